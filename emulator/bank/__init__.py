@@ -1,0 +1,1 @@
+"""The domain: customers, accounts, money, consent, SCA and payments, without HTTP and without I/O."""

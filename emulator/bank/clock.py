@@ -1,0 +1,95 @@
+"""Bank time: the only reader of the wall clock in the core.
+
+Bank time is either live (real time plus an offset) or frozen (a moment that moves only when told to). Both are
+kept in the document `meta/clock`, so that a restart goes on where the bank stood.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from typing import Literal
+from zoneinfo import ZoneInfo
+
+from emulator.store import Store
+
+OSLO = ZoneInfo("Europe/Oslo")
+
+Mode = Literal["live", "frozen"]
+
+
+def real_now() -> datetime:
+    """Real time in UTC: for signatures and certificates, which the TPP makes outside bank time (CONTRACT 3.1)."""
+    return datetime.now(UTC)
+
+
+def stamp(at: datetime) -> str:
+    """A moment as it stands in documents: UTC, microseconds, so that text order is time order."""
+    return at.astimezone(UTC).isoformat(timespec="microseconds")
+
+
+def moment(text: str) -> datetime:
+    """The moment that `stamp` wrote."""
+    return datetime.fromisoformat(text)
+
+
+def date_time(at: datetime | str) -> str:
+    """A moment as answers show it: YYYY-MM-DDThh:mm:ss+00:00 (SPEC 1)."""
+    if isinstance(at, str):
+        at = moment(at)
+    return at.astimezone(UTC).isoformat(timespec="seconds")
+
+
+def oslo_date(at: datetime) -> date:
+    """The calendar date in Oslo at `at`."""
+    return at.astimezone(OSLO).date()
+
+
+class Clock:
+    """The clock of one bank."""
+
+    def __init__(self, documents: Store) -> None:
+        self._documents = documents
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Take the clock from the documents again, after a reset or a restored snapshot."""
+        kept = self._documents.get("meta", "clock") or {"mode": "live", "offset": 0.0}
+        self._mode: Mode = kept["mode"]
+        self._offset = timedelta(seconds=kept.get("offset", 0.0))
+        self._frozen = moment(kept["now"]) if kept["mode"] == "frozen" else None
+
+    @property
+    def mode(self) -> Mode:
+        return self._mode
+
+    def now(self) -> datetime:
+        """Bank time, in UTC."""
+        if self._frozen is not None:
+            return self._frozen
+        return real_now() + self._offset
+
+    def stamp(self) -> str:
+        """Bank time as documents hold it."""
+        return stamp(self.now())
+
+    def today(self) -> date:
+        """The Oslo date of bank time."""
+        return oslo_date(self.now())
+
+    def set(self, *, now: datetime | None = None, mode: Mode | None = None) -> None:
+        """Set moment and mode; the caller has checked that time does not go backwards where it must not."""
+        at = now or self.now()
+        mode = mode or self._mode
+        if mode == "frozen":
+            document = {"id": "clock", "mode": "frozen", "now": stamp(at)}
+        else:
+            # Without a new moment a live clock keeps its offset: setting `live` twice must not let time drift.
+            keeps = now is None and self._mode == "live"
+            offset = self._offset if keeps else at - real_now()
+            document = {"id": "clock", "mode": "live", "offset": offset.total_seconds()}
+        self._documents.put("meta", document)
+        self.refresh()
+
+    def advance(self, by: timedelta) -> None:
+        """Move bank time forward by `by`; what falls due is applied by `progression.run_due`."""
+        self.set(now=self.now() + by)

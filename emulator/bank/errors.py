@@ -1,0 +1,58 @@
+"""The named errors of the bank, raised at any depth and rendered in exactly one place (`api/render.py`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+Category = Literal["ERROR", "WARNING"]
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One entry of `tppMessages`: a code of SPEC 7, the member or header at fault, and a sentence (at most 512)."""
+
+    code: str
+    text: str
+    path: str | None = None
+    category: Category = "ERROR"
+
+
+class BankError(Exception):
+    """The bank refuses: one or more messages of SPEC 7.
+
+    `in_body` says that the id at fault stands inside a body (RESOURCE_UNKNOWN is then 400, CONTRACT 3.3).
+    `status` overrides the HTTP status that the code implies; only the api room sets it.
+    """
+
+    def __init__(
+        self,
+        code: str,
+        text: str,
+        path: str | None = None,
+        *,
+        in_body: bool = False,
+        status: int | None = None,
+    ) -> None:
+        super().__init__(f"{code}: {text}")
+        self.messages: tuple[Message, ...] = (Message(code, text, path),)
+        self.in_body = in_body
+        self.status = status
+
+    @property
+    def code(self) -> str:
+        """The code of the first message, which decides the status."""
+        return self.messages[0].code
+
+    @classmethod
+    def several(cls, messages: Sequence[Message], *, status: int | None = None) -> BankError:
+        """One refusal that reports all of `messages` (at least one) at once."""
+        first = messages[0]
+        error = cls(first.code, first.text, first.path, status=status)
+        error.messages = tuple(messages)
+        return error
+
+
+class ScaNeeded(BankError):
+    """Access needs the customer first: 401 with a scaRedirect link (SPEC 5.3.1, CONTRACT 3.3)."""

@@ -1,0 +1,92 @@
+"""Ids and randomness: the only place of the core that draws either.
+
+With a seed the nth id of a bank is a function of the seed, the store's change number since the last reset and a
+counter inside that change, so that a run, a reset or a restart repeats without a stored generator state.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import random
+from collections.abc import Callable
+from uuid import UUID
+
+from emulator.store import Store
+
+
+def _uuid(raw: bytes) -> str:
+    return str(UUID(bytes=raw[:16], version=4))
+
+
+def _opaque(raw: bytes) -> str:
+    """`enc!!` + URL-safe base64 that ends in `=`, the form of production (CONTRACT 1, --ids opaque)."""
+    return "enc!!" + base64.urlsafe_b64encode(raw[:32]).decode()
+
+
+def fixed_id(name: str, *, opaque: bool = False) -> str:
+    """The id of a thing that a fixture names: the same in every bank and after every reset."""
+    raw = hashlib.blake2b(name.encode(), digest_size=32).digest()
+    return _opaque(raw) if opaque else _uuid(raw)
+
+
+class Ids:
+    """The id source of one bank: `form` is `uuid` or `opaque`, `seed` makes it repeat."""
+
+    def __init__(self, documents: Store, *, seed: int | None = None, form: str = "uuid") -> None:
+        self._documents = documents
+        self.seed = seed
+        self.form = form
+        self._base = 0
+        self._at = -1
+        self._count = 0
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Start the numbering anew from the change number that the last reset noted."""
+        kept = self._documents.get("meta", "ids")
+        self._base = kept["base"] if kept else 0
+        self._at = -1
+
+    def restart(self) -> None:
+        """After a reset: ids repeat from here on (with a seed)."""
+        self._documents.put("meta", {"id": "ids", "base": self._documents.sequence + 1})
+        self.refresh()
+
+    def _draw(self) -> bytes:
+        if self.seed is None:
+            return os.urandom(32)
+        sequence = self._documents.sequence
+        if sequence != self._at:
+            self._at, self._count = sequence, 0
+        self._count += 1
+        name = f"{self.seed}:{sequence - self._base}:{self._count}"
+        return hashlib.blake2b(name.encode(), digest_size=32).digest()
+
+    def new(self) -> str:
+        """A new resource id in the form of `--ids`."""
+        raw = self._draw()
+        return _opaque(raw) if self.form == "opaque" else _uuid(raw)
+
+    def uuid(self) -> str:
+        """A new UUID whatever `--ids` says: psu-id, psu-corporate-id, session ids (CONTRACT 13)."""
+        return _uuid(self._draw())
+
+    def token(self) -> str:
+        """A new URL-safe secret of 256 bits: the last part of a scaRedirect address."""
+        return base64.urlsafe_b64encode(self._draw()).rstrip(b"=").decode()
+
+    def fixed(self, name: str) -> str:
+        """The id of a thing that a fixture names, in the form of `--ids`."""
+        return fixed_id(name, opaque=self.form == "opaque")
+
+    def random(self, purpose: str) -> random.Random:
+        """A generator for `purpose`: repeats with a seed, differs from purpose to purpose."""
+        if self.seed is None:
+            return random.Random(os.urandom(32))
+        return random.Random(f"{self.seed}:{purpose}")
+
+    def chance(self, purpose: str) -> Callable[[], float]:
+        """Draws in [0, 1) for scripted chances (CONTRACT 10)."""
+        return self.random(purpose).random
