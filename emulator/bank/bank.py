@@ -1,0 +1,67 @@
+"""One bank: its documents, clock, ids and settings, handed as first argument to every rule of the domain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from emulator.bank.clock import Clock
+from emulator.bank.ids import Ids
+from emulator.bank.settings import Settings, merged
+from emulator.store import Store
+
+Event = dict[str, Any]
+
+
+class Bank:
+    """An independent bank (own customers, clock, settings).
+
+    `defaults` are the settings that a reset restores; `seed` and `ids_form` come from `--seed` and `--ids`.
+    """
+
+    def __init__(
+        self,
+        documents: Store,
+        *,
+        name: str = "default",
+        defaults: Settings | None = None,
+        seed: int | None = None,
+        ids_form: str = "uuid",
+    ) -> None:
+        self.name = name
+        self.documents = documents
+        self.defaults = defaults or Settings()
+        self.clock = Clock(documents)
+        self.ids = Ids(documents, seed=seed, form=ids_form)
+        self._watchers: list[Callable[[Event], None]] = []
+        self.settings = self.defaults
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Read clock, ids and settings from the documents again, after a reset or restored snapshot."""
+        self.clock.refresh()
+        self.ids.refresh()
+        kept = self.documents.get("meta", "settings") or {}
+        self.settings = merged(self.defaults, {k: v for k, v in kept.items() if k != "id"})
+
+    def change_settings(self, changes: Mapping[str, Any]) -> Settings:
+        """Merge `changes` into the settings; raises BankError FORMAT_ERROR naming every mistake."""
+        settings = merged(self.settings, changes)
+        kept = {k: v for k, v in settings.as_document().items() if v != getattr(self.defaults, k)}
+        self.documents.put("meta", {"id": "settings", **kept})
+        self.settings = settings
+        return settings
+
+    def watch(self, watcher: Callable[[Event], None]) -> Callable[[], None]:
+        """Call `watcher` with every event from now on; the answer ends that."""
+        self._watchers.append(watcher)
+        return lambda: self._watchers.remove(watcher)
+
+    @property
+    def watched(self) -> bool:
+        return bool(self._watchers)
+
+    def publish(self, event: Event) -> None:
+        """Tell whoever watches: `{"type": ..., "at": bank time, ...}` (CONTRACT 9.4, events)."""
+        for watcher in tuple(self._watchers):
+            watcher(event)

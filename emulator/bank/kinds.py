@@ -1,0 +1,41 @@
+"""Every kind of document that a bank keeps, and the members by which each kind is found.
+
+A member that is searched is declared here; the store keeps its index in constant time (DESIGN, Store).
+"""
+
+from __future__ import annotations
+
+from emulator.store import Kind, Ordered
+
+KINDS: dict[str, Kind] = {
+    # clock, settings, ids, rules, scenario, fixtures: one document each, so that a snapshot is one thing
+    "meta": Kind(),
+    # people
+    "customer": Kind(indexes=("customerNumber",)),
+    "person": Kind(),  # id: the national identity number
+    "agreement": Kind(indexes=("owner", "persons", "accounts")),
+    "psu": Kind(indexes=("nationalId", "key")),  # id: the PSU-ID; key: `tpp|nationalId`
+    # money
+    "account": Kind(indexes=("customerId", "bban", "iban")),
+    "transaction": Kind(
+        indexes=("accountId", "paymentId"),
+        ordered={"shelf": Ordered(by="order", group="shelf"), "due": Ordered(by="due")},
+    ),
+    "card": Kind(indexes=("customerId", "accountNumber")),
+    "cardTransaction": Kind(indexes=("cardId",), ordered={"shelf": Ordered(by="order", group="shelf")}),
+    # access
+    "session": Kind(indexes=("key", "owner", "nationalId")),
+    "consent": Kind(indexes=("owner", "tpp", "nationalId"), ordered={"created": Ordered(by="created")}),
+    "sca": Kind(indexes=("target", "tpp"), ordered={"created": Ordered(by="created")}),
+    "quota": Kind(),  # id: `tpp|account|operation`
+    # payments
+    "payment": Kind(
+        indexes=("tpp", "debtorAccountId", "basketId", "likeness"),
+        ordered={"created": Ordered(by="created"), "due": Ordered(by="due")},
+    ),
+    "authorisation": Kind(indexes=("target", "sca")),
+    "basket": Kind(indexes=("tpp",), ordered={"created": Ordered(by="created")}),
+    # the interface
+    "repeat": Kind(ordered={"created": Ordered(by="created")}),  # id: `tpp|x-request-id`
+    "contact": Kind(),  # id: the tppId
+}
