@@ -1,0 +1,108 @@
+"""One row per operation: routing, header checks, validation, access and the OpenAPI document are read from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from emulator.api.messages import Request
+from emulator.bank.bank import Bank
+from emulator.bank.errors import Message
+from emulator.bank.script import Script
+from emulator.bank.tpp import Tpp
+
+if TYPE_CHECKING:
+    from emulator.api.headers import Headers
+    from emulator.api.query import Parameter
+
+Params = Mapping[str, str]
+
+
+class Access(Enum):
+    """Whom an operation must know before it acts (SPEC 5.3, CONTRACT 3 and 4)."""
+
+    OPEN = "the TPP alone"
+    PSU = "a PSU of this TPP, whatever the session: payments and baskets"
+    SESSION = "a PSU with a live session: lists of accounts, agreements"
+    ACCOUNT = "a PSU with consent for the account in the path, and a session where the PSU is present"
+
+
+@dataclass(slots=True)
+class Caller:
+    """The customer behind a request: the person, and in which context and under which agreement it acts."""
+
+    national_id: str
+    psu_id: str | None
+    context: str = "PRIVATE"
+    agreement: str | None = None
+    session: dict[str, Any] | None = None
+    consent: dict[str, Any] | None = None
+
+
+@dataclass(slots=True)
+class Call:
+    """A request on its way through the gates; each gate fills what it found.
+
+    `params` are the decoded path parameters, `query` and `body` the validated values, `caller` the customer.
+    """
+
+    bank: Bank
+    request: Request
+    operation: Operation
+    params: Params
+    links_base: str = ""
+    tpp: Tpp = field(default_factory=lambda: Tpp("", "", frozenset()))
+    headers: Headers = field(default_factory=lambda: NO_HEADERS)
+    query: dict[str, Any] = field(default_factory=dict)
+    body: Any = None
+    warnings: list[Message] = field(default_factory=list)
+    script: Script = field(default_factory=Script)
+    caller: Caller | None = None
+
+    def link(self, path: str, *verbs: str) -> dict[str, Any]:
+        """A Link (SPEC 2.3) to `path`, which starts with /v1; relative or absolute as `--links` says."""
+        return {"href": self.links_base + path, "verbs": list(verbs) or ["GET"]}
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a handler answers: a status, a JSON value (None: no body) and further headers."""
+
+    status: int
+    body: Any = None
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+Handler = Callable[[Call], Reply]
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One operation of the TPP interface.
+
+    `column`: the header column of SPEC 2.1 (a name of `headers.COLUMNS`), or a function of the path parameters;
+    `body`: the request shape as `module:Model`, or a function of the path parameters; `answers`: response shapes
+    by status, for the OpenAPI document; `roles`: the TPP must hold one of them; `needs`: the headers demanded even
+    under `--profile lenient`; `values`: the values that a path parameter may take, for routing;
+    `remembers`: a repeat with the same X-Request-ID gets the stored answer (CONTRACT 3.4).
+    """
+
+    id: str
+    method: str
+    path: str
+    spec: str
+    summary: str
+    handler: Handler
+    column: str | Callable[[Params], str]
+    answers: Mapping[int, str | None]
+    roles: frozenset[str] = frozenset({"PISP", "AISP"})
+    access: Access = Access.OPEN
+    query: tuple[Parameter, ...] = ()
+    body: str | Callable[[Params], str] | None = None
+    needs: frozenset[str] = frozenset()
+    values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    remembers: bool = False
+    quota: str | None = None  # "balances", "transactions" or "details": 4 unattended calls in 24 h (SPEC 8)
+    tag: str = ""

@@ -1,0 +1,172 @@
+"""Persons, the agreements under which they act, and the accounts they reach.
+
+A private customer is its own person (customerNumber is the national identity number); a corporate customer acts
+through the persons of its agreements. A TPP knows a person only by a PSU-ID of its own (CONTRACT 4).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from emulator.bank.bank import Bank
+from emulator.store import Document
+
+PRIVATE = "PRIVATE"
+CORPORATE = "CORPORATE"
+
+
+def customer(bank: Bank, number: str) -> Document | None:
+    """The customer with this customerNumber."""
+    return bank.documents.first("customer", customerNumber=number)
+
+
+def person(bank: Bank, national_id: str) -> Document | None:
+    """`{id: national identity number, name}` of a person the bank knows, else None.
+
+    A customer made through the sandbox interface has no person document: its number stands for the person.
+    """
+    known = bank.documents.get("person", national_id)
+    if known is None and (owner := customer(bank, national_id)) is not None:
+        known = {"id": national_id, "name": owner["name"]}
+    return known
+
+
+def agreements_of(bank: Bank, national_id: str) -> list[Document]:
+    """The agreements under which a person may act, oldest first."""
+    found = bank.documents.find("agreement", persons=national_id)
+    owner = customer(bank, national_id)
+    if owner is not None:
+        known = {agreement["id"] for agreement in found}
+        owned = bank.documents.find("agreement", owner=owner["id"])
+        found += [agreement for agreement in owned if agreement["id"] not in known]
+    return found
+
+
+def has_private_context(bank: Bank, national_id: str) -> bool:
+    """Whether the person is a private customer."""
+    owner = customer(bank, national_id)
+    return owner is not None and owner["type"] == "private"
+
+
+def contexts_of(bank: Bank, national_id: str) -> list[tuple[str, Document | None]]:
+    """What a person may act as: privately, or under each of the agreements."""
+    options: list[tuple[str, Document | None]] = []
+    if has_private_context(bank, national_id):
+        options.append((PRIVATE, None))
+    options += [(CORPORATE, agreement) for agreement in agreements_of(bank, national_id)]
+    return options
+
+
+def _with_role(agreement: Document, role: str) -> list[str]:
+    return [e["accountId"] for e in agreement["engagements"] if role in e["roles"]]
+
+
+def _under_agreement(bank: Bank, agreement: Document, role: str) -> list[str]:
+    """Account ids of an agreement; a private owner's own accounts belong to it by themselves (CONTRACT 8)."""
+    ids = _with_role(agreement, role)
+    owner = bank.documents.get("customer", agreement["owner"])
+    if owner is not None and owner["type"] == "private":
+        ids += [account["id"] for account in bank.documents.find("account", customerId=owner["id"])]
+    return list(dict.fromkeys(ids))
+
+
+def accounts_of(bank: Bank, national_id: str, context: str, agreement: str | None) -> list[Document]:
+    """The accounts a person may see in a context (agreement None in CORPORATE: under any agreement)."""
+    if context == PRIVATE:
+        owner = customer(bank, national_id)
+        if owner is None or owner["type"] != "private":
+            return []
+        return bank.documents.find("account", customerId=owner["id"])
+    found: dict[str, Document] = {}
+    for candidate in agreements_of(bank, national_id):
+        if agreement is None or candidate["id"] == agreement:
+            for account_id in _under_agreement(bank, candidate, "VIEW"):
+                account = bank.documents.get("account", account_id)
+                if account is not None:
+                    found[account_id] = account
+    return list(found.values())
+
+
+def cards_of(bank: Bank, national_id: str, context: str) -> list[Document]:
+    """The card accounts of a private customer; agreements hold none."""
+    owner = customer(bank, national_id)
+    if context != PRIVATE or owner is None:
+        return []
+    return bank.documents.find("card", customerId=owner["id"])
+
+
+def owns(bank: Bank, national_id: str, resource_id: str, *, kind: str = "account") -> bool:
+    """Whether an account (or card account) is the person's in any context: what decides 404 (CONTRACT 3)."""
+    resource = bank.documents.get(kind, resource_id)
+    if resource is None:
+        return False
+    owner = customer(bank, national_id)
+    if owner is not None and resource["customerId"] == owner["id"]:
+        return True
+    if kind == "card":
+        return False
+    return any(
+        resource_id in _under_agreement(bank, agreement, "VIEW") for agreement in agreements_of(bank, national_id)
+    )
+
+
+def may_pay_from(bank: Bank, national_id: str, context: str, agreement: str | None, account: Document) -> bool:
+    """Whether a person may pay from `account`: privately its own, else REGISTER and VIEW in the agreement."""
+    if context == PRIVATE:
+        owner = customer(bank, national_id)
+        return owner is not None and owner["type"] == "private" and account["customerId"] == owner["id"]
+    for candidate in agreements_of(bank, national_id):
+        if agreement is None or candidate["id"] == agreement:
+            may_register = account["id"] in _under_agreement(bank, candidate, "REGISTER")
+            if may_register and account["id"] in _under_agreement(bank, candidate, "VIEW"):
+                return True
+    return False
+
+
+def psu_for(bank: Bank, tpp_id: str, national_id: str) -> Document:
+    """The PSU of a person at a TPP: one UUID per TPP and person, made at the first SCA (CONTRACT 4)."""
+    key = f"{tpp_id}|{national_id}"
+    known = bank.documents.first("psu", key=key)
+    if known is None:
+        known = {
+            "id": bank.ids.uuid(),
+            "tpp": tpp_id,
+            "nationalId": national_id,
+            "key": key,
+            "created": bank.clock.stamp(),
+        }
+        bank.documents.put("psu", known)
+    return known
+
+
+def psu_of(bank: Bank, tpp_id: str, psu_id: str) -> Document | None:
+    """The PSU behind a PSU-ID, or None when the id is not this TPP's."""
+    known = bank.documents.get("psu", psu_id.lower())
+    return known if known is not None and known["tpp"] == tpp_id else None
+
+
+def listing(bank: Bank) -> list[dict[str, Any]]:
+    """Every person of the bank with accounts and agreements, for tests and tools (CONTRACT 13, GET people)."""
+    numbers = {document["id"]: document["name"] for document in bank.documents.all("person")}
+    for owner in bank.documents.all("customer"):
+        if owner["type"] == "private":
+            numbers.setdefault(owner["customerNumber"], owner["name"])
+    people = []
+    for national_id, name in numbers.items():
+        held = {
+            a["id"]: a
+            for context, _ in contexts_of(bank, national_id)
+            for a in accounts_of(bank, national_id, context, None)
+        }
+        people.append(
+            {
+                "nationalId": national_id,
+                "name": name,
+                "accounts": [{k: a[k] for k in ("id", "iban", "bban", "currency", "name")} for a in held.values()],
+                "agreements": [
+                    {"psuCorporateId": a["id"], "name": a["name"], "organisationNumber": a.get("organisationNumber")}
+                    for a in agreements_of(bank, national_id)
+                ],
+            }
+        )
+    return people

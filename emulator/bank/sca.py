@@ -1,0 +1,369 @@
+"""Strong customer authentication: one state machine for the pages, the control interface and scenarios.
+
+An SCA is opened by a request, carries a single-use token, and goes through the steps identity, method, context and
+approve, each skipped when it is already known (CONTRACT 4). It ends `finalised` or `failed`, with the redirect
+that the customer's browser follows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from emulator.bank import consents, people, redirects, sessions
+from emulator.bank.bank import Bank
+from emulator.bank.clock import date_time, stamp
+from emulator.bank.errors import BankError
+from emulator.store import Document
+
+LIFETIME = timedelta(minutes=10)
+STEPS = ("identity", "method", "context", "approve")
+# What the bank offers; the brands of SPEC 5.3.7 are written as the sandbox's own.
+METHODS = ("ENGANGSKODEAPP_BIOMETRI", "HA2", "SANDBOX_MOBILE", "SANDBOXID")
+ACCOUNT_ACCESS = ("access", "consent")
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """How an SCA failed, as the redirect tells it."""
+
+    status: int
+    code: str
+    message: str
+    system: str | None = None
+
+
+DECLINED = Failure(401, "SCA_INVALID", "The customer declined.")
+EXPIRED = Failure(401, "SCA_EXPIRED", "The authentication was not completed within 10 minutes.")
+UNKNOWN_PERSON = Failure(401, "PSU_CREDENTIALS_INVALID", "The bank knows no customer with this identity number.")
+OTHER_PERSON = Failure(401, "PSU_CREDENTIALS_INVALID", "Somebody else than the customer of this request identified.")
+NO_CONTEXT = Failure(401, "PSU_CREDENTIALS_INVALID", "The customer has nothing to approve in the requested context.")
+CORE_FAILED = Failure(500, "SYSTEM_ERROR", "A system of the bank failed.", "core")
+
+
+def offered_method(preferred: str | None) -> str | None:
+    """The bank's method that a preferred one means, or None: a provider's own name stands for the sandbox's."""
+    if preferred is None or preferred in METHODS:
+        return preferred
+    if preferred.endswith("_MOBILE"):
+        return "SANDBOX_MOBILE"
+    return "SANDBOXID" if preferred.endswith("ID") else None
+
+
+def open_sca(
+    bank: Bank,
+    *,
+    tpp_id: str,
+    purpose: str,
+    redirect_uri: str,
+    target: str | None = None,
+    session_id: str | None = None,
+    national_id: str | None = None,
+    identity_hint: str | None = None,
+    method_hint: str | None = None,
+    context: str | None = None,
+    agreement: str | None = None,
+    app: bool = False,
+    language: str | None = None,
+    outcome: str | None = None,
+    tpp_name: str | None = None,
+) -> str:
+    """Open an SCA and return its token.
+
+    `purpose`: access, consent, user, payment, basket or cancellation; `target`: the id of what is approved;
+    `national_id`: the only person who may complete it; `identity_hint`: preselected (X-PSU-IDENTITY);
+    `app`: shown as if made in the bank's app; `outcome`: what a scripted rule makes of it (`Script.sca`).
+    """
+    now = bank.clock.now()
+    document = {
+        "id": bank.ids.token(),
+        "tpp": tpp_id,
+        "tppName": tpp_name or tpp_id,
+        "purpose": purpose,
+        "target": target,
+        "redirectUri": redirect_uri,
+        "sessionId": session_id,
+        "nationalId": national_id,
+        "identityHint": identity_hint,
+        "method": offered_method(method_hint),
+        "context": context,
+        "agreement": agreement,
+        "app": app,
+        "language": language,
+        "outcome": outcome,
+        "status": "started",
+        "created": stamp(now),
+        "expires": stamp(now + LIFETIME),
+    }
+    bank.documents.put("sca", {name: value for name, value in document.items() if value is not None})
+    return str(document["id"])
+
+
+def get(bank: Bank, token: str) -> Document | None:
+    """The SCA behind a token, whatever its state."""
+    return bank.documents.get("sca", token)
+
+
+def is_open(sca: Document) -> bool:
+    return bool(sca["status"] == "started")
+
+
+def is_late(bank: Bank, sca: Document) -> bool:
+    """Whether more than 10 minutes of bank time have passed."""
+    return bank.clock.stamp() >= str(sca["expires"])
+
+
+def find(bank: Bank, name: str) -> Document:
+    """The SCA that the control interface means: a token, an id of what is approved, or `latest`.
+
+    Of several the newest open one. Raises RESOURCE_UNKNOWN.
+    """
+    found = bank.documents.get("sca", name)
+    if found is not None:
+        return found
+    if name == "latest":
+        several = bank.documents.range("sca", "created", reverse=True, limit=100)
+    else:
+        several = bank.documents.find("sca", target=name, newest_first=True)
+    several.sort(key=is_open, reverse=True)
+    if not several:
+        raise BankError("RESOURCE_UNKNOWN", f"There is no SCA {name}.")
+    return several[0]
+
+
+def void(bank: Bank, target: str) -> None:
+    """End the open SCAs of something that is no more; their pages answer 410 (CONTRACT 13)."""
+    for sca in bank.documents.find("sca", target=target):
+        if is_open(sca):
+            _close(bank, sca, "failed")
+
+
+def step(bank: Bank, sca: Document) -> str:
+    """The step at which an open SCA stands."""
+    if "person" not in sca:
+        return "identity"
+    if "method" not in sca:
+        return "method"
+    if needs_context(bank, sca):
+        return "context"
+    return "approve"
+
+
+def needs_context(bank: Bank, sca: Document) -> bool:
+    """Whether the person has to choose between contexts or agreements."""
+    return "chosen" not in sca and len(options(bank, sca)) > 1
+
+
+def options(bank: Bank, sca: Document) -> list[tuple[str, Document | None]]:
+    """The contexts (with agreement) that the person may choose, narrowed to what the request asked for."""
+    return [
+        (context, agreement)
+        for context, agreement in people.contexts_of(bank, sca["person"])
+        if sca.get("context") in (None, context)
+        and (sca.get("agreement") is None or (agreement is not None and agreement["id"] == sca["agreement"]))
+    ]
+
+
+def identify(bank: Bank, sca: Document, national_id: str) -> str | None:
+    """The customer types a national identity number; the redirect of a failure, or None to go on."""
+    known = people.person(bank, national_id)
+    if known is None:
+        return fail(bank, sca, UNKNOWN_PERSON)
+    if sca.get("nationalId") not in (None, national_id):
+        return fail(bank, sca, OTHER_PERSON)
+    sca["person"] = national_id
+    if not options(bank, sca):
+        return fail(bank, sca, NO_CONTEXT)
+    bank.documents.put("sca", sca)
+    return None
+
+
+def choose_method(bank: Bank, sca: Document, method: str) -> None:
+    """The customer chooses how to authenticate; FORMAT_ERROR for a method that the bank does not offer."""
+    if method not in METHODS:
+        raise BankError("FORMAT_ERROR", f"The bank offers {', '.join(METHODS)}.", "method")
+    sca["method"] = method
+    bank.documents.put("sca", sca)
+
+
+def choose_context(bank: Bank, sca: Document, context: str | None, agreement: str | None) -> None:
+    """The customer chooses to act privately or under an agreement; FORMAT_ERROR for what it does not have."""
+    for candidate, document in options(bank, sca):
+        if candidate == (context or candidate) and (agreement is None or (document or {}).get("id") == agreement):
+            sca["chosen"] = {"context": candidate, "agreement": document["id"] if document else None}
+            bank.documents.put("sca", sca)
+            return
+    raise BankError("FORMAT_ERROR", "The person does not have this context and agreement.", "context")
+
+
+def acting_as(bank: Bank, sca: Document) -> tuple[str, str | None]:
+    """Context and agreement of the identified person: chosen, or the only one there is."""
+    if "chosen" in sca:
+        return sca["chosen"]["context"], sca["chosen"]["agreement"]
+    context, agreement = options(bank, sca)[0]
+    return context, agreement["id"] if agreement else None
+
+
+def complete(bank: Bank, sca: Document, accounts: list[str] | None = None) -> str | None:
+    """The customer approves: session, consent or authorisation follow; the redirect (None when it is abandoned)."""
+    if is_late(bank, sca):
+        return fail(bank, sca, EXPIRED)
+    scripted = sca.get("outcome")
+    if scripted == "abandon":
+        return None
+    if scripted is not None:
+        return {"reject": decline, "expire": expire, "fail": fail}[scripted](bank, sca)
+    context, agreement = acting_as(bank, sca)
+    national_id = sca["person"]
+    session = sessions.start(
+        bank,
+        tpp_id=sca["tpp"],
+        national_id=national_id,
+        session_id=sca.get("sessionId") or bank.ids.uuid(),
+        context=context,
+        agreement=agreement,
+    )
+    if sca["purpose"] in ACCOUNT_ACCESS:
+        consents.grant(
+            bank,
+            tpp_id=sca["tpp"],
+            national_id=national_id,
+            context=context,
+            agreement=agreement,
+            accounts=accounts,
+            consent_id=sca.get("target"),
+        )
+    else:
+        _approve_target(bank, sca, national_id)
+    redirect = redirects.success(
+        sca["redirectUri"],
+        psu_id=session["psuId"],
+        agreement=agreement,
+        session_id=session["tppSessionId"],
+        context=context,
+    )
+    _close(bank, sca, "finalised", redirect)
+    return redirect
+
+
+def _approve_target(bank: Bank, sca: Document, national_id: str) -> None:
+    # Payments open SCAs, so they are imported where an SCA comes back to them.
+    from emulator.bank import baskets, payments
+
+    if sca["purpose"] == "payment":
+        payments.authorised(bank, sca["target"], national_id)
+    elif sca["purpose"] == "cancellation":
+        payments.cancelled(bank, sca["target"])
+    elif sca["purpose"] == "basket":
+        baskets.authorised(bank, sca["target"], national_id)
+
+
+def decline(bank: Bank, sca: Document) -> str:
+    """The customer says no: a payment or the RCVD payments of a basket are rejected (CONTRACT 6, 13)."""
+    from emulator.bank import baskets, payments
+
+    if is_late(bank, sca):
+        return fail(bank, sca, EXPIRED)
+    if sca["purpose"] == "payment":
+        payments.declined(bank, sca["target"])
+    elif sca["purpose"] == "basket":
+        baskets.declined(bank, sca["target"])
+    return fail(bank, sca, DECLINED)
+
+
+def expire(bank: Bank, sca: Document) -> str:
+    """The customer is too late: nothing but the SCA itself changes."""
+    return fail(bank, sca, EXPIRED)
+
+
+def fail(bank: Bank, sca: Document, failure: Failure = CORE_FAILED) -> str:
+    """End an SCA without success and return the redirect that says why."""
+    redirect = redirects.failure(
+        sca["redirectUri"],
+        status=failure.status,
+        code=failure.code,
+        message=failure.message,
+        system=failure.system,
+    )
+    _close(bank, sca, "failed", redirect)
+    return redirect
+
+
+def _close(bank: Bank, sca: Document, status: str, redirect: str | None = None) -> None:
+    sca["status"] = status
+    sca["ended"] = bank.clock.stamp()
+    if redirect is not None:
+        sca["redirect"] = redirect
+    bank.documents.put("sca", sca)
+    bank.publish({"type": "sca", "id": sca["id"], "status": status, "target": sca.get("target"), "at": sca["ended"]})
+
+
+def approve(
+    bank: Bank,
+    sca: Document,
+    *,
+    national_id: str | None = None,
+    method: str | None = None,
+    context: str | None = None,
+    agreement: str | None = None,
+    accounts: list[str] | None = None,
+) -> str | None:
+    """All steps at once, without the pages; what is left out is chosen as CONTRACT 13 says."""
+    _must_be_open(sca)
+    who = national_id or sca.get("person") or sca.get("nationalId") or sca.get("identityHint")
+    if who is None:
+        known = ", ".join(person["nationalId"] for person in people.listing(bank)[:10])
+        raise BankError(
+            "FORMAT_ERROR", f"Nobody is behind this SCA yet; say who approves. Known: {known}.", "nationalId"
+        )
+    if is_late(bank, sca):
+        return fail(bank, sca, EXPIRED)
+    redirect = identify(bank, sca, who)
+    if redirect is not None:
+        return redirect
+    if method is not None:
+        choose_method(bank, sca, method)
+    if context is not None or agreement is not None:
+        choose_context(bank, sca, context, agreement)
+    return complete(bank, sca, accounts)
+
+
+def _must_be_open(sca: Document) -> None:
+    if not is_open(sca):
+        raise BankError("CONFLICT", f"The SCA has already ended: {sca['status']}.")
+
+
+def reject(bank: Bank, sca: Document) -> str:
+    """`decline` for the control interface: CONFLICT when the SCA has ended."""
+    _must_be_open(sca)
+    return decline(bank, sca)
+
+
+def end(bank: Bank, sca: Document, failure: Failure) -> str:
+    """`fail` and `expire` for the control interface: CONFLICT when the SCA has ended."""
+    _must_be_open(sca)
+    return fail(bank, sca, failure)
+
+
+def view(bank: Bank, sca: Document) -> dict[str, Any]:
+    """An SCA as the control interface and the console show it."""
+    shown = {
+        "id": sca["id"],
+        "purpose": sca["purpose"],
+        "tpp": sca["tpp"],
+        "target": sca.get("target"),
+        "status": "expired" if is_open(sca) and is_late(bank, sca) else sca["status"],
+        "step": step(bank, sca) if is_open(sca) else None,
+        "nationalId": sca.get("person") or sca.get("nationalId"),
+        "redirectUri": sca["redirectUri"],
+        "redirect": sca.get("redirect"),
+        "created": date_time(sca["created"]),
+        "expires": date_time(sca["expires"]),
+    }
+    return {name: value for name, value in shown.items() if value is not None}
+
+
+def listing(bank: Bank, limit: int | None = None) -> list[dict[str, Any]]:
+    """Open and past SCAs, newest first."""
+    return [view(bank, sca) for sca in bank.documents.range("sca", "created", reverse=True, limit=limit)]

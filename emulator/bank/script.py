@@ -1,0 +1,28 @@
+"""What scripted rules ask of one request (CONTRACT 10, `then`): the domain consults it, the scenario room fills it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(slots=True)
+class Script:
+    """Effects that act inside the domain; the default asks nothing.
+
+    `sca`: what the customer's authentication will come to (`reject`, `expire`, `fail`, `abandon`);
+    `progress`: the statuses a payment takes, each with the seconds it waits before the step;
+    `fee`: a fee in the debtor account's currency; `permission_removed`: payments from that account are not
+    allowed; `quota_exhausted`: the unattended calls are used up.
+    """
+
+    sca: str | None = None
+    progress: list[tuple[str, float]] = field(default_factory=list)
+    fee: str | None = None
+    permission_removed: bool = False
+    quota_exhausted: bool = False
+
+    def as_document(self) -> dict[str, Any]:
+        """The parts that outlive the request, as a payment or SCA keeps them."""
+        kept = {"sca": self.sca, "progress": [list(step) for step in self.progress], "fee": self.fee}
+        return {name: value for name, value in kept.items() if value}
