@@ -1,0 +1,64 @@
+"""What goes in and out of the core: one request, one answer, or a stream of events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+HeaderPairs = tuple[tuple[str, str], ...]
+Push = Callable[[bytes], None]
+Unsubscribe = Callable[[], None]
+
+
+@dataclass(slots=True)
+class Request:
+    """One request as it came over the wire.
+
+    `target` is path and query exactly as sent; `headers` are the names as sent and the values as text, in order
+    and with repeats; `base` is `http://host:port` for absolute links; `prefix` is "", "/api-sandbox" or
+    "/banks/NAME" and still stands in `target`.
+    """
+
+    method: str
+    target: str
+    headers: HeaderPairs = ()
+    body: bytes = b""
+    base: str = "http://127.0.0.1:8080"
+    prefix: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """How the web side hands an answer over: after `delay` seconds of real time, or by closing the connection.
+
+    `disconnect` "before" means that the core did not act, "after" that it did; the client sees the same.
+    """
+
+    delay: float = 0.0
+    disconnect: Literal["before", "after"] | None = None
+
+
+AT_ONCE = Delivery()
+
+
+@dataclass(slots=True)
+class Response:
+    """One answer; the web side adds Content-Length, Date, Server, and gzip where the client asked for it."""
+
+    status: int
+    headers: list[tuple[str, str]] = field(default_factory=list)
+    body: bytes = b""
+    delivery: Delivery = AT_ONCE
+
+
+@dataclass(slots=True)
+class Stream:
+    """An answer without an end: server-sent events.
+
+    `subscribe` is given a function to push chunks into, from the same thread, and gives one that ends it.
+    """
+
+    status: int
+    headers: list[tuple[str, str]]
+    subscribe: Callable[[Push], Unsubscribe]
