@@ -1,0 +1,175 @@
+"""Reading TPP-Signature-Certificate: key, identity, roles, validity and trust (SPEC 5.1, CONTRACT 3.1)."""
+
+from __future__ import annotations
+
+import base64
+import re
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from cryptography import exceptions, x509
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+
+from emulator.api import qcstatements
+from emulator.bank.tpp import Tpp
+from emulator.httpsig.keyid import KeyIdVerdict, compare_key_id
+from emulator.httpsig.names import ORGANIZATION_IDENTIFIER
+
+BOTH_ROLES = frozenset({"PISP", "AISP"})
+SMALLEST_KEY = 2048  # bits, CONTRACT 3.1
+LONGEST_TEXT = 32_768  # characters; an eIDAS certificate has about 3,000
+
+_QC_STATEMENTS = x509.ObjectIdentifier(qcstatements.OID)
+_ORGANIZATION_IDENTIFIER = x509.ObjectIdentifier(ORGANIZATION_IDENTIFIER)
+_BEGIN, _END = "-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----"
+_BASE64 = re.compile(r"[A-Za-z0-9+/]++={0,2}")
+_KEY_IDS_KEPT = 16
+
+
+class CertificateUnreadable(ValueError):
+    """The header holds no certificate the bank can use; the argument is a sentence."""
+
+
+@dataclass(slots=True, eq=False)
+class TppCertificate:
+    """A certificate that the bank has read, with what each request asks of it.
+
+    `key` is None and `key_fault` a sentence when its key may not sign (CONTRACT 3.1); the dates are seconds
+    since 1970; `notes` say what the bank accepted although it is not base64 DER on one line.
+    """
+
+    certificate: x509.Certificate
+    tpp: Tpp
+    key: rsa.RSAPublicKey | None
+    key_fault: str | None
+    not_before: float
+    not_after: float
+    notes: tuple[str, ...] = ()
+    _key_ids: dict[tuple[str, bool], KeyIdVerdict] = field(default_factory=dict)
+    _issued_by: tuple[x509.Certificate, bool] | None = None
+
+    def key_id(self, text: str, *, lenient: bool) -> KeyIdVerdict:
+        """Whether the keyId `text` names this certificate; the last few answers are remembered."""
+        verdict = self._key_ids.get((text, lenient))
+        if verdict is None:
+            verdict = compare_key_id(text, self.certificate, lenient=lenient)
+            if len(self._key_ids) >= _KEY_IDS_KEPT:
+                self._key_ids.clear()
+            self._key_ids[text, lenient] = verdict
+        return verdict
+
+    def issued_by(self, authority: x509.Certificate) -> bool:
+        """Whether `authority` signed this certificate."""
+        if self._issued_by is None or self._issued_by[0] is not authority:
+            self._issued_by = (authority, _issued_by(self.certificate, authority))
+        return self._issued_by[1]
+
+
+def read_certificate(text: str) -> TppCertificate:
+    """The certificate in a TPP-Signature-Certificate value; raise CertificateUnreadable.
+
+    Reads base64 DER on one line, and PEM with or without line breaks. A text seen before costs one look-up.
+    """
+    if len(text) > LONGEST_TEXT:
+        raise CertificateUnreadable(f"it is longer than {LONGEST_TEXT} characters")
+    outcome = _read(text)
+    if isinstance(outcome, str):
+        raise CertificateUnreadable(outcome)
+    return outcome
+
+
+def identity(certificate: x509.Certificate) -> Tpp:
+    """Who the certificate says its holder is: id, name and roles; raise CertificateUnreadable."""
+    subject = certificate.subject
+    identifiers = subject.get_attributes_for_oid(_ORGANIZATION_IDENTIFIER)
+    tpp_id = str(identifiers[0].value) if identifiers else subject.rfc4514_string()
+    if not tpp_id:
+        raise CertificateUnreadable("its subject is empty, so it names no TPP")
+    names = subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME) or subject.get_attributes_for_oid(
+        x509.NameOID.ORGANIZATION_NAME
+    )
+    return Tpp(tpp_id, str(names[0].value) if names else tpp_id, _roles(certificate))
+
+
+@lru_cache(maxsize=256)
+def _read(text: str) -> TppCertificate | str:
+    """The certificate, or the reason why there is none (remembered too)."""
+    try:
+        der, notes = _der(text)
+        return _understand(x509.load_der_x509_certificate(der), notes)
+    except CertificateUnreadable as error:
+        return str(error)
+    except (ValueError, TypeError, exceptions.UnsupportedAlgorithm, x509.DuplicateExtension) as error:
+        detail = str(error).splitlines()[0][:150] if str(error) else type(error).__name__
+        return f"it holds no readable X.509 certificate ({detail})"
+
+
+def _der(text: str) -> tuple[bytes, tuple[str, ...]]:
+    notes: tuple[str, ...] = ()
+    stripped = text.strip()
+    if stripped.startswith("-----"):
+        begin, end = stripped.find(_BEGIN), stripped.find(_END)
+        if begin < 0 or end < begin:
+            raise CertificateUnreadable(f"it is PEM text without {_BEGIN} and {_END}")
+        stripped = stripped[begin + len(_BEGIN) : end]
+        notes = ("TPP-Signature-Certificate: PEM text in place of base64 DER on one line",)
+    compact = "".join(stripped.split())
+    if not _BASE64.fullmatch(compact):
+        if "%2B" in compact or "%2F" in compact or "%0A" in compact or "%3D" in compact:
+            raise CertificateUnreadable("it is URL-encoded; send the base64 as it is")
+        if "-" in compact or "_" in compact:
+            raise CertificateUnreadable("it is URL-safe base64; send the base64 alphabet with + and /")
+        raise CertificateUnreadable("it is not base64")
+    if len(compact) % 4:
+        raise CertificateUnreadable("its base64 is cut off or lacks its padding")
+    der = base64.b64decode(compact)
+    if der.startswith(b"-----BEGIN"):
+        raise CertificateUnreadable("it is base64 over PEM text; send the base64 of the DER (the lines inside the PEM)")
+    return der, notes
+
+
+def _understand(certificate: x509.Certificate, notes: tuple[str, ...]) -> TppCertificate:
+    key, key_fault = _signing_key(certificate)
+    return TppCertificate(
+        certificate,
+        identity(certificate),
+        key,
+        key_fault,
+        certificate.not_valid_before_utc.timestamp(),
+        certificate.not_valid_after_utc.timestamp(),
+        notes,
+    )
+
+
+def _signing_key(certificate: x509.Certificate) -> tuple[rsa.RSAPublicKey | None, str | None]:
+    try:
+        key = certificate.public_key()
+    except (ValueError, exceptions.UnsupportedAlgorithm):
+        return None, "the certificate's key is of a kind that the bank cannot read; RSA is needed"
+    if isinstance(key, rsa.RSAPublicKey):
+        if key.key_size < SMALLEST_KEY:
+            return None, f"the certificate's RSA key has {key.key_size} bits, at least {SMALLEST_KEY} are needed"
+        return key, None
+    kind = "an EC" if isinstance(key, ec.EllipticCurvePublicKey) else "no RSA"
+    return None, f"the certificate has {kind} key; rsa-sha256 needs an RSA key of at least {SMALLEST_KEY} bits"
+
+
+def _issued_by(certificate: x509.Certificate, authority: x509.Certificate) -> bool:
+    try:
+        certificate.verify_directly_issued_by(authority)
+    except (ValueError, TypeError, exceptions.InvalidSignature, exceptions.UnsupportedAlgorithm):
+        return False
+    return True
+
+
+def _roles(certificate: x509.Certificate) -> frozenset[str]:
+    """Roles of the PSD2 QCStatement; both for a certificate without that statement (CONTRACT 3.1)."""
+    try:
+        extension = certificate.extensions.get_extension_for_oid(_QC_STATEMENTS)
+    except x509.ExtensionNotFound:
+        return BOTH_ROLES
+    try:
+        roles = qcstatements.psd2_roles(extension.value.public_bytes())
+    except qcstatements.StatementsUnreadable:
+        raise CertificateUnreadable("its QCStatements extension is not of the form of ETSI TS 119 495") from None
+    return BOTH_ROLES if roles is None else roles

@@ -1,0 +1,6 @@
+"""The signature gate: who signed a request, whether the signature holds, and if not, why (SPEC 5.2, CONTRACT 3.1)."""
+
+from emulator.api.signature.check import check
+from emulator.api.signature.result import Fault, SignaturePolicy, SignatureRefused, Verified
+
+__all__ = ["Fault", "SignaturePolicy", "SignatureRefused", "Verified", "check"]

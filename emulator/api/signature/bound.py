@@ -1,0 +1,55 @@
+"""What binds a request to a body and a moment: the Digest and Date headers (CONTRACT 3.1)."""
+
+from __future__ import annotations
+
+import hashlib
+from base64 import b64encode
+
+from emulator.api.signature.evidence import Evidence
+from emulator.api.signature.result import fault
+from emulator.httpsig.dates import DateUnreadable, parse_date
+from emulator.httpsig.digest import HASHES, parse_digest
+
+
+def check_digest(found: Evidence) -> None:
+    """A Digest that is sent is checked over the raw bytes of the body, whether or not it is required."""
+    text = found.present.get("digest")
+    if not text:
+        return
+    usual = text[:8].upper() == "SHA-256="
+    if usual and text[8:] == b64encode(hashlib.sha256(found.body).digest()).decode():
+        return
+    trouble = _digest_trouble(text, found.body)
+    if trouble is not None:
+        found.faults.append(fault("Digest", trouble))
+
+
+def _digest_trouble(text: str, body: bytes) -> str | None:
+    known = [(name, value) for name, value in parse_digest(text) if name in HASHES]
+    if not known:
+        return f"The Digest names neither SHA-256 nor SHA-512 (write SHA-256=<base64>), it is {text[:60]!r}"
+    for name, value in known:
+        if value != b64encode(HASHES[name](body).digest()).decode():
+            from emulator.api.signature import bodies  # only a refused request needs it
+
+            return bodies.explain_digest(name, value, body)
+    return None
+
+
+def check_date(found: Evidence, instant: float, skew: int) -> None:
+    """Date is RFC 7231 and within `skew` seconds of `instant`, the real time."""
+    text = found.present.get("date")
+    if not text:
+        return
+    try:
+        seconds, note = parse_date(text)
+    except DateUnreadable as error:
+        found.faults.append(fault("Date", f"The header Date cannot be read: {error}"))
+        return
+    if note is not None:
+        found.notes.append(note)
+    difference = seconds - instant
+    if abs(difference) > skew:
+        side = "behind" if difference < 0 else "ahead of"
+        text = f"The header Date is {abs(difference):.0f} s {side} the bank's clock, at most {skew} s are allowed"
+        found.faults.append(fault("Date", text))

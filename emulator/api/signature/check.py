@@ -1,0 +1,194 @@
+"""The signature gate in the order of CONTRACT 3.1; every fault is collected, so that one answer names them all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
+from cryptography.hazmat.primitives.hashes import SHA256, SHA512
+
+from emulator.api.certificates import CertificateUnreadable, read_certificate
+from emulator.api.signature.bound import check_date, check_digest
+from emulator.api.signature.evidence import Evidence
+from emulator.api.signature.parameters import read_parameters
+from emulator.api.signature.result import SignaturePolicy, SignatureRefused, Verified, fault
+from emulator.httpsig.keyid import key_id_for
+from emulator.httpsig.message import CANDIDATES, REQUEST_TARGET, SPELLING, request_target
+
+_PADDING = PKCS1v15()
+_HASHES = {"SHA-256": SHA256(), "SHA-512": SHA512()}
+_CERTIFICATE = "TPP-Signature-Certificate"
+_ALONE = frozenset({"signature", "tpp-signature-certificate", "date", "digest"})
+
+
+def check(
+    method: str,
+    target: str,
+    headers: Sequence[tuple[str, str]],
+    body: bytes,
+    *,
+    digest_required: bool,
+    body_ignored: bool,
+    policy: SignaturePolicy,
+    now: datetime,
+    trusted_ca: x509.Certificate | None,
+) -> Verified:
+    """Whose request this is; raise SignatureRefused with every fault found (SPEC 5.2, CONTRACT 3.1).
+
+    `target` is path and query exactly as sent, `headers` the raw list, `now` the real time (aware): dates of
+    requests and certificates are compared with it. `trusted_ca` is the sandbox CA, needed for trust `sandbox-ca`.
+    """
+    found = _collect(method, target, headers, body)
+    instant = now.timestamp()
+    _check_present(found, digest_required=digest_required, body_ignored=body_ignored)
+    _check_certificate(found, instant, policy, trusted_ca)
+    read_parameters(found, policy)
+    _check_key_id(found, policy)
+    _check_coverage(found)
+    check_digest(found)
+    check_date(found, instant, policy.date_skew)
+    _check_signature(found)
+    if found.faults or found.certificate is None or found.signing_string is None:
+        raise _refusal(found)
+    return Verified(
+        found.certificate.tpp, found.certificate.certificate, tuple(found.notes), found.signing_string
+    )
+
+
+def _refusal(found: Evidence) -> SignatureRefused:
+    from emulator.api.signature import diagnosis  # only a refused request needs it
+
+    cause = diagnosis.find_cause(found) if found.broken else None
+    if cause is not None:
+        found.faults.append(fault("Signature", cause.sentence()))
+    return SignatureRefused(found.faults, lambda: diagnosis.describe(found, cause))
+
+
+def _collect(method: str, target: str, headers: Sequence[tuple[str, str]], body: bytes) -> Evidence:
+    present: dict[str, str] = {}
+    repeated: set[str] | None = None
+    for name, value in headers:
+        lower = name.lower()
+        if lower not in present:
+            present[lower] = value.strip(" \t")
+        elif repeated is None:
+            repeated = {lower}
+        else:
+            repeated.add(lower)
+    return Evidence(method, target, headers, body, present, frozenset(repeated) if repeated else frozenset())
+
+
+def _check_present(found: Evidence, *, digest_required: bool, body_ignored: bool) -> None:
+    present = found.present
+    for name in ("signature", "tpp-signature-certificate", "date"):
+        if not present.get(name):
+            missing = f"The header {SPELLING[name]} is required"
+            found.faults.append(fault(SPELLING[name], missing, code="HTTP_HEADER_REQUIRED"))
+    if digest_required and not body_ignored and not present.get("digest"):
+        text = "The header Digest is required: SHA-256=<base64 of the SHA-256 hash of the body>"
+        found.faults.append(fault("Digest", text, code="HTTP_HEADER_REQUIRED"))
+    for name in sorted(found.repeated & _ALONE):
+        found.faults.append(fault(SPELLING[name], f"The header {SPELLING[name]} is there more than once"))
+
+
+def _check_certificate(
+    found: Evidence, instant: float, policy: SignaturePolicy, trusted_ca: x509.Certificate | None
+) -> None:
+    text = found.present.get("tpp-signature-certificate")
+    if not text:
+        return
+    try:
+        certificate = found.certificate = read_certificate(text)
+    except CertificateUnreadable as error:
+        found.faults.append(fault(_CERTIFICATE, f"The certificate cannot be used: {error}"))
+        return
+    if certificate.notes:
+        found.notes.extend(certificate.notes)
+    if certificate.key_fault is not None:
+        found.faults.append(fault(_CERTIFICATE, f"The certificate cannot be used: {certificate.key_fault}"))
+    if instant > certificate.not_after:
+        ended = f"{certificate.certificate.not_valid_after_utc:%Y-%m-%d %H:%M:%S} UTC"
+        found.faults.append(fault(_CERTIFICATE, f"The certificate has expired: it was valid until {ended}"))
+    elif instant < certificate.not_before:
+        begins = f"{certificate.certificate.not_valid_before_utc:%Y-%m-%d %H:%M:%S} UTC"
+        found.faults.append(fault(_CERTIFICATE, f"The certificate is not valid yet: it is valid from {begins}"))
+    if policy.trust == "sandbox-ca" and (trusted_ca is None or not certificate.issued_by(trusted_ca)):
+        issuer = certificate.certificate.issuer.rfc4514_string()
+        found.faults.append(fault(_CERTIFICATE, f"The certificate is not issued by the sandbox CA but by {issuer}"))
+
+
+def _check_key_id(found: Evidence, policy: SignaturePolicy) -> None:
+    certificate, header = found.certificate, found.header
+    if certificate is None or header is None or header.key_id is None:
+        return
+    verdict = certificate.key_id(header.key_id, lenient=policy.lenient)
+    if verdict.notes:
+        found.notes.extend(verdict.notes)
+    if verdict.fault is None:
+        return
+    expected = key_id_for(certificate.certificate)
+    text = f"The KeyID is not matching the certificate: {verdict.fault}; expected {expected}"
+    if len(text) > 512:  # the expected keyId matters more than the reason
+        text = f"The KeyID is not matching {expected}"
+    found.faults.append(fault("Signature", text))
+
+
+def _check_coverage(found: Evidence) -> None:
+    """Every candidate that is there is listed, everything listed is there once; builds the signing string."""
+    if found.header is None or not found.names:
+        return
+    present, names = found.present, found.names
+    unlisted = [name for name in CANDIDATES if name in present and name not in names]
+    if unlisted:
+        text = f"The request carries {', '.join(unlisted)}, which the headers parameter does not list"
+        if found.header.headers is None:
+            text += " (without a headers parameter only date is signed)"
+        found.faults.append(fault("Signature", text))
+    lines = []
+    for name in names:
+        if name == REQUEST_TARGET:
+            lines.append(f"{REQUEST_TARGET}: {request_target(found.method, found.target)}")
+        elif name in present:
+            lines.append(f"{name}: {present[name]}")
+    if found.repeated:
+        for name in names:
+            if name in found.repeated and name not in _ALONE:
+                path = SPELLING.get(name, name)
+                found.faults.append(fault(path, f"The signed header {path} is there more than once"))
+    if len(lines) == len(names):
+        found.signing_string = "\n".join(lines)
+        return
+    # date is reported as a missing header already
+    absent = [name for name in names if name != REQUEST_TARGET and name not in present and name != "date"]
+    for name in absent:
+        if not any(entry.path.lower() == name for entry in found.faults):
+            text = f"The headers parameter lists {name}, but the request has no such header"
+            found.faults.append(fault("Signature", text))
+
+
+def _check_signature(found: Evidence) -> None:
+    certificate, text = found.certificate, found.signing_string
+    if certificate is None or certificate.key is None or text is None or found.signature is None:
+        return
+    if not found.hash_name:
+        return
+    if not verifies(certificate.key, found.signature, text.encode("utf-8", "surrogatepass"), found.hash_name):
+        if not text.isascii() and verifies(
+            certificate.key, found.signature, text.encode("latin-1", "replace"), found.hash_name
+        ):
+            found.notes.append("Signature: made over ISO-8859-1 bytes")
+            return
+        found.broken = True
+
+
+def verifies(key: rsa.RSAPublicKey, signature: bytes, message: bytes, hash_name: str) -> bool:
+    """Whether `signature` is that of `key` over `message`, by RSASSA-PKCS1-v1_5 with SHA-256 or SHA-512."""
+    try:
+        key.verify(signature, message, _PADDING, _HASHES[hash_name])
+    except InvalidSignature:
+        return False
+    return True

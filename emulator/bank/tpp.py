@@ -1,0 +1,18 @@
+"""The third-party provider behind a request: who it is and which roles it holds (SPEC 1, 5.1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Tpp:
+    """A TPP as its certificate names it.
+
+    `id` is the organizationIdentifier, else the subject's RFC 2253 name (CONTRACT 13); `name` is for people;
+    `roles` holds `PISP`, `AISP`, both or none (CONTRACT 3.1).
+    """
+
+    id: str
+    name: str
+    roles: frozenset[str]

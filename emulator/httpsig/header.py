@@ -1,0 +1,88 @@
+"""The Signature header: parameters as `key="value"`, joined with commas (SPEC 5.2 rule 3; draft 10, 2.1)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+# Possessive throughout: no input makes it backtrack. A backslash keeps the next character inside the string.
+_PARAMETER = re.compile(
+    r"""[ \t]*+([!#$%&'*+.^_`|~0-9A-Za-z-]++)[ \t]*+=[ \t]*+"([^"\\]*+(?:\\.[^"\\]*+)*+)"[ \t]*+(?:,|$)""",
+    re.DOTALL,
+)
+_EMPTY = re.compile(r"[ \t]*+,")
+_KNOWN = {"keyid": "keyId", "algorithm": "algorithm", "headers": "headers", "signature": "signature"}
+
+
+class HeaderUnreadable(ValueError):
+    """The Signature header is not of its form; the argument is a sentence that says where."""
+
+
+@dataclass(frozen=True, slots=True)
+class SignatureHeader:
+    """The four parameters as they stand between the quotes; None where one was left out."""
+
+    key_id: str | None
+    algorithm: str | None
+    headers: str | None
+    signature: str | None
+    notes: tuple[str, ...] = ()
+
+
+def parse(text: str) -> SignatureHeader:
+    """Read the parameters of an unwrapped Signature header, in any order; raise HeaderUnreadable.
+
+    Values are the raw text between the quotes: a backslash belongs to the value (CONTRACT 3.1 and 13).
+    """
+    if text[:10].lower() == "signature ":
+        raise HeaderUnreadable("it begins with the word Signature, which belongs into Authorization only; leave it out")
+    values: dict[str, str] = {}
+    notes: list[str] = []
+    at, end = 0, len(text)
+    match_parameter = _PARAMETER.match
+    while at < end:
+        match = match_parameter(text, at)
+        if match is None:
+            empty = _EMPTY.match(text, at)
+            if empty is None:
+                if not text[at:].strip(" \t"):
+                    break
+                raise HeaderUnreadable(_trouble(text, at))
+            at = empty.end()
+            continue
+        name = match[1]
+        known = _KNOWN.get(name.lower())
+        if known is None:
+            notes.append(f"Signature: unknown parameter {name[:40]} ignored")
+        elif known in values:
+            raise HeaderUnreadable(f"the parameter {known} is there twice")
+        else:
+            values[known] = match[2]
+            if name != known:
+                notes.append(f"Signature: parameter {known} is spelt {name}")
+        at = match.end()
+    return SignatureHeader(
+        values.get("keyId"), values.get("algorithm"), values.get("headers"), values.get("signature"), tuple(notes)
+    )
+
+
+def _trouble(text: str, at: int) -> str:
+    """A sentence on what stands at `at` in place of a parameter."""
+    rest = text[at:].lstrip(" \t")
+    name, equals, value = rest.partition("=")
+    name, value = name.strip(" \t"), value.lstrip(" \t")
+    where = f"at character {at + 1}"
+    if not equals or not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name[:100]):
+        return f'{where} key="value" was expected, found {rest[:30]!r}'
+    if not value.startswith('"'):
+        return f'the value of {name[:40]} is not in double quotes (write {name[:40]}="...")'
+    closed = re.match(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', value, re.DOTALL)
+    if closed is None:
+        return f"the quoted value of {name[:40]} does not end"
+    return f"after the value of {name[:40]} a comma was expected, found {value[closed.end():][:30]!r}"
+
+
+def render(*, key_id: str, algorithm: str, headers: Sequence[str], signature: str) -> str:
+    """The header text of SPEC 5.2 rule 3, without wrapping."""
+    return f'keyId="{key_id}",algorithm="{algorithm}",headers="{" ".join(headers)}",signature="{signature}"'
