@@ -7,14 +7,15 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from emulator.api.headers import NO_HEADERS, Headers
 from emulator.api.messages import Request
+from emulator.bank.access import Caller
 from emulator.bank.bank import Bank
 from emulator.bank.errors import Message
 from emulator.bank.script import Script
 from emulator.bank.tpp import Tpp
 
 if TYPE_CHECKING:
-    from emulator.api.headers import Headers
     from emulator.api.query import Parameter
 
 Params = Mapping[str, str]
@@ -30,18 +31,6 @@ class Access(Enum):
 
 
 @dataclass(slots=True)
-class Caller:
-    """The customer behind a request: the person, and in which context and under which agreement it acts."""
-
-    national_id: str
-    psu_id: str | None
-    context: str = "PRIVATE"
-    agreement: str | None = None
-    session: dict[str, Any] | None = None
-    consent: dict[str, Any] | None = None
-
-
-@dataclass(slots=True)
 class Call:
     """A request on its way through the gates; each gate fills what it found.
 
@@ -53,8 +42,10 @@ class Call:
     operation: Operation
     params: Params
     links_base: str = ""
+    sca_base: str = ""
+    raw_query: str = ""
     tpp: Tpp = field(default_factory=lambda: Tpp("", "", frozenset()))
-    headers: Headers = field(default_factory=lambda: NO_HEADERS)
+    headers: Headers = NO_HEADERS
     query: dict[str, Any] = field(default_factory=dict)
     body: Any = None
     warnings: list[Message] = field(default_factory=list)
@@ -64,6 +55,10 @@ class Call:
     def link(self, path: str, *verbs: str) -> dict[str, Any]:
         """A Link (SPEC 2.3) to `path`, which starts with /v1; relative or absolute as `--links` says."""
         return {"href": self.links_base + path, "verbs": list(verbs) or ["GET"]}
+
+    def sca_link(self, token: str) -> dict[str, Any]:
+        """The scaRedirect Link of an open SCA: always absolute (CONTRACT 1, --links)."""
+        return {"href": f"{self.sca_base}/sca/{token}", "verbs": ["GET"]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,4 +100,5 @@ class Operation:
     values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     remembers: bool = False
     quota: str | None = None  # "balances", "transactions" or "details": 4 unattended calls in 24 h (SPEC 8)
+    resource: str = "account"  # what `id` in the path names: "account" or "card"
     tag: str = ""

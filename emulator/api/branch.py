@@ -1,0 +1,46 @@
+"""One bank as the outside reaches it: the domain with its TPP interface, scripted rules and request log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from cryptography.x509 import Certificate
+
+from emulator.api.log import RequestLog
+from emulator.api.messages import Request, Response
+from emulator.api.pipeline import Pipeline, Rules, Signer, settle
+from emulator.api.router import Router
+from emulator.bank.bank import Bank
+
+
+class Branch:
+    """A bank open for business: what the web side, the control interface and the scenario player talk to."""
+
+    def __init__(
+        self,
+        bank: Bank,
+        *,
+        router: Router,
+        rules: Rules,
+        trusted_ca: Callable[[], Certificate | None],
+        sign_response: Signer,
+    ) -> None:
+        self.bank = bank
+        self.rules = rules
+        self.log = RequestLog()
+        self._pipeline = Pipeline(
+            bank,
+            router=router,
+            rules=rules,
+            log=self.log,
+            trusted_ca=trusted_ca,
+            sign_response=sign_response,
+        )
+
+    def handle(self, request: Request) -> Response:
+        """Answer one request to `/v1`."""
+        return self._pipeline.handle(request)
+
+    def settle(self) -> None:
+        """Apply what bank time has made due; the pages and the control interface call it before they look."""
+        settle(self.bank)

@@ -1,0 +1,78 @@
+"""The gate "PSU and access" with its quotas, and the SCA that a refused customer is sent to (CONTRACT 3, 4)."""
+
+from __future__ import annotations
+
+from emulator.api.operation import Access, Call
+from emulator.bank import access, people, sca
+from emulator.bank.errors import BankError
+
+
+def claim(call: Call) -> access.Claim:
+    """What the request's headers say of its customer."""
+    header = call.headers.get
+    return access.Claim(
+        tpp_id=call.tpp.id,
+        psu_id=header("psu-id"),
+        identity=header("x-psu-identity"),
+        session_id=header("tpp-session-id"),
+        context=header("psu-context"),
+        agreement=header("psu-corporate-id"),
+        attended=header("psu-ip-address") is not None,
+    )
+
+
+def admit(call: Call) -> access.Caller | None:
+    """The customer behind a request, as far as its operation needs one; ScaNeeded when SCA must come first."""
+    operation = call.operation
+    if operation.access is Access.OPEN:
+        return None
+    claimed = claim(call)
+    if operation.access is Access.PSU:
+        return access.payer(call.bank, claimed)
+    if operation.access is Access.SESSION:
+        return access.session_holder(call.bank, claimed)
+    resource = call.params.get("id")
+    caller = access.account_reader(
+        call.bank, claimed, resource=resource, kind=operation.resource, quota=operation.quota
+    )
+    exhausted = call.script.quota_exhausted
+    if operation.quota and resource and (exhausted or not claimed.attended):
+        access.count_unattended(call.bank, claimed, resource, operation.quota, exhausted=exhausted)
+    return caller
+
+
+def open_access(call: Call, *, purpose: str | None = None, target: str | None = None) -> str:
+    """Open the SCA of a request whose customer must come first; the token.
+
+    Account operations end in a consent, others only in a known customer with a session.
+    """
+    header = call.headers.get
+    redirect_uri = header("tpp-redirect-uri")
+    if redirect_uri is None:
+        raise BankError(
+            "HTTP_HEADER_REQUIRED", "The customer must be sent to SCA, and back to this address.", "TPP-Redirect-URI"
+        )
+    identity, agreement = header("x-psu-identity"), header("psu-corporate-id")
+    psu_id = header("psu-id")
+    psu = people.psu_of(call.bank, call.tpp.id, psu_id) if psu_id else None
+    if agreement is not None and not call.bank.documents.exists("agreement", agreement.lower()):
+        agreement = None
+    if purpose is None:
+        reads_accounts = call.operation.access is Access.ACCOUNT and "AISP" in call.tpp.roles
+        purpose = "access" if reads_accounts else "user"
+    return sca.open_sca(
+        call.bank,
+        tpp_id=call.tpp.id,
+        tpp_name=header("tpp-brand-logging-information") or call.tpp.name,
+        purpose=purpose,
+        target=target,
+        redirect_uri=redirect_uri,
+        session_id=header("tpp-session-id"),
+        identity_hint=identity or (psu["nationalId"] if psu else None),
+        method_hint=header("x-psu-authmethod-preferred"),
+        context=header("psu-context") or ("CORPORATE" if agreement else None),
+        agreement=agreement.lower() if agreement else None,
+        app=header("tpp-redirect-preferred") == "false",
+        language=header("psu-accept-language"),
+        outcome=call.script.sca,
+    )

@@ -1,0 +1,173 @@
+"""The request log of one bank: the last 1000 exchanges, whole, with the signature's diagnosis (CONTRACT 9.4)."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from emulator.api.messages import Request, Response
+from emulator.api.operation import Call
+from emulator.api.signature import SignatureRefused, Verified
+from emulator.bank.clock import date_time
+
+KEPT = 1000
+BODY_KEPT = 64 * 1024
+IDENTITY_HEADERS = frozenset({"x-psu-identity"})
+
+
+@dataclass(slots=True)
+class Exchange:
+    """One request with what the bank made of it."""
+
+    id: int
+    at: datetime
+    request: Request
+    call: Call | None = None
+    response: Response | None = None
+    signature: Verified | SignatureRefused | None = None
+    rules: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+
+    @property
+    def operation(self) -> str | None:
+        return self.call.operation.id if self.call else None
+
+    @property
+    def tpp(self) -> str | None:
+        return self.call.tpp.id or None if self.call else None
+
+    @property
+    def status(self) -> int:
+        return self.response.status if self.response else 0
+
+    @property
+    def payment_id(self) -> str | None:
+        """The payment an exchange is about: from its path, or from the answer to its creation."""
+        if self.call is None:
+            return None
+        named = self.call.params.get("payment-id")
+        if named is None and self.operation == "createPayment" and self.status == 201:
+            named = self._answer().get("paymentId")
+        return named
+
+    def _answer(self) -> dict[str, Any]:
+        try:
+            body = json.loads(self.response.body) if self.response else {}
+        except ValueError:
+            return {}
+        return body if isinstance(body, dict) else {}
+
+    def summary(self) -> dict[str, Any]:
+        """One line of `GET requests`."""
+        errors = self._answer().get("tppMessages") or [] if self.status >= 400 else []
+        shown = {
+            "id": str(self.id),
+            "at": date_time(self.at),
+            "method": self.request.method,
+            "target": self.request.target,
+            "operation": self.operation,
+            "status": self.status,
+            "tpp": self.tpp,
+            "paymentId": self.payment_id,
+            "rules": list(self.rules),
+            "messages": errors,
+            "milliseconds": round(self.seconds * 1000, 2),
+        }
+        return {name: value for name, value in shown.items() if value not in (None, [])}
+
+    def detail(self) -> dict[str, Any]:
+        """`GET requests/{id}`: the whole exchange; identity numbers are masked."""
+        shown = self.summary()
+        shown["request"] = {
+            "method": self.request.method,
+            "target": self.request.target,
+            "headers": [[name, _masked(name, value)] for name, value in self.request.headers],
+            "body": _text(self.request.body),
+        }
+        if self.response is not None:
+            shown["response"] = {
+                "status": self.response.status,
+                "headers": [list(pair) for pair in self.response.headers],
+                "body": _text(self.response.body),
+            }
+        if isinstance(self.signature, Verified):
+            shown["signature"] = {
+                "valid": True,
+                "signingString": self.signature.signing_string,
+                "notes": list(self.signature.notes),
+            }
+        elif self.signature is not None:
+            shown["signature"] = {"valid": False, **self.signature.diagnosis()}
+        return shown
+
+
+def _masked(name: str, value: str) -> str:
+    if name.lower() not in IDENTITY_HEADERS:
+        return value
+    return value[:-5] + "*****" if len(value) > 5 else "*****"
+
+
+def _text(body: bytes) -> str:
+    text = body[:BODY_KEPT].decode("utf-8", "replace")
+    return text if len(body) <= BODY_KEPT else f"{text} ... ({len(body)} bytes in all)"
+
+
+class RequestLog:
+    """The ring of the last exchanges."""
+
+    def __init__(self) -> None:
+        self._ring: deque[Exchange] = deque(maxlen=KEPT)
+        self._next = 1
+
+    def begin(self, at: datetime, request: Request) -> Exchange:
+        """Enter a request; the pipeline fills the entry as it goes."""
+        exchange = Exchange(self._next, at, request)
+        self._next += 1
+        self._ring.append(exchange)
+        return exchange
+
+    def newest(self) -> Iterator[Exchange]:
+        """All kept exchanges, newest first."""
+        return reversed(self._ring)
+
+    def entries(
+        self,
+        *,
+        operation: str | None = None,
+        status: int | None = None,
+        tpp: str | None = None,
+        payment_id: str | None = None,
+        limit: int = 100,
+    ) -> list[Exchange]:
+        """Exchanges that fit every given filter, newest first."""
+        found = []
+        for exchange in self.newest():
+            if (
+                (operation is None or exchange.operation == operation)
+                and (status is None or exchange.status == status)
+                and (tpp is None or exchange.tpp == tpp)
+                and (payment_id is None or exchange.payment_id == payment_id)
+            ):
+                found.append(exchange)
+                if len(found) == limit:
+                    break
+        return found
+
+    def get(self, exchange_id: str) -> Exchange | None:
+        """The exchange with this id, or None when it is not kept."""
+        if not (exchange_id.isascii() and exchange_id.isdigit()) or len(exchange_id) > 18 or not self._ring:
+            return None
+        at = int(exchange_id) - self._ring[0].id
+        return self._ring[at] if 0 <= at < len(self._ring) else None
+
+    def count(self, fits: Callable[[Exchange], bool]) -> int:
+        """How many kept exchanges fit."""
+        return sum(1 for exchange in self._ring if fits(exchange))
+
+    def clear(self) -> None:
+        """Forget all exchanges; the numbering goes on."""
+        self._ring.clear()

@@ -1,0 +1,55 @@
+"""Content negotiation (SPEC 2.1, CONTRACT 13): JSON only, in English or Norwegian."""
+
+from __future__ import annotations
+
+from emulator.api.headers import Headers
+from emulator.bank.errors import BankError
+
+_JSON = ("application/json", "application/*", "*/*")
+
+
+def _weighted(value: str) -> list[tuple[str, float]]:
+    """The entries of an Accept-like header with their q values, a malformed q counting as 1."""
+    entries = []
+    for part in value.split(","):
+        name, *parameters = (piece.strip().lower() for piece in part.split(";"))
+        weight = 1.0
+        for parameter in parameters:
+            if parameter.startswith("q="):
+                try:
+                    weight = float(parameter[2:])
+                except ValueError:
+                    weight = 1.0
+        if name:
+            entries.append((name, weight))
+    return entries
+
+
+def refuse_unacceptable(headers: Headers) -> None:
+    """406 when the Accept header excludes JSON; the most specific range that fits decides (RFC 9110 12.5.1)."""
+    accept = headers.get("accept")
+    if accept is None or accept in ("*/*", "application/json"):
+        return
+    weights = dict(_weighted(accept))
+    for name in _JSON:
+        if name in weights:
+            if weights[name] > 0:
+                return
+            break
+    else:
+        if not weights:
+            return
+    raise BankError("BAD_REQUEST", "The bank answers application/json only.", "Accept", status=406)
+
+
+def content_language(headers: Headers) -> str:
+    """`nb` when Norwegian is preferred to English, else `en`."""
+    accept = headers.get("accept-language")
+    if accept is None:
+        return "en"
+    best, best_weight = "en", 0.0
+    for name, weight in _weighted(accept):
+        language = {"nb": "nb", "no": "nb", "nn": "nb", "en": "en"}.get(name.split("-")[0])
+        if language is not None and weight > best_weight:
+            best, best_weight = language, weight
+    return best

@@ -1,0 +1,91 @@
+"""The one place where answers and refusals become HTTP (CONTRACT 3.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import orjson
+
+from emulator.api.messages import Response
+from emulator.bank.errors import BankError, Message
+
+JSON = ("Content-Type", "application/json; charset=utf-8")
+
+# CONTRACT 3.3, the table; RESOURCE_UNKNOWN is 400 when the id stands in a body.
+STATUS: Mapping[str, int] = {
+    "BAD_REQUEST": 400,
+    "FORMAT_ERROR": 400,
+    "HTTP_HEADER_REQUIRED": 400,
+    "QUERY_PARAMETER_REQUIRED": 400,
+    "KID_MISSING": 400,
+    "KID_INVALID": 400,
+    "PAYMENT_FAILED": 400,
+    "EXECUTION_DATE_INVALID": 400,
+    "REFERENCE_MIX_INVALID": 400,
+    "SCA_INVALID": 400,
+    "SCA_NOT_FOUND": 401,
+    "SCA_EXPIRED": 401,
+    "CONSENT_UNKNOWN": 401,
+    "CONSENT_INVALID": 401,
+    "CONSENT_EXPIRED": 401,
+    "PSU_CREDENTIALS_INVALID": 401,
+    "FORBIDDEN": 403,
+    "PRODUCT_INVALID": 403,
+    "NOT_FOUND": 404,
+    "RESOURCE_UNKNOWN": 404,
+    "PRODUCT_UNKNOWN": 404,
+    "CONFLICT": 409,
+    "ACCESS_EXCEEDED": 429,
+    "SYSTEM_ERROR": 500,
+}
+TEXT_LIMIT = 512  # SPEC 8
+INTERNAL = BankError("SYSTEM_ERROR", "The bank failed; its log says why.")
+UNWRITABLE = BankError(
+    "SYSTEM_ERROR", "The bank cannot write its state at the moment; nothing was changed.", status=503
+)
+
+
+def status_of(error: BankError) -> int:
+    """The HTTP status of a refusal."""
+    if error.status is not None:
+        return error.status
+    return 400 if error.in_body else STATUS[error.code]
+
+
+def message_body(message: Message) -> dict[str, str]:
+    """A TppMessage (SPEC 2.8): category, code, path, text."""
+    shown = {"category": message.category, "code": message.code}
+    if message.path is not None:
+        shown["path"] = message.path
+    shown["text"] = message.text[:TEXT_LIMIT]
+    return shown
+
+
+def encode(body: Any) -> bytes:
+    """A JSON value as compact UTF-8."""
+    return orjson.dumps(body)
+
+
+class Encoded(bytes):
+    """A JSON body that is encoded already: a remembered answer goes out byte for byte."""
+
+
+def json_response(status: int, body: Any, headers: Sequence[tuple[str, str]] = ()) -> Response:
+    """An answer with a JSON body; None: no body and no content type."""
+    if body is None:
+        return Response(status, list(headers), b"")
+    return Response(status, [JSON, *headers], body if isinstance(body, Encoded) else orjson.dumps(body))
+
+
+def refusal(
+    error: BankError,
+    *,
+    links: Mapping[str, Any] | None = None,
+    headers: Sequence[tuple[str, str]] = (),
+) -> Response:
+    """A refusal as `{"tppMessages": [...], "_links": {...}}`."""
+    body: dict[str, Any] = {"tppMessages": [message_body(message) for message in error.messages]}
+    if links:
+        body["_links"] = links
+    return json_response(status_of(error), body, headers)

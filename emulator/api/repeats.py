@@ -1,0 +1,50 @@
+"""Creations repeated under one X-Request-ID get the stored answer (CONTRACT 3.4)."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import timedelta
+
+from emulator.api.messages import Request
+from emulator.bank.bank import Bank
+from emulator.bank.clock import stamp
+from emulator.bank.errors import BankError
+
+WINDOW = timedelta(hours=24)
+
+
+class Repeats:
+    """The remembered creations of one request: look first, remember a 201 afterwards."""
+
+    def __init__(self, bank: Bank, tpp_id: str, request_id: str, request: Request, psu: tuple[str, str]) -> None:
+        self._bank = bank
+        self._id = f"{tpp_id}|{request_id}"
+        digest = hashlib.blake2b(digest_size=16)
+        for part in (request.method, request.target, *psu):
+            digest.update(part.encode("utf-8", "surrogateescape"))
+            digest.update(b"\0")
+        digest.update(request.body)
+        self._print = digest.hexdigest()
+
+    def stored(self) -> bytes | None:
+        """The body of the earlier 201, or None; CONFLICT when the id was used for another request."""
+        known = self._bank.documents.get("repeat", self._id)
+        if known is None or known["created"] <= stamp(self._bank.clock.now() - WINDOW):
+            return None
+        if known["print"] != self._print:
+            text = "This X-Request-ID was used for another request within the last 24 hours."
+            raise BankError("CONFLICT", text, "X-Request-ID")
+        return str(known["body"]).encode()
+
+    def remember(self, body: bytes) -> None:
+        """Keep a 201 for 24 hours of bank time, and let go of what is older."""
+        now = self._bank.clock.now()
+        documents = self._bank.documents
+        oldest = stamp(now - WINDOW)
+        first = documents.first_key("repeat", "created")
+        if isinstance(first, str) and first <= oldest:
+            # Two for one: the collection shrinks as it is written, without a long sweep on any request.
+            for old in documents.range("repeat", "created", high=oldest, limit=2):
+                documents.delete("repeat", old["id"])
+        document = {"id": self._id, "created": stamp(now), "print": self._print, "body": body.decode()}
+        documents.put("repeat", document)
