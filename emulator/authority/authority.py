@@ -1,0 +1,229 @@
+"""The sandbox CA with the certificates that it issued, in a state directory or in memory (CONTRACT 1, 9.7)."""
+
+from __future__ import annotations
+
+import re
+import ssl
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from emulator.authority import issuing
+from emulator.authority.credentials import Credentials, pem, private_pem
+from emulator.authority.files import claim_private, make_private, write_folder, write_private
+from emulator.authority.flaws import VALID_FOR, Issuer, IssueRefused, Plan, flawed
+
+DEMO = "demo"
+ROLES = ("PISP", "AISP")
+_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9 ._-]{0,61}[A-Za-z0-9])?")
+_CERTIFICATE, _KEY, _KEYSTORE = "certificate.pem", "key.pem", "keystore.p12"
+
+
+class AuthorityDamaged(Exception):
+    """A file of the CA or of a TPP cannot be read; the text names it."""
+
+
+class TppExists(Exception):
+    """There is a TPP of this name; the argument is the name."""
+
+
+class TppNameRefused(IssueRefused):
+    """The name cannot be used; the argument is a sentence."""
+
+
+class Authority:
+    """The sandbox CA. `clock` gives the real time (aware); certificates are dated by it.
+
+    With a `directory` everything is kept there: `ca.pem`, `ca-key.pem`, `tpps/<name>/`; without, in memory.
+    """
+
+    def __init__(self, directory: Path | None, *, clock: Callable[[], datetime]) -> None:
+        self._directory = directory
+        self._clock = clock
+        self._in_memory: dict[str, Credentials] = {}
+        self._answering: Credentials | None = None
+        self._issuer = self._in_new_memory() if directory is None else self._in_files(directory)
+
+    @property
+    def certificate(self) -> x509.Certificate:
+        """The CA's certificate, `CN=Bank Emulator Sandbox CA,O=Bank Emulator,C=NO`."""
+        return self._issuer.certificate
+
+    @property
+    def certificate_pem(self) -> str:
+        """The CA's certificate as PEM text."""
+        return pem(self.certificate)
+
+    def demo(self) -> Credentials:
+        """The TPP of the first start, roles PISP and AISP; issued anew when it has expired."""
+        kept = self.find(DEMO)
+        if kept is not None and self._clock() < kept.certificate.not_valid_after_utc:
+            return kept
+        try:
+            return self.issue(DEMO, replace=kept is not None)
+        except TppExists:  # another process was faster
+            return self.get(DEMO)
+
+    def issue(
+        self,
+        name: str,
+        *,
+        roles: Iterable[str] = ROLES,
+        organization_identifier: str | None = None,
+        flaw: str | None = None,
+        keystore_password: str | None = None,
+        replace: bool = False,
+    ) -> Credentials:
+        """A new TPP with its certificate and key, kept under its name.
+
+        `flaw` is a name of FLAWS; with `keystore_password` a `keystore.p12` is written as well. Raises
+        TppNameRefused, TppExists (unless `replace`) and IssueRefused (unknown role or flaw).
+        """
+        if not _NAME.fullmatch(name):
+            raise TppNameRefused(
+                "A TPP name has 1 to 63 letters, digits, blanks, dots, dashes or underscores, the first and the "
+                "last a letter or digit."
+            )
+        if not replace and self.find(name) is not None:
+            raise TppExists(name)
+        credentials = self._credentials(flawed(self._plan(name, roles, organization_identifier), flaw))
+        self._keep(credentials, keystore_password, replace=replace)
+        return credentials
+
+    def find(self, name: str) -> Credentials | None:
+        """The TPP of this name, or None."""
+        if self._directory is None:
+            return self._in_memory.get(name)
+        folder = self._directory / "tpps" / name
+        if not _NAME.fullmatch(name) or not (folder / _CERTIFICATE).exists():
+            return None
+        return _read_credentials(name, folder)
+
+    def get(self, name: str) -> Credentials:
+        """The TPP of this name; raise KeyError."""
+        found = self.find(name)
+        if found is None:
+            raise KeyError(name)
+        return found
+
+    def tpps(self) -> list[Credentials]:
+        """Every TPP that was issued, by name."""
+        if self._directory is None:
+            return [self._in_memory[name] for name in sorted(self._in_memory)]
+        folder = self._directory / "tpps"
+        names = sorted(entry.name for entry in folder.iterdir()) if folder.exists() else []
+        return [found for name in names if (found := self.find(name)) is not None]
+
+    def answering(self) -> Credentials:
+        """What the bank signs its answers with (SPEC 5.2 rule 7), made at the first call."""
+        if self._answering is None:
+            self._answering = self._kept_answering() or self._new_answering()
+        return self._answering
+
+    def server_context(self, hosts: Sequence[str]) -> ssl.SSLContext:
+        """A TLS context, version 1.2 or higher, with a new certificate that names `hosts` (DNS names, IP addresses)."""
+        key = issuing.new_ec_key()
+        certificate = issuing.tls_certificate(key.public_key(), hosts, self._issuer, self._clock())
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        # ssl reads from files only; this one is private and gone before anybody connects.
+        with tempfile.TemporaryDirectory(prefix="bank-emulator-") as folder:
+            chain = Path(folder) / "tls.pem"
+            write_private(chain, (pem(certificate) + self.certificate_pem).encode() + private_pem(key))
+            context.load_cert_chain(chain)
+        return context
+
+    def _plan(self, name: str, roles: Iterable[str], organization_identifier: str | None) -> Plan:
+        chosen = frozenset(roles)
+        if not chosen <= frozenset(ROLES):
+            raise IssueRefused(f"The roles of a TPP are {' and '.join(ROLES)}.")
+        if organization_identifier is not None and not 1 <= len(organization_identifier) <= 256:
+            raise IssueRefused("An organizationIdentifier has 1 to 256 characters.")
+        now = self._clock()
+        return Plan(
+            name=name,
+            organization=name,
+            organization_identifier=organization_identifier or f"PSDNO-SBX-{name}",
+            roles=chosen,
+            not_before=now - issuing.TOLERANCE,
+            not_after=now + VALID_FOR,
+            serial=x509.random_serial_number(),
+        )
+
+    def _credentials(self, plan: Plan) -> Credentials:
+        issuer = self._issuer
+        if plan.issuer_name is not None:  # a CA that nobody knows; its key is not kept
+            stranger = issuing.new_ec_key()
+            issuer = Issuer(issuing.self_signed_ca(plan.issuer_name, stranger, self._clock()), stranger)
+        key = issuing.new_rsa_key()
+        certificate = issuing.tpp_certificate(plan, key.public_key(), issuer)
+        return Credentials(plan.name, certificate, private_pem(key), issuer.certificate, key)
+
+    def _keep(self, credentials: Credentials, keystore_password: str | None, *, replace: bool) -> None:
+        if self._directory is None:
+            self._in_memory[credentials.name] = credentials
+            return
+        files = {_CERTIFICATE: credentials.certificate_pem.encode(), _KEY: credentials.key_pem}
+        if keystore_password is not None:
+            files[_KEYSTORE] = credentials.keystore(keystore_password)
+        if not write_folder(self._directory / "tpps" / credentials.name, files, replace=replace):
+            raise TppExists(credentials.name)
+
+    def _kept_answering(self) -> Credentials | None:
+        if self._directory is None or not (self._directory / "bank" / _CERTIFICATE).exists():
+            return None
+        kept = _read_credentials("bank", self._directory / "bank")
+        return kept if self._clock() < kept.certificate.not_valid_after_utc else None
+
+    def _new_answering(self) -> Credentials:
+        key = issuing.new_rsa_key()
+        certificate = issuing.answer_certificate(key.public_key(), self._issuer, self._clock())
+        made = Credentials("bank", certificate, private_pem(key), self.certificate, key)
+        if self._directory is not None:
+            files = {_CERTIFICATE: made.certificate_pem.encode(), _KEY: made.key_pem}
+            write_folder(self._directory / "bank", files, replace=True)
+        return made
+
+    def _in_new_memory(self) -> Issuer:
+        key = issuing.new_ec_key()
+        return Issuer(issuing.self_signed_ca(issuing.CA_NAME, key, self._clock()), key)
+
+    def _in_files(self, directory: Path) -> Issuer:
+        """The CA of `directory`, made at the first start; two processes that start at once agree on one."""
+        make_private(directory)
+        key_file, certificate_file = directory / "ca-key.pem", directory / "ca.pem"
+        try:
+            if not key_file.exists():
+                claim_private(key_file, private_pem(issuing.new_ec_key()))
+            key = serialization.load_pem_private_key(key_file.read_bytes(), None)
+        except (ValueError, TypeError) as error:
+            raise AuthorityDamaged(f"{key_file}: not a private key in PEM ({error})") from None
+        if not isinstance(key, ec.EllipticCurvePrivateKey):
+            raise AuthorityDamaged(f"{key_file}: not an EC key")
+        if not certificate_file.exists():
+            new = issuing.self_signed_ca(issuing.CA_NAME, key, self._clock())
+            claim_private(certificate_file, pem(new).encode())
+        certificate = _read_certificate(certificate_file)
+        if certificate.public_key() != key.public_key():
+            raise AuthorityDamaged(f"{certificate_file}: not the certificate of {key_file.name}")
+        return Issuer(certificate, key)
+
+
+def _read_certificate(file: Path) -> x509.Certificate:
+    try:
+        return x509.load_pem_x509_certificate(file.read_bytes())
+    except ValueError as error:
+        raise AuthorityDamaged(f"{file}: not a certificate in PEM ({error})") from None
+
+
+def _read_credentials(name: str, folder: Path) -> Credentials:
+    certificate = _read_certificate(folder / _CERTIFICATE)
+    try:
+        return Credentials(name, certificate, (folder / _KEY).read_bytes())
+    except FileNotFoundError:
+        raise AuthorityDamaged(f"{folder / _KEY}: the key is missing") from None
