@@ -26,7 +26,11 @@ KINDS: dict[str, Kind] = {
     # access
     "session": Kind(indexes=("key", "owner", "nationalId")),
     "consent": Kind(indexes=("owner", "tpp", "nationalId"), ordered={"created": Ordered(by="created")}),
-    "sca": Kind(indexes=("target", "tpp"), ordered={"created": Ordered(by="created")}),
+    "sca": Kind(
+        indexes=("target",),
+        # passing: SCAs that stand for nothing but access, dropped oldest first when there are many
+        ordered={"created": Ordered(by="created"), "passing": Ordered(by="passing")},
+    ),
     "quota": Kind(),  # id: `tpp|account|operation`
     # payments
     "payment": Kind(

@@ -1,0 +1,107 @@
+"""Everything that is served, behind one synchronous function: which room answers which address (CONTRACT 2)."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Protocol
+
+from emulator.api import about, render
+from emulator.api.branch import Branch
+from emulator.api.messages import Request, Response, Stream
+from emulator.api.router import split_target
+from emulator.assemble.house import House
+from emulator.bank import progression
+from emulator.bank.clock import moment
+from emulator.bank.errors import BankError
+
+logger = logging.getLogger(__name__)
+
+API_SANDBOX = "/api-sandbox"
+_NAMED_BANK = re.compile(r"/banks/([a-z0-9][a-z0-9-]{0,62})(?=/)")
+
+
+class Room(Protocol):
+    """A room that answers for a bank: the control interface, the pages, the console."""
+
+    def handle(self, branch: Branch, request: Request) -> Response | Stream: ...
+
+
+class Site:
+    """The web side's only partner.
+
+    `rooms`: by first path segment (`_emulator`, `sca`, `console`, ...); what no room has is the TPP interface.
+    """
+
+    def __init__(self, house: House, *, rooms: dict[str, Room], openapi: Callable[[Request], Response]) -> None:
+        self._house = house
+        self._rooms = rooms
+        self._openapi = openapi
+
+    def handle(self, request: Request) -> Response | Stream:
+        """Answer any request; never raises."""
+        try:
+            return self._dispatch(request)
+        except Exception:
+            logger.exception("%s %s failed", request.method, split_target(request.target)[0])
+            return render.refusal(render.INTERNAL)
+
+    def _dispatch(self, request: Request) -> Response | Stream:
+        path, _ = split_target(request.target)
+        if path.startswith("/v1/"):
+            return self._house.default.handle(request)
+        branch = self._house.default
+        if path.startswith(f"{API_SANDBOX}/v1/"):
+            return branch.handle(replace(request, prefix=API_SANDBOX))
+        named = _NAMED_BANK.match(path)
+        if named is not None:
+            found = self._house.find(named[1])
+            if found is None:
+                return render.refusal(BankError("NOT_FOUND", f"There is no bank {named[1]}."))
+            branch = found
+            request = replace(request, prefix=named[0])
+            path = path[named.end() :]
+        room = self._rooms.get(path[1:].partition("/")[0])
+        if room is not None:
+            branch.settle()
+            return room.handle(branch, request)
+        if path in ("/health", "/ready", "/openapi.json"):
+            return self._about(branch, request, path)
+        return branch.handle(request)
+
+    def _about(self, branch: Branch, request: Request, path: str) -> Response:
+        if request.method not in ("GET", "HEAD"):
+            error = BankError("BAD_REQUEST", f"{path} takes GET.", status=405)
+            return render.refusal(error, headers=[("Allow", "GET, HEAD")])
+        if path == "/openapi.json":
+            return self._openapi(request)
+        body = about.health() if path == "/health" else about.ready(branch.bank)
+        return render.json_response(200, body, [("Cache-Control", "no-store")])
+
+    def next_due(self) -> float | None:
+        """Seconds of real time until something falls due in a bank that somebody watches; None: nothing, nobody."""
+        waits = [wait for branch in self._watched() if (wait := _seconds_to_due(branch)) is not None]
+        return min(waits, default=None)
+
+    def wake(self) -> None:
+        """Apply what has fallen due, so that watchers see it without a request."""
+        for branch in self._watched():
+            branch.settle()
+
+    def _watched(self) -> list[Branch]:
+        return [branch for branch in self._house.branches() if branch.bank.watched]
+
+    def close(self) -> None:
+        """Put the documents in order and let go of the state directory."""
+        self._house.close()
+
+
+def _seconds_to_due(branch: Branch) -> float | None:
+    """None while the clock stands still: nothing falls due by itself then."""
+    clock = branch.bank.clock
+    due = progression.next_due(branch.bank)
+    if due is None or clock.mode == "frozen":
+        return None
+    return max(0.0, (moment(due) - clock.now()).total_seconds())

@@ -1,0 +1,48 @@
+"""Where the customer's browser goes after SCA (SPEC 5.3.4, 5.3.5, CONTRACT 4)."""
+
+from __future__ import annotations
+
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+
+from emulator.bank import redirects
+
+PSU = "0b9f9b6e-7f0a-4f0e-9a3e-3f6f1f4c2a11"
+
+
+def success(uri: str, agreement: str | None = None) -> str:
+    return redirects.success(uri, psu_id=PSU, agreement=agreement, session_id="s 1", context="PRIVATE")
+
+
+def test_success_appends_the_four_parameters_in_order() -> None:
+    assert success("https://tpp.example/done", "a1") == (
+        f"https://tpp.example/done?psu-id={PSU}&psu-corporate-id=a1&tpp-session-id=s%201&context=PRIVATE"
+    )
+
+
+def test_the_corporate_id_is_only_there_when_an_agreement_was_chosen() -> None:
+    assert "psu-corporate-id" not in success("https://tpp.example/done")
+
+
+def test_the_tpps_own_query_is_kept_byte_for_byte() -> None:
+    redirect = success("https://tpp.example/done?state=a%2Fb+c&empty=&flag")
+    assert redirect.startswith(f"https://tpp.example/done?state=a%2Fb+c&empty=&flag&psu-id={PSU}")
+
+
+@pytest.mark.parametrize("reserved", ["psu-id=forged", "psu%2Did=forged", "context=CORPORATE", "tpp-session-id="])
+def test_a_reserved_name_in_the_tpps_query_is_replaced(reserved: str) -> None:
+    pairs = parse_qsl(urlsplit(success(f"https://tpp.example/?{reserved}&keep=1")).query)
+    assert pairs == [("keep", "1"), ("psu-id", PSU), ("tpp-session-id", "s 1"), ("context", "PRIVATE")]
+
+
+@pytest.mark.parametrize("uri", ["tpp-app://done", "tpp-app:///done", "com.example.app:/done/here"])
+def test_app_addresses_keep_their_form(uri: str) -> None:
+    assert success(uri).startswith(uri + "?psu-id=")
+
+
+def test_failure_names_the_system_only_for_server_errors() -> None:
+    declined = redirects.failure("https://t.example/", status=401, code="SCA_INVALID", message="It & was declined.")
+    assert declined == "https://t.example/?status=401&code=SCA_INVALID&message=It%20%26%20was%20declined."
+    broken = redirects.failure("https://t.example/", status=500, code="SYSTEM_ERROR", message="x", system="core")
+    assert broken == "https://t.example/?system=core&status=500&code=SYSTEM_ERROR&message=x"

@@ -1,0 +1,53 @@
+"""Content negotiation: JSON only, English or Norwegian (CONTRACT 13)."""
+
+from __future__ import annotations
+
+import pytest
+
+from emulator.api.headers import Headers
+from emulator.api.negotiation import content_language, refuse_unacceptable
+from emulator.bank.errors import BankError
+
+
+@pytest.mark.parametrize(
+    "accept",
+    [
+        "*/*",
+        "application/json",
+        "APPLICATION/JSON",
+        "text/html, application/*;q=0.1",
+        "application/json;charset=utf-8",
+        "text/html;q=1, */*;q=0.8",
+        "",
+        "application/json;q=bad",
+    ],
+)
+def test_an_accept_that_lets_json_through_is_served(accept: str) -> None:
+    refuse_unacceptable(Headers((("Accept", accept),)))
+
+
+@pytest.mark.parametrize(
+    "accept", ["text/html", "application/xml, text/*", "application/json;q=0, */*", "*/*;q=0", "application/*;q=0.0"]
+)
+def test_an_accept_that_excludes_json_is_406(accept: str) -> None:
+    with pytest.raises(BankError) as refused:
+        refuse_unacceptable(Headers((("Accept", accept),)))
+    assert refused.value.status == 406
+    assert refused.value.messages[0].path == "Accept"
+
+
+@pytest.mark.parametrize(
+    ("accept", "language"),
+    [
+        (None, "en"),
+        ("nb-NO", "nb"),
+        ("no", "nb"),
+        ("nn, en;q=0.9", "nb"),
+        ("en-GB, nb;q=0.9", "en"),
+        ("de, nb;q=0.2, en;q=0.1", "nb"),
+        ("nb;q=0", "en"),
+    ],
+)
+def test_the_language_of_the_answer_follows_the_wish(accept: str | None, language: str) -> None:
+    headers = Headers((("Accept-Language", accept),) if accept is not None else ())
+    assert content_language(headers) == language
