@@ -51,8 +51,7 @@ def check(
     _check_coverage(found)
     check_digest(found)
     check_date(found, instant, policy.date_skew)
-    _check_signature(found)
-    if found.faults or found.certificate is None or found.signing_string is None:
+    if not _holds(found) or found.faults or found.certificate is None or found.signing_string is None:
         raise _refusal(found)
     return Verified(
         found.certificate.tpp, found.certificate.certificate, tuple(found.notes), found.signing_string
@@ -65,6 +64,8 @@ def _refusal(found: Evidence) -> SignatureRefused:
     cause = diagnosis.find_cause(found) if found.broken else None
     if cause is not None:
         found.faults.append(fault("Signature", cause.sentence()))
+    if not found.faults:  # only a rule that forgot to say what it found leaves none
+        found.faults.append(fault("Signature", "The signature cannot be checked"))
     return SignatureRefused(found.faults, lambda: diagnosis.describe(found, cause))
 
 
@@ -170,19 +171,20 @@ def _check_coverage(found: Evidence) -> None:
             found.faults.append(fault("Signature", text))
 
 
-def _check_signature(found: Evidence) -> None:
-    certificate, text = found.certificate, found.signing_string
-    if certificate is None or certificate.key is None or text is None or found.signature is None:
-        return
-    if not found.hash_name:
-        return
-    if not verifies(certificate.key, found.signature, text.encode("utf-8", "surrogatepass"), found.hash_name):
-        if not text.isascii() and verifies(
-            certificate.key, found.signature, text.encode("latin-1", "replace"), found.hash_name
-        ):
-            found.notes.append("Signature: made over ISO-8859-1 bytes")
-            return
-        found.broken = True
+def _holds(found: Evidence) -> bool:
+    """Whether the signature is the certificate's over the bank's signing string; False too when that is unknown."""
+    certificate, text, signature = found.certificate, found.signing_string, found.signature
+    if certificate is None or certificate.key is None or text is None or signature is None or not found.hash_name:
+        return False
+    if verifies(certificate.key, signature, text.encode("utf-8", "surrogatepass"), found.hash_name):
+        return True
+    if not text.isascii() and verifies(
+        certificate.key, signature, text.encode("latin-1", "replace"), found.hash_name
+    ):
+        found.notes.append("Signature: made over ISO-8859-1 bytes")
+        return True
+    found.broken = True
+    return False
 
 
 def verifies(key: rsa.RSAPublicKey, signature: bytes, message: bytes, hash_name: str) -> bool:

@@ -1,0 +1,79 @@
+"""Signing a request as SPEC 5.2 asks: from method, address, headers and body to the headers to send."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from urllib.parse import urlsplit
+
+from emulator.client.identity import HoldsKey, Identity, Pem
+from emulator.client.tampering import Draft, tampered
+from emulator.httpsig.dates import format_date
+from emulator.httpsig.digest import digest_value
+from emulator.httpsig.message import CANDIDATES, REQUEST_TARGET, request_target
+
+
+def sign(
+    method: str,
+    url: str,
+    *,
+    certificate: Pem,
+    key: Pem,
+    headers: Mapping[str, str] | None = None,
+    body: bytes | str = b"",
+) -> dict[str, str]:
+    """The headers to send with a request, signed; for any HTTP library.
+
+    `certificate` and `key` are PEM text or file paths, `url` an address or a path with its query exactly as it will
+    be sent, `body` exactly the bytes that will be sent. Date, X-Request-ID, Digest (with a body) and
+    TPP-Signature-Certificate are added unless `headers` has them. See `signed_headers` for more control.
+    """
+    return signed_headers(method, url, Identity.from_pem(certificate, key), headers=headers, body=body)
+
+
+def signed_headers(
+    method: str,
+    url: str,
+    identity: HoldsKey,
+    *,
+    headers: Mapping[str, str] | None = None,
+    body: bytes | str = b"",
+    digest: bool | None = None,
+    names: Sequence[str] | None = None,
+    algorithm: str = "rsa-sha256",
+    now: datetime | None = None,
+    tamper: str | None = None,
+) -> dict[str, str]:
+    """As `sign`, with what may be chosen.
+
+    `digest` True or False demands or forbids a Digest (default: with a body); `names` are the header names to sign
+    (default: the request target and the candidates of SPEC 5.2 that are there); `now` dates the request; `tamper`
+    is a name of TAMPERINGS and spoils it on purpose.
+    """
+    signer = Identity.of(identity)
+    content = body.encode() if isinstance(body, str) else body
+    sent = dict(headers or {})
+    have = {name.lower() for name in sent}
+    if "date" not in have:
+        sent["Date"] = format_date(now or datetime.now(UTC))
+    if "x-request-id" not in have:
+        sent["X-Request-ID"] = str(uuid.uuid4())
+    if digest is not False and (content or digest) and "digest" not in have:
+        sent["Digest"] = digest_value(content)
+    if "tpp-signature-certificate" not in have:
+        sent["TPP-Signature-Certificate"] = signer.header
+    target = request_target(method, target_of(url))
+    values = {name.lower(): value.strip(" \t") for name, value in sent.items()}
+    signed = names if names is not None else [REQUEST_TARGET, *(name for name in CANDIDATES if name in values)]
+    lines = [(name, target if name == REQUEST_TARGET else values[name]) for name in signed]
+    draft = Draft(sent, lines, signer.key_id, signer.key, algorithm)
+    return tampered(draft, tamper) if tamper is not None else draft.signed()
+
+
+def target_of(url: str) -> str:
+    """Path and query of `url` as they go into the request line; a path is returned as it is."""
+    if url.startswith("/"):
+        return url.partition("#")[0]
+    parts = urlsplit(url)
+    return (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
