@@ -1,0 +1,100 @@
+"""The group of commands, read from one table; a command's module is imported when it is called."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, MutableMapping
+from importlib import import_module
+
+import click
+
+from emulator import __version__
+from emulator.cli.failure import Failed
+
+# One module a noun, with an attribute `command` (a click command or group).
+COMMANDS: dict[str, str] = {
+    "serve": "emulator.cli.serve",
+}
+
+
+class _Commands(MutableMapping[str, click.Command]):
+    """The table as click wants it: a command is imported when it is looked up."""
+
+    def __getitem__(self, name: str) -> click.Command:
+        command: click.Command = import_module(COMMANDS[name]).command
+        return command
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(COMMANDS)
+
+    def __len__(self) -> int:
+        return len(COMMANDS)
+
+    def __setitem__(self, name: str, command: click.Command) -> None:
+        raise TypeError("commands stand in the table")
+
+    def __delitem__(self, name: str) -> None:
+        raise TypeError("commands stand in the table")
+
+
+def _group(debug: bool) -> None:
+    """A standalone sandbox bank for open banking developers."""
+    del debug  # read in `run`, so that it works behind the command as well
+    context = click.get_current_context()
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
+
+
+group = click.Group(
+    commands=_Commands(),
+    callback=_group,
+    help=_group.__doc__,
+    params=[click.Option(["--debug"], is_flag=True, help="Show a traceback with an error, after any command.")],
+    epilog="Example: bank-emulator serve --port 0 --ephemeral",
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
+)
+group = click.version_option(__version__, message="%(version)s")(group)
+
+
+def run(arguments: list[str] | None = None) -> int:
+    """Run a command; the answer is the exit status: 0 fine, 1 a check failed, 2 wrong use, 3 damaged state.
+
+    An error is one line on stderr; the traceback comes with --debug, anywhere on the line.
+    """
+    arguments = sys.argv[1:] if arguments is None else arguments
+    debug = "--debug" in arguments
+    try:
+        result = group.main(
+            [argument for argument in arguments if argument != "--debug"],
+            prog_name="bank-emulator",
+            standalone_mode=False,
+        )
+    except (Exception, KeyboardInterrupt) as error:
+        if debug:
+            raise
+        return _tell(error)
+    return result if isinstance(result, int) else 0
+
+
+def _tell(error: BaseException) -> int:
+    if isinstance(error, click.exceptions.Exit):
+        return error.exit_code
+    if isinstance(error, Failed):
+        text, status = str(error), error.status
+    elif isinstance(error, click.ClickException):
+        text, status = _usage(error), 2
+    elif isinstance(error, (KeyboardInterrupt, click.Abort)):
+        return 130  # what a shell reports for SIGINT
+    else:
+        text, status = f"{type(error).__name__}: {error} (--debug shows where)", 2
+    if text:
+        click.echo(f"bank-emulator: {' '.join(text.split())}", err=True)
+    return status
+
+
+def _usage(error: click.ClickException) -> str:
+    text = error.format_message()
+    if isinstance(error, click.UsageError) and error.ctx is not None:
+        text = f"{text.rstrip('.')} (see {error.ctx.command_path} --help)"
+    return text

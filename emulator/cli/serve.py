@@ -1,0 +1,116 @@
+"""`bank-emulator serve`: the bank itself."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+from emulator.cli import logs
+from emulator.cli.failure import Failed
+from emulator.settings import FLAGS, ConfigurationError, Flag, ServeSettings, read
+
+if TYPE_CHECKING:
+    from emulator.web.site import Site
+
+log = logging.getLogger(__name__)
+
+EPILOG = """\b
+Each flag is also an environment variable, in brackets; the flag wins.
+Example: bank-emulator serve --port 0 --ephemeral --scenario insufficient-funds
+"""
+
+
+def _option(flag: Flag) -> click.Option:
+    name = f"--{flag.name}"
+    default = getattr(ServeSettings(), flag.member)
+    notes = flag.variable if default in (None, (), False) else f"{flag.variable}; default: {default}"
+    about = f"{flag.help}  [{notes}]"
+    if flag.switch:
+        return click.Option([f"{name}/--no-{flag.name}"], is_flag=True, default=None, help=about)
+    return click.Option([name], metavar=flag.takes, multiple=flag.repeatable, help=about)
+
+
+def _serve(**given: Any) -> None:
+    """Start the bank: its address is printed as READY http://... once requests are answered."""
+    _leave_quietly_when_told()
+    for flag in FLAGS:
+        if flag.switch and isinstance(given[flag.member], bool):
+            given[flag.member] = str(given[flag.member]).lower()
+    try:
+        settings = read(given)
+        check(settings)
+    except ConfigurationError as error:
+        raise Failed(str(error)) from error
+    logs.configure(settings.log_format)
+    serve(settings)
+
+
+command = click.Command(
+    "serve",
+    callback=_serve,
+    params=[_option(flag) for flag in FLAGS],
+    help=_serve.__doc__,
+    epilog=EPILOG,
+)
+
+
+def check(settings: ServeSettings) -> None:
+    """Refuse settings that do not go together; raises ConfigurationError."""
+    from emulator.web.address import is_loopback
+
+    if settings.control_token is None and not is_loopback(settings.host):
+        raise ConfigurationError(
+            f"--host {settings.host} is reached from other machines: --control-token (BANK_EMULATOR_CONTROL_TOKEN) is"
+            " required with it"
+        )
+    if settings.tls_port is not None and settings.tls_port == settings.port != 0:
+        raise ConfigurationError("--tls-port and --port are the same")
+
+
+def serve(settings: ServeSettings) -> None:
+    """Serve until SIGTERM or SIGINT; raises Failed for what keeps the bank from starting."""
+    from emulator.web.server import WebServer, run
+    from emulator.web.sockets import CannotListen, listen
+
+    try:
+        plain = listen(settings.host, settings.port)
+    except CannotListen as error:
+        raise Failed(f"--port: {error}" if "port" in str(error) else f"--host: {error}") from error
+    try:
+        tls = None if settings.tls_port is None else listen(settings.host, settings.tls_port)
+    except CannotListen as error:
+        raise Failed(f"--tls-port: {error}") from error
+    site = _site(settings)
+    try:
+        server = WebServer(
+            site, host=settings.host, plain=plain, tls=tls, public_url=settings.public_url, allowed=settings.allow_host
+        )
+        run(server, _ready)
+    finally:
+        site.close()
+
+
+def _site(settings: ServeSettings) -> Site:
+    from emulator.assemble import assemble
+
+    return assemble(settings)
+
+
+def _ready(urls: list[str]) -> None:
+    for url in urls:
+        print(f"READY {url}")
+    sys.stdout.flush()
+
+
+def _leave_quietly_when_told() -> None:
+    """Exit with 0 on SIGTERM and SIGINT while starting; the server puts its own, orderly end in place."""
+
+    def leave(*_: object) -> NoReturn:
+        raise SystemExit(0)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, leave)

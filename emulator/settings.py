@@ -1,0 +1,177 @@
+"""How this process is told what to do: flags and environment variables (CONTRACT 1); the only reader of os.environ.
+
+One table, FLAGS, from which the command line, its help and the variables are made, so that names cannot drift.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+PREFIX = "BANK_EMULATOR_"
+
+Parse = Callable[[str], Any]
+
+
+class ConfigurationError(Exception):
+    """Wrong usage or configuration: one line that names the flag or variable at fault; exit status 2."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServeSettings:
+    """What `serve` was told."""
+
+    host: str = "127.0.0.1"
+    port: int = 8080
+    tls_port: int | None = None
+    state: Path = Path(".bank-emulator")
+    ephemeral: bool = False
+    fixtures: str = "known-state"
+    scenario: tuple[str, ...] = ()
+    profile: str = "documented"
+    links: str = "relative"
+    ids: str = "uuid"
+    seed: int | None = None
+    control_token: str | None = None
+    public_url: str | None = None
+    durability: str = "process"
+    allow_host: tuple[str, ...] = ()
+    log_format: str = "text"
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """One flag of `serve`: its name without dashes, what it takes (metavar), how it is read, one line of help."""
+
+    name: str
+    takes: str
+    parse: Parse
+    help: str
+    repeatable: bool = False
+    switch: bool = False
+
+    @property
+    def member(self) -> str:
+        """The member of ServeSettings that it sets."""
+        return self.name.replace("-", "_")
+
+    @property
+    def variable(self) -> str:
+        """The environment variable that stands in for it."""
+        return PREFIX + self.member.upper()
+
+
+def _text(value: str) -> str:
+    if "\x00" in value or not value:
+        raise ValueError("takes a value")
+    return value
+
+
+def _port(value: str) -> int:
+    if not (value.isascii() and value.isdigit() and int(value) <= 65535):
+        raise ValueError("takes a port number, 0 to 65535")
+    return int(value)
+
+
+def _seed(value: str) -> int:
+    if not re.fullmatch(r"-?[0-9]{1,18}", value):
+        raise ValueError("takes a whole number")
+    return int(value)
+
+
+def _token(value: str) -> str:
+    if not re.fullmatch(r"[!-~]{1,512}", value):
+        raise ValueError("takes 1 to 512 printable ASCII characters without blanks")
+    return value
+
+
+def _url(value: str) -> str:
+    expected = "takes an http or https address, such as https://bank.example:8443"
+    try:
+        parts = urlsplit(value)
+        good = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        raise ValueError(expected) from None
+    if not good or "@" in parts.netloc or parts.query or parts.fragment or not re.fullmatch(r"[!-~]+", value):
+        raise ValueError(expected)
+    return value.rstrip("/")
+
+
+def _host_name(value: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,252})|\[?[0-9a-fA-F:.]+\]?", value):
+        raise ValueError("takes a host name without scheme or port")
+    return value.strip("[]").lower()
+
+
+def _switch(value: str) -> bool:
+    words = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
+    if value.lower() not in words:
+        raise ValueError("takes true or false")
+    return words[value.lower()]
+
+
+def _one_of(*names: str) -> Parse:
+    def parse(value: str) -> str:
+        if value not in names:
+            raise ValueError(f"takes one of {', '.join(names)}")
+        return value
+
+    return parse
+
+
+FLAGS: tuple[Flag, ...] = (
+    Flag("host", "ADDRESS", _text, "The address to listen on."),
+    Flag("port", "N", _port, "The port to listen on; 0 picks a free one."),
+    Flag("tls-port", "N", _port, "Also listen with TLS on this port; 0 picks a free one."),
+    Flag("state", "DIR", lambda value: Path(_text(value)), "Where certificates and the bank's documents are kept."),
+    Flag("ephemeral", "", _switch, "Keep the bank's documents in memory only.", switch=True),
+    Flag("fixtures", "NAME|FILE", _text, "What initialize and reset restore."),
+    Flag("scenario", "NAME|FILE", _text, "A scenario to apply after start; may be repeated.", repeatable=True),
+    Flag("profile", "NAME", _one_of("documented", "lenient"), "Which headers are demanded: documented or lenient."),
+    Flag("links", "FORM", _one_of("relative", "absolute"), "How links to the API are written: relative or absolute."),
+    Flag("ids", "FORM", _one_of("uuid", "opaque"), "How ids look: uuid or opaque."),
+    Flag("seed", "N", _seed, "Make ids and generated data repeat from run to run."),
+    Flag("control-token", "TOKEN", _token, "Demanded on /_emulator and for a login on /console."),
+    Flag("public-url", "URL", _url, "The address that others reach this bank by, for absolute links."),
+    Flag("durability", "LEVEL", _one_of("process", "power"), "What answered changes survive: process or power."),
+    Flag("allow-host", "NAME", _host_name, "A further Host name to answer to; may be repeated.", repeatable=True),
+    Flag("log-format", "FORM", _one_of("text", "json"), "How the log on stderr is written: text or json."),
+)
+
+
+def read(flags: Mapping[str, Any], environment: Mapping[str, str] | None = None) -> ServeSettings:
+    """The settings from `flags` (by member: text, or a sequence of texts, None for not given) over the variables.
+
+    A variable that is set but empty counts as not set (assumed). Raises ConfigurationError.
+    """
+    if environment is None:
+        environment = os.environ
+    told: dict[str, Any] = {}
+    for flag in FLAGS:
+        given = flags.get(flag.member)
+        if given is not None and given != ():
+            source, values = f"--{flag.name}", [given] if isinstance(given, str) else list(given)
+        elif variable := environment.get(flag.variable):
+            source, values = flag.variable, _parts(variable) if flag.repeatable else [variable]
+        else:
+            continue
+        try:
+            parsed = tuple(flag.parse(value) for value in values)
+        except ValueError as error:
+            raise ConfigurationError(f"{source} {error}") from None
+        told[flag.member] = parsed if flag.repeatable else parsed[0]
+    return ServeSettings(**told)
+
+
+def _parts(value: str) -> list[str]:
+    return [part.strip() for part in re.split(r"[,\n]", value) if part.strip()]
+
+
+def variable(name: str) -> str | None:
+    """The variable BANK_EMULATOR_<NAME>, for the commands that talk to a running bank; None when unset or empty."""
+    return os.environ.get(PREFIX + name) or None

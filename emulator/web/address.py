@@ -1,0 +1,57 @@
+"""Where this bank is reached: the base of absolute links for each request (CONTRACT 1, 13)."""
+
+from __future__ import annotations
+
+import re
+
+LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
+WILDCARDS = frozenset({"", "0.0.0.0", "::"})
+
+_HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::(\d{1,5}))?", re.IGNORECASE)
+_REMEMBERED = 256
+
+
+def url_host(host: str) -> str:
+    """`host` as it stands in a URL: IPv6 in brackets; a wildcard as the loopback address (assumed)."""
+    if host in WILDCARDS:
+        return "[::1]" if host == "::" else "127.0.0.1"
+    return f"[{host}]" if ":" in host else host
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches a server that listens on `host`."""
+    return host.lower() == "localhost" or host == "::1" or bool(re.fullmatch(r"127\.\d+\.\d+\.\d+", host))
+
+
+class Base:
+    """The base address of one listener, by the Host that a request names.
+
+    The public address where one is set; else the scheme with a Host that is an allowed name (loopback names, the
+    listening address, `--allow-host`); else the listening address.
+    """
+
+    def __init__(self, *, scheme: str, host: str, port: int, public_url: str | None, allowed: tuple[str, ...]) -> None:
+        self._scheme = scheme
+        self.listening = f"{scheme}://{url_host(host)}:{port}"
+        self._public = public_url.rstrip("/") if public_url else None
+        self._allowed = LOOPBACK_NAMES | {url_host(host).lower()} | {url_host(name).lower() for name in allowed}
+        self._known: dict[str, str] = {}
+
+    def of(self, host: str | None) -> str:
+        """`http://host:port` for a request whose Host header is `host`."""
+        if self._public is not None:
+            return self._public
+        if host is None:
+            return self.listening
+        found = self._known.get(host)
+        if found is None:
+            found = self._judge(host)
+            if len(self._known) < _REMEMBERED:
+                self._known[host] = found
+        return found
+
+    def _judge(self, host: str) -> str:
+        parts = _HOST.fullmatch(host)
+        if parts is None or parts[1].lower() not in self._allowed:
+            return self.listening
+        return f"{self._scheme}://{host}"

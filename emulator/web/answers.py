@@ -1,0 +1,158 @@
+"""Answers on their way out: one block of bytes for a Response, an open end for a Stream.
+
+Both stand where aiohttp expects a StreamResponse, of which its protocol uses `prepare`, `write_eof` and
+`keep_alive`; aiohttp's own keeps headers in dictionaries and costs three times as much per answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from http import HTTPStatus
+
+from aiohttp.helpers import rfc822_formatted_time
+from aiohttp.http import HttpVersion10
+
+from emulator.api.messages import Response, Stream
+from emulator.web.exchange import Exchange
+from emulator.web.wake import Watchers
+
+_SERVER = "Server: bank-emulator"
+_STATUS_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}" for status in HTTPStatus}
+_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+_COMMENT = b": still here\n\n"
+
+
+def head(answer: Response | Stream, *, connection: str | None) -> bytes:
+    """Status line and headers up to the empty line; raises ValueError for control characters in a header."""
+    status = answer.status
+    lines = [f"{name}: {value}" for name, value in answer.headers]
+    if _CONTROL.search("".join(lines)):
+        raise ValueError("a header of the answer holds a control character")
+    if isinstance(answer, Response) and status != 204:
+        lines.append(f"Content-Length: {len(answer.body)}")
+    if connection is not None:
+        lines.append(f"Connection: {connection}")
+    if not any(name == "Date" for name, _ in answer.headers):
+        lines.append(f"Date: {rfc822_formatted_time()}")
+    lines.append(_SERVER)
+    first = _STATUS_LINES.get(status) or f"HTTP/1.1 {status} "
+    return "\r\n".join([first, *lines, "\r\n"]).encode()
+
+
+class Answer:
+    """A whole answer, written at once; the connection stays open unless `close`, or the client wants it closed."""
+
+    def __init__(self, exchange: Exchange, response: Response, *, close: bool = False) -> None:
+        self._exchange = exchange
+        self._response = response
+        self._close = close
+
+    @property
+    def keep_alive(self) -> bool:
+        """Whether another request may follow on this connection."""
+        return not self._close
+
+    async def prepare(self, exchange: Exchange) -> None:
+        """Everything leaves in one write."""
+
+    async def write_eof(self) -> None:
+        """Write head and body, and wait, within limits, for a client that is slow to read them."""
+        exchange = self._exchange
+        response = self._response
+        message = exchange.message
+        self._close = self._close or message.should_close or exchange.connection.last
+        connection = None
+        if self._close:
+            connection = "close"
+        elif message.version == HttpVersion10:
+            connection = "keep-alive"
+        block = head(response, connection=connection)
+        bare = message.method == "HEAD" or response.status in (204, 304)
+        exchange.send(block if bare else block + response.body)
+        if exchange.connection.writing_paused:
+            await self._drain()
+
+    async def _drain(self) -> None:
+        connection = self._exchange.connection
+        try:
+            async with asyncio.timeout(connection.limits.write_seconds):
+                await self._exchange.writer.drain()
+        except TimeoutError:
+            connection.drop()
+
+
+class Refusal(Answer):
+    """An answer that ends the connection, and reads on for a moment so that the client gets to see it.
+
+    A close with unread bytes in the socket resets the connection, and the answer with it.
+    """
+
+    def __init__(self, exchange: Exchange, response: Response) -> None:
+        super().__init__(exchange, response, close=True)
+
+    async def write_eof(self) -> None:
+        """Write the answer, then wait for the client to close."""
+        await super().write_eof()
+        connection = self._exchange.connection
+        connection.stop_reading_requests()
+        await self._exchange.gone(connection.limits.linger_seconds)
+
+
+class Hangup:
+    """No answer: the connection is closed in its place (a scripted disconnect)."""
+
+    keep_alive = False
+
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+
+    async def prepare(self, exchange: Exchange) -> None:
+        """Nothing is prepared."""
+
+    async def write_eof(self) -> None:
+        """Close at once, whatever waits to be written."""
+        self._exchange.connection.drop()
+
+
+class EventStream:
+    """Server-sent events: every chunk is written as it is pushed, until the client goes or does not read."""
+
+    keep_alive = False
+
+    def __init__(self, exchange: Exchange, stream: Stream, watchers: Watchers) -> None:
+        self._exchange = exchange
+        self._stream = stream
+        self._watchers = watchers
+
+    async def prepare(self, exchange: Exchange) -> None:
+        """The head leaves with the stream."""
+
+    async def write_eof(self) -> None:
+        """Carry events until either side has had enough."""
+        exchange = self._exchange
+        exchange.send(head(self._stream, connection="close"))
+        if exchange.message.method == "HEAD":
+            return
+        exchange.connection.stop_reading_requests()
+        unsubscribe = self._stream.subscribe(self._push)
+        self._watchers.add(exchange)
+        try:
+            while not await exchange.gone(exchange.connection.limits.comment_seconds):
+                self._push(_COMMENT)
+        finally:
+            unsubscribe()
+            self._watchers.discard(exchange)
+
+    def _push(self, chunk: bytes) -> None:
+        connection = self._exchange.connection
+        transport = connection.transport
+        if transport is None or transport.is_closing():
+            return
+        if transport.get_write_buffer_size() > connection.limits.event_bytes:
+            connection.drop()
+        else:
+            transport.write(chunk)
+
+
+Sent = Answer | Hangup | EventStream

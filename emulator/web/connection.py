@@ -1,0 +1,209 @@
+"""One connection: aiohttp's protocol with our answers to its parser's errors, and limits on slow and gone clients."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
+
+from aiohttp.http import HttpProcessingError, RawRequestMessage
+from aiohttp.streams import EMPTY_PAYLOAD
+from aiohttp.web_protocol import RequestHandler
+from aiohttp.web_response import StreamResponse
+from aiohttp.web_server import Server
+
+from emulator.web.address import Base
+from emulator.web.answers import Refusal, Sent, head
+from emulator.web.exchange import BadBody, Exchange
+from emulator.web.limits import MAX_FIELD_BYTES, MAX_HEAD_BYTES, MAX_TARGET_BYTES, Limits
+from emulator.web.refusals import headers_too_large, parser_refusal, reason, wire_refusal
+
+log = logging.getLogger(__name__)
+
+
+class Listener(Server):
+    """The connections of one listening address; `base` tells how that address is written in links."""
+
+    def __init__(self, handler: Callable[[Exchange], Awaitable[Sent]], base: Base, limits: Limits) -> None:
+        # aiohttp asks for its own request and response types and uses the few members that ours have.
+        super().__init__(cast(Any, handler), request_factory=cast(Any, Exchange))
+        self.base = base
+        self.limits = limits
+        self.open: set[Connection] = set()
+
+    def __call__(self) -> Connection:
+        return Connection(self, asyncio.get_running_loop())
+
+    def drop_stuck(self) -> None:
+        """Abort the connections that were closing already at the last call: their clients do not read."""
+        for connection in tuple(self.open):
+            connection.drop_if_stuck()
+
+    def drop_all(self) -> None:
+        """Abort what is still open after a shutdown: answers that nobody reads."""
+        for connection in tuple(self.open):
+            connection.drop()
+
+
+class Connection(RequestHandler):
+    """A client's connection, one request after the other.
+
+    `received` counts the bytes up to and with the request that the parser gave out last, `exchange` is the one being
+    answered.
+    """
+
+    __slots__ = (
+        "_ended",
+        "_head_timer",
+        "_last_payload",
+        "_listener",
+        "_partial",
+        "_refused",
+        "_socket",
+        "_stuck",
+        "_unanswered",
+        "base",
+        "exchange",
+        "limits",
+        "received",
+    )
+
+    def __init__(self, listener: Listener, loop: asyncio.AbstractEventLoop) -> None:
+        self.limits = listener.limits
+        self.base = listener.base
+        self.exchange: Exchange | None = None
+        self.received = 0
+        self._listener = listener
+        self._socket: asyncio.Transport | None = None
+        self._head_timer: asyncio.TimerHandle | None = None
+        self._last_payload = EMPTY_PAYLOAD
+        self._partial = 0  # bytes of a head that is not complete
+        self._unanswered = 0  # requests that the parser gave out and that are not answered
+        self._refused = False  # what still comes is not read as requests
+        self._ended = False  # the client will send no more, but reads
+        self._stuck = False
+        super().__init__(
+            listener,
+            loop=loop,
+            keepalive_timeout=self.limits.idle_seconds,
+            access_log=cast(Any, None),
+            max_line_size=MAX_TARGET_BYTES,
+            max_field_size=MAX_FIELD_BYTES,
+            max_headers=MAX_HEAD_BYTES,  # their number is checked in wire.fault, where it has its own status
+            lingering_time=self.limits.linger_seconds,
+            read_bufsize=65536,
+            auto_decompress=False,
+        )
+
+    @property
+    def last(self) -> bool:
+        """Whether no request follows the one being answered."""
+        return self._close or (self._ended and not self._messages)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self._socket = self.transport
+        self._listener.open.add(self)
+        self._await_head()
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        self._listener.open.discard(self)
+        self._forget_timer()
+        super().connection_lost(exc)
+        if self.exchange is not None:
+            self.exchange.leave(exc or ConnectionResetError("the client has gone"))
+            self.exchange = None
+
+    def data_received(self, data: bytes) -> None:
+        if self._refused:
+            return
+        count = self._request_count
+        super().data_received(data)
+        new = self._request_count - count
+        if new:
+            self._took(new, len(data))
+        elif data and not self._unanswered:
+            self._took_partial_head(len(data))
+
+    def _took(self, new: int, size: int) -> None:
+        self._forget_timer()
+        self._unanswered += new
+        self.received = self._partial + size
+        self._partial = 0
+        message, payload = self._messages[-1]
+        if isinstance(message, RawRequestMessage):
+            self._last_payload = payload
+            return
+        # The parser has given up. A request whose body it was reading would wait for the rest in vain.
+        self._refused = True
+        if not self._last_payload.is_eof():
+            self._last_payload.set_exception(BadBody(f"The body cannot be read: {reason(message.message)}."))
+
+    def _took_partial_head(self, size: int) -> None:
+        self._partial += size
+        if self._partial > MAX_HEAD_BYTES:
+            self._refuse_head()
+        elif self._head_timer is None:
+            self._await_head()
+
+    def _refuse_head(self) -> None:
+        self._refused = True
+        self._forget_timer()
+        response = headers_too_large(f"together over {MAX_HEAD_BYTES} bytes")
+        if self.transport is not None:
+            self.transport.write(head(response, connection="close") + response.body)
+        self._loop.call_later(self.limits.linger_seconds, self.force_close)
+
+    def _await_head(self) -> None:
+        self._head_timer = self._loop.call_later(self.limits.head_seconds, self._head_too_slow)
+
+    def _head_too_slow(self) -> None:
+        self._head_timer = None
+        if not self._unanswered:
+            self.force_close()
+
+    def _forget_timer(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def eof_received(self) -> Any:  # aiohttp narrows asyncio's `bool | None` to None
+        """Keep the way to the client open while whole requests of it wait for their answers."""
+        if self._refused or not self._unanswered or not self._last_payload.is_eof() or self.ssl_context is not None:
+            return None
+        self._ended = True
+        return True
+
+    async def finish_response(
+        self, request: Any, resp: StreamResponse, start_time: float | None
+    ) -> tuple[StreamResponse, bool]:
+        try:
+            return await super().finish_response(request, resp, start_time)
+        finally:
+            self._unanswered -= 1
+
+    def handle_error(
+        self, request: Any, status: int = 500, exc: BaseException | None = None, message: str | None = None
+    ) -> StreamResponse:
+        """The answer to what the parser refused, or to a fault of ours; aiohttp's own is plain text."""
+        if isinstance(exc, HttpProcessingError):
+            return cast(StreamResponse, Refusal(request, parser_refusal(exc, message or "")))
+        log.error("a request could not be answered", exc_info=exc)
+        return cast(StreamResponse, Refusal(request, wire_refusal(max(status, 500), "The bank could not answer.")))
+
+    def stop_reading_requests(self) -> None:
+        """Take what still comes without looking at it."""
+        self._refused = True
+
+    def drop(self) -> None:
+        """Close at once, whatever waits to be written."""
+        self.force_close()
+        if self._socket is not None:
+            self._socket.abort()
+
+    def drop_if_stuck(self) -> None:
+        """Abort a connection that was closing at the last call and still is."""
+        if self._stuck and self._socket is not None:
+            self._socket.abort()
+        self._stuck = self._socket is not None and self._socket.is_closing()

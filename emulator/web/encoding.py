@@ -1,0 +1,48 @@
+"""Content coding: gzip when the client asks for it (CONTRACT 13), over the finished answer.
+
+A Digest in the answer is over the body before its coding (assumed).
+"""
+
+from __future__ import annotations
+
+import zlib
+
+from emulator.api.messages import Response
+
+_GZIP = 31  # zlib's window bits for the gzip container
+
+
+def wants_gzip(accept_encoding: str) -> bool:
+    """Whether an Accept-Encoding value asks for gzip: named with a weight over 0, or by `*`.
+
+    Identity is kept where it is weighed higher than gzip.
+    """
+    weights: dict[str, float] = {}
+    for part in accept_encoding.lower().split(","):
+        name, _, parameter = part.partition(";")
+        weights.setdefault(name.strip(), _weight(parameter))
+    gzip = weights.get("gzip", weights.get("x-gzip", weights.get("*", 0.0)))
+    return gzip > 0 and gzip >= weights.get("identity", 0.0)
+
+
+def _weight(parameter: str) -> float:
+    name, _, value = parameter.partition("=")
+    if name.strip() != "q":
+        return 1.0
+    value = value.strip()
+    whole, _, fraction = value.partition(".")
+    digits = whole + fraction
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= 4):
+        return 0.0
+    return float(value)
+
+
+def encode(response: Response, accept_encoding: str | None) -> None:
+    """Compress the body of `response` in place where the client asked for gzip, and say so in its headers."""
+    if not accept_encoding or not response.body or not wants_gzip(accept_encoding):
+        return
+    if any(name.lower() == "content-encoding" for name, _ in response.headers):
+        return
+    packer = zlib.compressobj(level=1, wbits=_GZIP)
+    response.body = packer.compress(response.body) + packer.flush()
+    response.headers = [*response.headers, ("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding")]

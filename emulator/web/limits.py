@@ -1,0 +1,25 @@
+"""How much and how long a client may take: one value each, so that tests can shrink them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+MAX_TARGET_BYTES = 8190
+MAX_FIELD_BYTES = 16380  # a PEM certificate with its chain fits; other than the target's, see refusals.py
+MAX_HEADERS = 128
+MAX_HEAD_BYTES = 65536
+MAX_BODY_BYTES = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Seconds of real time and bytes on one connection (CONTRACT 3.2 and 13; `idle`, `write`, `linger` assumed)."""
+
+    head_seconds: float = 15.0  # from the first byte of a request to the end of its headers: cut
+    body_seconds: float = 30.0  # from there to the end of its body: 408
+    idle_seconds: float = 75.0  # between requests: closed
+    write_seconds: float = 30.0  # a client that does not read its answer: dropped
+    linger_seconds: float = 2.0  # reading on after a refusal, so that the client gets to see it
+    drain_seconds: float = 8.0  # requests under way at SIGTERM
+    comment_seconds: float = 15.0  # between the comments that keep an event stream open
+    event_bytes: int = 1024 * 1024  # events waiting for a client that does not read: dropped

@@ -1,0 +1,125 @@
+"""The server: sockets in, a site behind them, an orderly end."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+import ssl
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+from emulator.web.address import Base
+from emulator.web.connection import Listener
+from emulator.web.handler import Handler
+from emulator.web.limits import Limits
+from emulator.web.site import Site
+from emulator.web.sockets import BACKLOG, port_of, raise_file_limit
+
+_HANDSHAKE_SECONDS = 15.0
+
+
+def tls_context(certificate: Path, key: Path) -> ssl.SSLContext:
+    """TLS 1.2 and later with a PEM certificate chain and its key."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.load_cert_chain(certificate, key)
+    return context
+
+
+class WebServer:
+    """One site on a plain and perhaps a TLS address, within a running event loop.
+
+    `host` is the address asked for, `public_url` and `allowed` (host names) decide the base of links.
+    """
+
+    def __init__(
+        self,
+        site: Site,
+        *,
+        host: str,
+        plain: list[socket.socket],
+        tls: list[socket.socket] | None = None,
+        public_url: str | None = None,
+        allowed: tuple[str, ...] = (),
+        limits: Limits | None = None,
+    ) -> None:
+        self._site = site
+        self._limits = limits or Limits()
+        self._handler = Handler(site)
+        self._places: list[tuple[list[socket.socket], Base]] = []
+        for scheme, sockets in (("http", plain), ("https", tls)):
+            if sockets is not None:
+                base = Base(scheme=scheme, host=host, port=port_of(sockets), public_url=public_url, allowed=allowed)
+                self._places.append((sockets, base))
+        self._listeners: list[Listener] = []
+        self._servers: list[asyncio.Server] = []
+        self._sweep: asyncio.TimerHandle | None = None
+
+    @property
+    def urls(self) -> list[str]:
+        """The listening addresses, the plain one first."""
+        return [base.listening for _, base in self._places]
+
+    async def start(self) -> None:
+        """Answer requests from now on."""
+        loop = asyncio.get_running_loop()
+        for sockets, base in self._places:
+            listener = Listener(self._handler, base, self._limits)
+            self._listeners.append(listener)
+            secure: dict[str, Any] = {}
+            if base.listening.startswith("https"):
+                context = tls_context(*self._site.tls_files())
+                secure = {"ssl": context, "ssl_handshake_timeout": _HANDSHAKE_SECONDS}
+            for bound in sockets:
+                self._servers.append(await loop.create_server(listener, sock=bound, backlog=BACKLOG, **secure))
+        self._sweep_later()
+
+    async def stop(self) -> None:
+        """Take no new requests, let those under way finish within the limit, close every connection."""
+        for server in self._servers:
+            server.close()
+        if self._sweep is not None:
+            self._sweep.cancel()
+        self._handler.watchers.end()
+        for listener in self._listeners:
+            listener.pre_shutdown()
+        async with asyncio.TaskGroup() as group:
+            for listener in self._listeners:
+                group.create_task(listener.shutdown(self._limits.drain_seconds))
+        for listener in self._listeners:
+            listener.drop_all()
+
+    def _sweep_later(self) -> None:
+        for listener in self._listeners:
+            listener.drop_stuck()
+        self._sweep = asyncio.get_running_loop().call_later(self._limits.write_seconds, self._sweep_later)
+
+
+async def _until_told(server: WebServer, ready: Callable[[list[str]], None]) -> None:
+    told = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, told.set)
+    await server.start()
+    ready(server.urls)
+    await told.wait()
+    await server.stop()
+
+
+def run(server: WebServer, ready: Callable[[list[str]], None]) -> None:
+    """Serve until SIGTERM or SIGINT; `ready` is called with the addresses once requests are answered."""
+    raise_file_limit()
+    run_loop(_until_told(server, ready))
+
+
+def run_loop(main: Coroutine[Any, Any, None]) -> None:
+    """Run `main` on uvloop where the platform has it, else on asyncio's own loop."""
+    try:
+        import uvloop
+    except ImportError:
+        asyncio.run(main)
+        return
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(main)

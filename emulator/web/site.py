@@ -1,0 +1,32 @@
+"""What the web room needs of the rest of the program: the site that assemble hands to it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Protocol
+
+from emulator.api.messages import Request, Response, Stream
+
+
+class Site(Protocol):
+    """Everything that is served, behind one synchronous function that does no I/O."""
+
+    def handle(self, request: Request) -> Response | Stream:
+        """Answer any request: /v1, /_emulator, /sca, /console, /health and the rest; never raises."""
+        ...
+
+    def next_due(self) -> float | None:
+        """Seconds of real time until something falls due while somebody watches; None: nothing, or nobody."""
+        ...
+
+    def wake(self) -> None:
+        """Apply what has fallen due, so that watchers see it without a request."""
+        ...
+
+    def tls_files(self) -> tuple[Path, Path]:
+        """The certificate chain and the private key for --tls-port, as PEM files."""
+        ...
+
+    def close(self) -> None:
+        """Put the documents in order and let go of the state directory."""
+        ...

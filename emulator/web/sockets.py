@@ -1,0 +1,63 @@
+"""Listening sockets, bound before anything else so that a taken port is told before the state is opened."""
+
+from __future__ import annotations
+
+import errno
+import socket
+from contextlib import ExitStack
+
+BACKLOG = 2048
+_OPEN_FILES = 65536
+
+
+class CannotListen(Exception):
+    """An address cannot be listened on; the text says which and why."""
+
+
+def listen(host: str, port: int) -> list[socket.socket]:
+    """Sockets on every address of `host` at one port; 0 picks a free one. Raises CannotListen."""
+    try:
+        found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except (OSError, UnicodeError) as error:
+        raise CannotListen(f"{host} is no address of this machine: {error}") from error
+    sockets: list[socket.socket] = []
+    with ExitStack() as undo:
+        for family, address in dict.fromkeys((family, address[:2]) for family, _, _, _, address in found):
+            chosen = sockets[0].getsockname()[1] if sockets else port
+            sockets.append(undo.enter_context(_bound(family, str(address[0]), chosen)))
+        undo.pop_all()
+    return sockets
+
+
+def _bound(family: int, host: str, port: int) -> socket.socket:
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        bound.bind((host, port))
+        bound.listen(BACKLOG)
+        bound.setblocking(False)
+    except OSError as error:
+        bound.close()
+        if error.errno == errno.EADDRINUSE:
+            raise CannotListen(f"port {port} is taken") from error
+        raise CannotListen(f"{host} port {port}: {error.strerror or error}") from error
+    return bound
+
+
+def port_of(sockets: list[socket.socket]) -> int:
+    """The port that `listen` bound."""
+    return int(sockets[0].getsockname()[1])
+
+
+def raise_file_limit() -> None:
+    """Let this process hold a thousand connections and more where the hard limit allows it."""
+    try:
+        import resource
+    except ImportError:  # not on Windows
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(_OPEN_FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

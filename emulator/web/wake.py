@@ -1,0 +1,59 @@
+"""Waking the core at its next due time while somebody watches, so that changes show without a request."""
+
+from __future__ import annotations
+
+import asyncio
+
+from emulator.web.exchange import Exchange
+from emulator.web.site import Site
+
+_SHORTEST = 0.005  # a due time that has passed already must not become a busy loop
+_LONGEST = 3600.0
+
+
+class Watchers:
+    """The open event streams, and one timer for the whole site while there are any (CONTRACT 13, Clock)."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._open: set[Exchange] = set()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self._open)
+
+    def add(self, exchange: Exchange) -> None:
+        """A stream begins."""
+        self._open.add(exchange)
+        self.look_again()
+
+    def discard(self, exchange: Exchange) -> None:
+        """A stream has ended."""
+        self._open.discard(exchange)
+        if not self._open:
+            self._forget_timer()
+
+    def look_again(self) -> None:
+        """Set the timer anew: a request may have changed what falls due next."""
+        self._forget_timer()
+        seconds = self._site.next_due() if self._open else None
+        if seconds is not None:
+            seconds = min(max(seconds, _SHORTEST), _LONGEST)
+            self._timer = asyncio.get_running_loop().call_later(seconds, self._ring)
+
+    def end(self) -> None:
+        """End all streams: the server stops."""
+        for exchange in tuple(self._open):
+            exchange.leave(ConnectionResetError("the server stops"))
+
+    def _forget_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _ring(self) -> None:
+        self._timer = None
+        try:
+            self._site.wake()
+        finally:
+            self.look_again()

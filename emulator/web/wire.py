@@ -1,0 +1,80 @@
+"""What aiohttp's parser lets pass and this bank refuses all the same, and how a parsed head becomes text."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from aiohttp.http import HttpVersion10, HttpVersion11, RawRequestMessage
+
+from emulator.api.messages import HeaderPairs, Response
+from emulator.web.limits import MAX_BODY_BYTES, MAX_HEAD_BYTES, MAX_HEADERS
+from emulator.web.refusals import headers_too_large, too_large, wire_refusal
+
+
+def fault(message: RawRequestMessage) -> Response | None:
+    """The refusal that the head of a request earns by itself, or None (CONTRACT 13, refusals at the wire)."""
+    if message.version not in (HttpVersion10, HttpVersion11):
+        major, minor = message.version
+        return wire_refusal(400, f"HTTP/{major}.{minor} is not spoken here, HTTP/1.1 and HTTP/1.0 are.")
+    if message.method == "CONNECT":
+        return wire_refusal(400, "CONNECT is not served here.")
+    if "#" in message.path:
+        return wire_refusal(400, "A request target has no fragment (#).")
+    if len(message.raw_headers) > MAX_HEADERS:
+        return headers_too_large(f"there are more than {MAX_HEADERS}")
+    return _framing_fault(message)
+
+
+def _framing_fault(message: RawRequestMessage) -> Response | None:
+    headers = message.headers
+    length = headers.get("Content-Length")
+    coding = headers.get("Transfer-Encoding")
+    if coding is not None:
+        if length is not None:
+            return wire_refusal(400, "Content-Length and Transfer-Encoding in one request.")
+        if message.version == HttpVersion10:
+            return wire_refusal(400, "HTTP/1.0 has no Transfer-Encoding.")
+        if coding.lower() != "chunked":
+            return wire_refusal(400, "The only Transfer-Encoding understood here is chunked.")
+    elif length is not None and int(length) > MAX_BODY_BYTES:
+        return too_large(MAX_BODY_BYTES)
+    expectation = headers.get("Expect")
+    if expectation is not None and expectation.lower() != "100-continue":
+        return wire_refusal(417, "The only Expect understood here is 100-continue.")
+    return None
+
+
+def head_too_large(message: RawRequestMessage) -> Response | None:
+    """431 when target and headers together pass the limit."""
+    size = len(message.path) + sum(len(name) + len(value) + 4 for name, value in message.raw_headers)
+    return headers_too_large(f"together over {MAX_HEAD_BYTES} bytes") if size > MAX_HEAD_BYTES else None
+
+
+def header_pairs(message: RawRequestMessage) -> HeaderPairs:
+    """Header names as sent and values as text: UTF-8 where they are that, else ISO 8859-1."""
+    try:
+        return tuple([(name.decode(), value.decode()) for name, value in message.raw_headers])
+    except UnicodeDecodeError:
+        return tuple((name.decode(), _text(value)) for name, value in message.raw_headers)
+
+
+def _text(value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value.decode("latin-1")
+
+
+def origin_form(message: RawRequestMessage) -> str | None:
+    """Path and query exactly as sent; of an absolute target (RFC 9112 3.2.2) what follows the authority.
+
+    None when an absolute target names another host than Host does: which of them was meant is not ours to guess.
+    """
+    target = message.path
+    if target.startswith("/") or target == "*":
+        return target
+    authority = urlsplit(target).netloc
+    if authority.lower() != message.headers.get("Host", authority).lower():
+        return None
+    rest = target[target.index(authority) + len(authority) :]
+    return rest if rest.startswith("/") else "/" + rest
