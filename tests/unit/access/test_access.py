@@ -1,0 +1,163 @@
+"""The access gate: PSU, account, session, consent and quota in their order (SPEC 5.3, 8; CONTRACT 3, 4)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from emulator.bank import access, consents, people, sessions
+from emulator.bank.access import Claim
+from emulator.bank.bank import Bank
+from emulator.bank.errors import BankError, ScaNeeded
+from tests.unit.access.conftest import AGREEMENT, KARI, OLA, TPP, advance
+
+
+def seeded(bank: Bank, who: str = KARI, **more: Any) -> Claim:
+    made = sessions.seed(bank, tpp_id=TPP, national_id=who, **more)
+    return Claim(
+        TPP,
+        psu_id=made["psuId"],
+        session_id=made["tppSessionId"],
+        agreement=made.get("psuCorporateId"),
+        context="CORPORATE" if "psuCorporateId" in made else None,
+    )
+
+
+def changed(claim: Claim, **more: Any) -> Claim:
+    return Claim(**{name: more.get(name, getattr(claim, name)) for name in Claim.__slots__})
+
+
+def refused(bank: Bank, claim: Claim, **more: Any) -> BankError:
+    with pytest.raises(BankError) as error:
+        access.account_reader(bank, claim, **more)
+    return error.value
+
+
+def test_a_session_and_a_consent_open_the_account(bank: Bank) -> None:
+    caller = access.account_reader(bank, seeded(bank), resource="a-1")
+    assert (caller.national_id, caller.context, caller.agreement) == (KARI, "PRIVATE", None)
+    assert caller.session is not None
+    assert caller.consent is not None
+
+
+def test_an_unknown_customer_comes_before_an_unknown_account(bank: Bank) -> None:
+    error = refused(bank, Claim(TPP), resource="nothing")
+    assert isinstance(error, ScaNeeded)
+    assert error.code == "SCA_NOT_FOUND"
+
+
+def test_another_tpps_psu_id_is_no_psu_id(bank: Bank) -> None:
+    other = people.psu_for(bank, "ANOTHER-TPP", KARI)["id"]
+    assert refused(bank, Claim(TPP, psu_id=other)).code == "PSU_CREDENTIALS_INVALID"
+
+
+@pytest.mark.parametrize("resource", ["nothing", "f-3"])
+def test_an_unknown_account_and_anothers_are_the_same_answer_before_the_session(bank: Bank, resource: str) -> None:
+    claim = changed(seeded(bank), session_id=None)
+    error = refused(bank, claim, resource=resource)
+    assert not isinstance(error, ScaNeeded)
+    assert (error.code, error.messages[0].text) == ("RESOURCE_UNKNOWN", f"There is no account {resource}.")
+
+
+def test_own_but_not_shared_is_a_matter_of_consent(bank: Bank) -> None:
+    claim = seeded(bank, accounts=["a-1"])
+    assert refused(bank, claim, resource="a-2").code == "CONSENT_INVALID"
+
+
+def test_an_hour_ends_the_session(bank: Bank) -> None:
+    claim = seeded(bank)
+    advance(bank, minutes=59, seconds=59)
+    access.account_reader(bank, claim, resource="a-1")
+    advance(bank, seconds=1)
+    assert refused(bank, claim, resource="a-1").code == "SCA_EXPIRED"
+
+
+def test_the_sessions_of_others_do_not_help(bank: Bank) -> None:
+    kari, ola = seeded(bank), seeded(bank, OLA)
+    assert refused(bank, changed(kari, session_id=ola.session_id)).code == "PSU_CREDENTIALS_INVALID"
+    assert refused(bank, changed(kari, session_id="never-seen")).code == "SCA_NOT_FOUND"
+    assert refused(bank, changed(kari, session_id=None)).code == "SCA_NOT_FOUND"
+
+
+def test_a_revoked_consent_is_unknown_at_the_next_call(bank: Bank) -> None:
+    claim = seeded(bank)
+    caller = access.account_reader(bank, claim, resource="a-1")
+    assert caller.consent is not None
+    consents.revoke(bank, caller.consent["id"])
+    assert refused(bank, claim, resource="a-1").code == "CONSENT_UNKNOWN"
+
+
+def test_a_consent_ends_180_days_after_the_last_sca(bank: Bank) -> None:
+    claim = changed(seeded(bank), attended=False)
+    advance(bank, days=180)
+    access.account_reader(bank, claim, resource="a-1", quota="balances")
+    advance(bank, seconds=1)
+    assert refused(bank, claim, resource="a-1", quota="balances").code == "CONSENT_EXPIRED"
+
+
+def test_unattended_details_need_a_consent_of_the_last_90_days(bank: Bank) -> None:
+    claim = changed(seeded(bank), attended=False)
+    advance(bank, days=90)
+    access.account_reader(bank, claim, resource="a-1", quota="details")
+    advance(bank, seconds=1)
+    assert refused(bank, claim, resource="a-1", quota="details").code == "CONSENT_EXPIRED"
+
+
+def test_without_the_psu_lists_still_need_a_session(bank: Bank) -> None:
+    claim = changed(seeded(bank), attended=False, session_id=None)
+    access.account_reader(bank, claim, resource="a-1", quota="balances")
+    assert refused(bank, claim).code == "SCA_NOT_FOUND"
+
+
+def test_four_unattended_calls_in_24_hours_per_account_and_operation(bank: Bank) -> None:
+    claim = changed(seeded(bank), attended=False)
+    for hours in (0, 1, 1, 1):
+        advance(bank, hours=hours)
+        access.count_unattended(bank, claim, "a-1", "balances")
+    with pytest.raises(BankError) as error:
+        access.count_unattended(bank, claim, "a-1", "balances")
+    assert error.value.code == "ACCESS_EXCEEDED"
+    access.count_unattended(bank, claim, "a-1", "transactions")
+    access.count_unattended(bank, claim, "a-2", "balances")
+    advance(bank, hours=21)
+    access.count_unattended(bank, claim, "a-1", "balances")
+    with pytest.raises(BankError):
+        access.count_unattended(bank, claim, "a-1", "balances")
+
+
+def test_a_corporate_session_needs_the_agreement_in_the_header(bank: Bank) -> None:
+    claim = seeded(bank, OLA)
+    access.account_reader(bank, claim, resource="f-3")
+    for lacking in (changed(claim, agreement=None), changed(claim, agreement=None, context=None)):
+        error = refused(bank, lacking, resource="f-3")
+        assert (error.code, error.messages[0].path) == ("HTTP_HEADER_REQUIRED", "PSU-Corporate-ID")
+
+
+def test_an_agreement_that_is_not_the_persons_is_refused(bank: Bank) -> None:
+    claim = changed(seeded(bank), agreement=AGREEMENT)
+    assert refused(bank, claim).code == "PSU_CREDENTIALS_INVALID"
+
+
+def test_a_payer_needs_no_live_session(bank: Bank) -> None:
+    claim = seeded(bank)
+    advance(bank, days=2)
+    caller = access.payer(bank, claim)
+    assert caller is not None
+    assert caller.national_id == KARI
+
+
+def test_the_identity_number_stands_in_for_the_psu_id(bank: Bank) -> None:
+    caller = access.payer(bank, Claim(TPP, identity=KARI))
+    assert caller is not None
+    assert (caller.national_id, caller.psu_id) == (KARI, None)
+    with pytest.raises(ScaNeeded):
+        access.payer(bank, Claim(TPP, identity="12345678901"))
+    assert access.payer(bank, Claim(TPP)) is None
+
+
+@pytest.mark.parametrize(("account", "may"), [("f-3", True), ("f-4", False), ("a-1", False)])
+def test_paying_needs_register_and_view(bank: Bank, account: str, may: bool) -> None:
+    document = bank.documents.get("account", account)
+    assert document is not None
+    assert people.may_pay_from(bank, OLA, "CORPORATE", AGREEMENT, document) is may
