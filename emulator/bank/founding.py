@@ -1,0 +1,284 @@
+"""Documents made from definitions: what a fixture, or a scenario's `add`, turns into.
+
+Nothing here is drawn at random and nothing depends on the time of day, only on the Oslo date: the same definitions
+on the same date give the same documents, ids included (CONTRACT 9.1, reset).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import date
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from emulator.bank.accounts import BIC, usage
+from emulator.bank.founding_entries import (
+    Days,
+    DefinitionError,
+    Path,
+    account_entry,
+    card_entry,
+    domestic_iban,
+    exact,
+    occurrences,
+)
+from emulator.bank.ids import fixed_id
+from emulator.bank.money import plain
+from emulator.store import Document
+
+if TYPE_CHECKING:
+    from emulator.bank import definitions as d
+
+__all__ = ["DefinitionError", "Founding"]
+
+Lookup = Callable[[str, str, str], Document | None]
+
+
+def _nothing(_kind: str, _index: str, _value: str) -> Document | None:
+    return None
+
+
+class Founding:
+    """Documents in the making.
+
+    `today`: the Oslo date of bank time; `fixed`: the id for a name; `known`: finds a document that the bank already
+    has, by kind, index and value (a scenario adds to what is there); `fresh`: new ids for transactions, which have
+    no name of their own, where the bank already has some.
+    """
+
+    def __init__(
+        self,
+        *,
+        today: date,
+        fixed: Callable[[str], str],
+        known: Lookup = _nothing,
+        fresh: Callable[[], str] | None = None,
+    ) -> None:
+        self._days = Days(today)
+        self._fixed = fixed
+        self._known = known
+        self._fresh = fresh
+        self._numbers: dict[str, Document] = {}
+        self._accounts: dict[str, Document] = {}
+        self.documents: dict[str, dict[str, Document]] = {}
+
+    def add(self, definitions: d.Additions) -> dict[str, dict[str, Document]]:
+        """The documents of `definitions` by kind and id, with those that they changed; raises DefinitionError."""
+        for index, person in enumerate(definitions.people):
+            self._put("person", {"id": person.national_id, "name": person.name}, ("people", index))
+        for index, customer in enumerate(definitions.customers):
+            self._customer(customer, ("customers", index))
+        for index, account in enumerate(definitions.accounts):
+            self._account(account, ("accounts", index))
+        for index, card in enumerate(definitions.cards):
+            self._card(card, ("cards", index))
+        for index, agreement in enumerate(definitions.agreements):
+            self._agreement(agreement, ("agreements", index))
+        for index, transaction in enumerate(definitions.transactions):
+            account_document = self._account_named(transaction.account, ("transactions", index, "account"))
+            self._entries(account_document, [transaction], ("transactions",), first=index)
+        return self.documents
+
+    # documents and references
+
+    def _put(self, kind: str, document: Document, path: Path) -> Document:
+        documents = self.documents.setdefault(kind, {})
+        identity = document["id"]
+        if identity in documents or self._known(kind, "id", identity):
+            raise DefinitionError(path, f"There is such a {kind} already.")
+        documents[identity] = document
+        return document
+
+    def _customer_numbered(self, number: str, path: Path) -> Document:
+        found = self._numbers.get(number) or self._known("customer", "customerNumber", number)
+        if found is None:
+            raise DefinitionError(path, f"The number of a customer was expected, and there is no customer {number}.")
+        return found
+
+    def _account_named(self, name: str, path: Path) -> Document:
+        found = self._accounts.get(name)
+        if found is None:
+            found = self._known("account", "iban", name) or self._known("account", "bban", name)
+            if found is None:
+                raise DefinitionError(path, f"The IBAN or BBAN of an account was expected, and there is no {name}.")
+            self._remember(found)
+        return found
+
+    def _remember(self, account: Document) -> None:
+        self._accounts[account["iban"]] = self._accounts[account["bban"]] = account
+
+    def _changed(self, account: Document) -> None:
+        self.documents.setdefault("account", {})[account["id"]] = account
+
+    # customers and agreements
+
+    def _customer(self, definition: d.Customer, path: Path) -> None:
+        number = definition.customer_number
+        if number in self._numbers or self._known("customer", "customerNumber", number):
+            raise DefinitionError((*path, "customerNumber"), f"There is a customer {number} already.")
+        document = {
+            "id": self._fixed(f"customer:{number}"),
+            "customerNumber": number,
+            "type": definition.type,
+            "name": definition.name,
+        }
+        if definition.organisation_number is not None:
+            document["organisationNumber"] = definition.organisation_number
+        self._numbers[number] = self._put("customer", document, path)
+        known_person = number in self.documents.get("person", {}) or self._known("person", "id", number)
+        if definition.type == "private" and not known_person:
+            self._put("person", {"id": number, "name": definition.name}, path)
+
+    def _agreement(self, definition: d.Agreement, path: Path) -> None:
+        owner = self._customer_numbered(definition.owner, (*path, "owner"))
+        # psuCorporateId is a UUID whatever `--ids` says (CONTRACT 13).
+        identity = fixed_id(f"agreement:{definition.owner}:{definition.name}")
+        engagements = []
+        # A private owner's accounts join by themselves (CONTRACT 8; people.accounts_of).
+        if definition.engagements is None and owner["type"] == "corporate":
+            own = [a for a in self.documents.get("account", {}).values() if a["customerId"] == owner["id"]]
+            engagements += [self._engagement(identity, account, owner) for account in own]
+        for index, engagement in enumerate(definition.engagements or ()):
+            inner = (*path, "engagements", index)
+            engagements.append(self._defined_engagement(identity, engagement, owner, inner))
+        document = {
+            "id": identity,
+            "owner": owner["id"],
+            "name": definition.name,
+            "signatures": definition.signatures,
+            "persons": self._acting(definition, owner, path),
+            "engagements": engagements,
+            "accounts": list(dict.fromkeys(e["accountId"] for e in engagements)),
+        }
+        number = definition.organisation_number or owner.get("organisationNumber")
+        if number is not None:
+            document["organisationNumber"] = number
+        self._put("agreement", document, path)
+
+    def _acting(self, definition: d.Agreement, owner: Document, path: Path) -> list[str]:
+        persons = list(definition.persons)
+        for index, number in enumerate(persons):
+            if number not in self.documents.get("person", {}) and not self._known("person", "id", number):
+                expected = f"The nationalId of one of `people` or of a private customer was expected, not {number}."
+                raise DefinitionError((*path, "persons", index), expected)
+        if owner["type"] == "private":
+            persons.insert(0, owner["customerNumber"])
+        persons = list(dict.fromkeys(persons))
+        if definition.signatures > len(persons):
+            raise DefinitionError((*path, "signatures"), "Two signatures need two persons.")
+        return persons
+
+    def _engagement(self, agreement: str, account: Document, customer: Document) -> Document:
+        return {
+            "id": self._fixed(f"engagement:{agreement}:{account['bban']}:{customer['customerNumber']}"),
+            "customer": customer["id"],
+            "accountId": account["id"],
+            "iban": account["iban"],
+            "roles": ["VIEW", "REGISTER"],
+        }
+
+    def _defined_engagement(self, agreement: str, definition: d.Engagement, owner: Document, path: Path) -> Document:
+        account = self._account_named(definition.account, (*path, "account"))
+        customer = owner
+        if definition.customer is not None:
+            customer = self._customer_numbered(definition.customer, (*path, "customer"))
+        engagement = self._engagement(agreement, account, customer)
+        engagement["roles"] = list(dict.fromkeys(definition.roles))
+        limits = {"registerLimit": definition.register_limit, "approvalLimit": definition.approval_limit}
+        for name, limit in limits.items():
+            if limit is not None:
+                engagement[name] = exact(limit, account["currency"], (*path, name))
+        return engagement
+
+    # accounts and cards
+
+    def _account(self, definition: d.Account, path: Path) -> None:
+        owner = self._customer_numbered(definition.customer_number, (*path, "customerNumber"))
+        bban, currency = definition.bban, definition.currency
+        iban = definition.iban or domestic_iban(bban)
+        if iban is None:
+            raise DefinitionError((*path, "iban"), "An IBAN was expected; only 11 digits give one by themselves.")
+        for name, index in ((bban, "bban"), (iban, "iban")):
+            if name in self._accounts or self._known("account", index, name):
+                raise DefinitionError((*path, index), f"There is an account {name} already.")
+        balance = exact(definition.balance, currency, (*path, "balance"))
+        account = {
+            "id": self._fixed(f"account:{bban}"),
+            "customerId": owner["id"],
+            "bban": bban,
+            "iban": iban,
+            "currency": currency,
+            "name": definition.account_name,
+            "product": definition.product,
+            "cashAccountType": definition.cash_account_type,
+            "bic": BIC,
+            "usage": usage(owner),
+            "status": "enabled",
+            "creditLine": exact(definition.credit_line, currency, (*path, "creditLine")),
+            "opening": balance,
+            "booked": balance,
+            "reserved": plain(Decimal(0), currency),
+            "lastChange": self._days.at(self._days.date(-1)),
+        }
+        if definition.demands_kid:
+            account["demandsKid"] = True
+        self._remember(self._put("account", account, path))
+        self._entries(account, definition.transactions, (*path, "transactions"))
+
+    def _entries(self, account: Document, definitions: Sequence[d.Transaction], path: Path, *, first: int = 0) -> None:
+        """The transactions of an account: the balance stays, the opening balance is what was there before them."""
+        owner = self.documents.get("customer", {}).get(account["customerId"])
+        owner = owner or self._known("customer", "id", account["customerId"]) or account
+        opening = Decimal(account["opening"])
+        made = []
+        for index, definition in enumerate(definitions, first):
+            inner = (*path, index)
+            for number, (day, amount) in enumerate(occurrences(definition, inner)):
+                entry = account_entry(account, owner["name"], definition, day, amount, days=self._days, path=inner)
+                made.append({"id": self._entry_id(account["id"], index, number), **entry})
+                if entry["status"] == "booked":
+                    opening -= Decimal(entry["amount"])
+        # Oldest first, as if they had been booked one after the other.
+        for transaction in sorted(made, key=_order):
+            self._put("transaction", transaction, path)
+        account["opening"] = plain(opening, account["currency"])
+        self._changed(account)
+
+    def _entry_id(self, holder: str, index: int, number: int) -> str:
+        return self._fresh() if self._fresh is not None else self._fixed(f"entry:{holder}:{index}:{number}")
+
+    def _card(self, definition: d.Card, path: Path) -> None:
+        owner = self._customer_numbered(definition.customer_number, (*path, "customerNumber"))
+        currency = definition.currency
+        card = {
+            "id": self._fixed(f"card:{definition.customer_number}:{definition.masked_pan}"),
+            "customerId": owner["id"],
+            "maskedPan": definition.masked_pan,
+            "currency": currency,
+            "name": definition.name,
+            "product": definition.product,
+            "status": "enabled",
+            "usage": usage(owner),
+            "creditLimit": exact(definition.credit_limit, currency, (*path, "creditLimit")),
+            "booked": exact(definition.balance, currency, (*path, "balance")),
+            "lastChange": self._days.at(self._days.date(-1)),
+        }
+        if definition.account is not None:
+            related = self._account_named(definition.account, (*path, "account"))
+            card["accountNumber"] = related["bban"]
+            related["relatedCard"] = card["id"]
+            self._changed(related)
+        self._put("card", card, path)
+        made = []
+        for index, transaction in enumerate(definition.transactions):
+            inner = (*path, "transactions", index)
+            for number, (day, amount) in enumerate(occurrences(transaction, inner)):
+                identity = self._entry_id(str(card["id"]), index, number)
+                entry = card_entry(card, transaction, day, amount, days=self._days, path=inner)
+                made.append({"id": identity, "cardTransactionId": identity, **entry})
+        for document in sorted(made, key=_order):
+            self._put("cardTransaction", document, path)
+
+
+def _order(document: Document) -> str:
+    return str(document["order"])
