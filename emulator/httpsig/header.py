@@ -40,7 +40,7 @@ def parse(text: str) -> SignatureHeader:
     Values are the raw text between the quotes: a backslash belongs to the value (CONTRACT 3.1 and 13).
     """
     if text[:10].lower() == "signature ":
-        raise HeaderUnreadable("it begins with the word Signature, which belongs into Authorization only; leave it out")
+        raise HeaderUnreadable("it begins with the word Signature, as Authorization does; leave the word out")
     usual = _usual(text)
     if usual is not None:
         return usual

@@ -2,7 +2,102 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from emulator.httpsig.digest import HASHES, digest_value
+
+_LARGEST = 64 * 1024  # bytes; a larger body is not hashed in forty other forms
+_BY_LENGTH = {16: "MD5", 20: "SHA-1", 32: "SHA-256", 48: "SHA-384", 64: "SHA-512"}
+
+
+def other_bodies(body: bytes) -> Iterator[tuple[str, bytes]]:
+    """Other bytes that a client may have hashed in place of `body`, each with a phrase that names them."""
+    if body:
+        yield "no body at all", b""
+    if len(body) > _LARGEST:
+        return
+    yield "the body with a newline at its end", body + b"\n"
+    yield "the body with CRLF at its end", body + b"\r\n"
+    stripped = body.strip()
+    if stripped != body:
+        yield "the body without the blanks and newlines around it", stripped
+    if b"\n" in body:
+        yield "the body with CRLF in place of newlines", body.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")
+        yield "the body with newlines in place of CRLF", body.replace(b"\r\n", b"\n")
+    yield "the body with a byte order mark", b"\xef\xbb\xbf" + body
+    yield "the base64 text of the body", base64.b64encode(body)
+    try:
+        text = body.decode()
+    except UnicodeDecodeError:
+        return
+    yield "the body in UTF-16", text.encode("utf-16-le")
+    if not text.isascii():
+        yield "the body in ISO-8859-1", text.encode("latin-1", "replace")
+    yield from _other_json(text)
+
+
+def _other_json(text: str) -> Iterator[tuple[str, bytes]]:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return
+    layouts: tuple[tuple[str, dict[str, Any]], ...] = (
+        ("the JSON written compactly", {"separators": (",", ":")}),
+        ("the JSON with blanks after commas and colons", {}),
+        ("the JSON indented by 2", {"indent": 2}),
+        ("the JSON indented by 4", {"indent": 4}),
+        ("the JSON indented by tabs", {"indent": "\t"}),
+        ("the JSON indented as Java does", {"indent": 2, "separators": (",", " : ")}),
+    )
+    for phrase, options in layouts:
+        for suffix, sort in (("", False), (" and sorted by name", True)):
+            for escaped in (False, True):
+                written = json.dumps(value, ensure_ascii=escaped, sort_keys=sort, **options)
+                yield phrase + suffix, written.encode("utf-8", "surrogatepass")
+                yield f"{phrase}{suffix}, with a newline at its end", written.encode("utf-8", "surrogatepass") + b"\n"
+    yield "the JSON text as a quoted string", json.dumps(text).encode()
+
 
 def explain_digest(name: str, value: str, body: bytes) -> str:
-    """A sentence on why `value` is not the `name` hash of `body`."""
-    return f"The Digest {name} does not fit the body of {len(body)} bytes that arrived"
+    """A sentence on why `value` is not the base64 `name` hash of `body`."""
+    expected = digest_value(body, name)
+    cause = _other_spelling(name, value, body) or _other_hash(name, value, body) or _other_bytes(name, value, body)
+    if cause is None:
+        cause = "it is that of other bytes"
+    return f"The Digest does not fit the body of {len(body)} bytes that arrived (expected {expected}): {cause}"
+
+
+def _other_spelling(name: str, value: str, body: bytes) -> str | None:
+    raw = HASHES[name](body).digest()
+    if value.lower() == raw.hex():
+        return "the hash is in hexadecimal, it must be base64"
+    good = base64.b64encode(raw).decode()
+    spellings = {
+        base64.b64encode(raw.hex().encode()).decode(): "it is the base64 of the hexadecimal hash, not of its bytes",
+        good.rstrip("="): "the padding of the base64 is missing",
+        base64.urlsafe_b64encode(raw).decode(): "it is URL-safe base64, use the alphabet with + and /",
+        base64.urlsafe_b64encode(raw).decode().rstrip("="): "it is URL-safe base64 without padding",
+        base64.b64encode(good.encode()).decode(): "the base64 is encoded twice",
+        f'"{good}"': "the value stands in quotes",
+    }
+    return spellings.get(value)
+
+
+def _other_hash(name: str, value: str, body: bytes) -> str | None:
+    for other in ("sha1", "sha256", "sha384", "sha512", "md5"):
+        if value == base64.b64encode(hashlib.new(other, body, usedforsecurity=False).digest()).decode():
+            length = hashlib.new(other, usedforsecurity=False).digest_size
+            return f"it is the {_BY_LENGTH[length]} hash under the name {name}"
+    return None
+
+
+def _other_bytes(name: str, value: str, body: bytes) -> str | None:
+    function = HASHES[name]
+    for phrase, other in other_bodies(body):
+        if value == base64.b64encode(function(other).digest()).decode():
+            return f"it was made over {phrase}"
+    return None

@@ -15,7 +15,15 @@ from emulator.api.certificates import CertificateUnreadable, read_certificate
 from emulator.api.signature.bound import check_date, check_digest
 from emulator.api.signature.evidence import Evidence
 from emulator.api.signature.parameters import read_parameters
-from emulator.api.signature.result import SignaturePolicy, SignatureRefused, Verified, fault
+from emulator.api.signature.result import (
+    LONGEST_TEXT,
+    Fault,
+    SignaturePolicy,
+    SignatureRefused,
+    Verified,
+    clean,
+    fault,
+)
 from emulator.httpsig.keyid import key_id_for
 from emulator.httpsig.message import CANDIDATES, REQUEST_TARGET, SPELLING, request_target
 
@@ -63,7 +71,7 @@ def _refusal(found: Evidence) -> SignatureRefused:
 
     cause = diagnosis.find_cause(found) if found.broken else None
     if cause is not None:
-        found.faults.append(fault("Signature", cause.sentence()))
+        found.faults.append(fault("Signature", cause.sentence))
     if not found.faults:  # only a rule that forgot to say what it found leaves none
         found.faults.append(fault("Signature", "The signature cannot be checked"))
     return SignatureRefused(found.faults, lambda: diagnosis.describe(found, cause))
@@ -133,9 +141,9 @@ def _check_key_id(found: Evidence, policy: SignaturePolicy) -> None:
         return
     expected = key_id_for(certificate.certificate)
     text = f"The KeyID is not matching the certificate: {verdict.fault}; expected {expected}"
-    if len(text) > 512:  # the expected keyId matters more than the reason
-        text = f"The KeyID is not matching {expected}"
-    found.faults.append(fault("Signature", text))
+    if len(text) > LONGEST_TEXT:  # the expected keyId, which ends the text, matters more than the reason
+        text = f"The KeyID is not matching {expected}"[:LONGEST_TEXT]
+    found.faults.append(Fault("BAD_REQUEST", "Signature", clean(text)))
 
 
 def _check_coverage(found: Evidence) -> None:
@@ -178,13 +186,19 @@ def _holds(found: Evidence) -> bool:
         return False
     if verifies(certificate.key, signature, text.encode("utf-8", "surrogatepass"), found.hash_name):
         return True
-    if not text.isascii() and verifies(
-        certificate.key, signature, text.encode("latin-1", "replace"), found.hash_name
-    ):
+    if not text.isascii() and _holds_in_latin_1(certificate.key, signature, text, found.hash_name):
         found.notes.append("Signature: made over ISO-8859-1 bytes")
         return True
     found.broken = True
     return False
+
+
+def _holds_in_latin_1(key: rsa.RSAPublicKey, signature: bytes, text: str, hash_name: str) -> bool:
+    try:
+        encoded = text.encode("latin-1")
+    except UnicodeEncodeError:
+        return False
+    return verifies(key, signature, encoded, hash_name)
 
 
 def verifies(key: rsa.RSAPublicKey, signature: bytes, message: bytes, hash_name: str) -> bool:

@@ -36,10 +36,9 @@ class Fault(NamedTuple):
 
 
 def fault(path: str, text: str, *, code: str = "BAD_REQUEST") -> Fault:
-    """A Fault whose text fits into a message (512 characters) and can be encoded."""
-    if len(text) > LONGEST_TEXT:
-        text = text[: LONGEST_TEXT - 3] + "..."
-    return Fault(code, clean(path)[:100], clean(text))
+    """A Fault with `text` as a sentence that fits into a message (512 characters) and can be encoded."""
+    sentence = f"{text}." if len(text) < LONGEST_TEXT else f"{text[: LONGEST_TEXT - 3]}..."
+    return Fault(code, clean(path)[:100], clean(sentence))
 
 
 def clean(text: str) -> str:

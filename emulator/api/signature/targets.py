@@ -1,0 +1,80 @@
+"""The usual mistakes in the `(request-target)` line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from urllib.parse import parse_qsl, quote, unquote, urlencode
+
+from emulator.api.signature.evidence import Evidence
+from emulator.api.signature.recipe import Mistake, value
+from emulator.httpsig.message import REQUEST_TARGET
+
+_METHODS = ("get", "post", "put", "delete", "patch")
+
+
+def target_mistakes(found: Evidence) -> Iterator[Mistake]:
+    """Other spellings of method, path and query."""
+    if REQUEST_TARGET not in found.names:
+        return
+    method, target = found.method.lower(), found.target
+    path = target.partition("?")[0]
+    for name, phrase, text in other_targets(found):
+        yield Mistake(name, phrase, value(REQUEST_TARGET, f"{method} {text}"))
+    for name, phrase, text in (
+        ("method-upper-case", "with the method in upper case", f"{found.method.upper()} {target}"),
+        ("method-missing", "without the method before the request target", target),
+        ("method-missing", "with the path alone as request target", path),
+        ("method-colon", "with a colon after the method", f"{method}: {target}"),
+        ("method-no-blank", "without the blank after the method", f"{method}{target}"),
+        ("http-version", "with the HTTP version in the request target", f"{method} {target} HTTP/1.1"),
+        ("http-version", "with the request line as request target", f"{found.method.upper()} {target} HTTP/1.1"),
+    ):
+        yield Mistake(name, phrase, value(REQUEST_TARGET, text))
+    for other in _METHODS:
+        if other != method:
+            yield Mistake("method-other", f"with the method {other}", value(REQUEST_TARGET, f"{other} {target}"))
+
+
+def other_targets(found: Evidence) -> Iterator[tuple[str, str, str]]:
+    """Other spellings of path and query: a stable name, a phrase and the text."""
+    target, host = found.target, found.present.get("host", "")
+    path, mark, query = target.partition("?")
+    if mark:
+        yield "query-left-out", "without the query", path
+        yield "query-sorted", "with the query sorted", f"{path}?{'&'.join(sorted(query.split('&')))}"
+        yield "query-decoded", "with the query decoded", f"{path}?{unquote(query)}"
+        encoded = urlencode(parse_qsl(query, keep_blank_values=True))
+        yield "query-encoded", "with the query encoded otherwise", f"{path}?{encoded}"
+        yield "query-encoded", "with the query encoded otherwise", f"{path}?{encoded.replace('+', '%20')}"
+    else:
+        yield "query-mark", "with an empty query", f"{target}?"
+    for prefix in _prefixes(path):
+        shorter = target.removeprefix(prefix)
+        yield "prefix-left-out", f"without {prefix} before the path", shorter
+        if mark:
+            phrase = f"without {prefix} before the path and without the query"
+            yield "prefix-left-out", phrase, path.removeprefix(prefix)
+    if not path.startswith("/api-sandbox/"):
+        yield "prefix-added", "with /api-sandbox before the path", f"/api-sandbox{target}"
+    for scheme in ("https", "http"):
+        if host:
+            yield "whole-address", f"with the whole {scheme} address as target", f"{scheme}://{host}{target}"
+            yield "whole-address", f"with the {scheme} address without query as target", f"{scheme}://{host}{path}"
+    if host:
+        yield "host-in-target", "with the host before the path", host + target
+    yield "target-decoded", "with the target decoded", unquote(target)
+    yield "target-encoded", "with the target encoded", quote(target, safe="/?&=%")
+    yield "target-encoded", "with the target encoded once more", quote(target, safe="/?&=")
+    yield "slash-missing", "without the first slash of the path", target.removeprefix("/")
+    slashed = f"{path.removesuffix('/')}{'' if path.endswith('/') else '/'}{mark}{query}"
+    yield "final-slash", "with a slash more or less at the end of the path", slashed
+    yield "target-lower-case", "with the target in lower case", target.lower()
+
+
+def _prefixes(path: str) -> Iterator[str]:
+    """What stands before /v1, and that with /v1."""
+    at = path.find("/v1/")
+    if at > 0:
+        yield path[:at]
+    if at >= 0:
+        yield path[: at + 3]
