@@ -1,0 +1,176 @@
+"""Norwegian numbers with their check digits: accounts, KID, persons, organisations; and the IBAN.
+
+The checks of python-stdnum are used where they fit. Its account number check also takes 7 digits and separators, its
+check of identity numbers refuses the synthetic series: those are written here (DESIGN, traps).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from datetime import date, timedelta
+from functools import lru_cache
+
+Below = Callable[[int], int]  # a random whole number from 0 to one below its argument: random.Random(...).randrange
+
+BANK_CODES = ("9990", "9991", "9992", "9993")  # CONTRACT 4: the emulator's own
+_SYNTHETIC_MONTHS = 80  # CONTRACT 4: the synthetic series adds 80 to the month
+
+_ELEVEN_DIGITS = re.compile(r"[0-9]{11}", re.ASCII)
+_NINE_DIGITS = re.compile(r"[0-9]{9}", re.ASCII)
+_KID = re.compile(r"[0-9]{1,24}[0-9-]", re.ASCII)
+_IBAN = re.compile(r"[A-Z]{2}(?:0[2-9]|[1-8][0-9]|9[0-8])[0-9A-Z]{11,30}", re.ASCII)
+
+_ACCOUNT_WEIGHTS = (5, 4, 3, 2, 7, 6, 5, 4, 3, 2)
+_ORGANISATION_WEIGHTS = (3, 2, 7, 6, 5, 4, 3, 2)
+_PERSON_FIRST = (3, 7, 6, 1, 8, 9, 4, 5, 2)
+_PERSON_SECOND = (5, 4, 3, 2, 7, 6, 5, 4, 3, 2)
+# What series add to the month: none; the tax administration's synthetic persons; two further test series.
+_MONTH_SERIES = (0, 80, 40, 65)
+
+
+def _mod_11(digits: str, weights: Sequence[int]) -> str | None:
+    """The MOD-11 check digit of `digits`, None where it would be 10."""
+    rest = -sum(int(digit) * weight for digit, weight in zip(digits, weights, strict=True)) % 11
+    return None if rest == 10 else str(rest)
+
+
+# accounts
+
+
+def digits_of(text: str) -> str:
+    """A number without the dots and blanks that people write."""
+    return text.replace(".", "").replace(" ", "")
+
+
+def is_account_number(text: str) -> bool:
+    """Whether these are the 11 digits of a Norwegian account with a right MOD-11 digit (CONTRACT 6), no separators."""
+    return _ELEVEN_DIGITS.fullmatch(text) is not None and _mod_11(text[:10], _ACCOUNT_WEIGHTS) == text[10]
+
+
+def iban_of(bban: str) -> str:
+    """The Norwegian IBAN of 11 digits, whatever their own check digit."""
+    check = 98 - int(f"{bban}232400") % 97  # N is 23, O is 24
+    return f"NO{check:02}{bban}"
+
+
+@lru_cache(maxsize=4096)
+def is_iban(text: str) -> bool:
+    """Whether this is an IBAN without blanks: right mod-97 digits, right length for its country (CONTRACT 6).
+
+    Capital letters only. A check digit of the account number inside is not looked at.
+    """
+    if _IBAN.fullmatch(text) is None:
+        return False
+    from stdnum import iban
+
+    return bool(iban.is_valid(text, check_country=False))
+
+
+def synthetic_account_number(below: Below, bank_code: str = BANK_CODES[0]) -> str:
+    """A random valid account number of one of the emulator's bank codes."""
+    while True:
+        digits = f"{bank_code}{below(10**6):06}"
+        check = _mod_11(digits, _ACCOUNT_WEIGHTS)
+        if check is not None:
+            return digits + check
+
+
+# payment references
+
+
+def is_kid(text: str) -> bool:
+    """Whether this is a KID: 2 to 25 characters that end in a MOD-10 or MOD-11 check digit (CONTRACT 6).
+
+    `-` stands for the MOD-11 digit 10.
+    """
+    return _KID.fullmatch(text) is not None and text[-1] in (kid_mod_10(text[:-1]), kid_mod_11(text[:-1]))
+
+
+def kid_mod_10(digits: str) -> str:
+    """The MOD-10 (Luhn) check digit of a KID's other digits."""
+    total = 0
+    for place, digit in enumerate(reversed(digits)):
+        value = int(digit) * (2 if place % 2 == 0 else 1)
+        total += value - 9 if value > 9 else value
+    return str(-total % 10)
+
+
+def kid_mod_11(digits: str) -> str:
+    """The MOD-11 check digit of a KID's other digits (weights 2 to 7 from the right), `-` for 10."""
+    weights = [2 + place % 6 for place in range(len(digits))]
+    return _mod_11(digits[::-1], weights) or "-"
+
+
+# persons
+
+
+def is_national_number(text: str) -> bool:
+    """Whether this is a Norwegian identity number or D-number: a real birth date and both check digits.
+
+    The synthetic series (month + 80, also + 40 and + 65) count, since a sandbox has no other persons.
+    """
+    return birth_date(text) is not None and _person_digits(text[:9]) == text[9:]
+
+
+def _person_digits(nine: str) -> str | None:
+    first = _mod_11(nine, _PERSON_FIRST)
+    second = _mod_11(nine + first, _PERSON_SECOND) if first is not None else None
+    return first + second if first is not None and second is not None else None
+
+
+def birth_date(text: str) -> date | None:
+    """The birth date that an identity number says, None when it says none; check digits are not looked at."""
+    if _ELEVEN_DIGITS.fullmatch(text) is None:
+        return None
+    day, month, year, individual = int(text[:2]), int(text[2:4]), int(text[4:6]), int(text[6:9])
+    if day > 40:  # a D-number
+        day -= 40
+    century = _century(year, individual)
+    months = [month - added for added in _MONTH_SERIES if 1 <= month - added <= 12]
+    if century is None or not months:
+        return None
+    try:
+        return date(century + year, months[0], day)
+    except ValueError:
+        return None
+
+
+def _century(year: int, individual: int) -> int | None:
+    """The century that two digits of a year and the individual number stand for."""
+    if individual < 500:
+        return 1900
+    if year < 40:
+        return 2000
+    if 500 <= individual < 750 and year >= 54:
+        return 1800
+    return 1900 if individual >= 900 else None
+
+
+def synthetic_national_number(below: Below) -> str:
+    """A random identity number of the synthetic series (month + 80) of somebody born from 1940 to 1999."""
+    first_day = date(1940, 1, 1)
+    days = (date(2000, 1, 1) - first_day).days
+    while True:
+        born = first_day + timedelta(days=below(days))
+        nine = f"{born.day:02}{born.month + _SYNTHETIC_MONTHS:02}{born.year % 100:02}{below(500):03}"
+        check = _person_digits(nine)
+        if check is not None:
+            return nine + check
+
+
+# organisations
+
+
+def is_organisation_number(text: str) -> bool:
+    """Whether these are the 9 digits of an organisation with a right MOD-11 digit."""
+    return _NINE_DIGITS.fullmatch(text) is not None and _mod_11(text[:8], _ORGANISATION_WEIGHTS) == text[8]
+
+
+def synthetic_organisation_number(below: Below) -> str:
+    """A random valid organisation number that begins with 3, which only test organisations do."""
+    while True:
+        digits = f"3{below(10**7):07}"
+        check = _mod_11(digits, _ORGANISATION_WEIGHTS)
+        if check is not None:
+            return digits + check
