@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-COUNTRIES = tuple(
-    """
+_LISTED = """
     AD AE AF AG AI AL AM AO AQ AR AS AT AU AW AX AZ
     BA BB BD BE BF BG BH BI BJ BL BM BN BO BQ BR BS BT BV BW BY BZ
     CA CC CD CF CG CH CI CK CL CM CN CO CR CU CV CW CX CY CZ
@@ -29,14 +28,13 @@ COUNTRIES = tuple(
     WF WS
     YE YT
     ZA ZM ZW
-    """.split()  # SPEC 2.7, the list in its order
-)
+"""  # SPEC 2.7, the list in its order
+COUNTRIES = tuple(_LISTED.split())
 
 # Countries whose accounts the scheme reaches, by the first two letters of the IBAN (assumed: the members of 2025,
 # among them territories with an IBAN of their own; French overseas accounts begin with FR).
-SEPA_COUNTRIES = frozenset(
-    """
+_SEPA = """
     AD AL AT BE BG CH CY CZ DE DK EE ES FI FR GB GG GI GR HR HU IE IM IS IT JE LI LT LU LV
     MC MD ME MK MT NL NO PL PT RO RS SE SI SK SM VA
-    """.split()
-)
+"""
+SEPA_COUNTRIES = frozenset(_SEPA.split())

@@ -6,8 +6,7 @@ import re
 from collections.abc import Mapping
 from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
 
-CURRENCIES = tuple(
-    """
+_LISTED = """
     AED AFN ALL AMD ANG AOA ARS AUD AWG AZN
     BAM BBD BDT BGN BHD BIF BMD BND BOB BRL BSD BTN BWP BYR BZD
     CAD CDF CHF CLP CNY COP CRC CUC CUP CVE CZK
@@ -34,16 +33,17 @@ CURRENCIES = tuple(
     XAF XCD XDR XOF XPF
     YER
     ZAR ZMW ZWD
-    """.split()  # SPEC 2.6, the list in its order
-)
+"""  # SPEC 2.6, the list in its order
+CURRENCIES = tuple(_LISTED.split())
 
 # ISO 4217, historical codes as last listed: BYR had none. All other codes of the list have 2, also those that ISO
 # never listed: GGP IMP JEP SPL TVD (CONTRACT 3.2), and MGA and MRO, whose fifths are listed as 2 digits.
-_OTHER_MINOR_UNITS = {
-    **dict.fromkeys("BIF BYR CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX VND VUV XAF XOF XPF".split(), 0),
-    **dict.fromkeys("BHD IQD JOD KWD LYD OMR TND".split(), 3),
-    "XDR": 5,
+_BY_MINOR_UNITS = {
+    0: "BIF BYR CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX VND VUV XAF XOF XPF",
+    3: "BHD IQD JOD KWD LYD OMR TND",
+    5: "XDR",
 }
+_OTHER_MINOR_UNITS = {currency: units for units, listed in _BY_MINOR_UNITS.items() for currency in listed.split()}
 MINOR_UNITS: Mapping[str, int] = {currency: _OTHER_MINOR_UNITS.get(currency, 2) for currency in CURRENCIES}
 FEWEST_DIGITS: Mapping[str, int] = {**MINOR_UNITS, "XDR": 0}  # ISO gives XDR no minor unit: 0 to 5 (CONTRACT 3.2)
 MOST_DIGITS = 18  # precision of an amount in digits, those of the fraction included (SPEC 2.6)

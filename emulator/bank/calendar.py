@@ -1,0 +1,77 @@
+"""Banking days, cut-off and execution dates (CONTRACT 6, setting `calendar`).
+
+`always-open`: every day is a banking day without cut-off. `norway`: Norges Bank's days, TARGET2's for EUR (assumed:
+Norges Bank's for every other currency), with a cut-off and one execution run at 14:00 Oslo.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, time, timedelta
+from functools import cache
+
+from emulator.bank.clock import OSLO
+
+ALWAYS_OPEN = "always-open"
+NORWAY = "norway"
+CUT_OFF = time(14)
+_DAY = timedelta(days=1)
+_SATURDAY = 5
+
+
+@cache
+def _closed_days(year: int, currency: str) -> frozenset[date]:
+    """The days of a year, weekends apart, on which the payment system of NOK or EUR rests."""
+    import holidays  # 80 ms: only a bank that keeps banking days needs it
+
+    if currency == "EUR":
+        return frozenset(holidays.financial_holidays("XECB", years=year))
+    # Norges Bank's settlement system also rests on Christmas Eve, which is no public holiday.
+    return frozenset(holidays.country_holidays("NO", years=year)) | {date(year, 12, 24)}
+
+
+def is_banking_day(day: date, currency: str, calendar: str = NORWAY) -> bool:
+    """Whether payments in `currency` are executed on `day`."""
+    if calendar == ALWAYS_OPEN:
+        return True
+    if day.weekday() >= _SATURDAY:
+        return False
+    return day not in _closed_days(day.year, "EUR" if currency == "EUR" else "NOK")
+
+
+def next_banking_day(day: date, currency: str, calendar: str = NORWAY) -> date:
+    """The first banking day later than `day`."""
+    day += _DAY
+    while not is_banking_day(day, currency, calendar):
+        day += _DAY
+    return day
+
+
+def preceding_banking_day(day: date, currency: str, calendar: str = NORWAY) -> date:
+    """The last banking day earlier than `day`."""
+    day -= _DAY
+    while not is_banking_day(day, currency, calendar):
+        day -= _DAY
+    return day
+
+
+def execution_time(day: date, calendar: str) -> datetime:
+    """When the execution run of `day` is, in UTC: 00:00 Oslo, in the calendar `norway` 14:00 Oslo."""
+    return datetime.combine(day, CUT_OFF if calendar == NORWAY else time(0), OSLO).astimezone(UTC)
+
+
+def effective_date(requested: date | None, approved_at: datetime, currency: str, calendar: str) -> tuple[date, bool]:
+    """The date on which a payment approved at `approved_at` (aware) is executed, and whether it was moved.
+
+    Moved means another date than the one asked for (ACWC, CONTRACT 6): without a request nothing is moved. A request
+    that has passed by the time of approval counts for the first day left. Approved at 14:00:00 Oslo sharp is in time
+    (assumed: after 14:00 is too late).
+    """
+    approved = approved_at.astimezone(OSLO)
+    day = approved.date()
+    if calendar == NORWAY and approved.time() > CUT_OFF:
+        day += _DAY
+    if requested is not None and requested > day:
+        day = requested
+    if not is_banking_day(day, currency, calendar):
+        day = next_banking_day(day, currency, calendar)
+    return day, requested is not None and day != requested
