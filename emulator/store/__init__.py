@@ -1,0 +1,21 @@
+"""Documents: TinyDB with a journal, a snapshot, indexes and orders. Knows nothing of banking."""
+
+from emulator.store.errors import StoreDamaged, StoreError, StoreLocked, StoreTooNew, StoreUnwritable
+from emulator.store.image import Image
+from emulator.store.kinds import Document, Kind, Ordered
+from emulator.store.store import Store, memory_store, open_store
+
+__all__ = [
+    "Document",
+    "Image",
+    "Kind",
+    "Ordered",
+    "Store",
+    "StoreDamaged",
+    "StoreError",
+    "StoreLocked",
+    "StoreTooNew",
+    "StoreUnwritable",
+    "memory_store",
+    "open_store",
+]

@@ -1,0 +1,80 @@
+"""Every call that the store makes to the operating system, in one place, so that a test can let each of them fail."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+class Disk:
+    """Files and directories of the store: files are made 0600, directories 0700. Raises OSError as the system does."""
+
+    def make_directory(self, path: Path) -> None:
+        """The directory with its parents, those that are missing made 0700."""
+        if not path.is_dir():
+            self.make_directory(path.parent)
+            path.mkdir(mode=0o700, exist_ok=True)
+
+    def names(self, directory: Path) -> list[str]:
+        """The names in the directory, sorted."""
+        return sorted(os.listdir(directory))
+
+    def read(self, path: Path) -> bytes:
+        return path.read_bytes()
+
+    def open_to_append(self, path: Path) -> int:
+        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+
+    def open_anew(self, path: Path) -> int:
+        """An empty file to write, whatever stood there."""
+        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+
+    def write(self, file: int, data: bytes | memoryview) -> int:
+        """Write some or all of `data`; the number of bytes written."""
+        return os.write(file, data)
+
+    def write_at(self, file: int, data: bytes, offset: int) -> int:
+        return os.pwrite(file, data, offset)
+
+    def cut(self, file: int, size: int) -> None:
+        os.ftruncate(file, size)
+
+    def sync(self, file: int) -> None:
+        """Return once the file's content is on the medium."""
+        os.fsync(file)
+
+    def sync_directory(self, path: Path) -> None:
+        """Return once the directory's names are on the medium."""
+        file = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(file)
+        finally:
+            os.close(file)
+
+    def duplicate(self, file: int) -> int:
+        return os.dup(file)
+
+    def close(self, file: int) -> None:
+        os.close(file)
+
+    def rename(self, old: Path, new: Path) -> None:
+        os.replace(old, new)
+
+    def remove(self, path: Path) -> None:
+        """Remove the file; fine when there is none."""
+        path.unlink(missing_ok=True)
+
+
+def write_whole(disk: Disk, file: int, data: bytes) -> None:
+    """Write all of `data`, however little the system takes at a time; raises OSError."""
+    written = disk.write(file, data)
+    if written == len(data):
+        return
+    rest = memoryview(data)
+    while True:
+        if written <= 0:
+            raise OSError("the system wrote nothing")
+        rest = rest[written:]
+        if not rest:
+            return
+        written = disk.write(file, rest)

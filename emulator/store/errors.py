@@ -1,0 +1,42 @@
+"""What can go wrong with the documents, each as one named error."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class StoreError(Exception):
+    """Anything that the store refuses or cannot do."""
+
+
+class StoreDamaged(StoreError):
+    """The kept documents cannot be trusted: `file` is bad at byte `offset` (exit status 3, CONTRACT 1)."""
+
+    def __init__(self, file: Path, offset: int, reason: str) -> None:
+        super().__init__(f"{file} is damaged at byte {offset}: {reason}")
+        self.file = file
+        self.offset = offset
+        self.reason = reason
+
+
+class StoreTooNew(StoreError):
+    """The documents were written by a later version of this program, in a format that this one does not know."""
+
+    def __init__(self, file: Path, found: int, known: int) -> None:
+        super().__init__(f"{file} has format {found}; this version reads up to {known}")
+        self.file = file
+        self.found = found
+        self.known = known
+
+
+class StoreLocked(StoreError):
+    """Another process has the directory open; `holder` names it (exit status 2, CONTRACT 1)."""
+
+    def __init__(self, directory: Path, holder: str) -> None:
+        super().__init__(f"{directory} is in use by {holder}")
+        self.directory = directory
+        self.holder = holder
+
+
+class StoreUnwritable(StoreError):
+    """The change could not be kept and was undone; reads go on (503 SYSTEM_ERROR, CONTRACT 3.3)."""
