@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import traceback
 from collections.abc import Iterator, MutableMapping
 from importlib import import_module
 
@@ -71,8 +72,8 @@ def run(arguments: list[str] | None = None) -> int:
             standalone_mode=False,
         )
     except (Exception, KeyboardInterrupt) as error:
-        if debug:
-            raise
+        if debug and not isinstance(error, click.exceptions.Exit):
+            traceback.print_exc()
         return _tell(error)
     return result if isinstance(result, int) else 0
 

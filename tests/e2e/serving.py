@@ -1,0 +1,216 @@
+"""A server on a free port with a made-up site behind it, and raw sockets to talk to it."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+import json
+import ssl
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvloop
+
+from emulator.api.messages import Push, Request, Response, Stream
+from emulator.web.limits import Limits
+from emulator.web.server import WebServer
+from emulator.web.sockets import listen, port_of
+
+LOOPS = {"uvloop": uvloop.new_event_loop, "asyncio": asyncio.new_event_loop}
+PATIENCE = 10.0  # seconds until a test gives up; no test waits for it to pass
+
+AsyncTest = Callable[..., Coroutine[Any, Any, None]]
+
+
+def both_loops(test: AsyncTest) -> Callable[..., None]:
+    """Run a test on uvloop, which serves where the platform has it, and on asyncio's own loop."""
+
+    @functools.wraps(test)
+    def run(*, loop: str, **given: Any) -> None:
+        with asyncio.Runner(loop_factory=LOOPS[loop]) as runner:
+            runner.run(test(**given))
+
+    own = inspect.signature(test)
+    loop = inspect.Parameter("loop", inspect.Parameter.KEYWORD_ONLY)
+    run.__signature__ = own.replace(parameters=[*own.parameters.values(), loop])
+    return pytest.mark.parametrize("loop", LOOPS)(run)
+
+
+class MadeUpSite:
+    """Echoes what reached it as JSON; `answers` holds other answers by target."""
+
+    def __init__(self) -> None:
+        self.requests: list[Request] = []
+        self.answers: dict[str, Callable[[Request], Response | Stream]] = {}
+        self.pushes: list[Push] = []
+        self.ended = asyncio.Event()
+        self.due: float | None = None
+        self.woken = asyncio.Event()
+        self.pem: tuple[Path, Path] | None = None
+
+    def handle(self, request: Request) -> Response | Stream:
+        self.requests.append(request)
+        if (answer := self.answers.get(request.target)) is not None:
+            return answer(request)
+        echo = {"method": request.method, "target": request.target, "body": request.body.decode("latin-1")}
+        return Response(200, [("Content-Type", "application/json; charset=utf-8")], json.dumps(echo).encode())
+
+    def events(self, request: Request) -> Stream:
+        """A stream whose pushes the test makes."""
+
+        def subscribe(push: Push) -> Callable[[], None]:
+            self.pushes.append(push)
+            push(b"data: first\n\n")
+            return self.ended.set
+
+        return Stream(200, [("Content-Type", "text/event-stream")], subscribe)
+
+    def next_due(self) -> float | None:
+        return self.due
+
+    def wake(self) -> None:
+        self.due = None
+        self.woken.set()
+
+    def tls_files(self) -> tuple[Path, Path]:
+        assert self.pem is not None
+        return self.pem
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+@dataclass
+class Served:
+    site: MadeUpSite
+    server: WebServer
+    port: int
+    tls_port: int | None
+
+    async def connect(self) -> Client:
+        return Client(*await asyncio.open_connection("127.0.0.1", self.port))
+
+    async def connect_tls(self, context: ssl.SSLContext) -> Client:
+        return Client(*await asyncio.open_connection("localhost", self.tls_port, ssl=context))
+
+    async def exchange(self, *parts: bytes) -> Answer:
+        """Send `parts` on a connection of their own; the one answer, after which the server must close."""
+        client = await self.connect()
+        for part in parts:
+            await client.send(part)
+        answer = await client.answer()
+        answer.rest = await client.until_closed()
+        return answer
+
+
+@asynccontextmanager
+async def serving(
+    site: MadeUpSite | None = None,
+    limits: Limits | None = None,
+    *,
+    tls: bool = False,
+    public_url: str | None = None,
+    allowed: tuple[str, ...] = (),
+) -> AsyncIterator[Served]:
+    """A running server."""
+    site = site or MadeUpSite()
+    plain = listen("127.0.0.1", 0)
+    secure = listen("127.0.0.1", 0) if tls else None
+    server = WebServer(
+        site, host="127.0.0.1", plain=plain, tls=secure, public_url=public_url, allowed=allowed, limits=limits
+    )
+    await server.start()
+    try:
+        yield Served(site, server, port_of(plain), port_of(secure) if secure else None)
+    finally:
+        await server.stop()
+
+
+@dataclass
+class Answer:
+    status: int
+    headers: list[tuple[str, str]]
+    body: bytes
+    rest: bytes = b""
+
+    def header(self, name: str) -> str | None:
+        return next((value for key, value in self.headers if key.lower() == name.lower()), None)
+
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+class Client:
+    """A raw connection."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader = reader
+        self.writer = writer
+
+    async def send(self, data: bytes) -> None:
+        """Send, whether the server still takes it or not."""
+        try:
+            self.writer.write(data)
+            await asyncio.wait_for(self.writer.drain(), PATIENCE)
+        except ConnectionError:
+            pass
+
+    def end(self) -> None:
+        """Say that nothing more comes, and go on reading."""
+        self.writer.write_eof()
+
+    def vanish(self) -> None:
+        self.writer.transport.abort()
+
+    async def answer(self, *, bare: bool = False) -> Answer:
+        """The next answer; `bare` for one without a body, whatever its Content-Length says."""
+        head = await asyncio.wait_for(self.reader.readuntil(b"\r\n\r\n"), PATIENCE)
+        first, *lines = head.decode().rstrip("\r\n").split("\r\n")
+        headers = [(name, value) for name, _, value in (line.partition(": ") for line in lines)]
+        answer = Answer(int(first.split()[1]), headers, b"")
+        length = answer.header("Content-Length")
+        if length is not None and not bare:
+            answer.body = await asyncio.wait_for(self.reader.readexactly(int(length)), PATIENCE)
+        return answer
+
+    async def until_closed(self) -> bytes:
+        """What still comes until the server closes; b"" also for a reset."""
+        try:
+            return await asyncio.wait_for(self.reader.read(), PATIENCE)
+        except ConnectionError:
+            return b""
+
+
+def get(target: str = "/", *headers: str, version: str = "1.1") -> bytes:
+    return head("GET", target, *headers, version=version)
+
+
+def post(body: bytes, *headers: str, target: str = "/") -> bytes:
+    return head("POST", target, f"Content-Length: {len(body)}", *headers) + body
+
+
+def head(method: str, target: str, *headers: str, version: str = "1.1") -> bytes:
+    lines = [f"{method} {target} HTTP/{version}", "Host: localhost", *headers, "", ""]
+    return "\r\n".join(lines).encode()
+
+
+def chunked(*lines: str) -> bytes:
+    return head("POST", "/", "Transfer-Encoding: chunked") + "\r\n".join(lines).encode()
+
+
+def assert_refused(answer: Answer, status: int, said: str) -> None:
+    """The error form of CONTRACT 3.3, exactly, and the connection closed behind it."""
+    assert answer.status == status
+    assert answer.header("Content-Type") == "application/json; charset=utf-8"
+    assert answer.header("Connection") == "close"
+    text = answer.json()["tppMessages"][0]["text"]
+    entry = {"category": "ERROR", "code": "BAD_REQUEST", "text": text}
+    expected = json.dumps({"tppMessages": [entry]}, separators=(",", ":"), ensure_ascii=False)
+    assert answer.body.decode() == expected
+    assert said in text
+    assert answer.rest == b""

@@ -1,0 +1,515 @@
+"""What a connection carries: whole requests to the core, whole answers back, and nothing for ever."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import socket
+import ssl
+import subprocess
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from emulator.api.messages import Delivery, Request, Response
+from emulator.web.limits import Limits
+from emulator.web.sockets import raise_file_limit
+from tests.e2e.serving import Client, MadeUpSite, Served, both_loops, chunked, get, head, post, serving
+
+FAR = 600.0  # a limit that no test reaches
+
+
+def text(body: bytes, *headers: tuple[str, str], status: int = 200, delivery: Delivery | None = None) -> Response:
+    return Response(status, [("Content-Type", "text/plain"), *headers], body, delivery or Delivery())
+
+
+async def one(served: Served, data: bytes) -> Response | Request:
+    client = await served.connect()
+    await client.send(data)
+    await client.answer()
+    return served.site.requests[-1]
+
+
+@both_loops
+async def test_the_core_gets_target_headers_and_body_exactly_as_sent() -> None:
+    async with serving() as served:
+        request = await one(
+            served, post(b"{ }", "x-Odd-NAME:  v \t", "X-A: 1", "X-A: 2", target="/v1/a%2Fb?c=%C3%A5&c")
+        )
+        assert isinstance(request, Request)
+        assert (request.method, request.target, request.body) == ("POST", "/v1/a%2Fb?c=%C3%A5&c", b"{ }")
+        sent = (("Host", "localhost"), ("Content-Length", "3"), ("x-Odd-NAME", "v"), ("X-A", "1"), ("X-A", "2"))
+        assert request.headers == sent
+
+
+@both_loops
+async def test_header_values_are_read_as_utf_8_and_else_as_latin_1() -> None:
+    async with serving() as served:
+        request = await one(served, get("/", "X-U: ÅÆ", "X-L: ?").replace(b"?", b"\xe5"))
+        assert isinstance(request, Request)
+        assert request.headers[1:] == (("X-U", "ÅÆ"), ("X-L", "å"))
+
+
+@both_loops
+async def test_an_absolute_target_is_its_path_and_query() -> None:
+    async with serving() as served:
+        for sent, taken in (("http://localhost/a?b", "/a?b"), ("http://LOCALHOST?b", "/?b"), ("http://localhost", "/")):
+            request = await one(served, get(sent))
+            assert isinstance(request, Request)
+            assert request.target == taken
+
+
+@both_loops
+@pytest.mark.parametrize("size", [1, 7, 64])
+async def test_a_request_in_pieces_is_the_same_request(size: int) -> None:
+    whole = chunked("2;x=y", "ab", "3", "cde", "0", "X-Trailer: 1", "", "")
+    async with serving() as served:
+        client = await served.connect()
+        for at in range(0, len(whole), size):
+            await client.send(whole[at : at + size])
+        assert (await client.answer()).json()["body"] == "abcde"
+
+
+@both_loops
+async def test_many_requests_follow_each_other_and_pipelined_ones_are_answered_in_order() -> None:
+    async with serving() as served:
+        client = await served.connect()
+        await client.send(b"".join(get(f"/{n}") for n in range(100)))
+        answers = [await client.answer() for _ in range(100)]
+        assert [answer.json()["target"] for answer in answers] == [f"/{n}" for n in range(100)]
+        await client.send(b"\r\n" + get("/after-an-empty-line"))
+        assert (await client.answer()).status == 200
+
+
+@both_loops
+async def test_an_answer_says_length_date_and_server_and_keeps_the_connection() -> None:
+    async with serving() as served:
+        served.site.answers["/"] = lambda request: text(b"hei")
+        client = await served.connect()
+        await client.send(get("/"))
+        answer = await client.answer()
+        names = [name for name, _ in answer.headers]
+        assert names == ["Content-Type", "Content-Length", "Date", "Server"]
+        assert (answer.header("Server"), answer.body) == ("bank-emulator", b"hei")
+
+
+@both_loops
+async def test_a_date_of_the_core_stays_the_only_one() -> None:
+    async with serving() as served:
+        served.site.answers["/"] = lambda request: text(b"", ("Date", "Mon, 02 Mar 2026 08:00:00 GMT"))
+        client = await served.connect()
+        await client.send(get("/"))
+        dates = [value for name, value in (await client.answer()).headers if name == "Date"]
+        assert dates == ["Mon, 02 Mar 2026 08:00:00 GMT"]
+
+
+@both_loops
+async def test_head_and_204_have_no_body() -> None:
+    async with serving() as served:
+        served.site.answers["/gone"] = lambda request: Response(204)
+        client = await served.connect()
+        await client.send(head("HEAD", "/"))
+        answer = await client.answer(bare=True)
+        assert int(answer.header("Content-Length") or 0) > 0
+        await client.send(get("/gone"))
+        answer = await client.answer()
+        assert (answer.status, answer.header("Content-Length")) == (204, None)
+        await client.send(get("/next"))
+        assert (await client.answer()).json()["target"] == "/next"
+
+
+@both_loops
+@pytest.mark.parametrize(
+    "data, said",
+    [
+        (get("/", "Connection: close"), "close"),
+        (get("/", version="1.0"), "close"),
+        (get("/", "Connection: keep-alive", version="1.0"), "keep-alive"),
+    ],
+)
+async def test_the_client_decides_whether_the_connection_stays(data: bytes, said: str) -> None:
+    async with serving() as served:
+        client = await served.connect()
+        await client.send(data)
+        assert (await client.answer()).header("Connection") == said
+        if said == "close":
+            assert await client.until_closed() == b""
+        else:
+            await client.send(get("/"))
+            assert (await client.answer()).status == 200
+
+
+@both_loops
+async def test_a_client_that_stops_sending_still_gets_every_answer() -> None:
+    async with serving() as served:
+        client = await served.connect()
+        await client.send(get("/1") + get("/2"))
+        client.end()
+        assert [(await client.answer()).json()["target"] for _ in range(2)] == ["/1", "/2"]
+        assert await client.until_closed() == b""
+
+
+@both_loops
+async def test_an_upgrade_is_not_taken_up() -> None:
+    async with serving() as served:
+        client = await served.connect()
+        await client.send(get("/1", "Connection: Upgrade", "Upgrade: websocket") + get("/2"))
+        assert [(await client.answer()).json()["target"] for _ in range(2)] == ["/1", "/2"]
+
+
+@both_loops
+async def test_expect_100_continue_is_answered_before_the_body_comes() -> None:
+    async with serving() as served:
+        client = await served.connect()
+        await client.send(head("POST", "/", "Content-Length: 2", "Expect: 100-continue"))
+        assert await client.reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
+        await client.send(b"{}")
+        assert (await client.answer()).json()["body"] == "{}"
+
+
+@both_loops
+async def test_a_header_of_the_core_cannot_break_out_of_its_line() -> None:
+    async with serving(limits=Limits(linger_seconds=0.02)) as served:
+        served.site.answers["/"] = lambda request: text(b"", ("Location", "/a\r\nSet-Cookie: b"))
+        client = await served.connect()
+        await client.send(get("/"))
+        with pytest.raises(asyncio.IncompleteReadError):
+            await client.answer()
+
+
+# Slow and silent clients
+
+
+@both_loops
+@pytest.mark.parametrize("sent", [b"", b"GET /", get("/")[:-2]])
+async def test_slow_headers_are_cut(sent: bytes) -> None:
+    async with serving(limits=Limits(head_seconds=0.02, idle_seconds=FAR)) as served:
+        client = await served.connect()
+        await client.send(sent)
+        assert await client.until_closed() == b""
+        assert served.site.requests == []
+
+
+@both_loops
+async def test_slow_headers_are_cut_on_a_connection_in_use() -> None:
+    async with serving(limits=Limits(head_seconds=0.02, idle_seconds=FAR)) as served:
+        client = await served.connect()
+        await client.send(get("/"))
+        assert (await client.answer()).status == 200
+        await client.send(b"GET / HTTP/1.1\r\n")
+        assert await client.until_closed() == b""
+
+
+@both_loops
+async def test_a_connection_between_requests_is_idle_and_not_slow() -> None:
+    async with serving(limits=Limits(head_seconds=0.02, idle_seconds=FAR)) as served:
+        served.site.answers["/late"] = lambda request: text(b"late", delivery=Delivery(delay=0.06))
+        client = await served.connect()
+        await client.send(get("/"))
+        assert (await client.answer()).status == 200
+        await one(served, get("/late"))  # longer than headers may take
+        await client.send(get("/"))
+        assert (await client.answer()).status == 200
+
+
+@both_loops
+async def test_an_idle_connection_is_closed_in_the_end() -> None:
+    async with serving(limits=Limits(head_seconds=FAR, idle_seconds=0.02)) as served:
+        client = await served.connect()
+        await client.send(get("/"))
+        assert (await client.answer()).status == 200
+        assert await client.until_closed() == b""
+
+
+@both_loops
+@pytest.mark.parametrize("sent", [head("POST", "/", "Content-Length: 2") + b"{", chunked("1", "{", "")])
+async def test_a_slow_body_is_408(sent: bytes) -> None:
+    async with serving(limits=Limits(body_seconds=0.02, linger_seconds=0.02)) as served:
+        answer = await served.exchange(sent)
+        assert (answer.status, answer.header("Connection")) == (408, "close")
+        assert answer.json()["tppMessages"][0]["code"] == "BAD_REQUEST"
+        assert served.site.requests == []
+
+
+@both_loops
+@pytest.mark.parametrize("sent", [get("/")[:9], head("POST", "/", "Content-Length: 9") + b"{", chunked("9", "{")])
+async def test_a_client_that_vanishes_in_a_request_has_sent_none(sent: bytes) -> None:
+    async with serving() as served:
+        client = await served.connect()
+        await client.send(sent)
+        client.vanish()
+        half = await served.connect()
+        await half.send(sent)
+        half.end()
+        assert await half.until_closed() == b""
+        assert served.site.requests == []
+
+
+@both_loops
+async def test_a_client_that_does_not_read_is_dropped_and_holds_little() -> None:
+    async with serving(limits=Limits(write_seconds=0.05)) as served:
+        served.site.answers["/large"] = lambda request: text(b"x" * 4_000_000)
+        deaf = socket.create_connection(("127.0.0.1", served.port))
+        deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        deaf.sendall(get("/large") * 8)
+        [listener] = served.server._listeners
+        await until(lambda: len(served.site.requests) > 0)
+        await until(lambda: not listener.open)
+        assert len(served.site.requests) == 1
+        deaf.close()
+
+
+@both_loops
+async def test_a_client_that_does_not_read_the_end_is_dropped_after_the_close() -> None:
+    async with serving(limits=Limits(write_seconds=0.05)) as served:
+        served.site.answers["/"] = lambda request: text(b"x" * 60_000)
+        deaf = socket.socket()
+        deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        deaf.connect(("127.0.0.1", served.port))
+        deaf.sendall(get("/") * 60 + get("/", "Connection: close"))
+        [listener] = served.server._listeners
+        await until(lambda: len(served.site.requests) > 0)
+        await until(lambda: not listener.open)
+        deaf.close()
+
+
+async def until(true: object) -> None:
+    """Let the loop run until `true()`."""
+    assert callable(true)
+    async with asyncio.timeout(10):
+        while not true():
+            await asyncio.sleep(0)
+
+
+# Delivery
+
+
+@both_loops
+async def test_a_delay_holds_up_nobody_else() -> None:
+    async with serving() as served:
+        served.site.answers["/late"] = lambda request: text(b"late", delivery=Delivery(delay=0.05))
+        late, other = await served.connect(), await served.connect()
+        await late.send(get("/late"))
+        await until(lambda: served.site.requests)
+        await other.send(get("/"))
+        assert (await other.answer()).status == 200
+        assert not late.reader._buffer
+        assert (await late.answer()).body == b"late"
+
+
+@both_loops
+@pytest.mark.parametrize("kind", ["before", "after"])
+async def test_a_disconnect_is_a_close_without_a_byte(kind: Literal["before", "after"]) -> None:
+    async with serving() as served:
+        served.site.answers["/"] = lambda request: text(b"lost", delivery=Delivery(disconnect=kind))
+        client = await served.connect()
+        await client.send(get("/"))
+        assert await client.until_closed() == b""
+
+
+@both_loops
+async def test_gzip_when_asked_for() -> None:
+    async with serving() as served:
+        served.site.answers["/"] = lambda request: text(b"hei " * 100)
+        client = await served.connect()
+        await client.send(get("/", "Accept-Encoding: br, gzip;q=0.5"))
+        answer = await client.answer()
+        assert answer.header("Content-Encoding") == "gzip"
+        assert gzip.decompress(answer.body) == b"hei " * 100
+        await client.send(get("/", "Accept-Encoding: gzip;q=0"))
+        answer = await client.answer()
+        assert (answer.header("Content-Encoding"), answer.body) == (None, b"hei " * 100)
+
+
+# Events
+
+
+async def events(served: Served) -> Client:
+    served.site.answers["/events"] = served.site.events
+    client = await served.connect()
+    await client.send(get("/events"))
+    answer = await client.answer()
+    assert (answer.header("Content-Type"), answer.header("Content-Length")) == ("text/event-stream", None)
+    assert await client.reader.readuntil(b"\n\n") == b"data: first\n\n"
+    return client
+
+
+@both_loops
+async def test_events_arrive_as_they_are_pushed_and_comments_between_them() -> None:
+    async with serving(limits=Limits(comment_seconds=0.02)) as served:
+        client = await events(served)
+        served.site.pushes[0](b"data: second\n\n")
+        assert await client.reader.readuntil(b"\n\n") == b"data: second\n\n"
+        assert await client.reader.readuntil(b"\n\n") == b": still here\n\n"
+        client.vanish()
+        await asyncio.wait_for(served.site.ended.wait(), 10)
+
+
+@both_loops
+async def test_a_watcher_that_does_not_read_is_dropped() -> None:
+    async with serving(limits=Limits(event_bytes=100_000)) as served:
+        watcher = await events(served)
+        while not served.site.ended.is_set():
+            served.site.pushes[0](b"x" * 100_000)
+            await asyncio.sleep(0)
+        assert len(await watcher.until_closed()) < 50_000_000
+
+
+@both_loops
+async def test_the_core_is_woken_while_somebody_watches() -> None:
+    async with serving() as served:
+        served.site.due = 0.01
+        watcher = await events(served)
+        await asyncio.wait_for(served.site.woken.wait(), 10)
+        watcher.vanish()
+
+
+@both_loops
+async def test_a_request_moves_the_next_waking() -> None:
+    async with serving() as served:
+        watcher = await events(served)
+
+        def sooner(request: Request) -> Response:
+            served.site.due = 0.01
+            return text(b"")
+
+        served.site.answers["/"] = sooner
+        await one(served, get("/"))
+        await asyncio.wait_for(served.site.woken.wait(), 10)
+        watcher.vanish()
+
+
+@both_loops
+async def test_nobody_watching_the_core_sleeps() -> None:
+    async with serving() as served:
+        client = await events(served)
+        client.vanish()
+        await asyncio.wait_for(served.site.ended.wait(), 10)
+        served.site.due = 0.0
+        await one(served, get("/"))
+        await one(served, get("/"))
+        assert not served.site.woken.is_set()
+
+
+# The base of links
+
+
+@both_loops
+@pytest.mark.parametrize(
+    "host, base",
+    [
+        ("localhost:9", "http://localhost:9"),
+        ("127.0.0.1", "http://127.0.0.1"),
+        ("[::1]:80", "http://[::1]:80"),
+        ("Bank.Test:8080", "http://Bank.Test:8080"),
+        ("evil.test", None),
+        ("localhost.evil.test", None),
+        ("localhost:x", None),
+        ("localhost/evil", None),
+        ("a@localhost", None),
+        ("", None),
+    ],
+)
+async def test_the_base_of_links_is_an_allowed_host_or_the_listening_address(host: str, base: str | None) -> None:
+    async with serving(allowed=("bank.test",)) as served:
+        request = await one(served, get("/").replace(b"localhost", host.encode()))
+        assert isinstance(request, Request)
+        assert request.base == (base or f"http://127.0.0.1:{served.port}")
+
+
+@both_loops
+async def test_the_public_address_is_the_base_whatever_the_host() -> None:
+    async with serving(public_url="https://bank.test/sandbox/") as served:
+        request = await one(served, get("/"))
+        assert isinstance(request, Request)
+        assert request.base == "https://bank.test/sandbox"
+
+
+# TLS
+
+
+@pytest.fixture(scope="module")
+def pem(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    folder = tmp_path_factory.mktemp("tls")
+    certificate, key = folder / "certificate.pem", folder / "key.pem"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
+         "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-keyout", key, "-out", certificate],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    return certificate, key
+
+
+@both_loops
+async def test_the_same_site_answers_over_tls(pem: tuple[Path, Path]) -> None:
+    site = MadeUpSite()
+    site.pem = pem
+    async with serving(site, tls=True) as served:
+        assert [url.partition(":")[0] for url in served.server.urls] == ["http", "https"]
+        client = await served.connect_tls(ssl.create_default_context(cafile=str(pem[0])))
+        await client.send(get("/"))
+        assert (await client.answer()).status == 200
+        assert site.requests[0].base == "https://localhost"
+        client.writer.close()
+
+
+@both_loops
+async def test_tls_below_1_2_is_refused(pem: tuple[Path, Path]) -> None:
+    site = MadeUpSite()
+    site.pem = pem
+    async with serving(site, tls=True) as served:
+        old = ssl.create_default_context(cafile=str(pem[0]))
+        old.set_ciphers("ALL:@SECLEVEL=0")
+        old.minimum_version = ssl.TLSVersion.MINIMUM_SUPPORTED
+        with pytest.warns(DeprecationWarning, match="TLSv1_1"):
+            old.maximum_version = ssl.TLSVersion.TLSv1_1
+        with pytest.raises((ssl.SSLError, ConnectionError)):
+            await served.connect_tls(old)
+
+
+# The end
+
+
+@both_loops
+async def test_stopping_closes_idle_connections_and_streams_and_finishes_requests() -> None:
+    async with serving() as served:
+        served.site.answers["/late"] = lambda request: text(b"late", delivery=Delivery(delay=0.05))
+        idle, late, watching = await served.connect(), await served.connect(), await events(served)
+        await idle.send(get("/"))
+        await idle.answer()
+        await late.send(get("/late") + get("/never"))
+        await until(lambda: served.site.requests[-1].target == "/late")
+        stopping = asyncio.ensure_future(served.server.stop())
+        answer = await late.answer()
+        assert (answer.body, answer.header("Connection")) == (b"late", "close")
+        for client in (idle, late, watching):
+            assert await client.until_closed() == b""
+        await stopping
+        assert served.site.requests[-1].target == "/late"
+        with pytest.raises(ConnectionRefusedError):
+            await served.connect()
+
+
+@both_loops
+async def test_stopping_waits_no_longer_than_it_may() -> None:
+    async with serving(limits=Limits(drain_seconds=0.05)) as served:
+        served.site.answers["/late"] = lambda request: text(b"late", delivery=Delivery(delay=FAR))
+        late, slow = await served.connect(), await served.connect()
+        await late.send(get("/late"))
+        await slow.send(head("POST", "/", "Content-Length: 5"))
+        await until(lambda: served.site.requests)
+        await asyncio.wait_for(served.server.stop(), 10)
+        assert await late.until_closed() == b""
+        assert await slow.until_closed() == b""
+
+
+@both_loops
+async def test_a_thousand_connections_at_once_are_answered() -> None:
+    raise_file_limit()
+    async with serving() as served:
+        clients = await asyncio.gather(*(served.connect() for _ in range(1000)))
+        for client in clients:
+            client.writer.write(get("/"))
+        answers = await asyncio.gather(*(client.answer() for client in clients))
+        assert {answer.status for answer in answers} == {200}

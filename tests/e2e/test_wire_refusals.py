@@ -1,0 +1,218 @@
+"""What the wire refuses comes back as JSON on a closed connection, and never reaches the core (CONTRACT 13)."""
+
+from __future__ import annotations
+
+import pytest
+
+from emulator.web.limits import MAX_BODY_BYTES, MAX_FIELD_BYTES, MAX_HEAD_BYTES, MAX_HEADERS, MAX_TARGET_BYTES, Limits
+from tests.e2e.serving import assert_refused, both_loops, chunked, get, head, post, serving
+
+END = b"0\r\n\r\n"
+QUICK = Limits(linger_seconds=0.02)
+
+
+async def refused(data: bytes, status: int, said: str) -> None:
+    async with serving(limits=QUICK) as served:
+        answer = await served.exchange(data)
+        assert_refused(answer, status, said)
+        assert served.site.requests == []
+
+
+@pytest.mark.parametrize(
+    "data, said",
+    [
+        pytest.param(b"GARBAGE\r\n\r\n", "Invalid method", id="no-http"),
+        pytest.param(b"get / HTTP/1.1\r\nHost: x\r\n\r\n", "Invalid method", id="lower-case-method"),
+        pytest.param(b"FOO / HTTP/1.1\r\nHost: x\r\n\r\n", "Invalid method", id="unknown-method"),
+        pytest.param(b"G\0T / HTTP/1.1\r\nHost: x\r\n\r\n", "Invalid method", id="nul-in-method"),
+        pytest.param(b"\x16\x03\x01\x02\x00\x01\x00\x01", "HTTPS traffic", id="tls-on-the-plain-port"),
+        pytest.param(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "", id="http2-preface"),
+        pytest.param(b"GET / HTTP/2.0\r\nHost: x\r\n\r\n", "HTTP/2.0 is not spoken", id="http-2.0"),
+        pytest.param(b"GET / HTTP/0.9\r\nHost: x\r\n\r\n", "HTTP/0.9 is not spoken", id="http-0.9"),
+        pytest.param(b"GET /\r\n\r\n", "HTTP/0.9 is not spoken", id="no-version"),
+        pytest.param(b"GET / HTTP/1.2\r\nHost: x\r\n\r\n", "Invalid HTTP version", id="http-1.2"),
+        pytest.param(b"GET / HTTP/9.9\r\nHost: x\r\n\r\n", "Invalid HTTP version", id="http-9.9"),
+        pytest.param(b"GET / HTTP/1.10\r\nHost: x\r\n\r\n", "after version", id="http-1.10"),
+        pytest.param(b"GET / http/1.1\r\nHost: x\r\n\r\n", "Expected HTTP/", id="lower-case-version"),
+        pytest.param(b"GET / HTTP/1.1\nHost: x\n\n", "Expected CRLF", id="bare-line-feeds"),
+        pytest.param(b"GET /a b HTTP/1.1\r\nHost: x\r\n\r\n", "Expected HTTP/", id="blank-in-target"),
+        pytest.param(b"GET /a\tb HTTP/1.1\r\nHost: x\r\n\r\n", "Invalid characters in url", id="tab-in-target"),
+        pytest.param(b"GET /\0 HTTP/1.1\r\nHost: x\r\n\r\n", "Invalid char in url", id="nul-in-target"),
+        pytest.param("GET /å HTTP/1.1\r\nHost: x\r\n\r\n".encode(), "Invalid char in url", id="utf-8-in-target"),
+        pytest.param(b"GET /a#b HTTP/1.1\r\nHost: x\r\n\r\n", "fragment", id="fragment-in-target"),
+        pytest.param(b"GET HTTP/1.1\r\nHost: x\r\n\r\n", "", id="no-target"),
+        pytest.param(b"GET a HTTP/1.1\r\nHost: x\r\n\r\n", "", id="relative-target"),
+        pytest.param(b"GET * HTTP/1.1\r\nHost: x\r\n\r\n", "", id="asterisk-without-options"),
+        pytest.param(b"GET http://y/a HTTP/1.1\r\nHost: x\r\n\r\n", "another host", id="absolute-target-not-host"),
+        pytest.param(b"CONNECT x:80 HTTP/1.1\r\nHost: x\r\n\r\n", "CONNECT", id="connect"),
+        pytest.param(b"GET / HTTP/1.1\r\n\r\n", "Missing 'Host'", id="no-host"),
+        pytest.param(b"GET / HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n", "Duplicate 'Host'", id="two-hosts"),
+        pytest.param(get("/", "X-A: 1\r\n folded"), "whitespace after header value", id="folded"),
+        pytest.param(get("/", "X-A: 1\r\n\tfolded"), "whitespace after header value", id="folded-with-tab"),
+        pytest.param(get("/", "X-A:\r\n folded"), "Invalid header value", id="folded-empty"),
+        pytest.param(b"GET / HTTP/1.1\r\n Host: x\r\n\r\n", "after start line", id="folded-first"),
+        pytest.param(get("/", "X-A : 1"), "Invalid header token", id="blank-before-colon"),
+        pytest.param(get("/", ": 1"), "Invalid header token", id="no-header-name"),
+        pytest.param(get("/", "Xa"), "Invalid header token", id="no-colon"),
+        pytest.param(get("/", "X(a: 1"), "Invalid header token", id="odd-header-name"),
+        pytest.param(get("/", "X-A: a\0b"), "Invalid header value", id="nul-in-header"),
+        pytest.param(get("/", "X-A: a\x01b"), "Invalid header value", id="control-in-header"),
+        pytest.param(get("/", "X-A: a\rb"), "LF after header value", id="carriage-return-in-header"),
+        pytest.param(get("/", "X-A: a\nX-B: b"), "CR after header value", id="line-feed-in-header"),
+    ],
+)
+@both_loops
+async def test_what_is_not_http_is_400(data: bytes, said: str) -> None:
+    await refused(data, 400, said)
+
+
+@pytest.mark.parametrize(
+    "data, said",
+    [
+        pytest.param(
+            head("POST", "/", "Content-Length: 5", "Transfer-Encoding: chunked") + END,
+            "",
+            id="length-then-coding",
+        ),
+        pytest.param(
+            head("POST", "/", "Transfer-Encoding: chunked", "Content-Length: 5") + END,
+            "",
+            id="coding-then-length",
+        ),
+        pytest.param(
+            head("POST", "/", "Transfer-Encoding: chunked", version="1.0") + END,
+            "HTTP/1.0",
+            id="coding-in-1.0",
+        ),
+        pytest.param(head("POST", "/", "Transfer-Encoding: "), "only Transfer-Encoding", id="coding-empty"),
+        *(
+            pytest.param(head("POST", "/", f"Transfer-Encoding: {coding}") + END, "Transfer-Encoding", id=coding)
+            for coding in ("gzip, chunked", "chunked, gzip", "gzip", "identity", "xchunked", "chunked, chunked", "foo")
+        ),
+        pytest.param(
+            head("POST", "/", "Transfer-Encoding: chunked", "Transfer-Encoding: chunked") + END,
+            "Transfer-Encoding",
+            id="coding-twice",
+        ),
+        *(
+            pytest.param(
+                head("POST", "/", f"Content-Length: {length}") + b"12345", "Content-Length", id=f"length-{length}"
+            )
+            for length in ("-5", "+5", "0x5", "5, 5", "1_0", "5.0", "9" * 30, "")
+        ),
+        pytest.param(
+            head("POST", "/", "Content-Length: 5", "Content-Length: 5") + b"12345", "Content-Length", id="length-twice"
+        ),
+        pytest.param(
+            head("POST", "/", "Content-Length: 5", "Content-Length: 6") + b"12345", "Content-Length", id="two-lengths"
+        ),
+        pytest.param(chunked("zz", ""), "chunk size", id="chunk-size-no-number"),
+        pytest.param(chunked("-1", ""), "chunk size", id="chunk-size-negative"),
+        pytest.param(chunked("0x1", "x", "0", "", ""), "chunk size", id="chunk-size-prefixed"),
+        pytest.param(chunked("f" * 17, ""), "Chunk size overflow", id="chunk-size-overflow"),
+        pytest.param(chunked("1", "xy", "0", "", ""), "after chunk data", id="chunk-longer-than-it-says"),
+    ],
+)
+@both_loops
+async def test_bad_framing_is_400(data: bytes, said: str) -> None:
+    await refused(data, 400, said)
+
+
+@both_loops
+async def test_a_chunk_that_breaks_after_the_head_was_taken_is_400_at_once() -> None:
+    async with serving(limits=QUICK) as served:
+        client = await served.connect()
+        await client.send(chunked("1", "x", ""))
+        await client.send(b"zz\r\n")
+        answer = await client.answer()
+        answer.rest = await client.until_closed()
+        assert_refused(answer, 400, "chunk size")
+        assert served.site.requests == []
+
+
+@both_loops
+async def test_a_long_target_is_414() -> None:
+    await refused(get("/" + "a" * MAX_TARGET_BYTES), 414, "target")
+
+
+@both_loops
+async def test_a_long_header_is_431() -> None:
+    await refused(get("/", "X-A: " + "a" * (MAX_FIELD_BYTES + 1)), 431, "longer than")
+
+
+@both_loops
+async def test_many_headers_are_431() -> None:
+    await refused(get("/", *(f"X-{n}: 1" for n in range(MAX_HEADERS))), 431, "more than")
+
+
+@both_loops
+async def test_headers_that_are_large_together_are_431_in_one_piece() -> None:
+    await refused(get("/", *(f"X-{n}: {'a' * 16000}" for n in range(5))), 431, "together")
+
+
+@both_loops
+async def test_headers_that_are_large_together_are_431_in_many_pieces() -> None:
+    async with serving(limits=QUICK) as served:
+        client = await served.connect()
+        await client.send(b"GET / HTTP/1.1\r\n")
+        for n in range(MAX_HEAD_BYTES // 16000 + 1):
+            await client.send(f"X-{n}: {'a' * 15990}\r\n".encode())
+        answer = await client.answer()
+        answer.rest = await client.until_closed()
+        assert_refused(answer, 431, "together")
+
+
+@both_loops
+async def test_as_many_and_as_large_headers_as_allowed_pass() -> None:
+    async with serving() as served:
+        client = await served.connect()
+        await client.send(
+            get("/" + "a" * (MAX_TARGET_BYTES - 1), *(f"X-{n}: {'a' * 300}" for n in range(MAX_HEADERS - 1)))
+        )
+        assert (await client.answer()).status == 200
+        await client.send(get("/", "X-A: " + "a" * (MAX_FIELD_BYTES - 3)))
+        assert (await client.answer()).status == 200
+
+
+@pytest.mark.parametrize("length", [MAX_BODY_BYTES + 1, 10**12, 2**64 - 1])
+@both_loops
+async def test_a_body_that_says_it_is_too_large_is_413_before_it_comes(length: int) -> None:
+    await refused(head("POST", "/", f"Content-Length: {length}"), 413, "1048576")
+
+
+@both_loops
+async def test_a_body_that_grows_too_large_is_413() -> None:
+    piece = f"{65536:x}\r\n{'x' * 65536}\r\n"
+    await refused(chunked(piece.rstrip("\r\n"), *[piece.rstrip("\r\n")] * 16, ""), 413, "1048576")
+
+
+@both_loops
+async def test_a_large_body_sent_on_after_413_does_not_hide_the_answer() -> None:
+    async with serving(limits=QUICK) as served:
+        answer = await served.exchange(head("POST", "/", f"Content-Length: {8 * MAX_BODY_BYTES}"), b"x" * 4_000_000)
+        assert_refused(answer, 413, "1048576")
+
+
+@both_loops
+async def test_the_largest_body_passes_plain_and_chunked() -> None:
+    body = b"x" * MAX_BODY_BYTES
+    async with serving() as served:
+        client = await served.connect()
+        await client.send(post(body))
+        assert (await client.answer()).status == 200
+        await client.send(chunked(f"{MAX_BODY_BYTES:x}", body.decode(), "0", "", ""))
+        assert (await client.answer()).status == 200
+        assert [request.body for request in served.site.requests] == [body, body]
+
+
+@both_loops
+async def test_an_unknown_expectation_is_417() -> None:
+    await refused(post(b"{}", "Expect: a-miracle"), 417, "100-continue")
+
+
+@both_loops
+async def test_a_refusal_does_not_repeat_the_bytes_of_the_client() -> None:
+    async with serving(limits=QUICK) as served:
+        answer = await served.exchange(get("/", "Authorization Bearer: secret-token"))
+        assert_refused(answer, 400, "")
+        assert b"secret" not in answer.body

@@ -1,0 +1,120 @@
+"""Flags and variables of `serve` (CONTRACT 1)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from emulator.settings import FLAGS, ConfigurationError, ServeSettings, read
+
+
+def test_without_flags_and_variables_the_defaults_of_the_contract_hold() -> None:
+    assert read({}, {}) == ServeSettings(
+        host="127.0.0.1",
+        port=8080,
+        tls_port=None,
+        state=Path(".bank-emulator"),
+        ephemeral=False,
+        fixtures="known-state",
+        scenario=(),
+        profile="documented",
+        links="relative",
+        ids="uuid",
+        seed=None,
+        control_token=None,
+        public_url=None,
+        durability="process",
+        allow_host=(),
+        log_format="text",
+    )
+
+
+def test_the_flags_are_those_of_the_contract_and_each_has_its_variable() -> None:
+    names = (
+        "host port tls-port state ephemeral fixtures scenario profile links ids seed control-token public-url"
+        " durability allow-host log-format"
+    )
+    assert [flag.name for flag in FLAGS] == names.split()
+    assert [flag.variable for flag in FLAGS] == [
+        f"BANK_EMULATOR_{name.replace('-', '_').upper()}" for name in names.split()
+    ]
+    assert {flag.member for flag in FLAGS} == set(ServeSettings.__slots__)
+
+
+VALUES = [
+    ("host", "0.0.0.0", "0.0.0.0"),
+    ("port", "0", 0),
+    ("tls_port", "8443", 8443),
+    ("state", "somewhere/else", Path("somewhere/else")),
+    ("ephemeral", "true", True),
+    ("ephemeral", "0", False),
+    ("fixtures", "empty", "empty"),
+    ("profile", "lenient", "lenient"),
+    ("links", "absolute", "absolute"),
+    ("ids", "opaque", "opaque"),
+    ("seed", "-7", -7),
+    ("control_token", "s3cret", "s3cret"),
+    ("public_url", "https://bank.test:8443/sandbox/", "https://bank.test:8443/sandbox"),
+    ("durability", "power", "power"),
+    ("log_format", "json", "json"),
+]
+
+
+@pytest.mark.parametrize("member, text, value", VALUES)
+def test_a_flag_and_its_variable_say_the_same(member: str, text: str, value: Any) -> None:
+    assert getattr(read({member: text}, {}), member) == value
+    assert getattr(read({}, {f"BANK_EMULATOR_{member.upper()}": text}), member) == value
+
+
+def test_the_flag_beats_the_variable_even_a_wrong_one() -> None:
+    assert read({"port": "1"}, {"BANK_EMULATOR_PORT": "2"}).port == 1
+    assert read({"port": "1"}, {"BANK_EMULATOR_PORT": "wrong"}).port == 1
+
+
+def test_repeated_flags_add_up_and_their_variables_are_split() -> None:
+    assert read({"scenario": ("a", "b,c")}, {}).scenario == ("a", "b,c")
+    assert read({}, {"BANK_EMULATOR_SCENARIO": "a, b\nc.yaml,"}).scenario == ("a", "b", "c.yaml")
+    assert read({}, {"BANK_EMULATOR_ALLOW_HOST": "Bank.Test,[::2]"}).allow_host == ("bank.test", "::2")
+
+
+def test_an_empty_variable_counts_as_not_set() -> None:
+    assert read({}, {"BANK_EMULATOR_TLS_PORT": "", "BANK_EMULATOR_SCENARIO": ""}) == ServeSettings()
+
+
+@pytest.mark.parametrize(
+    "member, text",
+    [
+        *(("port", text) for text in ("", "x", "-1", "65536", "1.0", "1_0", " 1", "٣", "0x50", "99999999999999999999")),
+        *(("seed", text) for text in ("", "x", "1.5", "1_0", "٣", "9" * 19)),
+        *(("ephemeral", text) for text in ("maybe", "2")),
+        *(("profile", text) for text in ("Lenient", "x")),
+        *(("public_url", text) for text in ("bank.test", "ftp://bank.test", "http://", "http://a:x", "http://a b")),
+        *(("public_url", text) for text in ("http://u@bank.test", "http://bank.test/?q", "http://bank.test/#f")),
+        *(("allow_host", text) for text in ("bank.test:80", "http://bank.test", "a/b", "-a", "a b")),
+        *(("control_token", text) for text in ("a b", "å", "a\n", "x" * 513)),
+        ("state", ""),
+        ("fixtures", "\0"),
+    ],
+)
+def test_a_wrong_value_is_refused_in_one_line_that_names_its_source(member: str, text: str) -> None:
+    given = (text,) if member == "allow_host" else text
+    with pytest.raises(ConfigurationError, match=f"^--{member.replace('_', '-')} [^\n]+$"):
+        read({member: given}, {})
+    if text and member not in ("allow_host", "fixtures"):
+        with pytest.raises(ConfigurationError, match=f"^BANK_EMULATOR_{member.upper()} [^\n]+$"):
+            read({}, {f"BANK_EMULATOR_{member.upper()}": text})
+
+
+@given(st.sampled_from(FLAGS), st.text())
+def test_any_text_is_read_or_refused(flag: Any, text: str) -> None:
+    try:
+        read({flag.member: text}, {})
+    except ConfigurationError as error:
+        said = str(error)
+    else:
+        return
+    assert said.startswith(f"--{flag.name} ")
