@@ -1,0 +1,96 @@
+"""What the customer is asked to approve, as the last SCA page shows it."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+from emulator.bank import people, sca
+from emulator.bank.bank import Bank
+from emulator.store import Document
+
+Line = dict[str, Any]
+
+
+def accounts_to_share(bank: Bank, document: Document) -> list[dict[str, str]]:
+    """The accounts and cards of the identified person in its context: `{id, name, number, currency, kind}`."""
+    context, agreement = sca.acting_as(bank, document)
+    person = document["person"]
+    shown = [
+        {
+            "id": account["id"],
+            "name": account["name"],
+            "number": account["bban"],
+            "currency": account["currency"],
+            "kind": "account",
+        }
+        for account in people.accounts_of(bank, person, context, agreement)
+    ]
+    shown += [
+        {
+            "id": card["id"],
+            "name": card.get("name") or card.get("product") or "",
+            "number": card.get("maskedPan") or "",
+            "currency": card["currency"],
+            "kind": "card",
+        }
+        for card in people.cards_of(bank, person, context)
+    ]
+    return shown
+
+
+def lines(bank: Bank, document: Document) -> list[Line]:
+    """The payments behind an SCA, one line each (dynamic linking, SPEC 5.3.9)."""
+    # Payments open SCAs; each room is imported where a page shows it, as the SCA itself does.
+    if document["purpose"] in ("payment", "cancellation"):
+        from emulator.bank import payments
+
+        return payments.summary(bank, document["target"])
+    if document["purpose"] == "basket":
+        from emulator.bank import baskets
+
+        return baskets.summary(bank, document["target"])
+    return []
+
+
+def totals(payments: list[Line]) -> list[tuple[str, str]]:
+    """The sum of several payments as (amount, currency), one for each currency; none for a single payment."""
+    if len(payments) < 2:
+        return []
+    sums: dict[str, Decimal] = {}
+    for line in payments:
+        sums[line["currency"]] = sums.get(line["currency"], Decimal(0)) + Decimal(line["amount"])
+    return [(str(amount), currency) for currency, amount in sums.items()]
+
+
+def known_people(bank: Bank, document: Document, *, most: int = 8, scanned: int = 200) -> list[dict[str, Any]]:
+    """Whom the sandbox strip offers: the person of the request first, then others who could go on.
+
+    At most `most` of the first `scanned` persons, so that a bank with many customers shows its page as fast.
+    """
+    expected = document.get("nationalId") or document.get("identityHint")
+    candidates = [] if expected is None else [expected]
+    for kind, member in (("person", "id"), ("customer", "customerNumber")):
+        for found in bank.documents.all(kind):
+            if len(candidates) >= scanned:
+                break
+            if kind == "person" or found["type"] == "private":
+                candidates.append(found[member])
+    shown: list[dict[str, Any]] = []
+    for national_id in dict.fromkeys(candidates):
+        known = people.person(bank, national_id)
+        options = sca.options(bank, {**document, "person": national_id}) if known else []
+        if known is None or not options:
+            continue
+        shown.append(
+            {
+                "nationalId": national_id,
+                "name": known["name"],
+                "companies": [agreement["name"] for _, agreement in options if agreement is not None],
+                "private": any(agreement is None for _, agreement in options),
+                "expected": national_id == expected,
+            }
+        )
+        if len(shown) == most:
+            break
+    return shown

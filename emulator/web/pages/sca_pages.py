@@ -1,0 +1,197 @@
+"""The pages where the customer authenticates, at `/sca/{token}` (SPEC 5.3, CONTRACT 4).
+
+One address with one form per step; the steps themselves and everything they change live in `bank/sca.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from emulator.api.messages import Request, Response
+from emulator.api.render import status_of
+from emulator.bank import people, sca
+from emulator.bank.bank import Bank
+from emulator.bank.errors import BankError
+from emulator.store import Document, StoreUnwritable
+from emulator.web.pages import approval
+from emulator.web.pages.form import Form, FormRefused, path_below, read_form
+from emulator.web.pages.guard import Guard
+from emulator.web.pages.rendering import see_other
+from emulator.web.pages.texts import METHOD_TEXTS
+from emulator.web.pages.visit import Visit
+
+if TYPE_CHECKING:
+    from emulator.api.branch import Branch
+
+_NATIONAL_ID = re.compile(r"[0-9]{8,11}", re.ASCII)
+_TITLES = {"access": "access", "consent": "access", "user": "user", "cancellation": "cancellation"}
+
+
+class ScaPages:
+    """The room for `/sca/...` of every bank."""
+
+    def __init__(self, guard: Guard) -> None:
+        self._guard = guard
+
+    def handle(self, branch: Branch, request: Request) -> Response:
+        """Answer a page, a redirect to the TPP, or 403, 404, 405, 410; the caller has settled the bank."""
+        visit = Visit(request)
+        if not self._guard.knows_host(request):
+            return visit.notice(403, "foreign_title", visit.say("host_text"))
+        if request.method not in ("GET", "HEAD", "POST"):
+            allowed = (("Allow", "GET, HEAD, POST"),)
+            return visit.notice(405, "method_title_405", visit.say("method_text_405"), headers=allowed)
+        if request.method == "POST" and self._guard.is_foreign(request):
+            return visit.notice(403, "foreign_title", visit.say("foreign_text"))
+        try:
+            return self._answer(branch.bank, visit)
+        except FormRefused as refused:
+            return visit.notice(refused.status, "form_title", visit.say("form_text"))
+        except StoreUnwritable:
+            return visit.notice(503, "down_title", visit.say("down_text"))
+
+    def _answer(self, bank: Bank, visit: Visit) -> Response:
+        document = sca.get(bank, path_below(visit.request).removeprefix("/sca/"))
+        if document is None:
+            return visit.notice(404, "unknown_title", visit.say("unknown_text"))
+        visit.customers_language(document.get("language"))
+        if not sca.is_open(document):
+            return visit.notice(410, "gone_title", visit.say("gone_text"))
+        turn = _Turn(bank, visit, document, self._guard.token(document["id"]))
+        if visit.request.method != "POST":
+            return turn.show()
+        form = read_form(visit.request)
+        if not self._guard.believes(document["id"], form.get("csrf")):
+            return visit.notice(403, "foreign_title", visit.say("forged_text"))
+        return turn.take(form)
+
+
+class _Turn:
+    """One visit to an open SCA: the page of its step, or what its form asks for."""
+
+    def __init__(self, bank: Bank, visit: Visit, document: Document, csrf: str) -> None:
+        self._bank = bank
+        self._visit = visit
+        self._document = document
+        self._csrf = csrf
+
+    def show(self) -> Response:
+        """The page of the step; the way back to the TPP when the 10 minutes are over."""
+        if sca.is_late(self._bank, self._document):
+            return self._ended(lambda: sca.expire(self._bank, self._document))
+        return self._page()
+
+    def take(self, form: Form) -> Response:
+        """Act on a posted form."""
+        if sca.is_late(self._bank, self._document):
+            return self._ended(lambda: sca.expire(self._bank, self._document))
+        if form.get("action") == "decline":
+            return self._ended(lambda: sca.decline(self._bank, self._document))
+        step = sca.step(self._bank, self._document)
+        if form.get("step") != step:
+            # A form of an earlier step, from another tab or the Back button: show where the customer really is.
+            return see_other(self._visit.address)
+        taken = {
+            "identity": self._identified,
+            "method": self._method_chosen,
+            "context": self._context_chosen,
+            "approve": self._approved,
+        }
+        return taken[step](form)
+
+    def _ended(self, act: Callable[[], str | None]) -> Response:
+        """The way back to the TPP after `act`; a refusal by the business rules fails the SCA instead."""
+        try:
+            with self._bank.documents.transaction():
+                redirect = act()
+        except BankError as refused:
+            message = refused.messages[0]
+            failure = sca.Failure(status_of(refused), message.code, message.text)
+            redirect = sca.fail(self._bank, self._as_kept(), failure)
+        if redirect is None:
+            text = self._visit.say("left_text", tpp=self._document["tppName"])
+            return self._visit.notice(200, "left_title", text)
+        return see_other(redirect)
+
+    def _as_kept(self) -> Document:
+        """The SCA as its document stands, after a change that was undone."""
+        return sca.get(self._bank, self._document["id"]) or self._document
+
+    def _identified(self, form: Form) -> Response:
+        typed = form.get("nationalId")
+        national_id = re.sub(r"[\s.\-]", "", typed)
+        if not _NATIONAL_ID.fullmatch(national_id):
+            return self._page(wrong="identity_wrong", typed=typed[:40])
+        with self._bank.documents.transaction():
+            redirect = sca.identify(self._bank, self._document, national_id)
+        return see_other(redirect or self._visit.address)
+
+    def _method_chosen(self, form: Form) -> Response:
+        try:
+            sca.choose_method(self._bank, self._document, form.get("method"))
+        except BankError:
+            return self._page(wrong="method_wrong")
+        return see_other(self._visit.address)
+
+    def _context_chosen(self, form: Form) -> Response:
+        choice = form.get("acting")
+        context, agreement = (people.PRIVATE, None) if choice == people.PRIVATE else (people.CORPORATE, choice)
+        try:
+            sca.choose_context(self._bank, self._document, context, agreement)
+        except BankError:
+            return self._page(wrong="context_wrong")
+        return see_other(self._visit.address)
+
+    def _approved(self, form: Form) -> Response:
+        chosen: list[str] | None = None
+        if self._document["purpose"] in sca.ACCOUNT_ACCESS:
+            offered = {account["id"] for account in approval.accounts_to_share(self._bank, self._document)}
+            chosen = form.all("account")
+            if offered and not chosen:
+                return self._page(wrong="access_none")
+            if not offered.issuperset(chosen):
+                return self._page(wrong="access_wrong")
+        return self._ended(lambda: sca.complete(self._bank, self._document, chosen))
+
+    def _page(self, *, wrong: str | None = None, typed: str = "") -> Response:
+        """The page of the step at which the SCA stands, with what was wrong with the last form."""
+        document, visit = self._document, self._visit
+        step = sca.step(self._bank, document)
+        person = people.person(self._bank, document["person"]) if "person" in document else None
+        shown: dict[str, Callable[[], dict[str, object]]] = {
+            "identity": lambda: {"typed": typed, "known": approval.known_people(self._bank, document)},
+            "method": lambda: {"methods": [(name, *METHOD_TEXTS[visit.language][name]) for name in sca.METHODS]},
+            "context": lambda: {"options": sca.options(self._bank, document), "person": person},
+            "approve": self._to_approve,
+        }
+        return visit.page(
+            f"sca/{step}.html",
+            status=400 if wrong else 200,
+            csrf=self._csrf,
+            step=step,
+            steps=sca.STEPS,
+            tpp=document["tppName"],
+            app=bool(document.get("app")),
+            wrong=visit.say(wrong) if wrong else None,
+            scripted="outcome" in document,
+            person_name=person["name"] if person else None,
+            **shown[step](),
+        )
+
+    def _to_approve(self) -> dict[str, object]:
+        document = self._document
+        purpose = document["purpose"]
+        _, agreement_id = sca.acting_as(self._bank, document)
+        agreement = self._bank.documents.get("agreement", agreement_id) if agreement_id else None
+        lines = approval.lines(self._bank, document)
+        accounts = approval.accounts_to_share(self._bank, document) if purpose in sca.ACCOUNT_ACCESS else []
+        return {
+            "kind": _TITLES.get(purpose, "payments" if len(lines) > 1 else "payment"),
+            "lines": lines,
+            "totals": approval.totals(lines),
+            "accounts": [account for account in accounts if account["kind"] == "account"],
+            "cards": [account for account in accounts if account["kind"] == "card"],
+            "company": agreement["name"] if agreement else None,
+        }

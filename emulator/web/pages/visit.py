@@ -1,0 +1,67 @@
+"""One browser request to the pages, with the language it is answered in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from emulator.api.messages import Request, Response
+from emulator.web.pages.form import Form, FormRefused, path_below, read_query, root_of
+from emulator.web.pages.guard import header
+from emulator.web.pages.rendering import html
+from emulator.web.pages.texts import TEXTS
+from emulator.web.pages.wording import LANGUAGES, NORWEGIAN, preferred_language
+
+
+class Visit:
+    """A request for an SCA page: its language is chosen on the page, else the customer's, else the browser's."""
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        try:
+            self.query = read_query(request)
+        except FormRefused:
+            self.query = Form({})
+        asked = self.query.get("lang")
+        self.chosen = asked if asked in LANGUAGES else None
+        self._customers: str | None = None
+
+    def customers_language(self, psu_accept_language: str | None) -> None:
+        """Prefer what the customer's own browser asked the TPP for (PSU-Accept-Language)."""
+        self._customers = preferred_language(psu_accept_language)
+
+    @property
+    def language(self) -> str:
+        browsers = preferred_language(header(self.request, "accept-language"))
+        return self.chosen or self._customers or browsers or NORWEGIAN
+
+    @property
+    def path(self) -> str:
+        """The path of the page as links write it."""
+        return root_of(self.request) + path_below(self.request)
+
+    @property
+    def address(self) -> str:
+        """The address of the page, with the language where the customer chose one."""
+        return f"{self.path}?lang={self.chosen}" if self.chosen else self.path
+
+    def say(self, key: str, **values: object) -> str:
+        """A text of the page in its language."""
+        return TEXTS[self.language][key].format(**values)
+
+    def page(self, template: str, *, status: int = 200, **values: Any) -> Response:
+        """An SCA page."""
+        return html(
+            self.request,
+            template,
+            status=status,
+            language=self.language,
+            say=self.say,
+            path=self.path,
+            address=self.address,
+            languages=LANGUAGES,
+            **values,
+        )
+
+    def notice(self, status: int, title: str, text: str, *, headers: tuple[tuple[str, str], ...] = ()) -> Response:
+        """A page that only says something: an end, or a refusal."""
+        return self.page("sca/notice.html", status=status, headers=headers, title=self.say(title), text=text)

@@ -1,0 +1,132 @@
+"""What the pages refuse: foreign origins, other hosts, forged forms (CONTRACT 1, 13); and what their answers carry."""
+
+from __future__ import annotations
+
+import pytest
+
+from emulator.bank import sca
+from emulator.bank.bank import Bank
+from tests.unit.pages.people import OLA, open_access
+from tests.unit.pages.visitor import Visitor
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "https://evil.example"},
+        {"Origin": "http://127.0.0.1:8081"},
+        {"Origin": "http://localhost:8080"},
+        {"Origin": "null"},
+        {"Origin": "http://"},
+        {"Origin": "http://[oops"},
+        {"Sec_Fetch_Site": "cross-site"},
+        {"Sec_Fetch_Site": "cross-site", "Origin": "http://127.0.0.1:8080"},
+    ],
+)
+def test_a_post_from_elsewhere_is_403_and_changes_nothing(
+    bank: Bank, visitor: Visitor, headers: dict[str, str]
+) -> None:
+    token = open_access(bank)
+    page = visitor.get(f"/sca/{token}")
+    before = bank.documents.dump()
+    fields = [*page.forms[-1].sent(), ("nationalId", OLA)]
+    refused = visitor.post(page.forms[-1].action, fields, **headers)
+    assert refused.status == 403
+    assert refused.headers["content-type"].startswith("text/html")
+    assert bank.documents.dump() == before
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "http://127.0.0.1:8080", "Sec_Fetch_Site": "same-origin"},
+        {"Origin": "http://bank.example.test", "Host": "bank.example.test"},
+        {"Origin": "https://bank.example.test:443", "Host": "Bank.Example.Test"},
+        {"Origin": "http://localhost:8080", "Host": "localhost:8080"},
+        {"Origin": "http://[::1]:8080", "Host": "[::1]:8080"},
+        {},
+    ],
+)
+def test_a_post_of_our_own_page_is_taken(bank: Bank, visitor: Visitor, headers: dict[str, str]) -> None:
+    page = visitor.get(f"/sca/{open_access(bank)}")
+    fields = [*page.forms[-1].sent(), ("nationalId", OLA)]
+    assert visitor.post(page.forms[-1].action, fields, **headers).status == 303
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "", "localhost.:8080", "[::2]:8080"])
+def test_another_host_name_is_403(bank: Bank, visitor: Visitor, host: str) -> None:
+    page = visitor.get(f"/sca/{open_access(bank)}", Host=host)
+    assert page.status == 403
+    assert "--allow-host" in page.text
+
+
+@pytest.mark.parametrize("csrf", ["", "0" * 64, "ø", None])
+def test_a_form_without_its_token_is_403(bank: Bank, visitor: Visitor, csrf: str | None) -> None:
+    token = open_access(bank)
+    page = visitor.get(f"/sca/{token}")
+    if csrf is None:
+        refused = visitor.submit(page, drop=["csrf"], nationalId=OLA)
+    else:
+        refused = visitor.submit(page, csrf=csrf, nationalId=OLA)
+    assert refused.status == 403
+    assert "person" not in (bank.documents.get("sca", token) or {})
+
+
+def test_the_token_of_another_sca_does_not_fit(bank: Bank, visitor: Visitor) -> None:
+    one, two = visitor.get(f"/sca/{open_access(bank)}"), open_access(bank)
+    fields = [*one.forms[-1].sent(), ("nationalId", OLA)]
+    assert visitor.post(f"/sca/{two}", fields).status == 403
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "status"),
+    [
+        (b"{}", "application/json", 415),
+        (b"a=b", "", 415),
+        (b"csrf=%ff%fe", "application/x-www-form-urlencoded", 400),
+        (b"csrf=\xff", "application/x-www-form-urlencoded", 400),
+        (b"a=1&" * 3000, "application/x-www-form-urlencoded; charset=utf-8", 400),
+    ],
+)
+def test_what_is_no_form_is_refused_as_a_page(
+    bank: Bank, visitor: Visitor, body: bytes, kind: str, status: int
+) -> None:
+    token = open_access(bank)
+    page = visitor.send("POST", f"/sca/{token}", body, Content_Type=kind)
+    assert page.status == status
+    assert page.headers["content-type"].startswith("text/html")
+    assert sca.is_open(bank.documents.get("sca", token) or {})
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"])
+def test_other_methods_are_405(bank: Bank, visitor: Visitor, method: str) -> None:
+    page = visitor.send(method, f"/sca/{open_access(bank)}")
+    assert page.status == 405
+    assert page.headers["allow"] == "GET, HEAD, POST"
+
+
+def test_head_is_get_without_its_body(bank: Bank, visitor: Visitor) -> None:
+    page = visitor.send("HEAD", f"/sca/{open_access(bank)}")
+    assert (page.status, page.source) == (200, "")
+
+
+def test_no_page_may_be_kept_framed_sniffed_or_told_on(bank: Bank, visitor: Visitor) -> None:
+    token = open_access(bank)
+    answers = [visitor.get(f"/sca/{token}"), visitor.get("/sca/none"), visitor.get(f"/sca/{token}", Host="x")]
+    answers.append(visitor.submit(answers[0], action="decline"))
+    answers.append(visitor.get(f"/sca/{token}"))
+    assert [answer.status for answer in answers] == [200, 404, 403, 303, 410]
+    for answer in answers:
+        assert answer.headers["cache-control"] == "no-store"
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert answer.headers["x-frame-options"] == "DENY"
+        assert answer.headers["referrer-policy"] == "same-origin"
+        if answer.status != 303:
+            policy = answer.headers["content-security-policy"]
+            assert "default-src 'none'" in policy
+            assert "frame-ancestors 'none'" in policy
+            assert "unsafe" not in policy
+
+
+def test_a_query_that_cannot_be_read_does_not_matter(bank: Bank, visitor: Visitor) -> None:
+    assert visitor.get(f"/sca/{open_access(bank)}?lang=%ff&%zz").status == 200

@@ -1,0 +1,252 @@
+"""The SCA pages: steps, ends and refusals (SPEC 5.3, CONTRACT 4 and 13), driven without a socket."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from emulator.bank import consents, sca
+from emulator.bank.bank import Bank
+from tests.unit.pages.people import BACK, FIRM, KARI, OLA, TPP, open_access
+from tests.unit.pages.visitor import Page, Visitor
+
+
+def query(location: str) -> dict[str, str]:
+    return {name: values[0] for name, values in parse_qs(urlsplit(location).query).items()}
+
+
+def go_on(visitor: Visitor, page: Page) -> Page:
+    """Follow the redirect to the next step."""
+    assert page.status == 303
+    assert page.headers["location"].startswith("/sca/")
+    return visitor.get(page.headers["location"])
+
+
+def at_approval(visitor: Visitor, token: str, person: str = OLA) -> Page:
+    page = go_on(visitor, visitor.submit(visitor.get(f"/sca/{token}"), nationalId=person))
+    while 'name="step" value="approve"' not in page.source:
+        page = go_on(visitor, visitor.submit(page, action="continue"))
+    return page
+
+
+def test_a_customer_goes_through_identity_method_context_and_accounts_to_the_tpp(bank: Bank, visitor: Visitor) -> None:
+    token = open_access(bank, session_id="session-1")
+    page = visitor.get(f"/sca/{token}")
+    assert page.status == 200
+    assert page.headers["content-type"] == "text/html; charset=utf-8"
+    page = go_on(visitor, visitor.submit(page, nationalId=KARI))
+    page = go_on(visitor, visitor.submit(page, method="HA2", action="continue"))
+    page = go_on(visitor, visitor.submit(page, acting="PRIVATE", action="continue"))
+    assert [field.value for field in page.forms[-1].fields if field.name == "account"] == ["a-1", "a-2", "k-1"]
+    done = visitor.submit(page, account=["a-2", "k-1"], action="approve")
+    assert done.status == 303
+    location = done.headers["location"]
+    assert location.startswith(BACK + "&psu-id=")
+    assert query(location)["tpp-session-id"] == "session-1"
+    assert query(location)["context"] == "PRIVATE"
+    consent = consents.current(bank, tpp_id=TPP, national_id=KARI, context="PRIVATE", agreement=None)
+    assert consent is not None
+    assert (consent["accounts"], consent["cards"]) == (["a-2"], ["k-1"])
+
+
+def test_acting_for_a_firm_shares_the_firms_accounts_and_names_the_agreement(bank: Bank, visitor: Visitor) -> None:
+    token = open_access(bank, method_hint="HA2")
+    page = go_on(visitor, visitor.submit(visitor.get(f"/sca/{token}"), nationalId=KARI))
+    page = go_on(visitor, visitor.submit(page, acting=FIRM, action="continue"))
+    assert "Driftskonto" in page.text
+    location = visitor.submit(page, action="approve").headers["location"]
+    assert query(location)["psu-corporate-id"] == FIRM
+    assert query(location)["context"] == "CORPORATE"
+
+
+def test_method_is_skipped_when_the_preferred_one_fits_and_context_when_there_is_one(
+    bank: Bank, visitor: Visitor
+) -> None:
+    token = open_access(bank, method_hint="SOMEBRANDID")
+    page = go_on(visitor, visitor.submit(visitor.get(f"/sca/{token}"), nationalId=OLA))
+    assert 'name="step" value="approve"' in page.source
+
+
+def test_declining_sends_the_customer_back_with_the_failure(bank: Bank, visitor: Visitor) -> None:
+    token = open_access(bank)
+    done = visitor.submit(at_approval(visitor, token), action="decline")
+    assert done.status == 303
+    assert query(done.headers["location"]) == {
+        "state": "a b",
+        "status": "401",
+        "code": "SCA_INVALID",
+        "message": "The customer declined.",
+    }
+
+
+def test_cancelling_at_the_first_step_is_a_decline(bank: Bank, visitor: Visitor) -> None:
+    page = visitor.get(f"/sca/{open_access(bank)}")
+    done = visitor.submit(page, action="decline")
+    assert query(done.headers["location"])["code"] == "SCA_INVALID"
+
+
+@pytest.mark.parametrize("number", ["", "1234567", "123456789012", "1503838512a", "１５８３８５１２３４５", "<script>"])
+def test_a_malformed_number_shows_the_form_again_with_what_was_typed(bank: Bank, visitor: Visitor, number: str) -> None:
+    token = open_access(bank)
+    page = visitor.submit(visitor.get(f"/sca/{token}"), nationalId=number)
+    assert page.status == 400
+    assert "8 til 11 siffer" in page.text
+    assert [f.value for f in page.forms[-1].fields if f.name == "nationalId"] == [number]
+    assert "<script>" not in page.source
+    assert sca.is_open(bank.documents.get("sca", token) or {})
+
+
+def test_blanks_in_a_number_do_not_matter(bank: Bank, visitor: Visitor) -> None:
+    page = visitor.submit(visitor.get(f"/sca/{open_access(bank)}"), nationalId=f" {OLA[:6]} {OLA[6:]} ")
+    assert page.status == 303
+    assert page.headers["location"].startswith("/sca/")
+
+
+def test_an_unknown_number_fails_the_sca(bank: Bank, visitor: Visitor) -> None:
+    page = visitor.submit(visitor.get(f"/sca/{open_access(bank)}"), nationalId="12345678901")
+    assert query(page.headers["location"])["code"] == "PSU_CREDENTIALS_INVALID"
+    assert query(page.headers["location"])["status"] == "401"
+
+
+@pytest.mark.parametrize("token", ["", "x", "../console", "%00", "a" * 5000])
+def test_an_unknown_token_is_a_404_page_and_never_a_redirect(visitor: Visitor, token: str) -> None:
+    page = visitor.get(f"/sca/{token}")
+    assert page.status == 404
+    assert page.headers["content-type"].startswith("text/html")
+    assert "location" not in page.headers
+    assert visitor.post(f"/sca/{token}", [("action", "approve")]).status == 404
+
+
+def test_a_used_token_is_a_410_page_for_reading_and_for_a_second_submit(bank: Bank, visitor: Visitor) -> None:
+    token = open_access(bank)
+    page = at_approval(visitor, token)
+    assert visitor.submit(page, action="approve").status == 303
+    for again in (visitor.submit(page, action="approve"), visitor.submit(page, action="decline")):
+        assert again.status == 410
+        assert "location" not in again.headers
+    assert visitor.get(f"/sca/{token}").status == 410
+
+
+def test_a_form_of_an_earlier_step_shows_where_the_customer_is(bank: Bank, visitor: Visitor) -> None:
+    token = open_access(bank)
+    first = visitor.get(f"/sca/{token}")
+    visitor.submit(first, nationalId=OLA)
+    again = visitor.submit(first, nationalId=KARI)
+    assert again.headers["location"] == f"/sca/{token}"
+    assert (bank.documents.get("sca", token) or {})["person"] == OLA
+
+
+@pytest.mark.parametrize("how", ["get", "post"])
+def test_after_ten_minutes_the_customer_is_sent_back_with_sca_expired(bank: Bank, visitor: Visitor, how: str) -> None:
+    token = open_access(bank)
+    page = visitor.get(f"/sca/{token}")
+    bank.clock.advance(timedelta(minutes=10))
+    late = visitor.get(f"/sca/{token}") if how == "get" else visitor.submit(page, nationalId=OLA)
+    assert query(late.headers["location"])["code"] == "SCA_EXPIRED"
+    assert visitor.get(f"/sca/{token}").status == 410
+
+
+@pytest.mark.parametrize(
+    ("outcome", "code", "system"),
+    [("reject", "SCA_INVALID", None), ("expire", "SCA_EXPIRED", None), ("fail", "SYSTEM_ERROR", "core")],
+)
+def test_a_scripted_outcome_comes_with_the_approval(
+    bank: Bank, visitor: Visitor, outcome: str, code: str, system: str | None
+) -> None:
+    page = at_approval(visitor, open_access(bank, outcome=outcome))
+    told = query(visitor.submit(page, action="approve").headers["location"])
+    assert (told["code"], told.get("system")) == (code, system)
+
+
+def test_a_customer_who_is_scripted_to_leave_sees_so_and_the_tpp_hears_nothing(bank: Bank, visitor: Visitor) -> None:
+    token = open_access(bank, outcome="abandon", language="en")
+    page = visitor.submit(at_approval(visitor, token), action="approve")
+    assert page.status == 200
+    assert "The customer left" in page.text
+    assert "location" not in page.headers
+    assert sca.is_open(bank.documents.get("sca", token) or {})
+
+
+def test_approving_without_an_account_asks_again(bank: Bank, visitor: Visitor) -> None:
+    page = visitor.submit(at_approval(visitor, open_access(bank)), drop=["account"], action="approve")
+    assert page.status == 400
+    assert "Velg minst én konto" in page.text
+
+
+def test_another_customers_account_cannot_be_shared(bank: Bank, visitor: Visitor) -> None:
+    page = visitor.submit(at_approval(visitor, open_access(bank)), account="a-1", action="approve")
+    assert page.status == 400
+    assert consents.current(bank, tpp_id=TPP, national_id=OLA, context="PRIVATE", agreement=None) is None
+
+
+def test_a_method_or_context_that_is_not_offered_asks_again(bank: Bank, visitor: Visitor) -> None:
+    token = open_access(bank)
+    page = go_on(visitor, visitor.submit(visitor.get(f"/sca/{token}"), nationalId=KARI))
+    assert visitor.submit(page, method="SMS", action="continue").status == 400
+    page = go_on(visitor, visitor.submit(page, action="continue"))
+    assert visitor.submit(page, acting="other", action="continue").status == 400
+    assert visitor.submit(page, drop=["acting"], action="continue").status == 400
+
+
+def test_names_are_escaped(bank: Bank, visitor: Visitor) -> None:
+    page = visitor.get(f"/sca/{open_access(bank)}")
+    assert "Prøve <b>Regnskap</b>" in page.text
+    assert "Prøve &lt;b&gt;Regnskap&lt;/b&gt;" in page.source
+    assert "Kari &lt;Prøve&gt; &amp; Co" in page.source
+
+
+def test_the_strip_offers_the_known_customers_and_the_requested_one_first(bank: Bank, visitor: Visitor) -> None:
+    page = visitor.get(f"/sca/{open_access(bank, identity_hint=OLA)}")
+    assert [button.value for button in page.forms[0].buttons] == [OLA, KARI]
+    assert "forespurt" in page.text
+    assert page.headers["content-language"] == "nb"
+    clicked = visitor.submit(page, form=0, nationalId=KARI)
+    assert clicked.headers["location"].startswith("/sca/")
+
+
+def test_the_strip_leaves_out_who_cannot_go_on(bank: Bank, visitor: Visitor) -> None:
+    page = visitor.get(f"/sca/{open_access(bank, context='CORPORATE')}")
+    assert [button.value for button in page.forms[0].buttons] == [KARI]
+
+
+@pytest.mark.parametrize(
+    ("psu", "browser", "chosen", "language"),
+    [
+        (None, None, "", "nb"),
+        ("en-GB,en;q=0.8", "nb", "", "en"),
+        ("no", "en", "", "nb"),
+        ("de", "en-US", "", "en"),
+        ("en", "en", "?lang=nb", "nb"),
+        ("en;q=0.1, nn;q=0.9", None, "?lang=xx", "nb"),
+    ],
+)
+def test_language_is_the_chosen_one_else_the_customers_else_the_browsers(
+    bank: Bank, visitor: Visitor, psu: str | None, browser: str | None, chosen: str, language: str
+) -> None:
+    headers = {"Accept-Language": browser} if browser else {}
+    page = visitor.get(f"/sca/{open_access(bank, language=psu)}{chosen}", **headers)
+    assert page.headers["content-language"] == language
+    assert f'<html lang="{language}">' in page.source
+
+
+def test_a_language_chosen_on_the_page_stays_through_the_steps(bank: Bank, visitor: Visitor) -> None:
+    token = open_access(bank)
+    page = go_on(visitor, visitor.submit(visitor.get(f"/sca/{token}?lang=en"), nationalId=KARI))
+    assert "How do you want to confirm?" in page.text
+
+
+def test_the_app_shows_its_own_approval(bank: Bank, visitor: Visitor) -> None:
+    page = at_approval(visitor, open_access(bank, app=True, language="en"))
+    assert "in-app" in page.source
+    assert "Approve with fingerprint" in page.text
+
+
+def test_links_of_another_bank_keep_its_prefix(bank: Bank, visitor: Visitor) -> None:
+    other = Visitor(visitor._room, visitor._branch, prefix="/banks/two")
+    token = open_access(bank)
+    page = other.get(f"/banks/two/sca/{token}")
+    assert page.forms[-1].action == f"/banks/two/sca/{token}"
+    assert 'href="/banks/two/static/sca.css?v=' in page.source
+    assert other.submit(page, nationalId=OLA).headers["location"] == f"/banks/two/sca/{token}"

@@ -1,0 +1,78 @@
+"""Amounts, account numbers, dates and the two languages of the pages."""
+
+from __future__ import annotations
+
+import string
+
+import pytest
+
+from emulator.bank import sca
+from emulator.web.pages import wording
+from emulator.web.pages.texts import METHOD_TEXTS, TEXTS
+
+
+def test_both_languages_have_every_text_with_the_same_places_to_fill_in() -> None:
+    def places(text: str) -> set[str | None]:
+        return {name for _, name, _, _ in string.Formatter().parse(text) if name}
+
+    assert TEXTS["nb"].keys() == TEXTS["en"].keys()
+    for key, text in TEXTS["nb"].items():
+        assert places(text) <= places(TEXTS["en"][key]) | {"tpp", "name"}, key
+        assert places(TEXTS["en"][key]) == places(text), key
+
+
+def test_every_method_of_the_bank_has_a_name_in_both_languages() -> None:
+    assert tuple(METHOD_TEXTS["nb"]) == tuple(METHOD_TEXTS["en"]) == sca.METHODS
+
+
+@pytest.mark.parametrize(
+    ("amount", "language", "shown"),
+    [
+        ("1234567.50", "nb", "1 234 567,50 NOK"),
+        ("1234567.50", "en", "1,234,567.50 NOK"),
+        ("100", "nb", "100 NOK"),
+        ("-1000.00", "en", "−1,000.00 NOK"),
+        ("0.05", "en", "0.05 NOK"),
+        ("999999999999999.999", "en", "999,999,999,999,999.999 NOK"),
+    ],
+)
+def test_money_is_grouped_as_its_language_does(amount: str, language: str, shown: str) -> None:
+    assert wording.money(amount, "NOK", language).replace("\u00a0", " ") == shown
+
+
+@pytest.mark.parametrize(
+    ("number", "shown"),
+    [
+        ("99901000014", "9990 10 00014"),
+        ("NO8599901000014", "NO85 9990 1000 014"),
+        ("DE89370400440532013000", "DE89 3704 0044 0532 0130 00"),
+        ("545454XXXXXX1234", "545454XXXXXX1234"),
+        ("", ""),
+    ],
+)
+def test_account_numbers_are_grouped(number: str, shown: str) -> None:
+    assert wording.account_number(number).replace("\u00a0", " ") == shown
+
+
+def test_days_are_written_out() -> None:
+    assert wording.day("2026-03-02", "nb") == "2. mars 2026"
+    assert wording.day("2026-03-02", "en") == "2 March 2026"
+    assert wording.day("soon", "en") == "soon"
+
+
+@pytest.mark.parametrize(
+    ("header", "language"),
+    [
+        (None, None),
+        ("", None),
+        ("*", None),
+        ("fr, en;q=0.5", "en"),
+        ("en;q=0.5, nb-NO;q=0.9", "nb"),
+        ("en;q=0", None),
+        ("NN", "nb"),
+        ("en;q=abc, no;q=0.1", "nb"),
+        ("en ; q=0.2 , no ; q=1.", "nb"),
+    ],
+)
+def test_accept_language_is_read_with_its_weights(header: str | None, language: str | None) -> None:
+    assert wording.preferred_language(header) == language

@@ -1,0 +1,98 @@
+"""A browser without a screen: gets pages from a room, fills in their forms and posts them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from html.parser import HTMLParser
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+from emulator.api.messages import Request, Response
+
+if TYPE_CHECKING:
+    from emulator.api.branch import Branch
+
+HOST = "127.0.0.1:8080"
+
+
+class Field:
+    def __init__(self, attributes: dict[str, str | None]) -> None:
+        self.name = attributes.get("name") or ""
+        self.kind = attributes.get("type") or "text"
+        self.value = attributes.get("value") or ""
+        self.checked = "checked" in attributes
+
+
+class PageForm:
+    def __init__(self, action: str) -> None:
+        self.action = action
+        self.fields: list[Field] = []
+        self.buttons: list[Field] = []
+
+    def sent(self) -> list[tuple[str, str]]:
+        """What a browser would send without anybody touching the form."""
+        return [(f.name, f.value) for f in self.fields if f.kind not in ("radio", "checkbox") or f.checked]
+
+
+class Page(HTMLParser):
+    """The forms and the text of a page."""
+
+    def __init__(self, response: Response) -> None:
+        super().__init__()
+        self.response = response
+        self.forms: list[PageForm] = []
+        self.text = ""
+        self.source = response.body.decode()
+        self.feed(self.source)
+
+    @property
+    def status(self) -> int:
+        return self.response.status
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {name.lower(): value for name, value in self.response.headers}
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        attributes = dict(attrs)
+        if tag == "form":
+            self.forms.append(PageForm(attributes.get("action") or ""))
+        elif tag in ("input", "textarea", "select") and self.forms:
+            self.forms[-1].fields.append(Field(attributes))
+        elif tag == "button" and self.forms:
+            self.forms[-1].buttons.append(Field(attributes))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+class Visitor:
+    """Visits one room of one bank; `headers` go with every request."""
+
+    def __init__(self, room: Any, branch: Branch, *, prefix: str = "", headers: Iterable[tuple[str, str]] = ()) -> None:
+        self._room = room
+        self._branch = branch
+        self._prefix = prefix
+        self.headers = dict(headers)
+
+    def send(self, method: str, target: str, body: bytes = b"", **headers: str) -> Page:
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        sent = tuple({"Host": HOST, **self.headers, **named}.items())
+        request = Request(method, target, sent, body, base=f"http://{HOST}", prefix=self._prefix)
+        return Page(self._room.handle(self._branch, request))
+
+    def get(self, target: str, **headers: str) -> Page:
+        return self.send("GET", target, **headers)
+
+    def post(self, target: str, fields: Iterable[tuple[str, str]], **headers: str) -> Page:
+        headers.setdefault("Content_Type", "application/x-www-form-urlencoded")
+        return self.send("POST", target, urlencode(list(fields)).encode(), **headers)
+
+    def submit(self, page: Page, *, form: int = -1, drop: Iterable[str] = (), **values: str | list[str]) -> Page:
+        """Post a form of the page (the last one) with some fields changed; `drop` leaves fields out."""
+        chosen = page.forms[form]
+        left_out = set(values) | set(drop)
+        fields = [(name, value) for name, value in chosen.sent() if name not in left_out]
+        for name, value in values.items():
+            fields += [(name, one) for one in ([value] if isinstance(value, str) else value)]
+        return self.post(chosen.action, fields)
