@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 # Possessive throughout: no input makes it backtrack. A backslash keeps the next character inside the string.
-_PARAMETER = re.compile(
-    r"""[ \t]*+([!#$%&'*+.^_`|~0-9A-Za-z-]++)[ \t]*+=[ \t]*+"([^"\\]*+(?:\\.[^"\\]*+)*+)"[ \t]*+(?:,|$)""",
-    re.DOTALL,
-)
+_TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]++"
+_QUOTED = r'"([^"\\]*+(?:\\.[^"\\]*+)*+)"'
+_PARAMETER = re.compile(rf"[ \t]*+({_TOKEN})[ \t]*+=[ \t]*+(?:{_QUOTED}|({_TOKEN}))[ \t]*+(?:,|$)", re.DOTALL)
 _EMPTY = re.compile(r"[ \t]*+,")
 # What usually stands before a quoted value: looking it up takes a third of the time of the expression above.
 _NAMES = ("keyId", "algorithm", "headers", "signature")
@@ -62,6 +61,8 @@ def parse(text: str) -> SignatureHeader:
         known = _KNOWN.get(name.lower())
         if known is None:
             notes.append(f"Signature: unknown parameter {name[:40]} ignored")
+        elif match[2] is None:
+            raise HeaderUnreadable(_trouble(text, at))
         elif known in values:
             raise HeaderUnreadable(f"the parameter {known} is there twice")
         else:
@@ -97,11 +98,11 @@ def _trouble(text: str, at: int) -> str:
     name, equals, value = rest.partition("=")
     name, value = name.strip(" \t"), value.lstrip(" \t")
     where = f"at character {at + 1}"
-    if not equals or not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name[:100]):
+    if not equals or not re.fullmatch(_TOKEN, name[:100]):
         return f'{where} key="value" was expected, found {rest[:30]!r}'
     if not value.startswith('"'):
         return f'the value of {name[:40]} is not in double quotes (write {name[:40]}="...")'
-    closed = re.match(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', value, re.DOTALL)
+    closed = re.match(_QUOTED, value, re.DOTALL)
     if closed is None:
         return f"the quoted value of {name[:40]} does not end"
     return f"after the value of {name[:40]} a comma was expected, found {value[closed.end():][:30]!r}"

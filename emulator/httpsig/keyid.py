@@ -60,8 +60,6 @@ def _compare_serial(text: str, serial: int, *, lenient: bool, notes: list[str]) 
         if not lenient:
             return "the serial number is in lower case, it must be upper-case hexadecimal"
         notes.append("keyId: the serial number is in lower case")
-    if text.startswith("0") and serial:
-        notes.append("keyId: the serial number has leading zeros")
     return None
 
 

@@ -13,13 +13,13 @@ from emulator.httpsig.digest import HASHES, parse_digest
 
 def check_digest(found: Evidence) -> None:
     """A Digest that is sent is checked over the raw bytes of the body, whether or not it is required."""
-    text = found.present.get("digest")
-    if not text:
+    text, body = found.present.get("digest"), found.body
+    if not text or body is None:
         return
     usual = text[:8].upper() == "SHA-256="
-    if usual and text[8:] == b64encode(hashlib.sha256(found.body).digest()).decode():
+    if usual and text[8:] == b64encode(hashlib.sha256(body).digest()).decode():
         return
-    trouble = _digest_trouble(text, found.body)
+    trouble = _digest_trouble(text, body)
     if trouble is not None:
         found.faults.append(fault("Digest", trouble))
 

@@ -50,23 +50,37 @@ def check(
     `target` is path and query exactly as sent, `headers` the raw list, `now` the real time (aware): dates of
     requests and certificates are compared with it. `trusted_ca` is the sandbox CA, needed for trust `sandbox-ca`.
     """
-    found = _collect(method, target, headers, body)
+    found = collect(method, target, headers, body)
+    required = digest_required and not body_ignored
+    if inspect(found, digest_required=required, policy=policy, now=now, trusted_ca=trusted_ca):
+        certificate = found.certificate
+        if certificate is not None and found.signing_string is not None:
+            return Verified(certificate.tpp, certificate.certificate, tuple(found.notes), found.signing_string)
+    raise refusal(found)
+
+
+def inspect(
+    found: Evidence,
+    *,
+    digest_required: bool,
+    policy: SignaturePolicy,
+    now: datetime,
+    trusted_ca: x509.Certificate | None,
+) -> bool:
+    """Apply every rule to what `collect` gathered; whether the signature holds and nothing is wrong."""
     instant = now.timestamp()
-    _check_present(found, digest_required=digest_required, body_ignored=body_ignored)
+    _check_present(found, digest_required=digest_required)
     _check_certificate(found, instant, policy, trusted_ca)
     read_parameters(found, policy)
     _check_key_id(found, policy)
     _check_coverage(found)
     check_digest(found)
     check_date(found, instant, policy.date_skew)
-    if not _holds(found) or found.faults or found.certificate is None or found.signing_string is None:
-        raise _refusal(found)
-    return Verified(
-        found.certificate.tpp, found.certificate.certificate, tuple(found.notes), found.signing_string
-    )
+    return _holds(found) and not found.faults
 
 
-def _refusal(found: Evidence) -> SignatureRefused:
+def refusal(found: Evidence) -> SignatureRefused:
+    """What `inspect` found wrong, with the cause of a signature that does not fit."""
     from emulator.api.signature import diagnosis  # only a refused request needs it
 
     cause = diagnosis.find_cause(found) if found.broken else None
@@ -77,7 +91,8 @@ def _refusal(found: Evidence) -> SignatureRefused:
     return SignatureRefused(found.faults, lambda: diagnosis.describe(found, cause))
 
 
-def _collect(method: str, target: str, headers: Sequence[tuple[str, str]], body: bytes) -> Evidence:
+def collect(method: str, target: str, headers: Sequence[tuple[str, str]], body: bytes | None) -> Evidence:
+    """The request as the rules look at it; `body` None when it is not known."""
     present: dict[str, str] = {}
     repeated: set[str] | None = None
     for name, value in headers:
@@ -91,13 +106,13 @@ def _collect(method: str, target: str, headers: Sequence[tuple[str, str]], body:
     return Evidence(method, target, headers, body, present, frozenset(repeated) if repeated else frozenset())
 
 
-def _check_present(found: Evidence, *, digest_required: bool, body_ignored: bool) -> None:
+def _check_present(found: Evidence, *, digest_required: bool) -> None:
     present = found.present
     for name in ("signature", "tpp-signature-certificate", "date"):
         if not present.get(name):
             missing = f"The header {SPELLING[name]} is required"
             found.faults.append(fault(SPELLING[name], missing, code="HTTP_HEADER_REQUIRED"))
-    if digest_required and not body_ignored and not present.get("digest"):
+    if digest_required and not present.get("digest"):
         text = "The header Digest is required: SHA-256=<base64 of the SHA-256 hash of the body>"
         found.faults.append(fault("Digest", text, code="HTTP_HEADER_REQUIRED"))
     for name in sorted(found.repeated & _ALONE):
@@ -172,7 +187,7 @@ def _check_coverage(found: Evidence) -> None:
         found.signing_string = "\n".join(lines)
         return
     # date is reported as a missing header already
-    absent = [name for name in names if name != REQUEST_TARGET and name not in present and name != "date"]
+    absent = [name for name in names if name[0] != "(" and name not in present and name != "date"]
     for name in absent:
         if not any(entry.path.lower() == name for entry in found.faults):
             text = f"The headers parameter lists {name}, but the request has no such header"

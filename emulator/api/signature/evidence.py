@@ -14,14 +14,15 @@ from emulator.httpsig.header import SignatureHeader
 class Evidence:
     """One request at the gate. `present` maps lower-case names to the first value without outer blanks.
 
-    `names` are the listed header names, `signing_string` is None when one of them is absent, `signature` when it
-    could not be decoded; `hash_name` is `SHA-256` or `SHA-512`. `broken` says that the signature did not verify.
+    `body` is None when a capture does not show it. `names` are the listed header names, `signing_string` is None
+    when one of them is absent, `signature` when it could not be decoded; `hash_name` is `SHA-256` or `SHA-512`.
+    `broken` says that the signature did not verify.
     """
 
     method: str
     target: str
     headers: Sequence[tuple[str, str]]
-    body: bytes
+    body: bytes | None
     present: dict[str, str]
     repeated: frozenset[str]
     faults: list[Fault] = field(default_factory=list)

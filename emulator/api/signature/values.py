@@ -36,7 +36,7 @@ def other_values(found: Evidence, name: str, text: str) -> Iterator[tuple[str, s
     if name == "date":
         yield from _other_dates(text)
     elif name == "digest":
-        yield from _other_digests(text, found.body)
+        yield from _other_digests(text, found.body or b"")
     elif name == "host":
         host = text.rpartition(":")[0] or text
         yield "host", "with the host without its port", host
