@@ -1,0 +1,179 @@
+"""Signing baskets: one SCA for several payments (SPEC 2.2, 4.1, 4.2; CONTRACT 7)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from emulator.api.headers import BASKET_GET, BASKET_POST
+from emulator.api.operation import Access, Call, Operation, Reply
+from emulator.api.operations.payments import PISP, REDIRECT, approach_of, authorisation_reply
+from emulator.api.render import message_body
+from emulator.bank import approach, baskets
+from emulator.store import Document
+
+_BASKETS = "/v1/signing-baskets"
+_BASKET = f"{_BASKETS}/{{basketId}}"
+
+
+def _links(call: Call, basket: Document, *, lacks_signature: bool) -> dict[str, Any]:
+    path = f"{_BASKETS}/{basket['id']}"
+    own = call.link(path) if baskets.is_signed(basket) else call.link(path, "GET", "DELETE")
+    links = {"self": own, "status": call.link(f"{path}/status")}
+    if lacks_signature:
+        links["startAuthorisation"] = call.link(f"{path}/authorisations", "POST")
+        if "sca" in basket:
+            links["scaRedirect"] = call.sca_link(basket["sca"])
+    return links
+
+
+def create_basket(call: Call) -> Reply:
+    """Group existing payments; 201 with the scaRedirect at which the customer approves them all."""
+    caller = call.caller
+    basket = baskets.create(
+        call.bank,
+        tpp_id=call.tpp.id,
+        national_id=caller.national_id if caller else None,
+        context=caller.context if caller else "PRIVATE",
+        agreement=caller.agreement if caller else None,
+        payment_ids=call.body["paymentIds"],
+        how=approach_of(call),
+    )
+    body: dict[str, Any] = {"basketId": basket["id"], "transactionStatus": "RCVD"}
+    if call.warnings:
+        body["tppMessages"] = [message_body(message) for message in call.warnings]
+    body["_links"] = _links(call, basket, lacks_signature=True)
+    return Reply(201, body, (("Location", call.link(f"{_BASKETS}/{basket['id']}")["href"]),))
+
+
+def _basket(call: Call) -> Document:
+    caller = call.caller
+    return baskets.find(
+        call.bank,
+        call.params["basketId"],
+        tpp_id=call.tpp.id,
+        national_id=caller.national_id if caller else None,
+        agreement=caller.agreement if caller else None,
+    )
+
+
+def get_basket(call: Call) -> Reply:
+    """The payments of a basket and their worst case."""
+    basket = _basket(call)
+    status, lacks_signature = baskets.state(call.bank, basket)
+    links = _links(call, basket, lacks_signature=lacks_signature)
+    return Reply(200, {"payments": basket["payments"], "transactionStatus": status, "_links": links})
+
+
+def get_basket_status(call: Call) -> Reply:
+    """The worst case of a basket's payments."""
+    basket = _basket(call)
+    status, lacks_signature = baskets.state(call.bank, basket)
+    return Reply(200, {"transactionStatus": status, "_links": _links(call, basket, lacks_signature=lacks_signature)})
+
+
+def delete_basket(call: Call) -> Reply:
+    """Dissolve a basket that is not authorised; its payments stay."""
+    baskets.delete(call.bank, _basket(call))
+    return Reply(204)
+
+
+def start_basket_authorisation(call: Call) -> Reply:
+    """A further SCA for the payments of the basket that lack a signature."""
+    basket = _basket(call)
+    signer = call.caller.national_id if call.caller else None
+    started = baskets.start_authorisation(call.bank, basket, approach_of(call), national_id=signer)
+    return authorisation_reply(call, f"{_BASKETS}/{basket['id']}/authorisations", *started)
+
+
+def get_basket_authorisation(call: Call) -> Reply:
+    """scaStatus of a basket's authorisation."""
+    basket = _basket(call)
+    return Reply(200, {"scaStatus": approach.status(call.bank, basket["id"], call.params["authorisationId"])})
+
+
+_ANSWERS = "emulator.api.shapes.answers"
+
+OPERATIONS = (
+    Operation(
+        id="createSigningBasket",
+        method="POST",
+        path=_BASKETS,
+        spec="4.1",
+        summary="Group payments into a signing basket",
+        handler=create_basket,
+        column=BASKET_POST,
+        body="emulator.api.shapes.baskets:SigningBasket",
+        answers={201: f"{_ANSWERS}:BasketCreated"},
+        roles=PISP,
+        access=Access.PSU,
+        needs=REDIRECT,
+        remembers=True,
+        tag="Signing baskets",
+    ),
+    Operation(
+        id="getSigningBasket",
+        method="GET",
+        path=_BASKET,
+        spec="4.2",
+        summary="Details of a signing basket",
+        handler=get_basket,
+        column=BASKET_GET,
+        answers={200: f"{_ANSWERS}:BasketDetails"},
+        roles=PISP,
+        access=Access.PSU,
+        tag="Signing baskets",
+    ),
+    Operation(
+        id="getSigningBasketStatus",
+        method="GET",
+        path=f"{_BASKET}/status",
+        spec="4.2",
+        summary="Status of a signing basket",
+        handler=get_basket_status,
+        column=BASKET_GET,
+        answers={200: f"{_ANSWERS}:BasketStatus"},
+        roles=PISP,
+        access=Access.PSU,
+        tag="Signing baskets",
+    ),
+    Operation(
+        id="deleteSigningBasket",
+        method="DELETE",
+        path=_BASKET,
+        spec="4.2",
+        summary="Dissolve a signing basket",
+        handler=delete_basket,
+        column=BASKET_GET,
+        answers={204: None},
+        roles=PISP,
+        access=Access.PSU,
+        tag="Signing baskets",
+    ),
+    Operation(
+        id="startSigningBasketAuthorisation",
+        method="POST",
+        path=f"{_BASKET}/authorisations",
+        spec="4.2",
+        summary="Start the authorisation of a signing basket",
+        handler=start_basket_authorisation,
+        column=BASKET_GET,
+        answers={201: f"{_ANSWERS}:Authorisation"},
+        roles=PISP,
+        access=Access.PSU,
+        needs=REDIRECT,
+        tag="Signing baskets",
+    ),
+    Operation(
+        id="getSigningBasketAuthorisation",
+        method="GET",
+        path=f"{_BASKET}/authorisations/{{authorisationId}}",
+        spec="4.2",
+        summary="scaStatus of a basket's authorisation",
+        handler=get_basket_authorisation,
+        column=BASKET_GET,
+        answers={200: f"{_ANSWERS}:ScaStatus"},
+        roles=PISP,
+        access=Access.PSU,
+        tag="Signing baskets",
+    ),
+)

@@ -1,0 +1,307 @@
+"""Payments: initiation, details, status, authorisations and cancellation, of every product (SPEC 4.3, 4.4, 4.7)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from emulator.api.accept_fix import fixes
+from emulator.api.headers import BASKET_GET, INSTANT_POST, TRANSFER_POST
+from emulator.api.operation import Access, Call, Operation, Params, Reply
+from emulator.api.query import ALLOW_LOGICAL_DUPLICATE
+from emulator.api.render import message_body
+from emulator.bank import approach, payment_views, payments, products, progression
+from emulator.bank.approach import Approach
+from emulator.bank.errors import BankError
+from emulator.bank.transitions import FINAL, INSTANT, UNSIGNED
+from emulator.store import Document
+
+PISP = frozenset({"PISP"})
+REDIRECT = frozenset({"tpp-redirect-uri"})
+
+
+def approach_of(call: Call) -> Approach:
+    """What the request's headers say of the SCA that it opens."""
+    header = call.headers.get
+    return Approach(
+        redirect_uri=header("tpp-redirect-uri") or "",
+        session_id=header("tpp-session-id"),
+        identity_hint=header("x-psu-identity"),
+        method_hint=header("x-psu-authmethod-preferred"),
+        app=header("tpp-redirect-preferred") == "false",
+        language=header("psu-accept-language"),
+        outcome=call.script.sca,
+        tpp_name=header("tpp-brand-logging-information") or call.tpp.name,
+    )
+
+
+def address(call: Call) -> str:
+    """The address of the payment product, and below it of its payments."""
+    return f"/v1/{call.params['payment-service']}/{call.params['payment-product']}"
+
+
+def _links(call: Call, payment: Document, path: str) -> dict[str, Any]:
+    status = payment["status"]
+    own = call.link(path) if status in FINAL else call.link(path, "GET", "DELETE")
+    links = {"self": own, "status": call.link(f"{path}/status")}
+    if status in UNSIGNED:
+        links["startAuthorisation"] = call.link(f"{path}/authorisations", "POST")
+        if "sca" in payment:
+            links["scaRedirect"] = call.sca_link(payment["sca"])
+    return links
+
+
+def create_payment(call: Call) -> Reply:
+    """Initiate a payment: 201 in RCVD, with the scaRedirect at which the customer approves it (SPEC 2.8)."""
+    params, caller = call.params, call.caller
+    product = products.find(params["payment-service"], params["payment-product"])
+    order = payments.Order(
+        tpp_id=call.tpp.id,
+        initiation=call.body,
+        approach=approach_of(call),
+        national_id=caller.national_id if caller else None,
+        context=caller.context if caller else call.headers.get("psu-context") or "PRIVATE",
+        agreement=caller.agreement if caller else None,
+        allow_duplicate=call.query.get("allowLogicalDuplicate") is not False,
+        script=call.script,
+    )
+    payment = payments.initiate(call.bank, product, order)
+    path = f"{address(call)}/{payment['id']}"
+    body: dict[str, Any] = {"paymentId": payment["id"], "transactionStatus": payment["status"]}
+    charged = payment_views.fees(payment)
+    if charged:
+        body |= fixes(call).amounts(charged)
+    told = call.warnings + payments.warnings(call.bank, call.body)
+    if told:
+        body["tppMessages"] = [message_body(message) for message in told]
+    body["_links"] = _links(call, payment, path)
+    return Reply(201, body, (("Location", call.link(path)["href"]),))
+
+
+def _payment(call: Call) -> Document:
+    """The payment in the address: the TPP's own and, where the customer is known, the customer's."""
+    params, caller = call.params, call.caller
+    return payments.find(
+        call.bank,
+        params["paymentId"],
+        service=params["payment-service"],
+        product=params["payment-product"],
+        tpp_id=call.tpp.id,
+        national_id=caller.national_id if caller else None,
+        agreement=caller.agreement if caller else None,
+    )
+
+
+def _readable(call: Call) -> Document:
+    """The payment, unless SPEC 7's known issue is shown: a domestic one cannot be read before it is approved."""
+    payment = _payment(call)
+    known_issue = call.bank.settings.known_issues and payment["status"] in UNSIGNED
+    if known_issue and products.of(payment).known_issue:
+        text = "Known issue: this payment cannot be read before it is approved."
+        raise BankError("RESOURCE_UNKNOWN", text, "paymentId")
+    return payment
+
+
+def get_payment(call: Call) -> Reply:
+    """The members of the initiation, and what has become of it."""
+    payment = _readable(call)
+    body = payment_views.details(call.bank, payment)
+    body["_links"] = _links(call, payment, f"{address(call)}/{payment['id']}")
+    return Reply(200, fixes(call).amounts(body))
+
+
+def get_payment_status(call: Call) -> Reply:
+    """The status; with `progression: {polls: N}` the read counts towards the next step."""
+    payment = _readable(call)
+    body = payment_views.status(payment)
+    body["_links"] = _links(call, payment, f"{address(call)}/{payment['id']}")
+    progression.read(call.bank, payment)
+    return Reply(200, body)
+
+
+def delete_payment(call: Call) -> Reply:
+    """204 for a payment that is not authorised; 202 where the customer must approve the cancellation; else 409."""
+    payment = _payment(call)
+    path = f"{address(call)}/{payment['id']}"
+    if payments.cancel(call.bank, payment):
+        return Reply(204)
+    links = {
+        "self": call.link(path, "GET", "DELETE"),
+        "status": call.link(f"{path}/status"),
+        "startAuthorisation": call.link(f"{path}/cancellation-authorisations", "POST"),
+    }
+    return Reply(202, {"paymentId": payment["id"], "transactionStatus": payment["status"], "_links": links})
+
+
+def authorisation_reply(call: Call, path: str, authorisation_id: str, token: str) -> Reply:
+    """201 of an explicit authorisation (CONTRACT 6)."""
+    links = {"scaRedirect": call.sca_link(token), "scaStatus": call.link(f"{path}/{authorisation_id}")}
+    return Reply(201, {"scaStatus": "started", "authorisationId": authorisation_id, "_links": links})
+
+
+def start_authorisation(call: Call) -> Reply:
+    """A further SCA for a payment that lacks a signature."""
+    payment = _payment(call)
+    signer = call.caller.national_id if call.caller else None
+    started = payments.start_authorisation(call.bank, payment, approach_of(call), national_id=signer)
+    return authorisation_reply(call, f"{address(call)}/{payment['id']}/authorisations", *started)
+
+
+def get_authorisation(call: Call) -> Reply:
+    """scaStatus of an authorisation."""
+    payment = _payment(call)
+    found = approach.status(call.bank, payment["id"], call.params["authorisationId"])
+    return Reply(200, {"scaStatus": found})
+
+
+def start_cancellation_authorisation(call: Call) -> Reply:
+    """The SCA with which the customer cancels an authorised payment."""
+    payment = _payment(call)
+    signer = call.caller.national_id if call.caller else None
+    started = payments.start_cancellation(call.bank, payment, approach_of(call), national_id=signer)
+    return authorisation_reply(call, f"{address(call)}/{payment['id']}/cancellation-authorisations", *started)
+
+
+def get_cancellation_authorisation(call: Call) -> Reply:
+    """scaStatus of the authorisation of a cancellation."""
+    payment = _payment(call)
+    found = approach.status(call.bank, payment["id"], call.params["authorisationId"], cancels=True)
+    return Reply(200, {"scaStatus": found})
+
+
+def _creation_column(params: Params) -> str:
+    """INDCTS POST for straks, the SCT column for every other product (SPEC 2.1, CONTRACT 13)."""
+    flow = products.find(params["payment-service"], params["payment-product"]).flow
+    return INSTANT_POST if flow == INSTANT else TRANSFER_POST
+
+
+def _creation_body(params: Params) -> str:
+    product = products.find(params["payment-service"], params["payment-product"])
+    return f"emulator.api.shapes.payments:{product.body}"
+
+
+_ANSWERS = "emulator.api.shapes.answers"
+_PRODUCT = "/v1/{payment-service}/{payment-product}"
+_PAYMENT = f"{_PRODUCT}/{{paymentId}}"
+# Reading the folder of products here makes a malformed or doubled one stop the start.
+_SERVICES = {"payment-service": tuple(dict.fromkeys(service for service, _ in products.table()))}
+
+OPERATIONS = (
+    Operation(
+        id="createPayment",
+        method="POST",
+        path=_PRODUCT,
+        spec="4.3, 4.4",
+        summary="Initiate a payment",
+        handler=create_payment,
+        column=_creation_column,
+        body=_creation_body,
+        query=(ALLOW_LOGICAL_DUPLICATE,),
+        answers={201: f"{_ANSWERS}:PaymentCreated"},
+        roles=PISP,
+        access=Access.PSU,
+        needs=REDIRECT,
+        values=_SERVICES,
+        remembers=True,
+        tag="Payments",
+    ),
+    Operation(
+        id="getPayment",
+        method="GET",
+        path=_PAYMENT,
+        spec="4.7",
+        summary="Details of a payment",
+        handler=get_payment,
+        column=BASKET_GET,
+        answers={200: f"{_ANSWERS}:PaymentDetails"},
+        roles=PISP,
+        access=Access.PSU,
+        values=_SERVICES,
+        tag="Payments",
+    ),
+    Operation(
+        id="getPaymentStatus",
+        method="GET",
+        path=f"{_PAYMENT}/status",
+        spec="4.7",
+        summary="Status of a payment",
+        handler=get_payment_status,
+        column=BASKET_GET,
+        answers={200: f"{_ANSWERS}:PaymentStatus"},
+        roles=PISP,
+        access=Access.PSU,
+        values=_SERVICES,
+        tag="Payments",
+    ),
+    Operation(
+        id="deletePayment",
+        method="DELETE",
+        path=_PAYMENT,
+        spec="4.7",
+        summary="Cancel a payment",
+        handler=delete_payment,
+        column=BASKET_GET,
+        answers={202: f"{_ANSWERS}:CancellationStarted", 204: None},
+        roles=PISP,
+        access=Access.PSU,
+        values=_SERVICES,
+        tag="Payments",
+    ),
+    Operation(
+        id="startAuthorisation",
+        method="POST",
+        path=f"{_PAYMENT}/authorisations",
+        spec="5.3",
+        summary="Start the authorisation of a payment",
+        handler=start_authorisation,
+        column=BASKET_GET,
+        answers={201: f"{_ANSWERS}:Authorisation"},
+        roles=PISP,
+        access=Access.PSU,
+        needs=REDIRECT,
+        values=_SERVICES,
+        tag="Payments",
+    ),
+    Operation(
+        id="getAuthorisation",
+        method="GET",
+        path=f"{_PAYMENT}/authorisations/{{authorisationId}}",
+        spec="5.3",
+        summary="scaStatus of an authorisation",
+        handler=get_authorisation,
+        column=BASKET_GET,
+        answers={200: f"{_ANSWERS}:ScaStatus"},
+        roles=PISP,
+        access=Access.PSU,
+        values=_SERVICES,
+        tag="Payments",
+    ),
+    Operation(
+        id="startCancellationAuthorisation",
+        method="POST",
+        path=f"{_PAYMENT}/cancellation-authorisations",
+        spec="5.3",
+        summary="Start the authorisation of a payment's cancellation",
+        handler=start_cancellation_authorisation,
+        column=BASKET_GET,
+        answers={201: f"{_ANSWERS}:Authorisation"},
+        roles=PISP,
+        access=Access.PSU,
+        needs=REDIRECT,
+        values=_SERVICES,
+        tag="Payments",
+    ),
+    Operation(
+        id="getCancellationAuthorisation",
+        method="GET",
+        path=f"{_PAYMENT}/cancellation-authorisations/{{authorisationId}}",
+        spec="5.3",
+        summary="scaStatus of the authorisation of a cancellation",
+        handler=get_cancellation_authorisation,
+        column=BASKET_GET,
+        answers={200: f"{_ANSWERS}:ScaStatus"},
+        roles=PISP,
+        access=Access.PSU,
+        values=_SERVICES,
+        tag="Payments",
+    ),
+)

@@ -1,0 +1,81 @@
+"""How a request wants its customer to be approached, and the authorisations opened for payments and baskets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from emulator.bank import sca
+from emulator.bank.bank import Bank
+from emulator.bank.errors import BankError
+from emulator.store import Document
+
+
+@dataclass(frozen=True, slots=True)
+class Approach:
+    """What the headers of the request say of the SCA to come (SPEC 2.1, 5.3); `outcome` is a scripted rule's."""
+
+    redirect_uri: str
+    session_id: str | None = None
+    identity_hint: str | None = None
+    method_hint: str | None = None
+    app: bool = False
+    language: str | None = None
+    outcome: str | None = None
+    tpp_name: str | None = None
+
+
+def open_for(bank: Bank, approach: Approach, target: Document, purpose: str, *, signer: str | None) -> str:
+    """Open the SCA of a payment or basket document and return its token; `signer`: the only one who may complete it."""
+    return sca.open_sca(
+        bank,
+        tpp_id=target["tpp"],
+        purpose=purpose,
+        redirect_uri=approach.redirect_uri,
+        target=target["id"],
+        session_id=approach.session_id,
+        national_id=signer,
+        identity_hint=approach.identity_hint,
+        method_hint=approach.method_hint,
+        context=target["context"],
+        agreement=target["agreement"],
+        app=approach.app,
+        language=approach.language,
+        outcome=approach.outcome,
+        tpp_name=approach.tpp_name,
+    )
+
+
+def again(bank: Bank, target: Document, *, hint: str | None) -> str | None:
+    """Open a further SCA like the last one of `target`, for the second signature; None when there was none."""
+    earlier = bank.documents.find("sca", target=target["id"], newest_first=True, limit=1)
+    if not earlier:
+        return None
+    known = earlier[0]
+    approach = Approach(
+        redirect_uri=known["redirectUri"],
+        session_id=known.get("sessionId"),
+        identity_hint=hint,
+        method_hint=known.get("method"),
+        app=bool(known.get("app")),
+        language=known.get("language"),
+        tpp_name=known.get("tppName"),
+    )
+    return open_for(bank, approach, target, known["purpose"], signer=None)
+
+
+def keep(bank: Bank, target: Document, token: str, *, cancels: bool = False) -> str:
+    """Remember an explicit authorisation and return its id, by which its scaStatus is read."""
+    authorisation = {"id": bank.ids.new(), "target": target["id"], "sca": token, "cancels": cancels}
+    bank.documents.put("authorisation", authorisation)
+    return str(authorisation["id"])
+
+
+def status(bank: Bank, target_id: str, authorisation_id: str, *, cancels: bool = False) -> str:
+    """scaStatus of an authorisation: started, finalised or failed (CONTRACT 13); RESOURCE_UNKNOWN."""
+    known = bank.documents.get("authorisation", authorisation_id)
+    if known is None or known["target"] != target_id or known["cancels"] != cancels:
+        raise BankError("RESOURCE_UNKNOWN", "There is no such authorisation.", "authorisationId")
+    opened = sca.get(bank, known["sca"])
+    if opened is None or (sca.is_open(opened) and sca.is_late(bank, opened)):
+        return "failed"
+    return str(opened["status"])

@@ -1,0 +1,203 @@
+"""Signing baskets: one SCA for up to ten payments, each of which then goes its own way (SPEC 2.2, CONTRACT 7)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from emulator.bank import approach, payments, sca
+from emulator.bank.approach import Approach
+from emulator.bank.bank import Bank
+from emulator.bank.errors import BankError, Message
+from emulator.bank.products import PAYMENTS
+from emulator.bank.transitions import UNSIGNED
+from emulator.store import Document
+
+# Worst first; what a payment counts as: itself, or by this table (CONTRACT 7).
+WORST_FIRST = ("RJCT", "RCVD", "PATC", "ACTC")
+COUNTS_AS = {"CANC": "RJCT", "RJCT": "RJCT", "PART": "PATC", "PATC": "PATC", "RCVD": "RCVD"}
+
+
+def status_of(statuses: Sequence[str]) -> str:
+    """The worst case of the payments' statuses: RJCT, RCVD, PATC or ACTC."""
+    counted = {COUNTS_AS.get(status, "ACTC") for status in statuses}
+    return next(status for status in WORST_FIRST if status in counted)
+
+
+def create(
+    bank: Bank,
+    *,
+    tpp_id: str,
+    national_id: str | None,
+    context: str,
+    agreement: str | None,
+    payment_ids: Sequence[str],
+    how: Approach,
+) -> Document:
+    """Group payments into a basket whose SCA is open (`sca`: the token); BankError names every payment at fault.
+
+    RESOURCE_UNKNOWN (in the body), REFERENCE_MIX_INVALID or CONFLICT.
+    """
+    owner = (tpp_id, national_id, context, agreement)
+    members = [_own(bank, payment_id, owner) for payment_id in payment_ids]
+    _refuse(members)
+    basket: Document = {
+        "id": bank.ids.new(),
+        "tpp": tpp_id,
+        "nationalId": national_id,
+        "context": context,
+        "agreement": agreement,
+        "payments": list(payment_ids),
+        "created": bank.clock.stamp(),
+    }
+    basket["sca"] = approach.open_for(bank, how, basket, "basket", signer=national_id)
+    bank.documents.put("basket", basket)
+    for payment in members:
+        if payment is not None:
+            payment["basketId"] = basket["id"]
+            bank.documents.put("payment", payment)
+    bank.publish({"type": "basket", "id": basket["id"], "status": "RCVD", "at": basket["created"]})
+    return basket
+
+
+def _own(bank: Bank, payment_id: str, owner: tuple[str, str | None, str, str | None]) -> Document | None:
+    payment = bank.documents.get("payment", payment_id)
+    if payment is None or (payment["tpp"], payment["nationalId"], payment["context"], payment["agreement"]) != owner:
+        return None
+    return payment
+
+
+def _refuse(members: Sequence[Document | None]) -> None:
+    """Say of each payment why it cannot be in the basket; the gravest kind of mistake decides the answer."""
+    unknown, mixed, taken = [], [], []
+    for index, payment in enumerate(members):
+        path = f"paymentIds[{index}]"
+        if payment is None:
+            unknown.append(Message("RESOURCE_UNKNOWN", "There is no such payment of this customer.", path))
+        elif payment["service"] != PAYMENTS:
+            mixed.append(Message("REFERENCE_MIX_INVALID", "Bulk and periodic payments cannot be in a basket.", path))
+        elif payment["status"] != "RCVD":
+            taken.append(Message("CONFLICT", f"The payment is {payment['status']}; RCVD was expected.", path))
+        elif "basketId" in payment:
+            taken.append(Message("CONFLICT", "The payment is in another basket.", path))
+    for found in (unknown, mixed, taken):
+        if found:
+            error = BankError.several(found)
+            error.in_body = found is unknown
+            raise error
+
+
+def find(bank: Bank, basket_id: str, *, tpp_id: str, national_id: str | None, agreement: str | None = None) -> Document:
+    """The TPP's own basket; RESOURCE_UNKNOWN for any other."""
+    basket = bank.documents.get("basket", basket_id)
+    if basket is None or basket["tpp"] != tpp_id or not payments.concerns(basket, national_id, agreement):
+        raise BankError("RESOURCE_UNKNOWN", "There is no such basket.", "basketId")
+    return basket
+
+
+def _members(bank: Bank, basket: Document) -> list[Document]:
+    found = (bank.documents.get("payment", payment_id) for payment_id in basket["payments"])
+    return [payment for payment in found if payment is not None]
+
+
+def state(bank: Bank, basket: Document) -> tuple[str, bool]:
+    """The basket's one transactionStatus, the worst case of its payments now, and whether one lacks a signature."""
+    statuses = [payment["status"] for payment in _members(bank, basket)]
+    return status_of(statuses), any(status in UNSIGNED for status in statuses)
+
+
+def is_signed(basket: Document) -> bool:
+    """Whether the basket's SCA is done."""
+    return "signed" in basket
+
+
+def delete(bank: Bank, basket: Document) -> None:
+    """Take the basket away while it is not authorised; its payments stay. CONFLICT afterwards."""
+    if is_signed(basket):
+        raise BankError("CONFLICT", "The basket is authorised and cannot be deleted any more.")
+    sca.void(bank, basket["id"])
+    for payment in _members(bank, basket):
+        payment.pop("basketId", None)
+        bank.documents.put("payment", payment)
+    bank.documents.delete("basket", basket["id"])
+
+
+def start_authorisation(bank: Bank, basket: Document, how: Approach, *, national_id: str | None) -> tuple[str, str]:
+    """Open a further SCA for the basket: (authorisation id, token); CONFLICT when no payment lacks a signature."""
+    if not state(bank, basket)[1]:
+        raise BankError("CONFLICT", "No payment of this basket waits for a signature.")
+    token = approach.open_for(bank, how, basket, "basket", signer=national_id)
+    basket["sca"] = token
+    bank.documents.put("basket", basket)
+    return approach.keep(bank, basket, token), token
+
+
+def authorised(bank: Bank, basket_id: str, national_id: str) -> None:
+    """One SCA signs all: each payment that waits for a signature goes its way; one that cannot stops no other."""
+    basket = bank.documents.get("basket", basket_id)
+    if basket is None:
+        raise BankError("SCA_INVALID", "The basket is gone.")
+    signed = 0
+    for payment in _members(bank, basket):
+        if payment["status"] in UNSIGNED:
+            try:
+                payments.authorised(bank, payment["id"], national_id)
+            except BankError:
+                continue  # refused before it changed anything: it keeps its status
+            signed += 1
+            _close_own_sca(bank, payment["id"])
+    if not signed:
+        raise BankError("SCA_INVALID", "No payment of this basket can be signed by this person.")
+    basket["signed"] = bank.clock.stamp()
+    basket.pop("sca", None)
+    if state(bank, basket)[1]:
+        token = approach.again(bank, basket, hint=payments.next_signer(bank, basket, [national_id]))
+        if token is not None:
+            basket["sca"] = token
+    bank.documents.put("basket", basket)
+    _tell(bank, basket)
+
+
+def _close_own_sca(bank: Bank, payment_id: str) -> None:
+    """A payment that the basket's SCA has signed needs its own no more."""
+    payment = bank.documents.get("payment", payment_id)
+    if payment is not None and payment["status"] not in UNSIGNED:
+        sca.void(bank, payment_id)
+
+
+def declined(bank: Bank, basket_id: str) -> None:
+    """The customer said no: the RCVD payments of the basket are rejected (CONTRACT 13)."""
+    basket = bank.documents.get("basket", basket_id)
+    if basket is not None:
+        for payment_id in basket["payments"]:
+            payments.declined(bank, payment_id)
+        _tell(bank, basket)
+
+
+def _tell(bank: Bank, basket: Document) -> None:
+    bank.publish({"type": "basket", "id": basket["id"], "status": state(bank, basket)[0], "at": bank.clock.stamp()})
+
+
+def summary(bank: Bank, basket_id: str) -> list[dict[str, Any]]:
+    """What the customer approves: the items of `payments.summary`, for each payment that waits for a signature."""
+    basket = bank.documents.get("basket", basket_id)
+    items = []
+    for payment in _members(bank, basket) if basket is not None else []:
+        if payment["status"] in UNSIGNED:
+            items += payments.summary(bank, payment["id"])
+    return items
+
+
+def listing(bank: Bank, limit: int | None = None) -> list[dict[str, Any]]:
+    """All baskets, newest first, as the control interface and the console show them."""
+    return [
+        {
+            "basketId": basket["id"],
+            "tpp": basket["tpp"],
+            "nationalId": basket["nationalId"],
+            "context": basket["context"],
+            "transactionStatus": state(bank, basket)[0],
+            "payments": basket["payments"],
+        }
+        for basket in bank.documents.range("basket", "created", reverse=True, limit=limit)
+    ]

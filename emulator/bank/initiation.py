@@ -1,0 +1,219 @@
+"""A payment comes into being: the rules of its product and debtor, what it costs, and its first SCA (CONTRACT 6)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+from emulator.bank import approach, bulk, exchange, ledger, people, rules
+from emulator.bank.approach import Approach
+from emulator.bank.bank import Bank
+from emulator.bank.clock import stamp
+from emulator.bank.errors import BankError, Message
+from emulator.bank.money import plain
+from emulator.bank.norway import digits_of
+from emulator.bank.products import Product
+from emulator.bank.progression import UNSIGNED_LIFETIME
+from emulator.bank.script import Script
+from emulator.bank.transitions import BATCH, STATUSES, UNSIGNED
+from emulator.store import Document
+
+DUPLICATE_WINDOW = timedelta(hours=24)
+DEAD = ("RJCT", "CANC")
+NOT_PAYABLE = ("LOAN",)  # assumed: the bank offers no payments from loans
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A TPP's order to pay: for whom, from the body `initiation` (checked for its shape), and how to reach them.
+
+    `national_id` None: the customer is not known before SCA (lenient profile only).
+    """
+
+    tpp_id: str
+    initiation: Mapping[str, Any]
+    approach: Approach
+    national_id: str | None
+    psu_id: str | None = None
+    context: str = people.PRIVATE
+    agreement: str | None = None
+    allow_duplicate: bool = True
+    script: Script = field(default_factory=Script)
+
+
+def initiate(bank: Bank, product: Product, order: Order) -> Document:
+    """Create a payment in RCVD with its SCA open (`sca`: the token); BankError names all that is wrong with it."""
+    debtor = _debtor(bank, order)
+    drafts = list(_drafts(bank, product, order.initiation))
+    wrong = [message for draft in drafts for check in product.checks for message in check(draft)]
+    if product.whole:
+        whole = rules.Draft(bank, order.initiation)
+        wrong += [message for check in product.whole for message in check(whole)]
+    if wrong:
+        raise BankError.several(wrong)
+    now = bank.clock.now()
+    created = stamp(now)
+    payment: Document = {
+        "id": bank.ids.new(),
+        "service": product.service,
+        "product": product.name,
+        "tpp": order.tpp_id,
+        "nationalId": order.national_id,
+        "context": order.context,
+        "agreement": order.agreement,
+        "initiation": order.initiation,
+        "status": "RCVD",
+        "history": [{"status": "RCVD", "at": created}],
+        "created": created,
+        "due": stamp(now + UNSIGNED_LIFETIME),
+        "debtorAccountId": debtor["id"],
+        "likeness": _likeness(order, debtor),
+    }
+    _price(bank, product, payment, drafts, debtor, order.script)
+    _limits(bank, payment, debtor, order)
+    if not order.allow_duplicate:
+        _refuse_duplicate(bank, payment, stamp(now - DUPLICATE_WINDOW))
+    if order.script.progress:
+        payment["progress"] = [
+            [status, seconds]
+            for status, seconds in order.script.progress
+            if status in STATUSES and status not in UNSIGNED
+        ]
+    payment["sca"] = approach.open_for(bank, order.approach, payment, "payment", signer=order.national_id)
+    bank.documents.put("payment", payment)
+    if bank.watched:
+        bank.publish({"type": "payment", "id": payment["id"], "status": "RCVD", "at": created})
+    return payment
+
+
+def _debtor(bank: Bank, order: Order) -> Document:
+    """The account to pay from; FORBIDDEN for one that is unknown, another's or shut to payments (CONTRACT 6, 13)."""
+    named = order.initiation["debtorAccount"]
+    account = _named(bank, named)
+    allowed = account is not None and (
+        order.national_id is None
+        or people.may_pay_from(bank, order.national_id, order.context, order.agreement, account)
+    )
+    if account is None or not allowed:
+        raise BankError("FORBIDDEN", "The customer may not pay from this account.", "debtorAccount")
+    if account.get("paymentsRemoved") or order.script.permission_removed or account["status"] != "enabled":
+        raise BankError("FORBIDDEN", "The bank does not allow payments from this account.", "debtorAccount")
+    if account["cashAccountType"] in NOT_PAYABLE:
+        text = f"Payments from an account of the type {account['cashAccountType']} are not offered."
+        raise BankError("PRODUCT_INVALID", text, "debtorAccount")
+    if named["currency"] != account["currency"]:
+        text = f"The account is in {account['currency']}."
+        raise BankError("FORMAT_ERROR", text, "debtorAccount.currency")
+    return account
+
+
+def _named(bank: Bank, named: Mapping[str, Any]) -> Document | None:
+    documents = bank.documents
+    if "iban" in named:
+        return documents.first("account", iban=named["iban"].replace(" ", ""))
+    if "bban" in named:
+        number = digits_of(named["bban"])
+        return documents.first("account", bban=number) or documents.first("account", bban=named["bban"])
+    # A credit card account is named by the account it is settled through (relatedAccount, SPEC 2.4).
+    reference = digits_of(named["other"]["identification"])
+    account = documents.first("account", bban=reference) or documents.first("account", iban=reference)
+    return account if account is not None and account.get("relatedCard") else None
+
+
+def _drafts(bank: Bank, product: Product, initiation: Mapping[str, Any]) -> Iterator[rules.Draft]:
+    if product.flow != BATCH:
+        yield rules.Draft(bank, initiation, rules.creditor_in_bank(bank, initiation))
+        return
+    for index, entry in enumerate(initiation["payments"]):
+        yield rules.Draft(bank, entry, rules.creditor_in_bank(bank, entry), f"payments[{index}].")
+
+
+def _price(
+    bank: Bank, product: Product, payment: Document, drafts: list[rules.Draft], debtor: Document, script: Script
+) -> None:
+    """Set `amount` and `fee` in the debtor account's currency, and of a bulk its `entries`."""
+    currency = debtor["currency"]
+    priced: list[Document] = []
+    total = fees = Decimal(0)
+    for index, draft in enumerate(drafts):
+        instructed = draft.initiation["instructedAmount"]
+        scripted = script.fee if script.fee is None or index == 0 else "0"
+        quote = exchange.quote(
+            bank,
+            Decimal(instructed["amount"]),
+            instructed["currency"],
+            currency,
+            crosses_border=product.crosses_border,
+            scripted=scripted,
+        )
+        total += quote.amount
+        fees += quote.fee
+        entry: Document = {"amount": plain(quote.amount, currency)}
+        if quote.fee:
+            entry["fee"] = plain(quote.fee, currency)
+        if quote.rate is not None:
+            entry["rate"] = format(quote.rate, "f")
+        if draft.creditor is not None:
+            entry["creditorAccountId"] = draft.creditor["id"]
+        priced.append(entry)
+    payment["currency"] = currency
+    if product.flow == BATCH:
+        payment["entries"] = [{"status": bulk.OPEN, **entry} for entry in priced]
+        payment["amount"] = plain(total, currency)
+        if fees:
+            payment["fee"] = plain(fees, currency)
+    else:
+        payment.update(priced[0])
+    if bank.settings.funds_check == "initiation" and ledger.available(debtor) < total + fees:
+        raise BankError("PAYMENT_FAILED", "There is not enough money on the account.", "debtorAccount")
+
+
+def _limits(bank: Bank, payment: Document, debtor: Document, order: Order) -> None:
+    """An engagement's registerLimit: FORBIDDEN above it (assumed: of the amount in the account's currency)."""
+    if order.agreement is None:
+        return
+    limit = engagement_limit(bank, order.agreement, debtor["id"], "registerLimit")
+    if limit is not None and Decimal(payment["amount"]) > limit:
+        text = f"Under this agreement payments of at most {limit} may be registered from this account."
+        raise BankError("FORBIDDEN", text, "instructedAmount.amount")
+
+
+def engagement_limit(bank: Bank, agreement_id: str, account_id: str, name: str) -> Decimal | None:
+    """`registerLimit` or `approvalLimit` of an account's engagement in an agreement; of several the highest."""
+    agreement = bank.documents.get("agreement", agreement_id)
+    if agreement is None:
+        return None
+    engagements = [e for e in agreement["engagements"] if e["accountId"] == account_id]
+    if not engagements or any(e.get(name) is None for e in engagements):
+        return None
+    return max(Decimal(str(e[name])) for e in engagements)
+
+
+def _likeness(order: Order, debtor: Document) -> str:
+    """A hash of what logical duplicates have in common: TPP, debtor, creditor, amount, reference (CONTRACT 3.4)."""
+    initiation = order.initiation
+    parts = [order.tpp_id, debtor["id"]]
+    for one in initiation.get("payments") or (initiation,):
+        account, amount = one["creditorAccount"], one["instructedAmount"]
+        number = digits_of(account.get("iban") or account["bban"])
+        parts += [number, amount["amount"], amount["currency"]]
+        parts.append(one.get("remittanceInformationUnstructured") or "")
+        parts += [reference["reference"] for _, reference in rules.structured_references(one)]
+    return hashlib.blake2b("|".join(parts).encode(), digest_size=16).hexdigest()
+
+
+def _refuse_duplicate(bank: Bank, payment: Document, since: str) -> None:
+    alike = bank.documents.find("payment", likeness=payment["likeness"], newest_first=True, limit=100)
+    for other in alike:
+        if other["created"] > since and other["status"] not in DEAD:
+            text = "A payment like this one was made within the last 24 hours."
+            raise BankError("CONFLICT", text, "allowLogicalDuplicate")
+
+
+def warnings(bank: Bank, initiation: Mapping[str, Any]) -> list[Message]:
+    """WARNINGs for the answer to a creation."""
+    return rules.deprecations(bank, initiation)

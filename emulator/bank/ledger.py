@@ -1,0 +1,190 @@
+"""The ledger: the only writer of an account's `opening`, `booked` and `reserved`.
+
+For every account, always: opening + the sum of its booked transactions == booked, and the sum of what payments
+hold == reserved. `report` proves it (CONTRACT 9.8).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from emulator.bank.bank import Bank
+from emulator.bank.clock import moment, oslo_date
+from emulator.bank.errors import BankError
+from emulator.bank.money import plain
+from emulator.store import Document
+
+ZERO = Decimal(0)
+
+
+def available(account: Document) -> Decimal:
+    """What may be spent: booked - reserved + credit line (interimAvailable, CONTRACT 13)."""
+    return Decimal(account["booked"]) - Decimal(account["reserved"]) + Decimal(account["creditLine"])
+
+
+def covers(bank: Bank, account_id: str, amount: Decimal) -> bool:
+    """Whether the account has `amount` to spend; an account that is gone has nothing."""
+    account = bank.documents.get("account", account_id)
+    return account is not None and available(account) >= amount
+
+
+def _account(bank: Bank, account_id: str) -> Document:
+    account = bank.documents.get("account", account_id)
+    if account is None:
+        raise BankError("RESOURCE_UNKNOWN", f"There is no account {account_id}.")
+    return account
+
+
+def reserve(bank: Bank, account_id: str, amount: Decimal, *, at: str | None = None) -> None:
+    """Hold `amount` of the account back for a payment; a negative amount lets go of it."""
+    account = _account(bank, account_id)
+    account["reserved"] = plain(Decimal(account["reserved"]) + amount, account["currency"])
+    account["lastChange"] = at or bank.clock.stamp()
+    bank.documents.put("account", account)
+
+
+def release(bank: Bank, account_id: str, amount: Decimal, *, at: str | None = None) -> None:
+    """Let go of `amount` that was held back."""
+    reserve(bank, account_id, -amount, at=at)
+
+
+def pend(bank: Bank, account_id: str, members: Mapping[str, Any], *, at: str | None = None) -> str:
+    """Show a transaction as pending and return its id; no money moves. Members as for `book`."""
+    at = at or bank.clock.stamp()
+    account = _account(bank, account_id)
+    entry = _entry(bank, account, members, at)
+    _shelve(entry, "pending", entry["valueDate"], at)
+    bank.documents.put("transaction", entry)
+    return str(entry["id"])
+
+
+def withdraw(bank: Bank, transaction_id: str) -> None:
+    """Take a pending transaction away."""
+    bank.documents.delete("transaction", transaction_id)
+
+
+def book(
+    bank: Bank,
+    account_id: str,
+    members: Mapping[str, Any],
+    *,
+    pending: str | None = None,
+    released: Decimal = ZERO,
+    at: str | None = None,
+) -> Document:
+    """Book a transaction and return its document.
+
+    `members`: those of a transaction document (SPEC 2.9); `amount` is signed, decimal text or Decimal, in the
+    account's currency; `bookingDate` and `valueDate` default to the Oslo date of `at` (bank time by default).
+    `pending`: the pending transaction that this one takes the place of, id and all; `released`: what was held
+    back for it.
+    """
+    at = at or bank.clock.stamp()
+    account = _account(bank, account_id)
+    entry = _entry(bank, account, members, at, pending)
+    entry.setdefault("bookingDate", _oslo(at))
+    entry["status"] = "booked"
+    _shelve(entry, "booked", entry["bookingDate"], at)
+    account["booked"] = plain(Decimal(account["booked"]) + Decimal(entry["amount"]), account["currency"])
+    if released:
+        account["reserved"] = plain(Decimal(account["reserved"]) - released, account["currency"])
+    account["lastChange"] = at
+    bank.documents.put("transaction", entry)
+    bank.documents.put("account", account)
+    return entry
+
+
+def _entry(bank: Bank, account: Document, members: Mapping[str, Any], at: str, known_id: str | None = None) -> Document:
+    currency = account["currency"]
+    entry = {
+        "id": known_id or bank.ids.new(),
+        "accountId": account["id"],
+        **members,
+        "amount": plain(Decimal(members["amount"]), currency),
+        "currency": currency,
+    }
+    if "valueDate" not in entry:
+        entry["valueDate"] = entry.get("bookingDate") or _oslo(at)
+    return entry
+
+
+def _shelve(entry: Document, status: str, date: str, at: str) -> None:
+    entry["status"] = status
+    entry["shelf"] = f"{entry['accountId']}|{status}"
+    entry["order"] = f"{date}|{at}"
+
+
+def _oslo(at: str) -> str:
+    return oslo_date(moment(at)).isoformat()
+
+
+def settle_pending(bank: Bank, transaction: Document) -> None:
+    """Book a fixture's pending transaction whose moment (`due`) has come."""
+    at = transaction["due"]
+    shelved = ("status", "shelf", "order", "due", "accountId")
+    members = {name: value for name, value in transaction.items() if name not in shelved}
+    if bank.documents.exists("account", transaction["accountId"]):
+        book(bank, transaction["accountId"], members, pending=transaction["id"], at=at)
+    else:
+        bank.documents.delete("transaction", transaction["id"])
+
+
+def restate(bank: Bank, account_id: str, booked: Decimal) -> None:
+    """Set the booked balance from outside (sandbox data, scenarios): the opening balance takes the difference."""
+    account = _account(bank, account_id)
+    difference = booked - Decimal(account["booked"])
+    account["opening"] = plain(Decimal(account["opening"]) + difference, account["currency"])
+    account["booked"] = plain(booked, account["currency"])
+    account["lastChange"] = bank.clock.stamp()
+    bank.documents.put("account", account)
+
+
+def forget(bank: Bank, account_id: str) -> int:
+    """Delete the booked transactions of an account and return how many; its balance stays, as opening balance."""
+    account = _account(bank, account_id)
+    booked = [t["id"] for t in bank.documents.find("transaction", accountId=account_id) if t["status"] == "booked"]
+    for transaction_id in booked:
+        bank.documents.delete("transaction", transaction_id)
+    account["opening"] = account["booked"]
+    account["lastChange"] = bank.clock.stamp()
+    bank.documents.put("account", account)
+    return len(booked)
+
+
+def report(bank: Bank) -> dict[str, Any]:
+    """The whole ledger, recomputed: `{balanced, accounts: [...], totals: {NOK: ...}}` (CONTRACT 9.8).
+
+    `balanced`: for every account opening + bookings == balance and reserved == what its payments hold.
+    """
+    bookings: dict[str, Decimal] = defaultdict(Decimal)
+    for transaction in bank.documents.all("transaction"):
+        if transaction["status"] == "booked":
+            bookings[transaction["accountId"]] += Decimal(transaction["amount"])
+    held: dict[str, Decimal] = defaultdict(Decimal)
+    for payment in bank.documents.all("payment"):
+        held[payment["debtorAccountId"]] += Decimal(payment.get("held", "0"))
+    balanced = True
+    accounts = []
+    totals: dict[str, Decimal] = defaultdict(Decimal)
+    for account in bank.documents.all("account"):
+        currency, sum_of_bookings = account["currency"], bookings[account["id"]]
+        balance = Decimal(account["booked"])
+        agrees = Decimal(account["opening"]) + sum_of_bookings == balance
+        balanced = balanced and agrees and held[account["id"]] == Decimal(account["reserved"])
+        totals[currency] += balance
+        accounts.append(
+            {
+                "accountId": account["id"],
+                "iban": account["iban"],
+                "currency": currency,
+                "opening": account["opening"],
+                "bookings": plain(sum_of_bookings, currency),
+                "reserved": account["reserved"],
+                "balance": account["booked"],
+            }
+        )
+    shown = {currency: plain(total, currency) for currency, total in totals.items()}
+    return {"balanced": balanced, "accounts": accounts, "totals": shown}

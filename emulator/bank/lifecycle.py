@@ -1,0 +1,80 @@
+"""The one place that changes a payment's status: history, money, messages and the event (CONTRACT 6).
+
+Nobody here asks whether the change is allowed: progression follows the table, a script or a hand on purpose may not.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from emulator.bank import bulk, execution, products, settlement
+from emulator.bank.bank import Bank
+from emulator.bank.clock import moment, stamp
+from emulator.bank.transitions import BATCH, FINAL, INSTANT, STANDING
+from emulator.store import Document
+
+REASONS = {
+    "RJCT": "The payment was rejected.",
+    "ACWC": "The payment was accepted with a change.",
+}
+
+
+def change(bank: Bank, payment: Document, status: str, at: datetime, *, reason: str | None = None) -> None:
+    """Give the payment a status at a moment, with all that follows from it; the caller puts the document.
+
+    `reason`: the psuMessage of ACWC and RJCT (CONTRACT 13).
+    """
+    when = stamp(at)
+    _move_money(bank, payment, status, when)
+    payment["status"] = status
+    payment["history"].append({"status": status, "at": when})
+    payment.pop("psuMessage", None)
+    if status in REASONS:
+        payment["psuMessage"] = reason or REASONS[status]
+    if status in FINAL:
+        for name in ("due", "progress", "sca", "executeAt", "giveUpAt", "polls"):
+            payment.pop(name, None)
+    bank.publish({"type": "payment", "id": payment["id"], "status": status, "at": when})
+
+
+def _move_money(bank: Bank, payment: Document, status: str, at: str) -> None:
+    flow = products.of(payment).flow
+    if status in ("ACTC", "ACWC", "PDNG"):
+        if "fundsAvailable" not in payment:
+            settlement.foresee(bank, payment, at)
+    elif status == "ACCP":
+        settlement.let_go(bank, payment, at)
+        payment["fundsAvailable"] = False
+        payment["giveUpAt"] = stamp(_give_up_at(bank, payment, moment(at)))
+    elif status in ("RJCT", "CANC"):
+        settlement.let_go(bank, payment, at)
+        if flow == BATCH:
+            bulk.reject_open(payment)
+    elif flow == STANDING:
+        return
+    elif status in ("ACSP", "ACWP"):
+        settlement.hold(bank, payment, at, force=True)
+    elif status == "ACSC":
+        _book(bank, payment, at)
+    elif flow == BATCH and status == "PART":
+        bulk.part(bank, payment, at)
+    elif status == "PART":
+        settlement.let_go(bank, payment, at)
+
+
+def _book(bank: Bank, payment: Document, at: str) -> None:
+    settlement.hold(bank, payment, at, force=True)
+    if products.of(payment).flow == BATCH:
+        bulk.finish(bank, payment, at)
+    else:
+        settlement.settle(bank, payment, at)
+    payment["fundsAvailable"] = True
+
+
+def _give_up_at(bank: Bank, payment: Document, at: datetime) -> datetime:
+    """When a payment without money is rejected: 10 minutes for straks, else 3 banking days (CONTRACT 6)."""
+    # Counted from the moment the execution was due, one second before it was found to have no money.
+    first = min(moment(payment["executeAt"]), at) if "executeAt" in payment else at
+    if products.of(payment).flow == INSTANT:
+        return first + execution.INSTANT_PATIENCE
+    return execution.last_run(bank, payment, first)

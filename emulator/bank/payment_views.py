@@ -1,0 +1,142 @@
+"""What a payment looks like: to its TPP, on the page where it is approved, and in the control room."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from emulator.bank import bulk, entries, products, standing
+from emulator.bank.bank import Bank
+from emulator.bank.clock import date_time
+from emulator.bank.exchange import amount_member
+from emulator.bank.rules import structured_references
+from emulator.bank.transitions import BATCH, FINAL, STANDING
+from emulator.store import Document
+
+
+def fees(payment: Document) -> dict[str, Any]:
+    """`transactionFees` and `transactionFeeIndicator`, if and only if there is a fee (CONTRACT 13)."""
+    if "fee" not in payment:
+        return {}
+    total = amount_member(Decimal(payment["fee"]), payment["currency"])
+    return {"transactionFees": total, "transactionFeeIndicator": True}
+
+
+def status(payment: Document) -> dict[str, Any]:
+    """`{paymentId, transactionStatus, fundsAvailable?, psuMessage?}`: fundsAvailable from authorisation on."""
+    shown = {"paymentId": payment["id"], "transactionStatus": payment["status"]}
+    for name in ("fundsAvailable", "psuMessage"):
+        if name in payment:
+            shown[name] = payment[name]
+    return shown
+
+
+def details(bank: Bank, payment: Document) -> dict[str, Any]:
+    """The members of the initiation, and what has become of it (CONTRACT 6)."""
+    shown = {**payment["initiation"], **status(payment), **fees(payment)}
+    debtor = bank.documents.get("account", payment["debtorAccountId"])
+    name = entries.holder(bank, debtor) if debtor is not None else None
+    if name is not None:
+        shown["debtorName"] = name
+    flow = products.of(payment).flow
+    if payment["status"] not in ("RCVD", "PATC"):
+        if flow == BATCH:
+            shown["entryStatuses"] = [
+                entry["status"] if entry["status"] in FINAL else payment["status"] for entry in payment["entries"]
+            ]
+        elif flow == STANDING:
+            shown["executions"] = standing.executions(bank, payment)
+    return shown
+
+
+def summary(bank: Bank, payment_id: str) -> list[dict[str, Any]]:
+    """What the customer approves, one item per payment or entry of a bulk.
+
+    `{kind, amount, currency, creditorName, creditorAccount, debtorAccount, debtorAccountName, fee?, date?,
+    remittance?}`, all text.
+    """
+    payment = bank.documents.get("payment", payment_id)
+    if payment is None:
+        return []
+    if products.of(payment).flow != BATCH:
+        return [_item(bank, payment, payment["initiation"], payment.get("fee"))]
+    whole = payment["initiation"]
+    return [
+        _item(bank, payment, {**whole, **bulk.item(payment, index)}, entry.get("fee"))
+        for index, entry in enumerate(payment["entries"])
+    ]
+
+
+def _item(bank: Bank, payment: Document, initiation: Mapping[str, Any], fee: str | None) -> dict[str, Any]:
+    account = bank.documents.get("account", payment["debtorAccountId"]) or {}
+    creditor = initiation["creditorAccount"]
+    amount = initiation["instructedAmount"]
+    item = {
+        "kind": _kind(payment),
+        "amount": amount["amount"],
+        "currency": amount["currency"],
+        "creditorName": initiation["creditorName"],
+        "creditorAccount": creditor.get("iban") or creditor.get("bban") or "",
+        "debtorAccount": account.get("iban") or account.get("bban") or "",
+        "debtorAccountName": account.get("name") or "",
+    }
+    if fee is not None:
+        item["fee"] = f"{fee} {payment['currency']}"
+    date = initiation.get("requestedExecutionDate") or initiation.get("startDate")
+    if date is not None:
+        item["date"] = date
+    remittance = _remittance(initiation)
+    if remittance:
+        item["remittance"] = remittance
+    return item
+
+
+def _remittance(initiation: Mapping[str, Any]) -> str | None:
+    text: str | None = initiation.get("remittanceInformationUnstructured")
+    if text:
+        return text
+    references = [reference["reference"] for _, reference in structured_references(initiation)]
+    return ", ".join(references) or None
+
+
+def _kind(payment: Document) -> str:
+    """In plain words: `Instant transfer`, `Standing order, monthly from 2026-03-02`."""
+    words, initiation = products.of(payment).words, payment["initiation"]
+    frequency = initiation.get("frequency")
+    if frequency is None:
+        return words
+    kind = f"{words}, {standing.frequency_in_words(frequency)} from {initiation['startDate']}"
+    end = initiation.get("endDate")
+    return f"{kind} to {end}" if end is not None else kind
+
+
+def view(payment: Document) -> dict[str, Any]:
+    """A payment as the control interface and the console show it (CONTRACT 9.3)."""
+    initiation = payment["initiation"]
+    instructed = initiation.get("instructedAmount") or {"amount": payment["amount"], "currency": payment["currency"]}
+    shown = {
+        "paymentId": payment["id"],
+        "service": payment["service"],
+        "product": payment["product"],
+        "tpp": payment["tpp"],
+        "nationalId": payment["nationalId"],
+        "context": payment["context"],
+        "agreement": payment["agreement"],
+        "transactionStatus": payment["status"],
+        "fundsAvailable": payment.get("fundsAvailable"),
+        "instructedAmount": instructed,
+        "creditorName": initiation.get("creditorName"),
+        "debtorAccountId": payment["debtorAccountId"],
+        "psuMessage": payment.get("psuMessage"),
+        "basketId": payment.get("basketId"),
+        "created": date_time(payment["created"]),
+        "due": date_time(payment["due"]) if "due" in payment else None,
+        "history": [{"status": one["status"], "at": date_time(one["at"])} for one in payment["history"]],
+    }
+    return {name: value for name, value in shown.items() if value is not None}
+
+
+def listing(bank: Bank, limit: int | None = None) -> list[dict[str, Any]]:
+    """All payments, newest first."""
+    return [view(payment) for payment in bank.documents.range("payment", "created", reverse=True, limit=limit)]

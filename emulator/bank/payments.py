@@ -1,0 +1,196 @@
+"""Payments: who may see and sign them, and what becomes of them when they do (CONTRACT 6).
+
+How a payment comes into being stands in `initiation`, how it goes on in `progression`, how it is shown in
+`payment_views`; those names that other rooms need are given on from here.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from emulator.bank import approach, lifecycle, people, products, progression, sca
+from emulator.bank.approach import Approach
+from emulator.bank.bank import Bank
+from emulator.bank.errors import BankError
+from emulator.bank.initiation import Order, engagement_limit, initiate, warnings
+from emulator.bank.payment_views import listing, summary, view
+from emulator.bank.transitions import INSTANT, UNSIGNED, allowed
+from emulator.store import Document
+
+__all__ = [
+    "Order",
+    "authorised",
+    "cancel",
+    "cancellable",
+    "cancelled",
+    "declined",
+    "find",
+    "initiate",
+    "listing",
+    "next_signer",
+    "start_authorisation",
+    "start_cancellation",
+    "summary",
+    "view",
+    "warnings",
+]
+
+DECLINED = "The payment was declined."
+
+
+def find(
+    bank: Bank,
+    payment_id: str,
+    *,
+    service: str,
+    product: str,
+    tpp_id: str,
+    national_id: str | None,
+    agreement: str | None = None,
+) -> Document:
+    """The TPP's own payment under this address; RESOURCE_UNKNOWN for any other, whoever's it is (CONTRACT 3.3).
+
+    `national_id` None: any customer's. Who acts under the payment's agreement may see and sign it too.
+    """
+    payment = bank.documents.get("payment", payment_id)
+    if (
+        payment is None
+        or payment["tpp"] != tpp_id
+        or payment["product"] != product
+        or payment["service"] != service
+        or not concerns(payment, national_id, agreement)
+    ):
+        raise BankError("RESOURCE_UNKNOWN", "There is no such payment.", "paymentId")
+    return payment
+
+
+def concerns(target: Document, national_id: str | None, agreement: str | None) -> bool:
+    """Whether a payment or basket is this customer's, or of the agreement it acts under."""
+    if national_id is None or target["nationalId"] in (None, national_id):
+        return True
+    return agreement is not None and bool(target["agreement"] == agreement)
+
+
+def start_authorisation(bank: Bank, payment: Document, how: Approach, *, national_id: str | None) -> tuple[str, str]:
+    """Open a further SCA for a payment that lacks a signature: (authorisation id, token); CONFLICT for others."""
+    if payment["status"] not in UNSIGNED:
+        raise BankError("CONFLICT", f"A payment in {payment['status']} needs no authorisation.")
+    token = approach.open_for(bank, how, payment, "payment", signer=national_id)
+    payment["sca"] = token
+    bank.documents.put("payment", payment)
+    return approach.keep(bank, payment, token), token
+
+
+def authorised(bank: Bank, payment_id: str, national_id: str) -> None:
+    """The customer has signed: PATC when another must too, else the payment goes its way.
+
+    SCA_INVALID when it needs no signature (any more) or not this person's; PSU_CREDENTIALS_INVALID when the person
+    may not pay from the account. Nothing is changed then.
+    """
+    payment = bank.documents.get("payment", payment_id)
+    if payment is None or payment["status"] not in UNSIGNED:
+        state = payment["status"] if payment is not None else "gone"
+        raise BankError("SCA_INVALID", f"The payment is {state} and cannot be signed.")
+    _check_signer(bank, payment, national_id)
+    now = bank.clock.now()
+    signed = [*payment.get("signedBy", []), national_id]
+    payment["signedBy"] = signed
+    payment["nationalId"] = payment["nationalId"] or national_id
+    if len(signed) < _signatures_needed(bank, payment):
+        payment.pop("due", None)
+        lifecycle.change(bank, payment, "PATC", now)
+        token = approach.again(bank, payment, hint=next_signer(bank, payment, signed))
+        if token is not None:
+            payment["sca"] = token
+    else:
+        progression.accept(bank, payment, now)
+    bank.documents.put("payment", payment)
+
+
+def _check_signer(bank: Bank, payment: Document, national_id: str) -> None:
+    if national_id in payment.get("signedBy", ()):
+        raise BankError("SCA_INVALID", "Another person has to sign this payment now.")
+    if payment["nationalId"] == national_id:
+        return
+    account = bank.documents.get("account", payment["debtorAccountId"])
+    may = account is not None and people.may_pay_from(
+        bank, national_id, payment["context"], payment["agreement"], account
+    )
+    if not may or (payment["nationalId"] is not None and payment["status"] == "RCVD"):
+        raise BankError("PSU_CREDENTIALS_INVALID", "This person may not sign the payment.")
+
+
+def _signatures_needed(bank: Bank, payment: Document) -> int:
+    """Two where the agreement says so, or above its approvalLimit (assumed), if there are two persons to sign."""
+    agreement = bank.documents.get("agreement", payment["agreement"]) if payment["agreement"] else None
+    if agreement is None or len(_signers(bank, agreement)) < 2:
+        return 1
+    limit = engagement_limit(bank, agreement["id"], payment["debtorAccountId"], "approvalLimit")
+    above = limit is not None and Decimal(payment["amount"]) > limit
+    return 2 if above else int(agreement.get("signatures", 1))
+
+
+def _signers(bank: Bank, agreement: Document) -> list[str]:
+    persons: list[str] = list(agreement.get("persons", ()))
+    owner = bank.documents.get("customer", agreement["owner"])
+    if owner is not None and owner["type"] == "private" and owner["customerNumber"] not in persons:
+        persons.append(owner["customerNumber"])
+    return persons
+
+
+def next_signer(bank: Bank, target: Document, signed: list[str]) -> str | None:
+    """Who may sign a payment or basket next: the first person of its agreement who has not."""
+    agreement = bank.documents.get("agreement", target["agreement"]) if target["agreement"] else None
+    persons = _signers(bank, agreement) if agreement is not None else []
+    return next((person for person in persons if person not in signed), None)
+
+
+def declined(bank: Bank, payment_id: str) -> None:
+    """The customer said no: RCVD becomes RJCT. A second signature that is declined leaves PATC (assumed)."""
+    payment = bank.documents.get("payment", payment_id)
+    if payment is not None and payment["status"] == "RCVD":
+        lifecycle.change(bank, payment, "RJCT", bank.clock.now(), reason=DECLINED)
+        bank.documents.put("payment", payment)
+
+
+def cancellable(payment: Document) -> bool:
+    """Whether the customer can cancel an authorised payment: the table says so, and nothing is executed yet."""
+    status, flow = payment["status"], products.of(payment).flow
+    if status in UNSIGNED:
+        return False
+    return allowed(flow, status, "CANC") and not (flow == INSTANT and status == "ACTC")
+
+
+def cancel(bank: Bank, payment: Document) -> bool:
+    """DELETE: cancel at once what is not authorised (True), else say that an SCA must follow (False); CONFLICT."""
+    if payment["status"] in UNSIGNED:
+        sca.void(bank, payment["id"])
+        lifecycle.change(bank, payment, "CANC", bank.clock.now())
+        bank.documents.put("payment", payment)
+        return True
+    _refuse_unless_cancellable(payment)
+    return False
+
+
+def _refuse_unless_cancellable(payment: Document) -> None:
+    if not cancellable(payment):
+        raise BankError("CONFLICT", f"A payment in {payment['status']} cannot be cancelled any more.")
+
+
+def start_cancellation(bank: Bank, payment: Document, how: Approach, *, national_id: str | None) -> tuple[str, str]:
+    """Open the SCA that cancels an authorised payment: (authorisation id, token); CONFLICT when it is too late."""
+    if payment["status"] in UNSIGNED:
+        raise BankError("CONFLICT", "The payment is not authorised yet: DELETE cancels it at once.")
+    _refuse_unless_cancellable(payment)
+    token = approach.open_for(bank, how, payment, "cancellation", signer=national_id)
+    return approach.keep(bank, payment, token, cancels=True), token
+
+
+def cancelled(bank: Bank, payment_id: str) -> None:
+    """The customer has signed the cancellation; CONFLICT when the payment has gone on in the meantime."""
+    payment = bank.documents.get("payment", payment_id)
+    if payment is None:
+        raise BankError("RESOURCE_UNKNOWN", "The payment is gone.")
+    _refuse_unless_cancellable(payment)
+    lifecycle.change(bank, payment, "CANC", bank.clock.now())
+    bank.documents.put("payment", payment)

@@ -1,0 +1,18 @@
+"""Bulks of Norwegian domestic credit transfers; the checks are those of each entry (CONTRACT 6, Bulk)."""
+
+from emulator.bank import rules
+from emulator.bank.products import BULK, Product
+from emulator.bank.transitions import BATCH
+
+PRODUCT = Product(
+    service=BULK,
+    name="norwegian-domestic-credit-transfers",
+    flow=BATCH,
+    body="BulkTransfer",
+    words="Bulk payment",
+    checks=(rules.norwegian_creditor, rules.norwegian_reference),
+    whole=(rules.execution_date,),
+    issued="PMNT-ICDT-DMCT",
+    received="PMNT-RCDT-DMCT",
+    code="Masseutbetaling",
+)

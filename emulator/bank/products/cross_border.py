@@ -1,0 +1,18 @@
+"""Cross-border credit transfers: any currency, the creditor by IBAN or by another account number (CONTRACT 13)."""
+
+from emulator.bank import rules
+from emulator.bank.products import PAYMENTS, Product
+from emulator.bank.transitions import FOREIGN
+
+PRODUCT = Product(
+    service=PAYMENTS,
+    name="cross-border-credit-transfers",
+    flow=FOREIGN,
+    body="CrossBorderTransfer",
+    words="Transfer abroad",
+    checks=(rules.iban_creditor, rules.execution_date),
+    issued="PMNT-ICDT-XBCT",
+    received="PMNT-RCDT-XBCT",
+    code="Utenlandsbetaling",
+    crosses_border=True,
+)

@@ -1,0 +1,18 @@
+"""Norwegian domestic credit transfers (CONTRACT 6, 13)."""
+
+from emulator.bank import rules
+from emulator.bank.products import PAYMENTS, Product
+from emulator.bank.transitions import DATED
+
+PRODUCT = Product(
+    service=PAYMENTS,
+    name="norwegian-domestic-credit-transfers",
+    flow=DATED,
+    body="DomesticTransfer",
+    words="Transfer",
+    checks=(rules.norwegian_creditor, rules.norwegian_reference, rules.execution_date),
+    issued="PMNT-ICDT-DMCT",
+    received="PMNT-RCDT-DMCT",
+    code="Overføring",
+    known_issue=True,
+)

@@ -1,0 +1,17 @@
+"""Standing orders: periodic Norwegian domestic credit transfers (CONTRACT 6, Periodic)."""
+
+from emulator.bank import rules
+from emulator.bank.products import PERIODIC, Product
+from emulator.bank.transitions import STANDING
+
+PRODUCT = Product(
+    service=PERIODIC,
+    name="norwegian-domestic-credit-transfers",
+    flow=STANDING,
+    body="PeriodicTransfer",
+    words="Standing order",
+    checks=(rules.norwegian_creditor, rules.norwegian_reference, rules.period),
+    issued="PMNT-ICDT-STDO",
+    received="PMNT-RCDT-DMCT",
+    code="Fast betaling",
+)

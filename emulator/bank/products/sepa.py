@@ -1,0 +1,17 @@
+"""SEPA credit transfers (SPEC 2.5)."""
+
+from emulator.bank import rules
+from emulator.bank.products import PAYMENTS, Product
+from emulator.bank.transitions import FOREIGN
+
+PRODUCT = Product(
+    service=PAYMENTS,
+    name="sepa-credit-transfers",
+    flow=FOREIGN,
+    body="SepaTransfer",
+    words="SEPA transfer",
+    checks=(rules.only_in("EUR"), rules.iban_creditor, rules.creditor_in_sepa, rules.execution_date),
+    issued="PMNT-ICDT-ESCT",
+    received="PMNT-RCDT-ESCT",
+    code="SEPA-betaling",
+)

@@ -1,0 +1,17 @@
+"""Instant Norwegian domestic credit transfers, straks (SPEC 2.4)."""
+
+from emulator.bank import rules
+from emulator.bank.products import PAYMENTS, Product
+from emulator.bank.transitions import INSTANT
+
+PRODUCT = Product(
+    service=PAYMENTS,
+    name="instant-norwegian-domestic-credit-transfers-straks",
+    flow=INSTANT,
+    body="InstantTransfer",
+    words="Instant transfer",
+    checks=(rules.only_in("NOK"), rules.straks_limit, rules.norwegian_creditor, rules.norwegian_reference),
+    issued="PMNT-IRCT-DMCT",
+    received="PMNT-RRCT-DMCT",
+    code="Straksbetaling",
+)

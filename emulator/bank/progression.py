@@ -1,0 +1,244 @@
+"""How statuses follow bank time: due times in the documents, applied in due order (CONTRACT 6, Time).
+
+The setting `progression` paces the steps of an accepted payment: `time` (seconds), `immediate`, `polls` (a step
+each N status reads) or `manual`. It acts on the steps that are scheduled from then on. Dates, execution runs and
+retries follow bank time in all but `manual`.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from emulator.bank import bulk, entries, execution, ledger, lifecycle, products, sca, settlement, standing
+from emulator.bank.bank import Bank
+from emulator.bank.clock import moment, stamp
+from emulator.bank.errors import BankError
+from emulator.bank.transitions import BATCH, FINAL, FOREIGN, INSTANT, STANDING, STATUSES, UNSIGNED, path
+from emulator.store import Document
+
+UNSIGNED_LIFETIME = timedelta(hours=24)
+SECOND = timedelta(seconds=1)
+TO_BOOKING = timedelta(seconds=2)  # ACSP after 1 s, ACSC after 3 s
+NO_WAIT = timedelta(0)
+
+NOT_APPROVED = "The payment was not approved within 24 hours."
+NO_MONEY = "The payment was rejected: there was not enough money on the account."
+MOVED = "The payment is executed on another date than it asked for."
+TEXT_CHANGED = "Characters of the text that the payment system does not carry were replaced."
+
+
+def next_due(bank: Bank) -> str | None:
+    """The stamp of the earliest step that waits for bank time, or None."""
+    payment = bank.documents.first_key("payment", "due")
+    transaction = bank.documents.first_key("transaction", "due")
+    if payment is None or transaction is None:
+        earliest = payment if transaction is None else transaction
+    else:
+        earliest = min(str(payment), str(transaction))
+    return None if earliest is None else str(earliest)
+
+
+def run_due(bank: Bank) -> None:
+    """Apply all that is due up to bank time, in due order; each step takes place at its own moment."""
+    documents = bank.documents
+    until = bank.clock.stamp()
+    while (due := next_due(bank)) is not None and due <= until:
+        with documents.transaction():
+            if documents.first_key("payment", "due") == due:
+                payment = documents.range("payment", "due", low=due, high=due, limit=1)[0]
+                _step(bank, payment, moment(due))
+                documents.put("payment", payment)
+            else:
+                ledger.settle_pending(bank, documents.range("transaction", "due", low=due, high=due, limit=1)[0])
+
+
+def accept(bank: Bank, payment: Document, at: datetime, status: str | None = None) -> None:
+    """The payment is authorised: plan its execution, hold its money, begin its way; the caller puts the document.
+
+    `status`: the first one, when a hand chooses it; else ACTC, or ACWC when the date is moved or a text changed.
+    """
+    flow = products.of(payment).flow
+    payment.pop("sca", None)
+    natural, reason = "ACTC", None
+    if flow == STANDING:
+        standing.begin(bank, payment, at)
+    elif flow == INSTANT:
+        payment["executeAt"] = stamp(at)
+    else:
+        natural, reason = _planned(bank, payment, at)
+    progress = payment.get("progress")
+    scripted = progress.pop(0)[0] if status is None and progress and progress[0][1] <= 0 else None
+    lifecycle.change(bank, payment, status or scripted or natural, at, reason=reason)
+    schedule(bank, payment, at)
+    if status is None:
+        _run_on(bank, payment, at)
+
+
+def _planned(bank: Bank, payment: Document, at: datetime) -> tuple[str, str | None]:
+    initiation = payment["initiation"]
+    run, moved = execution.first_run(bank, payment, at)
+    payment["executeAt"] = stamp(run)
+    if moved:
+        return "ACWC", MOVED
+    several = initiation.get("payments") or [initiation]
+    if any(entries.changes_text(one) for one in several):
+        return "ACWC", TEXT_CHANGED
+    return "ACTC", None
+
+
+def _run_on(bank: Bank, payment: Document, at: datetime) -> None:
+    """Take the steps that are due by `at` already, on the document in hand."""
+    until = stamp(at)
+    while payment.get("due") and payment["due"] <= until:
+        _step(bank, payment, moment(payment["due"]))
+
+
+def _step(bank: Bank, payment: Document, at: datetime) -> None:
+    """Take the next step at `at`, a scripted one or that of the table, and schedule the one after it."""
+    progress = payment.get("progress")
+    if progress and payment["status"] not in UNSIGNED:
+        lifecycle.change(bank, payment, progress.pop(0)[0], at)
+    else:
+        _natural(bank, payment, at)
+    schedule(bank, payment, at)
+
+
+def _natural(bank: Bank, payment: Document, at: datetime) -> None:
+    status, flow = payment["status"], products.of(payment).flow
+    if status == "RCVD":
+        sca.void(bank, payment["id"])
+        lifecycle.change(bank, payment, "RJCT", at, reason=NOT_APPROVED)
+    elif flow == STANDING:
+        standing.execute(bank, payment, at)
+    elif status in ("ACTC", "ACWC") and payment["executeAt"] > stamp(at):
+        lifecycle.change(bank, payment, "PDNG", at)
+    elif status in ("ACTC", "ACWC", "PDNG", "ACCP"):
+        _execute(bank, payment, at)
+    elif status == "ACSP" and flow == FOREIGN:
+        lifecycle.change(bank, payment, "ACWP", at)
+    elif status == "ACSP" and flow == BATCH:
+        _run_bulk(bank, payment, at)
+    else:
+        lifecycle.change(bank, payment, "ACSC", at)
+
+
+def _execute(bank: Bank, payment: Document, at: datetime) -> None:
+    if settlement.hold(bank, payment, stamp(at)):
+        lifecycle.change(bank, payment, "ACSP", at)
+    elif payment["status"] != "ACCP":
+        lifecycle.change(bank, payment, "ACCP", at)
+    elif stamp(at) >= payment["giveUpAt"]:
+        lifecycle.change(bank, payment, "RJCT", at, reason=NO_MONEY)
+
+
+def _run_bulk(bank: Bank, payment: Document, at: datetime) -> None:
+    """Book the entries that have money; the others wait for the next run, or are given up at the last."""
+    when = stamp(at)
+    bulk.settle(bank, payment, when)
+    if bulk.hold(bank, payment, when):
+        bulk.settle(bank, payment, when)
+    if bulk.has_open(payment):
+        first = moment(payment["executeAt"])
+        if at < execution.last_run(bank, payment, first):
+            return
+        bulk.reject_open(payment)
+    lifecycle.change(bank, payment, bulk.outcome(payment), at)
+
+
+def schedule(bank: Bank, payment: Document, at: datetime) -> None:
+    """Set `due`, the moment of the next step after one taken at `at`; nothing when no time brings it."""
+    payment.pop("due", None)
+    if payment["status"] not in FINAL and payment["status"] not in UNSIGNED:
+        due = _due(bank, payment, at)
+        if due is not None:
+            payment["due"] = stamp(due)
+
+
+def _due(bank: Bank, payment: Document, at: datetime) -> datetime | None:
+    status, flow, pace = payment["status"], products.of(payment).flow, bank.settings.progression
+    progress = payment.get("progress")
+    if progress is not None:
+        # A scripted payment goes where its script leads, and stays where the script ends.
+        timed = bool(progress) and pace in ("time", "immediate")
+        return at + timedelta(seconds=progress[0][1]) if timed else None
+    if pace == "manual":
+        return None
+    execute_at = moment(payment["executeAt"])
+    if flow == STANDING:
+        return execute_at
+    if status == "ACCP":
+        run = at + execution.INSTANT_RETRY if flow == INSTANT else execution.next_run(bank, payment, at)
+        return min(run, max(moment(payment["giveUpAt"]), at + SECOND))
+    if status == "ACSP" and bulk.is_waiting(payment):
+        return execution.next_run(bank, payment, at)
+    if isinstance(pace, dict):
+        return None
+    second = SECOND if pace == "time" else NO_WAIT
+    if status in ("ACTC", "ACWC") and execute_at > at + second:
+        return at + second
+    if status in ("ACTC", "ACWC", "PDNG"):
+        return max(execute_at, at) + second
+    if status == "ACSP" and flow != FOREIGN:
+        return at + (TO_BOOKING if pace == "time" else NO_WAIT)
+    return at + second
+
+
+def read(bank: Bank, payment: Document) -> None:
+    """Count a status read; with `{polls: N}` the one that reaches N brings a step (CONTRACT 13)."""
+    pace = bank.settings.progression
+    if not isinstance(pace, dict) or not _polls_help(bank, payment):
+        return
+    payment["polls"] = payment.get("polls", 0) + 1
+    if payment["polls"] >= pace["polls"]:
+        payment["polls"] = 0
+        _step(bank, payment, bank.clock.now())
+    bank.documents.put("payment", payment)
+
+
+def _polls_help(bank: Bank, payment: Document) -> bool:
+    """Whether the next step is one that status reads bring: no date, run or approval has to come first."""
+    status = payment["status"]
+    if status in FINAL or status in UNSIGNED:
+        return False
+    if "progress" in payment:
+        return bool(payment["progress"])
+    if "due" in payment:
+        return False
+    return status != "PDNG" or str(payment["executeAt"]) <= bank.clock.stamp()
+
+
+def advance(bank: Bank, payment_id: str, to: str | None = None) -> Document:
+    """Take the next step by hand, or go to the status `to` along the table; the payment's document.
+
+    Dates and missing money are no hindrance; RESOURCE_UNKNOWN, FORMAT_ERROR (no status) or CONFLICT (no way there).
+    """
+    payment = bank.documents.get("payment", payment_id)
+    if payment is None:
+        raise BankError("RESOURCE_UNKNOWN", f"There is no payment {payment_id}.")
+    if to is not None and to not in STATUSES:
+        raise BankError("FORMAT_ERROR", f"There is no status {to[:20]}; there are {', '.join(STATUSES)}.", "to")
+    status = payment["status"]
+    way = path(products.of(payment).flow, status, to) if to is not None else ()
+    if status in FINAL or (to is not None and not way):
+        raise BankError("CONFLICT", f"From {status} no step leads to {to}." if to else f"{status} is final.")
+    at = bank.clock.now()
+    with bank.documents.transaction():
+        if status in UNSIGNED:
+            sca.void(bank, payment_id)
+        if to is not None:
+            for step in way:
+                _go(bank, payment, step, at)
+        elif status in UNSIGNED:
+            accept(bank, payment, at)
+        else:
+            _step(bank, payment, at)
+        bank.documents.put("payment", payment)
+    return payment
+
+
+def _go(bank: Bank, payment: Document, status: str, at: datetime) -> None:
+    if payment["status"] in UNSIGNED and status in ("ACTC", "ACWC"):
+        accept(bank, payment, at, status)
+    else:
+        lifecycle.change(bank, payment, status, at)
+        schedule(bank, payment, at)

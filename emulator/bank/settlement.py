@@ -1,0 +1,117 @@
+"""The money of a single payment: held back when it is accepted, booked or let go in the end.
+
+A payment's `held` is its reservation (CONTRACT 6, Money); with it goes a pending transaction, `pendingId`.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from emulator.bank import bulk, entries, ledger, products
+from emulator.bank.bank import Bank
+from emulator.bank.clock import moment, oslo_date
+from emulator.bank.money import plain
+from emulator.bank.transitions import BATCH, STANDING
+from emulator.store import Document
+
+ZERO = Decimal(0)
+
+
+def cost(payment: Document) -> Decimal:
+    """What one execution takes from the debtor's account, fee included."""
+    return Decimal(payment["amount"]) + Decimal(payment.get("fee", "0"))
+
+
+def foresee(bank: Bank, payment: Document, at: str) -> None:
+    """At acceptance: hold the whole amount if it is there; a standing order only looks whether it is."""
+    flow = products.of(payment).flow
+    if flow == STANDING:
+        payment["fundsAvailable"] = ledger.covers(bank, payment["debtorAccountId"], cost(payment))
+    elif flow == BATCH:
+        payment["fundsAvailable"] = bulk.hold(bank, payment, at, whole=True)
+    else:
+        hold(bank, payment, at)
+
+
+def hold(bank: Bank, payment: Document, at: str, *, force: bool = False) -> bool:
+    """Hold the payment's money back and show it pending; whether there was enough (of a bulk: for any entry).
+
+    `force` takes the account below its credit line: a status set by hand or script is followed by its money.
+    """
+    if "held" in payment:
+        return True
+    if products.of(payment).flow == BATCH:
+        enough = bulk.hold(bank, payment, at, force=force)
+    else:
+        enough = _hold_single(bank, payment, at, force=force)
+    payment["fundsAvailable"] = enough and not bulk.has_open(payment)
+    return enough
+
+
+def _hold_single(bank: Bank, payment: Document, at: str, *, force: bool) -> bool:
+    debtor = bank.documents.get("account", payment["debtorAccountId"])
+    if debtor is None:
+        return force
+    needed = cost(payment)
+    if not force and ledger.available(debtor) < needed:
+        return False
+    ledger.reserve(bank, debtor["id"], needed, at=at)
+    payment["held"] = plain(needed, debtor["currency"])
+    payment["pendingId"] = ledger.pend(bank, debtor["id"], _debit(bank, payment, debtor, None, at)[0], at=at)
+    return True
+
+
+def _debit(
+    bank: Bank, payment: Document, debtor: Document, creditor: Document | None, at: str
+) -> tuple[dict[str, object], dict[str, object], str]:
+    """The debtor's transaction, what both sides show of the payment, and the Oslo date."""
+    product = products.of(payment)
+    initiation = payment["initiation"]
+    if creditor is None and payment.get("creditorAccountId"):
+        creditor = bank.documents.get("account", payment["creditorAccountId"])
+    date = oslo_date(moment(at)).isoformat()
+    shown = entries.parties(bank, initiation, debtor=debtor, creditor=creditor)
+    debit = entries.debit(
+        shown,
+        product,
+        initiation,
+        payment_id=payment["id"],
+        amount=Decimal(payment["amount"]),
+        currency=debtor["currency"],
+        rate=payment.get("rate"),
+        date=date,
+    )
+    return debit, shown, date
+
+
+def settle(bank: Bank, payment: Document, at: str) -> str | None:
+    """Book one execution: debtor, fee, and the creditor when it is in this bank; the debtor's transaction id."""
+    debtor = bank.documents.get("account", payment["debtorAccountId"])
+    held, pending = Decimal(payment.pop("held", "0")), payment.pop("pendingId", None)
+    if debtor is None:
+        return None
+    product = products.of(payment)
+    creditor = None
+    if payment.get("creditorAccountId"):
+        creditor = bank.documents.get("account", payment["creditorAccountId"])
+    debit, shown, date = _debit(bank, payment, debtor, creditor, at)
+    booked = ledger.book(bank, debtor["id"], debit, pending=pending, released=held, at=at)
+    if "fee" in payment:
+        charge = entries.fee(product, payment_id=payment["id"], amount=Decimal(payment["fee"]), date=date)
+        ledger.book(bank, debtor["id"], charge, at=at)
+    if creditor is not None:
+        credit = entries.credit(bank, shown, product, payment["initiation"], to=creditor, date=date)
+        ledger.book(bank, creditor["id"], credit, at=at)
+    return str(booked["id"])
+
+
+def let_go(bank: Bank, payment: Document, at: str) -> None:
+    """Give back what is held and take the pending transaction away."""
+    if products.of(payment).flow == BATCH:
+        bulk.let_go(bank, payment, at)
+        return
+    held, pending = payment.pop("held", None), payment.pop("pendingId", None)
+    if held is not None and bank.documents.exists("account", payment["debtorAccountId"]):
+        ledger.release(bank, payment["debtorAccountId"], Decimal(held), at=at)
+    if pending is not None:
+        ledger.withdraw(bank, pending)

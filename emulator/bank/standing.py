@@ -1,0 +1,81 @@
+"""Standing orders: each execution on its own date, at its own moment (CONTRACT 6, Periodic, and 13).
+
+A standing order is ACTC from approval and ACSC after its last execution. `executeOn` is the date of the next
+execution, `executeAt` its moment; dates without funds are kept in `skipped`.
+"""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+
+from emulator.bank import calendar, execution, ledger, lifecycle, settlement
+from emulator.bank.bank import Bank
+from emulator.bank.clock import oslo_date, stamp
+from emulator.bank.schedule import next_execution, plan_of
+from emulator.store import Document
+
+SKIPPED_KEPT = 366
+EXECUTIONS_SHOWN = 100
+
+_IN_WORDS = {
+    "Daily": "daily",
+    "Weekly": "weekly",
+    "EveryTwoWeeks": "every two weeks",
+    "Monthly": "monthly",
+    "EveryTwoMonths": "every two months",
+    "Quarterly": "quarterly",
+    "SemiAnnual": "twice a year",
+    "Annual": "yearly",
+    "MonthlyVariable": "in chosen months",
+}
+
+
+def frequency_in_words(frequency: str) -> str:
+    """`monthly`, `every two weeks`, ... for the page where a standing order is approved."""
+    return _IN_WORDS[frequency]
+
+
+def begin(bank: Bank, payment: Document, at: datetime) -> None:
+    """Plan the first execution of an order accepted at `at`."""
+    first = _next(bank, payment, None)
+    _plan(bank, payment, first or oslo_date(at), at)
+
+
+def _next(bank: Bank, payment: Document, after: date | None) -> date | None:
+    days = execution.open_days(bank, execution.currency_of(payment))
+    return next_execution(plan_of(payment["initiation"]), after, days)
+
+
+def _plan(bank: Bank, payment: Document, day: date, at: datetime) -> None:
+    """The moment of the execution of `day`: its run, or what comes next when that is over at `at`."""
+    run = calendar.execution_time(day, bank.settings.calendar)
+    if run < at:
+        late = bank.settings.calendar != calendar.ALWAYS_OPEN
+        run = execution.next_run(bank, payment, at) if late else at
+    payment["executeOn"] = day.isoformat()
+    payment["executeAt"] = stamp(run)
+
+
+def execute(bank: Bank, payment: Document, at: datetime) -> None:
+    """Book one execution, or skip it when there is no money, and plan the next; after the last: ACSC."""
+    when = stamp(at)
+    funded = ledger.covers(bank, payment["debtorAccountId"], settlement.cost(payment))
+    payment["fundsAvailable"] = funded
+    if funded:
+        settlement.settle(bank, payment, when)
+    else:
+        payment["skipped"] = [*payment.get("skipped", ()), payment["executeOn"]][-SKIPPED_KEPT:]
+    following = _next(bank, payment, date.fromisoformat(payment["executeOn"]))
+    if following is None:
+        lifecycle.change(bank, payment, "ACSC", at)
+    else:
+        _plan(bank, payment, following, at)
+
+
+def executions(bank: Bank, payment: Document) -> list[dict[str, str]]:
+    """What has been executed and skipped, newest first: `{executionDate, transactionStatus}`, at most 100."""
+    booked = bank.documents.find("transaction", paymentId=payment["id"], newest_first=True, limit=EXECUTIONS_SHOWN)
+    done = [(transaction["bookingDate"], "ACSC") for transaction in booked]
+    done += [(day, "RJCT") for day in payment.get("skipped", ())]
+    done.sort(reverse=True)
+    return [{"executionDate": day, "transactionStatus": status} for day, status in done[:EXECUTIONS_SHOWN]]
