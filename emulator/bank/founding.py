@@ -218,7 +218,7 @@ class Founding:
             "opening": balance,
             "booked": balance,
             "reserved": plain(Decimal(0), currency),
-            "lastChange": self._days.at(self._days.date(-1)),
+            "lastChange": self._days.at(self._days.on(-1)),
         }
         if definition.demands_kid:
             account["demandsKid"] = True
@@ -261,7 +261,7 @@ class Founding:
             "usage": usage(owner),
             "creditLimit": exact(definition.credit_limit, currency, (*path, "creditLimit")),
             "booked": exact(definition.balance, currency, (*path, "balance")),
-            "lastChange": self._days.at(self._days.date(-1)),
+            "lastChange": self._days.at(self._days.on(-1)),
         }
         if definition.account is not None:
             related = self._account_named(definition.account, (*path, "account"))

@@ -40,7 +40,7 @@ class Days:
         self._today = today
         self._count = 0
 
-    def date(self, offset: int) -> date:
+    def on(self, offset: int) -> date:
         return self._today + timedelta(days=offset)
 
     def at(self, day: date) -> str:
@@ -93,7 +93,7 @@ def account_entry(
 ) -> Document:
     """The transaction document, without its id; `owner` is the name of the account's customer."""
     _check_dates(definition, offset, path)
-    day, currency = days.date(offset), account["currency"]
+    day, currency = days.on(offset), account["currency"]
     status = "pending" if definition.pending else "booked"
     document: Document = {
         "accountId": account["id"],
@@ -106,9 +106,9 @@ def account_entry(
     if not definition.pending:
         document["bookingDate"] = day.isoformat()
     value = definition.value_date if definition.value_date is not None else definition.books
-    document["valueDate"] = (days.date(value) if value is not None else day).isoformat()
+    document["valueDate"] = (days.on(value) if value is not None else day).isoformat()
     if definition.books is not None:
-        document["due"] = stamp(datetime.combine(days.date(definition.books), BOOKING_HOUR, OSLO))
+        document["due"] = stamp(datetime.combine(days.on(definition.books), BOOKING_HOUR, OSLO))
     outgoing = amount < 0
     document |= own_side(account, owner, outgoing=outgoing) | _other_side(definition, currency, outgoing=outgoing)
     document |= _texts(definition) | _codes(definition)
@@ -179,7 +179,7 @@ def card_entry(
     card: Mapping[str, Any], definition: d.CardTransaction, offset: int, amount: Decimal, *, days: Days, path: Path
 ) -> Document:
     """The card transaction document, without its ids."""
-    day, currency = days.date(offset), card["currency"]
+    day, currency = days.on(offset), card["currency"]
     status = "pending" if definition.pending else "booked"
     purchase = definition.transaction_date
     document: Document = {
@@ -187,7 +187,7 @@ def card_entry(
         "status": status,
         "shelf": f"{card['id']}|{status}",
         "order": f"{day.isoformat()}|{days.at(day)}",
-        "transactionDate": (days.date(purchase) if purchase is not None else day).isoformat(),
+        "transactionDate": (days.on(purchase) if purchase is not None else day).isoformat(),
         "transactionAmount": {"amount": exact(amount, currency, (*path, "amount")), "currency": currency},
         "merchantCategoryCode": definition.merchant_category_code,
         "maskedPan": card["maskedPan"],

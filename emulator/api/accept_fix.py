@@ -1,0 +1,58 @@
+"""The header x-accept-fix: changes that a client may ask for before they become the default (SPEC 9, CONTRACT 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from emulator.api.operation import Call
+
+AMOUNT_AS_STRING = "amount-as-string"
+SWITCHED_AMOUNTS = "cardaccount-switch-originalamount-and-transactionamount"
+LONGER_NAMES = "longer-names"
+GROUPED_BATCHES = "groupBatchTransactions"
+ISO_ACCOUNT_TYPE = "cash-account-type-iso"
+
+# From this Oslo date of bank time on a fix shows whether it is asked for or not (SPEC 9).
+DEFAULT_FROM: Mapping[str, date] = {
+    AMOUNT_AS_STRING: date(2020, 8, 1),
+    SWITCHED_AMOUNTS: date(2024, 9, 5),
+    LONGER_NAMES: date(2024, 9, 5),
+    GROUPED_BATCHES: date(2024, 9, 5),
+    ISO_ACCOUNT_TYPE: date(2024, 9, 5),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Fixes:
+    """The fixes that show in the answer to one request."""
+
+    shown: frozenset[str]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.shown
+
+    def amounts(self, body: Any) -> Any:
+        """The answer with its amounts as the client takes them: text, or numbers before amount-as-string."""
+        return body if AMOUNT_AS_STRING in self.shown else _with_numbers(body)
+
+
+def fixes(call: Call) -> Fixes:
+    """What the request's x-accept-fix and the date ask for; unknown names are ignored (CONTRACT 3.2)."""
+    asked = {name.strip() for name in (call.headers.get("x-accept-fix") or "").split(",")}
+    today = call.bank.clock.today()
+    return Fixes(frozenset(name for name, since in DEFAULT_FROM.items() if name in asked or today >= since))
+
+
+def _with_numbers(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _number(part) if name == "amount" else _with_numbers(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_with_numbers(part) for part in value]
+    return value
+
+
+def _number(amount: Any) -> Any:
+    return float(amount) if isinstance(amount, str) else _with_numbers(amount)

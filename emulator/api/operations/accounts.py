@@ -1,0 +1,187 @@
+"""Account information: lists, balances, transactions and their details (SPEC 4.5, 4.7; CONTRACT 5)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from emulator.api import accept_fix
+from emulator.api.accept_fix import Fixes, fixes
+from emulator.api.operation import Access, Call, Operation, Reply
+from emulator.api.paging import EARLIEST, page_links, unattended, window
+from emulator.api.query import TRANSACTION_LIST, WITH_BALANCE
+from emulator.bank import accounts, people, transactions
+from emulator.bank.access import Caller
+from emulator.bank.errors import BankError
+from emulator.store import Document
+
+AISP = frozenset({"AISP"})
+
+
+def caller_of(call: Call) -> Caller:
+    """The customer whom the access gate has let through."""
+    if call.caller is None:
+        raise LookupError("the access gate lets nobody pass without a customer")
+    return call.caller
+
+
+def get_accounts(call: Call) -> Reply:
+    """The accounts that the customer shares with this TPP."""
+    consent = caller_of(call).consent or {}
+    shared = (call.bank.documents.get("account", account_id) for account_id in consent.get("accounts", ()))
+    fix = fixes(call)
+    shown = [_account(call, account, fix) for account in shared if account is not None]
+    return Reply(200, fix.amounts({"accounts": shown}))
+
+
+def get_account(call: Call) -> Reply:
+    """One account."""
+    fix = fixes(call)
+    account = accounts.find(call.bank, call.params["id"])
+    return Reply(200, fix.amounts({"account": _account(call, account, fix)}))
+
+
+def _account(call: Call, account: Document, fix: Fixes) -> dict[str, Any]:
+    shown = accounts.view(account)
+    if accept_fix.ISO_ACCOUNT_TYPE not in fix:
+        shown["cashAccountType"] = accounts.OLD_ACCOUNT_TYPES[shown["cashAccountType"]]
+    if call.query.get("withBalance"):
+        shown["balances"] = accounts.balances(call.bank, account)
+    path = f"/v1/accounts/{account['id']}"
+    shown["_links"] = {
+        "self": call.link(path),
+        "balances": call.link(f"{path}/balances"),
+        "transactions": call.link(f"{path}/transactions"),
+    }
+    return shown
+
+
+def get_balances(call: Call) -> Reply:
+    """The balances of an account."""
+    account = accounts.find(call.bank, call.params["id"])
+    body = {"account": accounts.reference(account), "balances": accounts.balances(call.bank, account)}
+    return Reply(200, fixes(call).amounts(body))
+
+
+def get_transactions(call: Call) -> Reply:
+    """A page of an account's transactions, newest first, with links to the neighbouring pages."""
+    fix = fixes(call)
+    account = accounts.find(call.bank, call.params["id"])
+    asked = window(
+        call,
+        grouped=accept_fix.GROUPED_BATCHES in fix,
+        all_pending=call.bank.settings.pending == "unfiltered",
+    )
+    page = transactions.page(call.bank, account["id"], asked)
+    listed: dict[str, Any] = {
+        shelf: [_entry(call, account, entry) for entry in page.entries[shelf]]
+        for shelf in (transactions.BOOKED, transactions.PENDING)
+        if shelf in page.entries
+    }
+    listed["_links"] = page_links(call, asked, more=page.more)
+    return Reply(200, fix.amounts({"account": accounts.reference(account), "transactions": listed}))
+
+
+def _entry(call: Call, account: Document, entry: Document) -> dict[str, Any]:
+    corporate = caller_of(call).context == people.CORPORATE
+    shown = transactions.view(entry, corporate=corporate)
+    if corporate:
+        shown["_links"] = {"transactionDetails": _details_link(call, account, entry["id"])}
+    return shown
+
+
+def _details_link(call: Call, account: Document, transaction_id: str) -> dict[str, Any]:
+    return call.link(f"/v1/accounts/{account['id']}/transactions/{transaction_id}")
+
+
+def get_transaction_details(call: Call) -> Reply:
+    """One transaction with everything that is known of it (SPEC 2.9); a batch with its entries."""
+    account = accounts.find(call.bank, call.params["id"])
+    entry = transactions.find(call.bank, account["id"], call.params["transactionId"])
+    booked_or_valued = entry.get("bookingDate") or entry["valueDate"]
+    if unattended(call) and booked_or_valued < (call.bank.clock.today() - EARLIEST).isoformat():
+        text = "Without the PSU present, transactions of the last 90 days may be read; this one is older."
+        raise BankError("RESOURCE_UNKNOWN", text, "transactionId")
+    shown = _entry(call, account, entry)
+    if caller_of(call).context == people.CORPORATE and "batch" in entry:
+        details = transactions.batch_entries(entry)
+        for number, detail in enumerate(details, 1):
+            detail["_links"] = {"transactionDetails": _details_link(call, account, f"{entry['id']}.{number}")}
+        shown = {**shown, "entryDetails": details}
+    return Reply(200, fixes(call).amounts({"transactionsDetails": shown}))
+
+
+_ANSWERS = "emulator.api.shapes.answers"
+
+OPERATIONS = (
+    Operation(
+        id="getAccounts",
+        method="GET",
+        path="/v1/accounts",
+        spec="4.7",
+        summary="The accounts that the PSU shares",
+        handler=get_accounts,
+        column="details",
+        answers={200: f"{_ANSWERS}:Accounts"},
+        roles=AISP,
+        access=Access.ACCOUNT,
+        query=WITH_BALANCE,
+        tag="Accounts",
+    ),
+    Operation(
+        id="getAccount",
+        method="GET",
+        path="/v1/accounts/{id}",
+        spec="4.7",
+        summary="One account",
+        handler=get_account,
+        column="details",
+        answers={200: f"{_ANSWERS}:AccountDetails"},
+        roles=AISP,
+        access=Access.ACCOUNT,
+        query=WITH_BALANCE,
+        tag="Accounts",
+    ),
+    Operation(
+        id="getBalances",
+        method="GET",
+        path="/v1/accounts/{id}/balances",
+        spec="4.7",
+        summary="The balances of an account",
+        handler=get_balances,
+        column="details",
+        answers={200: f"{_ANSWERS}:Balances"},
+        roles=AISP,
+        access=Access.ACCOUNT,
+        quota="balances",
+        tag="Accounts",
+    ),
+    Operation(
+        id="getTransactions",
+        method="GET",
+        path="/v1/accounts/{id}/transactions",
+        spec="4.7",
+        summary="The transactions of an account, page by page",
+        handler=get_transactions,
+        column="details",
+        answers={200: f"{_ANSWERS}:Transactions"},
+        roles=AISP,
+        access=Access.ACCOUNT,
+        query=TRANSACTION_LIST,
+        quota="transactions",
+        tag="Accounts",
+    ),
+    Operation(
+        id="getTransactionDetails",
+        method="GET",
+        path="/v1/accounts/{id}/transactions/{transactionId}",
+        spec="4.5",
+        summary="One transaction in full",
+        handler=get_transaction_details,
+        column="details",
+        answers={200: f"{_ANSWERS}:TransactionDetails"},
+        roles=AISP,
+        access=Access.ACCOUNT,
+        quota="details",
+        tag="Accounts",
+    ),
+)

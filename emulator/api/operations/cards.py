@@ -1,0 +1,134 @@
+"""Card account information: lists, balances and transactions (SPEC 4.7; CONTRACT 5)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from emulator.api import accept_fix
+from emulator.api.accept_fix import Fixes, fixes
+from emulator.api.operation import Access, Call, Operation, Reply
+from emulator.api.paging import page_links, window
+from emulator.api.query import TRANSACTION_LIST, WITH_BALANCE
+from emulator.bank import cards, transactions
+from emulator.store import Document
+
+AISP = frozenset({"AISP"})
+
+
+def get_card_accounts(call: Call) -> Reply:
+    """The card accounts that the customer shares with this TPP."""
+    consent = (call.caller.consent if call.caller else None) or {}
+    shared = (call.bank.documents.get("card", card_id) for card_id in consent.get("cards", ()))
+    fix = fixes(call)
+    shown = [_card(call, card, fix) for card in shared if card is not None]
+    return Reply(200, fix.amounts({"cardAccounts": shown}))
+
+
+def get_card_account(call: Call) -> Reply:
+    """One card account."""
+    fix = fixes(call)
+    card = cards.find(call.bank, call.params["id"])
+    return Reply(200, fix.amounts({"cardAccount": _card(call, card, fix)}))
+
+
+def _card(call: Call, card: Document, fix: Fixes) -> dict[str, Any]:
+    shown = cards.view(call.bank, card, longer_names=accept_fix.LONGER_NAMES in fix)
+    if call.query.get("withBalance"):
+        shown["balances"] = cards.balances(call.bank, card)
+    path = f"/v1/card-accounts/{card['id']}"
+    shown["_links"] = {
+        "self": call.link(path),
+        "balances": call.link(f"{path}/balances"),
+        "transactions": call.link(f"{path}/transactions"),
+    }
+    return shown
+
+
+def get_card_balances(call: Call) -> Reply:
+    """The balances of a card account."""
+    card = cards.find(call.bank, call.params["id"])
+    body = {"cardAccount": cards.card_reference(card), "balances": cards.balances(call.bank, card)}
+    return Reply(200, fixes(call).amounts(body))
+
+
+def get_card_transactions(call: Call) -> Reply:
+    """A page of a card account's transactions, newest first; dates and limit hold for pending ones too (SPEC 8)."""
+    fix = fixes(call)
+    card = cards.find(call.bank, call.params["id"])
+    asked = window(call)
+    page = transactions.page(call.bank, card["id"], asked, kind="cardTransaction")
+    swapped = accept_fix.SWITCHED_AMOUNTS not in fix
+    listed: dict[str, Any] = {
+        shelf: [cards.entry_view(entry, swapped=swapped) for entry in page.entries[shelf]]
+        for shelf in (transactions.BOOKED, transactions.PENDING)
+        if shelf in page.entries
+    }
+    listed["_links"] = page_links(call, asked, more=page.more)
+    return Reply(200, fix.amounts({"cardAccount": cards.card_reference(card), "cardTransactions": listed}))
+
+
+_ANSWERS = "emulator.api.shapes.answers"
+
+OPERATIONS = (
+    Operation(
+        id="getCardAccounts",
+        method="GET",
+        path="/v1/card-accounts",
+        spec="4.7",
+        summary="The card accounts that the PSU shares",
+        handler=get_card_accounts,
+        column="details",
+        answers={200: f"{_ANSWERS}:CardAccounts"},
+        roles=AISP,
+        access=Access.ACCOUNT,
+        query=WITH_BALANCE,
+        resource="card",
+        tag="Card accounts",
+    ),
+    Operation(
+        id="getCardAccount",
+        method="GET",
+        path="/v1/card-accounts/{id}",
+        spec="4.7",
+        summary="One card account",
+        handler=get_card_account,
+        column="details",
+        answers={200: f"{_ANSWERS}:CardAccountDetails"},
+        roles=AISP,
+        access=Access.ACCOUNT,
+        query=WITH_BALANCE,
+        resource="card",
+        tag="Card accounts",
+    ),
+    Operation(
+        id="getCardBalances",
+        method="GET",
+        path="/v1/card-accounts/{id}/balances",
+        spec="4.7",
+        summary="The balances of a card account",
+        handler=get_card_balances,
+        column="details",
+        answers={200: f"{_ANSWERS}:CardBalances"},
+        roles=AISP,
+        access=Access.ACCOUNT,
+        resource="card",
+        quota="balances",
+        tag="Card accounts",
+    ),
+    Operation(
+        id="getCardTransactions",
+        method="GET",
+        path="/v1/card-accounts/{id}/transactions",
+        spec="4.7",
+        summary="The transactions of a card account, page by page",
+        handler=get_card_transactions,
+        column="details",
+        answers={200: f"{_ANSWERS}:CardTransactions"},
+        roles=AISP,
+        access=Access.ACCOUNT,
+        query=TRANSACTION_LIST,
+        resource="card",
+        quota="transactions",
+        tag="Card accounts",
+    ),
+)

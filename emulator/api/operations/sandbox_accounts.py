@@ -1,0 +1,116 @@
+"""Sandbox data: accounts (CONTRACT 8)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from emulator.api.operation import Call, Operation, Reply
+from emulator.bank import accounts, sandbox, sandbox_accounts
+from emulator.store import Document
+
+_BODY = "emulator.api.shapes.sandbox"
+_ANSWERS = "emulator.api.shapes.answers"
+
+
+def account_shown(call: Call, account: Document) -> dict[str, Any]:
+    """An account as answers show it."""
+    return {**sandbox_accounts.account_view(call.bank, account), "_links": _links(call, account)}
+
+
+def _links(call: Call, account: Document) -> dict[str, Any]:
+    path = f"/v1/sandbox/accounts/{account['id']}"
+    return {
+        "self": call.link(path, "GET", "PUT", "DELETE"),
+        "transactions": call.link(f"{path}/transactions", "GET", "POST", "DELETE"),
+    }
+
+
+def create(call: Call) -> Reply:
+    """A new account: the posted members, `id` and `_links`."""
+    return Reply(201, account_shown(call, sandbox_accounts.create_account(call.bank, call.body)))
+
+
+def list_all(call: Call) -> Reply:
+    """All accounts."""
+    return Reply(200, [account_shown(call, account) for account in sandbox.list_documents(call.bank, "account")])
+
+
+def get(call: Call) -> Reply:
+    """One account."""
+    return Reply(200, account_shown(call, accounts.find(call.bank, call.params["mockAccountId"])))
+
+
+def update(call: Call) -> Reply:
+    """An account replaced."""
+    replaced = sandbox_accounts.replace_account(call.bank, call.params["mockAccountId"], call.body)
+    return Reply(200, account_shown(call, replaced))
+
+
+def delete(call: Call) -> Reply:
+    """An account removed with all that hangs on it."""
+    sandbox.delete_account(call.bank, call.params["mockAccountId"])
+    return Reply(204)
+
+
+_ALL = "/v1/sandbox/accounts"
+_ONE = "/v1/sandbox/accounts/{mockAccountId}"
+
+OPERATIONS = (
+    Operation(
+        id="createSandboxAccount",
+        method="POST",
+        path=_ALL,
+        spec="4.7",
+        summary="Make an account",
+        handler=create,
+        column="sandbox",
+        answers={201: f"{_ANSWERS}:SandboxAccount"},
+        body=f"{_BODY}:Account",
+        tag="Sandbox",
+    ),
+    Operation(
+        id="listSandboxAccounts",
+        method="GET",
+        path=_ALL,
+        spec="4.7",
+        summary="All accounts",
+        handler=list_all,
+        column="sandbox",
+        answers={200: f"{_ANSWERS}:SandboxAccountList"},
+        tag="Sandbox",
+    ),
+    Operation(
+        id="getSandboxAccount",
+        method="GET",
+        path=_ONE,
+        spec="4.7",
+        summary="One account",
+        handler=get,
+        column="sandbox",
+        answers={200: f"{_ANSWERS}:SandboxAccount"},
+        tag="Sandbox",
+    ),
+    Operation(
+        id="updateSandboxAccount",
+        method="PUT",
+        path=_ONE,
+        spec="4.7",
+        summary="Replace an account",
+        handler=update,
+        column="sandbox",
+        answers={200: f"{_ANSWERS}:SandboxAccount"},
+        body=f"{_BODY}:Account",
+        tag="Sandbox",
+    ),
+    Operation(
+        id="deleteSandboxAccount",
+        method="DELETE",
+        path=_ONE,
+        spec="4.7",
+        summary="Remove an account and all that hangs on it",
+        handler=delete,
+        column="sandbox",
+        answers={204: None},
+        tag="Sandbox",
+    ),
+)

@@ -1,0 +1,181 @@
+"""Sandbox data: agreements and engagements (CONTRACT 8)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from emulator.api.operation import Call, Operation, Reply
+from emulator.bank import sandbox, sandbox_agreements
+from emulator.store import Document
+
+_BODY = "emulator.api.shapes.sandbox"
+_ANSWERS = "emulator.api.shapes.answers"
+
+
+def agreement_shown(call: Call, agreement: Document) -> dict[str, Any]:
+    """An agreement as answers show it."""
+    path = f"/v1/sandbox/agreements/{agreement['id']}"
+    shown = sandbox_agreements.agreement_view(call.bank, agreement)
+    shown["engagements"] = [_linked(call, agreement["id"], engagement) for engagement in shown["engagements"]]
+    shown["_links"] = {
+        "self": call.link(path, "GET", "DELETE"),
+        "engagements": call.link(f"{path}/engagements", "GET", "POST"),
+    }
+    return shown
+
+
+def _linked(call: Call, agreement_id: str, shown: dict[str, Any]) -> dict[str, Any]:
+    path = f"/v1/sandbox/agreements/{agreement_id}/engagements/{shown['engagementId']}"
+    return {**shown, "_links": {"self": call.link(path, "GET", "DELETE")}}
+
+
+def create(call: Call) -> Reply:
+    """A new agreement."""
+    return Reply(201, agreement_shown(call, sandbox_agreements.create_agreement(call.bank, call.body)))
+
+
+def list_all(call: Call) -> Reply:
+    """All agreements."""
+    found = sandbox.list_documents(call.bank, "agreement")
+    return Reply(200, [agreement_shown(call, agreement) for agreement in found])
+
+
+def get(call: Call) -> Reply:
+    """One agreement."""
+    return Reply(200, agreement_shown(call, sandbox_agreements.find_agreement(call.bank, _agreement_id(call))))
+
+
+def delete(call: Call) -> Reply:
+    """An agreement removed, with the consents and sessions under it."""
+    sandbox.delete_agreement(call.bank, _agreement_id(call))
+    return Reply(204)
+
+
+def _agreement_id(call: Call) -> str:
+    return call.params["agreementId"]
+
+
+def _engagement_shown(call: Call, engagement: Document) -> dict[str, Any]:
+    return _linked(call, _agreement_id(call), sandbox_agreements.engagement_view(call.bank, engagement))
+
+
+def create_engagement(call: Call) -> Reply:
+    """A further engagement of an agreement."""
+    engagement = sandbox_agreements.add_engagement(call.bank, _agreement_id(call), call.body)
+    return Reply(201, _engagement_shown(call, engagement))
+
+
+def list_engagements(call: Call) -> Reply:
+    """The engagements of an agreement."""
+    agreement = sandbox_agreements.find_agreement(call.bank, _agreement_id(call))
+    found = sandbox_agreements.engagements(call.bank, agreement)
+    return Reply(200, [_engagement_shown(call, engagement) for engagement in found])
+
+
+def get_engagement(call: Call) -> Reply:
+    """One engagement."""
+    found = sandbox_agreements.find_engagement(call.bank, _agreement_id(call), call.params["engagementId"])
+    return Reply(200, _engagement_shown(call, found))
+
+
+def delete_engagement(call: Call) -> Reply:
+    """An engagement removed."""
+    sandbox_agreements.delete_engagement(call.bank, _agreement_id(call), call.params["engagementId"])
+    return Reply(204)
+
+
+_ALL = "/v1/sandbox/agreements"
+_ONE = "/v1/sandbox/agreements/{agreementId}"
+
+OPERATIONS = (
+    Operation(
+        id="createSandboxAgreement",
+        method="POST",
+        path=_ALL,
+        spec="1",
+        summary="Make an agreement",
+        handler=create,
+        column="sandbox",
+        answers={201: f"{_ANSWERS}:SandboxAgreement"},
+        body=f"{_BODY}:Agreement",
+        tag="Sandbox",
+    ),
+    Operation(
+        id="listSandboxAgreements",
+        method="GET",
+        path=_ALL,
+        spec="1",
+        summary="All agreements",
+        handler=list_all,
+        column="sandbox",
+        answers={200: f"{_ANSWERS}:SandboxAgreementList"},
+        tag="Sandbox",
+    ),
+    Operation(
+        id="getSandboxAgreement",
+        method="GET",
+        path=_ONE,
+        spec="1",
+        summary="One agreement",
+        handler=get,
+        column="sandbox",
+        answers={200: f"{_ANSWERS}:SandboxAgreement"},
+        tag="Sandbox",
+    ),
+    Operation(
+        id="deleteSandboxAgreement",
+        method="DELETE",
+        path=_ONE,
+        spec="1",
+        summary="Remove an agreement",
+        handler=delete,
+        column="sandbox",
+        answers={204: None},
+        tag="Sandbox",
+    ),
+    Operation(
+        id="createSandboxEngagement",
+        method="POST",
+        path=f"{_ONE}/engagements",
+        spec="1",
+        summary="Add an engagement to an agreement",
+        handler=create_engagement,
+        column="sandbox",
+        answers={201: f"{_ANSWERS}:SandboxEngagement"},
+        body=f"{_BODY}:Engagement",
+        tag="Sandbox",
+    ),
+    Operation(
+        id="listSandboxEngagements",
+        method="GET",
+        path=f"{_ONE}/engagements",
+        spec="1",
+        summary="The engagements of an agreement",
+        handler=list_engagements,
+        column="sandbox",
+        answers={200: f"{_ANSWERS}:SandboxEngagementList"},
+        tag="Sandbox",
+    ),
+    Operation(
+        id="getSandboxEngagement",
+        method="GET",
+        path=f"{_ONE}/engagements/{{engagementId}}",
+        spec="1",
+        summary="One engagement",
+        handler=get_engagement,
+        column="sandbox",
+        answers={200: f"{_ANSWERS}:SandboxEngagement"},
+        tag="Sandbox",
+    ),
+    Operation(
+        id="deleteSandboxEngagement",
+        method="DELETE",
+        path=f"{_ONE}/engagements/{{engagementId}}",
+        spec="1",
+        summary="Remove an engagement",
+        handler=delete_engagement,
+        column="sandbox",
+        answers={204: None},
+        tag="Sandbox",
+    ),
+)

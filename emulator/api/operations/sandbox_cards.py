@@ -1,0 +1,202 @@
+"""Sandbox data: card accounts and their transactions (CONTRACT 8)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from emulator.api.operation import Call, Operation, Reply
+from emulator.api.operations.sandbox_transactions import window
+from emulator.api.query import SANDBOX_TRANSACTIONS
+from emulator.bank import cards, sandbox, sandbox_cards
+from emulator.store import Document
+
+_BODY = "emulator.api.shapes.sandbox"
+_ANSWERS = "emulator.api.shapes.answers"
+
+
+def _card_id(call: Call) -> str:
+    return call.params["mockCardAccountId"]
+
+
+def _shown(call: Call, card: Document) -> dict[str, Any]:
+    path = f"/v1/sandbox/card-accounts/{card['id']}"
+    links = {
+        "self": call.link(path, "GET", "PUT", "DELETE"),
+        "transactions": call.link(f"{path}/transactions", "GET", "POST", "DELETE"),
+    }
+    return {**sandbox_cards.card_view(call.bank, card), "_links": links}
+
+
+def create(call: Call) -> Reply:
+    """A new card account: the posted members, `resourceId` and `_links`."""
+    return Reply(201, _shown(call, sandbox_cards.create_card(call.bank, call.body)))
+
+
+def list_all(call: Call) -> Reply:
+    """All card accounts."""
+    return Reply(200, [_shown(call, card) for card in sandbox.list_documents(call.bank, "card")])
+
+
+def get(call: Call) -> Reply:
+    """One card account."""
+    return Reply(200, _shown(call, cards.find(call.bank, _card_id(call))))
+
+
+def update(call: Call) -> Reply:
+    """A card account replaced."""
+    return Reply(200, _shown(call, sandbox_cards.replace_card(call.bank, _card_id(call), call.body)))
+
+
+def delete(call: Call) -> Reply:
+    """A card account removed with its transactions."""
+    sandbox.delete_card(call.bank, _card_id(call))
+    return Reply(204)
+
+
+def _links(call: Call, entry: Document) -> dict[str, Any]:
+    path = f"/v1/sandbox/card-accounts/{entry['cardId']}/transactions/{entry['id']}"
+    return {"self": call.link(path, "GET")}
+
+
+def _entry_shown(call: Call, entry: Document) -> dict[str, Any]:
+    return {**sandbox_cards.transaction_view(entry), "_links": _links(call, entry)}
+
+
+def create_transactions(call: Call) -> Reply:
+    """Transactions made from an array or one object: what was posted, each with `id` and `_links`."""
+    single = not isinstance(call.body, list)
+    bodies = [call.body] if single else call.body
+    made = sandbox_cards.create_transactions(call.bank, _card_id(call), bodies, single=single)
+    shown = [
+        {**body, "cardTransactionId": entry["cardTransactionId"], "id": entry["id"], "_links": _links(call, entry)}
+        for body, entry in zip(bodies, made, strict=True)
+    ]
+    return Reply(201, shown[0] if single else shown)
+
+
+def list_transactions(call: Call) -> Reply:
+    """A card account's transactions, newest first."""
+    found = sandbox_cards.list_transactions(call.bank, _card_id(call), **window(call))
+    return Reply(200, [_entry_shown(call, entry) for entry in found])
+
+
+def get_transaction(call: Call) -> Reply:
+    """One card transaction."""
+    found = sandbox_cards.find_transaction(call.bank, _card_id(call), call.params["transactionId"])
+    return Reply(200, _entry_shown(call, found))
+
+
+def delete_transactions(call: Call) -> Reply:
+    """A card account's transactions removed."""
+    sandbox_cards.delete_transactions(call.bank, _card_id(call))
+    return Reply(204)
+
+
+_ALL = "/v1/sandbox/card-accounts"
+_ONE = "/v1/sandbox/card-accounts/{mockCardAccountId}"
+
+OPERATIONS = (
+    Operation(
+        id="createSandboxCardAccount",
+        method="POST",
+        path=_ALL,
+        spec="1",
+        summary="Make a card account",
+        handler=create,
+        column="sandbox",
+        answers={201: f"{_ANSWERS}:SandboxCardAccount"},
+        body=f"{_BODY}:CardAccount",
+        tag="Sandbox",
+    ),
+    Operation(
+        id="listSandboxCardAccounts",
+        method="GET",
+        path=_ALL,
+        spec="1",
+        summary="All card accounts",
+        handler=list_all,
+        column="sandbox",
+        answers={200: f"{_ANSWERS}:SandboxCardAccountList"},
+        tag="Sandbox",
+    ),
+    Operation(
+        id="getSandboxCardAccount",
+        method="GET",
+        path=_ONE,
+        spec="1",
+        summary="One card account",
+        handler=get,
+        column="sandbox",
+        answers={200: f"{_ANSWERS}:SandboxCardAccount"},
+        tag="Sandbox",
+    ),
+    Operation(
+        id="updateSandboxCardAccount",
+        method="PUT",
+        path=_ONE,
+        spec="1",
+        summary="Replace a card account",
+        handler=update,
+        column="sandbox",
+        answers={200: f"{_ANSWERS}:SandboxCardAccount"},
+        body=f"{_BODY}:CardAccount",
+        tag="Sandbox",
+    ),
+    Operation(
+        id="deleteSandboxCardAccount",
+        method="DELETE",
+        path=_ONE,
+        spec="1",
+        summary="Remove a card account and its transactions",
+        handler=delete,
+        column="sandbox",
+        answers={204: None},
+        tag="Sandbox",
+    ),
+    Operation(
+        id="createSandboxCardAccountTransactions",
+        method="POST",
+        path=f"{_ONE}/transactions",
+        spec="1",
+        summary="Make card transactions of the past",
+        handler=create_transactions,
+        column="sandbox",
+        answers={201: f"{_ANSWERS}:SandboxCardTransactions"},
+        body=f"{_BODY}:CardTransactions",
+        tag="Sandbox",
+    ),
+    Operation(
+        id="listSandboxCardAccountTransactions",
+        method="GET",
+        path=f"{_ONE}/transactions",
+        spec="1",
+        summary="The transactions of a card account",
+        handler=list_transactions,
+        column="sandbox",
+        answers={200: f"{_ANSWERS}:SandboxCardTransactionList"},
+        query=SANDBOX_TRANSACTIONS,
+        tag="Sandbox",
+    ),
+    Operation(
+        id="getSandboxCardAccountTransaction",
+        method="GET",
+        path=f"{_ONE}/transactions/{{transactionId}}",
+        spec="1",
+        summary="One card transaction",
+        handler=get_transaction,
+        column="sandbox",
+        answers={200: f"{_ANSWERS}:SandboxCardTransaction"},
+        tag="Sandbox",
+    ),
+    Operation(
+        id="deleteSandboxCardAccountTransactions",
+        method="DELETE",
+        path=f"{_ONE}/transactions",
+        spec="1",
+        summary="Remove the transactions of a card account",
+        handler=delete_transactions,
+        column="sandbox",
+        answers={204: None},
+        tag="Sandbox",
+    ),
+)

@@ -1,0 +1,145 @@
+"""Sandbox data: the known state, and customers (CONTRACT 8)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from emulator.api.operation import Call, Operation, Reply
+from emulator.api.operations.sandbox_accounts import account_shown
+from emulator.api.operations.sandbox_agreements import agreement_shown
+from emulator.api.query import INCLUDED
+from emulator.bank import fixtures, sandbox
+from emulator.store import Document
+
+_BODY = "emulator.api.shapes.sandbox"
+_ANSWERS = "emulator.api.shapes.answers"
+
+
+def customer_shown(call: Call, customer: Document) -> dict[str, Any]:
+    """A customer as answers show it, members in this order (CONTRACT 8)."""
+    links = {"self": call.link(f"/v1/sandbox/customers/{customer['id']}", "GET", "PUT", "DELETE")}
+    shown: dict[str, Any] = {
+        "customerId": customer["id"],
+        "customerNumber": customer["customerNumber"],
+        "customerType": customer["type"],
+        "customerName": customer["name"],
+        "_links": links,
+    }
+    documents = call.bank.documents
+    if call.query.get("includeAccounts"):
+        held = documents.find("account", customerId=customer["id"])
+        shown["accounts"] = [account_shown(call, account) for account in held]
+    if call.query.get("includeAgreements"):
+        owned = documents.find("agreement", owner=customer["id"])
+        shown["agreements"] = [agreement_shown(call, agreement) for agreement in owned]
+    return shown
+
+
+def initialize(call: Call) -> Reply:
+    """The known state back; `{customers}`."""
+    fixtures.initialize(call.bank)
+    return Reply(200, {"customers": [customer_shown(call, c) for c in sandbox.list_documents(call.bank, "customer")]})
+
+
+def create(call: Call) -> Reply:
+    """A new customer."""
+    return Reply(201, customer_shown(call, sandbox.create_customer(call.bank, call.body)))
+
+
+def list_all(call: Call) -> Reply:
+    """All customers."""
+    return Reply(200, [customer_shown(call, c) for c in sandbox.list_documents(call.bank, "customer")])
+
+
+def get(call: Call) -> Reply:
+    """One customer."""
+    return Reply(200, customer_shown(call, sandbox.find_customer(call.bank, call.params["customerId"])))
+
+
+def update(call: Call) -> Reply:
+    """A customer replaced."""
+    replaced = sandbox.replace_customer(call.bank, call.params["customerId"], call.body)
+    return Reply(200, customer_shown(call, replaced))
+
+
+def delete(call: Call) -> Reply:
+    """A customer removed with all that hangs on it."""
+    sandbox.delete_customer(call.bank, call.params["customerId"])
+    return Reply(204)
+
+
+_ALL = "/v1/sandbox/customers"
+_ONE = "/v1/sandbox/customers/{customerId}"
+
+OPERATIONS = (
+    Operation(
+        id="initializeSandbox",
+        method="POST",
+        path="/v1/sandbox/initialize",
+        spec="1",
+        summary="Restore the known state",
+        handler=initialize,
+        column="sandbox",
+        answers={200: f"{_ANSWERS}:SandboxCustomers"},
+        tag="Sandbox",
+    ),
+    Operation(
+        id="createSandboxCustomer",
+        method="POST",
+        path=_ALL,
+        spec="4.7",
+        summary="Make a customer",
+        handler=create,
+        column="sandbox",
+        answers={201: f"{_ANSWERS}:SandboxCustomer"},
+        body=f"{_BODY}:Customer",
+        tag="Sandbox",
+    ),
+    Operation(
+        id="listSandboxCustomers",
+        method="GET",
+        path=_ALL,
+        spec="4.7",
+        summary="All customers",
+        handler=list_all,
+        column="sandbox",
+        answers={200: f"{_ANSWERS}:SandboxCustomerList"},
+        query=INCLUDED,
+        tag="Sandbox",
+    ),
+    Operation(
+        id="getSandboxCustomer",
+        method="GET",
+        path=_ONE,
+        spec="4.7",
+        summary="One customer",
+        handler=get,
+        column="sandbox",
+        answers={200: f"{_ANSWERS}:SandboxCustomer"},
+        query=INCLUDED,
+        tag="Sandbox",
+    ),
+    Operation(
+        id="updateSandboxCustomer",
+        method="PUT",
+        path=_ONE,
+        spec="4.7",
+        summary="Replace a customer",
+        handler=update,
+        column="sandbox",
+        answers={200: f"{_ANSWERS}:SandboxCustomer"},
+        body=f"{_BODY}:Customer",
+        tag="Sandbox",
+    ),
+    Operation(
+        id="deleteSandboxCustomer",
+        method="DELETE",
+        path=_ONE,
+        spec="4.7",
+        summary="Remove a customer and all that hangs on it",
+        handler=delete,
+        column="sandbox",
+        answers={204: None},
+        tag="Sandbox",
+    ),
+)

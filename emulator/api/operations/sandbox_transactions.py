@@ -1,0 +1,116 @@
+"""Sandbox data: the transactions of accounts (SPEC 2.10, 4.6; CONTRACT 8)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from emulator.api.operation import Call, Operation, Reply
+from emulator.api.paging import DEFAULT_LIMIT
+from emulator.api.query import SANDBOX_TRANSACTIONS
+from emulator.bank import accounts, sandbox_accounts, transactions
+from emulator.bank.errors import BankError
+from emulator.store import Document
+
+_BODY = "emulator.api.shapes.sandbox"
+_ANSWERS = "emulator.api.shapes.answers"
+
+
+def _path(transaction: Document) -> str:
+    return f"/v1/sandbox/accounts/{transaction['accountId']}/transactions/{transaction['id']}"
+
+
+def _shown(call: Call, transaction: Document) -> dict[str, Any]:
+    links = {"self": call.link(_path(transaction), "GET")}
+    return {**sandbox_accounts.transaction_view(transaction), "_links": links}
+
+
+def create(call: Call) -> Reply:
+    """Transactions made from an array or one object: what was posted, each with `id` and `_links`."""
+    single = not isinstance(call.body, list)
+    bodies = [call.body] if single else call.body
+    made = sandbox_accounts.create_transactions(call.bank, call.params["mockAccountId"], bodies, single=single)
+    shown = [
+        {**body, "id": transaction["id"], "_links": {"self": call.link(_path(transaction), "GET")}}
+        for body, transaction in zip(bodies, made, strict=True)
+    ]
+    return Reply(201, shown[0] if single else shown)
+
+
+def window(call: Call) -> dict[str, Any]:
+    """The dates, offset and limit of a sandbox listing (SPEC 4.6)."""
+    first, last = call.query.get("fromDate"), call.query.get("toDate")
+    if first is not None and last is not None and first > last:
+        raise BankError("FORMAT_ERROR", "fromDate is after toDate.", "fromDate")
+    offset, limit = call.query.get("offset") or 0, call.query.get("limit") or DEFAULT_LIMIT
+    return {"first": first, "last": last, "offset": offset, "limit": limit}
+
+
+def list_all(call: Call) -> Reply:
+    """An account's transactions, newest first: those posted here and those of payments."""
+    found = sandbox_accounts.list_transactions(call.bank, call.params["mockAccountId"], **window(call))
+    return Reply(200, [_shown(call, transaction) for transaction in found])
+
+
+def get(call: Call) -> Reply:
+    """One transaction."""
+    account = accounts.find(call.bank, call.params["mockAccountId"])
+    found = transactions.find(call.bank, account["id"], call.params["transactionId"])
+    return Reply(200, _shown(call, found))
+
+
+def delete_all(call: Call) -> Reply:
+    """An account's transactions removed."""
+    sandbox_accounts.delete_transactions(call.bank, call.params["mockAccountId"])
+    return Reply(204)
+
+
+_ALL = "/v1/sandbox/accounts/{mockAccountId}/transactions"
+
+OPERATIONS = (
+    Operation(
+        id="createSandboxAccountTransactions",
+        method="POST",
+        path=_ALL,
+        spec="4.7",
+        summary="Make transactions of the past",
+        handler=create,
+        column="sandbox",
+        answers={201: f"{_ANSWERS}:SandboxTransactions"},
+        body=f"{_BODY}:Transactions",
+        tag="Sandbox",
+    ),
+    Operation(
+        id="listSandboxAccountTransactions",
+        method="GET",
+        path=_ALL,
+        spec="4.6",
+        summary="The transactions of an account, those of payments included",
+        handler=list_all,
+        column="sandbox",
+        answers={200: f"{_ANSWERS}:SandboxTransactionList"},
+        query=SANDBOX_TRANSACTIONS,
+        tag="Sandbox",
+    ),
+    Operation(
+        id="getSandboxAccountTransaction",
+        method="GET",
+        path=f"{_ALL}/{{transactionId}}",
+        spec="2.10",
+        summary="One transaction",
+        handler=get,
+        column="sandbox",
+        answers={200: f"{_ANSWERS}:SandboxTransaction"},
+        tag="Sandbox",
+    ),
+    Operation(
+        id="deleteSandboxAccountTransactions",
+        method="DELETE",
+        path=_ALL,
+        spec="4.7",
+        summary="Remove the transactions of an account",
+        handler=delete_all,
+        column="sandbox",
+        answers={204: None},
+        tag="Sandbox",
+    ),
+)

@@ -1,0 +1,147 @@
+"""Sandbox data: customers made, changed and removed by a TPP, with all that hangs on them (CONTRACT 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from emulator.bank import accounts, cards
+from emulator.bank.bank import Bank
+from emulator.bank.errors import BankError
+from emulator.store import Document
+
+Body = Mapping[str, Any]
+
+
+def find_customer(bank: Bank, customer_id: str) -> Document:
+    """The customer with this customerId; BankError RESOURCE_UNKNOWN."""
+    found = bank.documents.get("customer", customer_id)
+    if found is None:
+        raise BankError("RESOURCE_UNKNOWN", f"There is no customer {customer_id}.")
+    return found
+
+
+def customer_named(bank: Bank, name: str, path: str) -> Document:
+    """The customer with this customerNumber or customerId, named in a body at `path`; RESOURCE_UNKNOWN (400)."""
+    found = bank.documents.first("customer", customerNumber=name) or bank.documents.get("customer", name)
+    if found is None:
+        raise BankError("RESOURCE_UNKNOWN", f"There is no customer {name}.", path, in_body=True)
+    return found
+
+
+def list_documents(bank: Bank, kind: str) -> list[Document]:
+    """All customers, accounts, cards, ... (`kind` as in `kinds`), in the order in which they came."""
+    return list(bank.documents.all(kind))
+
+
+def create_customer(bank: Bank, body: Body) -> Document:
+    """A new customer from `{customerNumber, name, type}`; CONFLICT when the number is taken."""
+    return _put_customer(bank, {"id": bank.ids.new()}, body)
+
+
+def replace_customer(bank: Bank, customer_id: str, body: Body) -> Document:
+    """The customer with all its members replaced; under another number the person is another (assumed)."""
+    known = find_customer(bank, customer_id)
+    if known["customerNumber"] != body["customerNumber"]:
+        _forget_person(bank, known["customerNumber"])
+    replaced = _put_customer(bank, {"id": customer_id}, body)
+    person = bank.documents.get("person", replaced["customerNumber"])
+    if person is not None:
+        bank.documents.put("person", {**person, "name": replaced["name"]})
+    for kind in ("account", "card"):
+        for held in bank.documents.find(kind, customerId=customer_id):
+            bank.documents.put(kind, {**held, "usage": accounts.usage(replaced)})
+    return replaced
+
+
+def _put_customer(bank: Bank, identity: Document, body: Body) -> Document:
+    number = body["customerNumber"]
+    known = bank.documents.first("customer", customerNumber=number)
+    if known is not None and known["id"] != identity["id"]:
+        raise BankError("CONFLICT", f"There is a customer {number} already.", "customerNumber")
+    document = {
+        **identity,
+        "customerNumber": number,
+        "type": str(body["type"]).lower(),
+        "name": body["name"],
+    }
+    bank.documents.put("customer", document)
+    return document
+
+
+def delete_customer(bank: Bank, customer_id: str) -> None:
+    """Remove a customer with its accounts, card accounts, agreements, engagements, consents and sessions."""
+    customer = find_customer(bank, customer_id)
+    for account in bank.documents.find("account", customerId=customer_id):
+        delete_account(bank, account["id"])
+    for card in bank.documents.find("card", customerId=customer_id):
+        delete_card(bank, card["id"])
+    for agreement in bank.documents.find("agreement", owner=customer_id):
+        delete_agreement(bank, agreement["id"])
+    number = customer["customerNumber"]
+    for agreement in list_documents(bank, "agreement"):
+        engaged = any(engagement["customer"] == customer_id for engagement in agreement["engagements"])
+        if engaged or number in agreement["persons"]:
+            agreement["persons"] = [person for person in agreement["persons"] if person != number]
+            keep_engagements(bank, agreement, lambda engagement: engagement["customer"] != customer_id)
+    _forget_person(bank, number)
+    bank.documents.delete("customer", customer_id)
+
+
+def _forget_person(bank: Bank, national_id: str) -> None:
+    """What the bank and its TPPs know of a person who is no longer there."""
+    for kind in ("psu", "session", "consent"):
+        for document in bank.documents.find(kind, nationalId=national_id):
+            bank.documents.delete(kind, document["id"])
+    bank.documents.delete("person", national_id)
+
+
+def delete_account(bank: Bank, account_id: str) -> None:
+    """Remove an account with its transactions, and from agreements and consents; its payments stay as history."""
+    accounts.find(bank, account_id)
+    for transaction in bank.documents.find("transaction", accountId=account_id):
+        bank.documents.delete("transaction", transaction["id"])
+    for agreement in bank.documents.find("agreement", accounts=account_id):
+        keep_engagements(bank, agreement, lambda engagement: engagement["accountId"] != account_id)
+    _unshare(bank, "accounts", account_id)
+    bank.documents.delete("account", account_id)
+
+
+def delete_card(bank: Bank, card_id: str) -> None:
+    """Remove a card account with its transactions, and from consents."""
+    card = cards.find(bank, card_id)
+    for transaction in bank.documents.find("cardTransaction", cardId=card_id):
+        bank.documents.delete("cardTransaction", transaction["id"])
+    related = bank.documents.first("account", bban=card.get("accountNumber") or "")
+    if related is not None and related.get("relatedCard") == card_id:
+        del related["relatedCard"]
+        bank.documents.put("account", related)
+    _unshare(bank, "cards", card_id)
+    bank.documents.delete("card", card_id)
+
+
+def delete_agreement(bank: Bank, agreement_id: str) -> None:
+    """Remove an agreement, and the consents and sessions under it."""
+    if not bank.documents.delete("agreement", agreement_id):
+        raise BankError("RESOURCE_UNKNOWN", f"There is no agreement {agreement_id}.")
+    for kind in ("consent", "session"):
+        for document in list_documents(bank, kind):
+            if document["agreement"] == agreement_id:
+                bank.documents.delete(kind, document["id"])
+
+
+def keep_engagements(bank: Bank, agreement: Document, keep: Callable[[Document], bool]) -> None:
+    """Store the agreement with only those of its engagements that `keep` accepts."""
+    agreement["engagements"] = [engagement for engagement in agreement["engagements"] if keep(engagement)]
+    agreement["accounts"] = list(dict.fromkeys(e["accountId"] for e in agreement["engagements"]))
+    bank.documents.put("agreement", agreement)
+
+
+def _unshare(bank: Bank, member: str, resource_id: str) -> None:
+    for consent in list_documents(bank, "consent"):
+        if resource_id in consent[member]:
+            consent[member].remove(resource_id)
+            bank.documents.put("consent", consent)
+    for quota in list_documents(bank, "quota"):
+        if resource_id in quota["id"].split("|"):
+            bank.documents.delete("quota", quota["id"])

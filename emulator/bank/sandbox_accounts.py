@@ -1,0 +1,261 @@
+"""Sandbox data: accounts and their transactions as a TPP makes, reads and removes them (CONTRACT 8, SPEC 2.10)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from decimal import ROUND_HALF_EVEN, Decimal
+from typing import Any
+
+from emulator.bank import accounts, ledger, transactions
+from emulator.bank.bank import Bank
+from emulator.bank.clock import stamp
+from emulator.bank.errors import BankError, Message
+from emulator.bank.money import plain
+from emulator.bank.sandbox import Body, customer_named
+from emulator.store import Document
+
+INT32 = (-(2**31), 2**31 - 1)
+_ISO_TYPES = {old.lower(): iso for iso, old in accounts.OLD_ACCOUNT_TYPES.items()}
+# Which of several balances is the booked one; names as Berlin Group and the older interface write them.
+_BOOKED_FIRST = ("closingbooked", "interimbooked", "openingbooked", "booked", "expected")
+_KEPT = (
+    "remittanceInformationUnstructured",
+    "creditorName",
+    "creditorAccount",
+    "debtorName",
+    "debtorAccount",
+    "bankTransactionCode",
+    "ultimateDebtor",
+    "ultimateCreditor",
+    "purposeCode",
+    "creditorId",
+    "endToEndId",
+    "proprietaryBankTransactionCode",
+)
+
+
+def create_account(bank: Bank, body: Body) -> Document:
+    """A new account; RESOURCE_UNKNOWN (400) for the customer, CONFLICT when BBAN or IBAN are taken."""
+    document = _account(bank, bank.ids.new(), body)
+    balance = plain(booked_balance(body, document["currency"]), document["currency"])
+    zero = plain(Decimal(0), document["currency"])
+    document |= {"opening": balance, "booked": balance, "reserved": zero, "lastChange": bank.clock.stamp()}
+    bank.documents.put("account", document)
+    _relate_card(bank, document)
+    return document
+
+
+def replace_account(bank: Bank, account_id: str, body: Body) -> Document:
+    """The account with all its members replaced; its transactions stay, and so does its currency if it has any."""
+    known = accounts.find(bank, account_id)
+    document = _account(bank, account_id, body)
+    if document["currency"] != known["currency"] and bank.documents.count("transaction", accountId=account_id):
+        raise BankError("CONFLICT", "The account has transactions in another currency.", "currency")
+    for name in ("opening", "booked", "reserved"):
+        document[name] = plain(Decimal(known[name]), document["currency"])
+    for name in ("demandsKid", "paymentsRemoved", "lastChange"):
+        if name in known:
+            document[name] = known[name]
+    bank.documents.put("account", document)
+    ledger.restate(bank, account_id, booked_balance(body, document["currency"]))
+    for agreement in bank.documents.find("agreement", accounts=account_id):
+        for engagement in agreement["engagements"]:
+            if engagement["accountId"] == account_id:
+                engagement["iban"] = document["iban"]
+        bank.documents.put("agreement", agreement)
+    _relate_card(bank, document)
+    return accounts.find(bank, account_id)
+
+
+def _account(bank: Bank, account_id: str, body: Body) -> Document:
+    owner = customer_named(bank, body["customerNumber"], "customerNumber")
+    currency = body["currency"]
+    for index in ("bban", "iban"):
+        known = bank.documents.first("account", **{index: body[index]})
+        if known is not None and known["id"] != account_id:
+            raise BankError("CONFLICT", f"There is an account {body[index]} already.", index)
+    kind = body.get("cashAccountType") or "CACC"
+    product = body.get("product") or "Brukskonto"
+    return {
+        "id": account_id,
+        "customerId": owner["id"],
+        "bban": body["bban"],
+        "iban": body["iban"],
+        "currency": currency,
+        "name": body.get("accountName") or product,
+        "product": product,
+        "cashAccountType": _ISO_TYPES.get(kind.lower(), kind.upper()),
+        "bic": accounts.BIC,
+        "usage": accounts.usage(owner),
+        "status": "enabled",
+        "creditLine": plain(decimal(body.get("creditLine") or 0), currency),
+        "posted": {name: body[name] for name in ("cashAccountType", "creditLine", "balances") if name in body},
+    }
+
+
+def _relate_card(bank: Bank, account: Document) -> None:
+    card = bank.documents.first("card", accountNumber=account["bban"])
+    if card is not None:
+        bank.documents.put("account", {**accounts.find(bank, account["id"]), "relatedCard": card["id"]})
+
+
+def decimal(value: Any) -> Decimal:
+    """An amount of a sandbox body: a number or decimal text."""
+    return Decimal(str(value))
+
+
+def booked_balance(body: Body, currency: str) -> Decimal:
+    """The booked balance among the `balances` of a body: 0 where there is none; FORMAT_ERROR for another currency."""
+    posted = body.get("balances") or []
+    wrong = [
+        Message("FORMAT_ERROR", f"The currency is not the account's, {currency}.", f"balances[{index}].balanceAmount")
+        for index, balance in enumerate(posted)
+        if balance["balanceAmount"]["currency"] != currency
+    ]
+    if wrong:
+        raise BankError.several(wrong)
+    by_type = {str(balance.get("balanceType", "")).lower(): balance for balance in reversed(posted)}
+    chosen = next((by_type[name] for name in _BOOKED_FIRST if name in by_type), posted[0] if posted else None)
+    return decimal(chosen["balanceAmount"]["amount"]) if chosen is not None else Decimal(0)
+
+
+def account_view(bank: Bank, account: Mapping[str, Any]) -> dict[str, Any]:
+    """An account as the sandbox shows it, without links: the posted members, with the balance as it is now."""
+    owner = bank.documents.get("customer", account["customerId"]) or {}
+    posted = account.get("posted", {})
+    return {
+        "customerNumber": owner.get("customerNumber", ""),
+        "accountName": account["name"],
+        "bban": account["bban"],
+        "iban": account["iban"],
+        "currency": account["currency"],
+        "product": account["product"],
+        "cashAccountType": posted.get("cashAccountType", account["cashAccountType"]),
+        "creditLine": posted.get("creditLine", account["creditLine"]),
+        "balances": balances_view(posted.get("balances"), account["booked"], account["currency"]),
+        "id": account["id"],
+    }
+
+
+def balances_view(posted: Sequence[Body] | None, booked: str, currency: str) -> list[dict[str, Any]]:
+    """The balances of a sandbox resource: the types that were posted, what is booked now, text or number as posted."""
+    if not posted:
+        return [{"balanceType": "closingBooked", "balanceAmount": {"amount": booked, "currency": currency}}]
+    shown = []
+    for balance in posted:
+        amount = balance["balanceAmount"]["amount"]
+        unchanged = plain(decimal(amount), currency) == booked
+        shown.append(
+            {
+                **balance,
+                "balanceAmount": {"amount": amount if unchanged else _like(amount, booked), "currency": currency},
+            }
+        )
+    return shown
+
+
+def _like(posted: Any, amount: str) -> Any:
+    if isinstance(posted, str):
+        return amount
+    number = Decimal(amount)
+    return int(number) if number == number.to_integral_value() else float(number)
+
+
+def create_transactions(bank: Bank, account_id: str, bodies: Sequence[Body], *, single: bool) -> list[Document]:
+    """Booked transactions of the past: they become part of the history, and the balance stays as it is (assumed).
+
+    `single`: the body was one object, so that paths in messages have no index.
+    """
+    account = accounts.find(bank, account_id)
+    prefixes = ["" if single else f"[{index}]." for index in range(len(bodies))]
+    wrong = [m for body, prefix in zip(bodies, prefixes, strict=True) for m in _mistakes(bank, account, body, prefix)]
+    if wrong:
+        raise BankError.several(wrong)
+    now = bank.clock.now()
+    balance = Decimal(account["booked"])
+    made = []
+    for index, body in enumerate(bodies):
+        members = {name: body[name] for name in _KEPT if body.get(name) not in (None, "")}
+        members["amount"] = decimal(body["amount"])
+        members["bookingDate"], members["valueDate"] = _dates(bank, body)
+        # A microsecond apart, so that the order in which they were posted shows.
+        made.append(ledger.book(bank, account_id, members, at=stamp(now + timedelta(microseconds=index))))
+    ledger.restate(bank, account_id, balance)
+    return made
+
+
+def _dates(bank: Bank, body: Body) -> tuple[str, str]:
+    """Booking and value date; one that is left out is the other, or today."""
+    today = bank.clock.today().isoformat()
+    booking = body.get("bookingDate") or body.get("valueDate") or today
+    return booking, body.get("valueDate") or booking
+
+
+def _mistakes(bank: Bank, account: Document, body: Body, prefix: str) -> list[Message]:
+    wrong = []
+    currency = body.get("currency") or account["currency"]
+    if currency != account["currency"]:
+        text = f"The currency of the account was expected, {account['currency']}."
+        wrong.append(Message("FORMAT_ERROR", text, f"{prefix}currency"))
+    today = bank.clock.today().isoformat()
+    for name in ("bookingDate", "valueDate"):
+        if (body.get(name) or "") > today:
+            wrong.append(Message("FORMAT_ERROR", f"{name} is in the future.", f"{prefix}{name}"))
+    booking, value = _dates(bank, body)
+    if booking > value:
+        wrong.append(Message("FORMAT_ERROR", "bookingDate is after valueDate.", f"{prefix}bookingDate"))
+    return wrong
+
+
+def list_transactions(
+    bank: Bank, account_id: str, *, first: str | None, last: str | None, offset: int, limit: int
+) -> list[Document]:
+    """An account's transactions, pending and then booked, newest first (SPEC 4.6)."""
+    accounts.find(bank, account_id)
+    window = transactions.Window(first=first, last=last, offset=offset, limit=limit)
+    page = transactions.page(bank, account_id, window)
+    return page.entries[transactions.PENDING] + page.entries[transactions.BOOKED]
+
+
+def delete_transactions(bank: Bank, account_id: str) -> None:
+    """Remove an account's transactions; its balance stays, and so does what payments under way show as pending."""
+    accounts.find(bank, account_id)
+    ledger.forget(bank, account_id)
+    for transaction in bank.documents.find("transaction", accountId=account_id):
+        if "paymentId" not in transaction:
+            bank.documents.delete("transaction", transaction["id"])
+
+
+def transaction_view(transaction: Mapping[str, Any]) -> dict[str, Any]:
+    """A sandbox transaction (SPEC 2.10) without links: whole currency units, absent text is ``""``."""
+
+    def text(name: str) -> str:
+        return str(transaction.get(name) or "")
+
+    def account(name: str) -> dict[str, str]:
+        reference = transaction.get(name) or {}
+        return {"iban": reference.get("iban") or "", "bban": reference.get("bban") or ""}
+
+    return {
+        "id": transaction["id"],
+        "amount": whole_units(transaction["amount"]),
+        "currency": transaction["currency"],
+        "valueDate": text("valueDate"),
+        "remittanceInformationUnstructured": text("remittanceInformationUnstructured"),
+        "creditorName": text("creditorName"),
+        "creditorAccount": account("creditorAccount"),
+        "debtorName": text("debtorName"),
+        "debtorAccount": account("debtorAccount"),
+        "bankTransactionCode": text("bankTransactionCode"),
+        "ultimateDebtor": text("ultimateDebtor"),
+        "ultimateCreditor": text("ultimateCreditor"),
+        "purposeCode": text("purposeCode"),
+        "bookingDate": text("bookingDate"),
+    }
+
+
+def whole_units(amount: str) -> int:
+    """The int32 of SPEC 2.10: whole currency units, rounded half to even, held inside int32 (CONTRACT 8)."""
+    whole = int(Decimal(amount).to_integral_value(ROUND_HALF_EVEN))
+    return max(INT32[0], min(INT32[1], whole))

@@ -1,0 +1,148 @@
+"""Sandbox data: agreements, and the engagements that say who does what with which account (CONTRACT 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from emulator.bank.bank import Bank
+from emulator.bank.errors import BankError
+from emulator.bank.ids import fixed_id
+from emulator.bank.sandbox import Body, customer_named, keep_engagements
+from emulator.store import Document
+
+_LIMITS = ("registerLimit", "approvalLimit")
+
+
+def find_agreement(bank: Bank, agreement_id: str) -> Document:
+    """The agreement with this id; BankError RESOURCE_UNKNOWN."""
+    found = bank.documents.get("agreement", agreement_id)
+    if found is None:
+        raise BankError("RESOURCE_UNKNOWN", f"There is no agreement {agreement_id}.")
+    return found
+
+
+def create_agreement(bank: Bank, body: Body) -> Document:
+    """A new agreement from `{owner, name, engagements}`; RESOURCE_UNKNOWN (400) for customers and accounts."""
+    owner = customer_named(bank, body["owner"], "owner")
+    document: Document = {
+        "id": bank.ids.uuid(),  # psuCorporateId is a UUID whatever `--ids` says (CONTRACT 13)
+        "owner": owner["id"],
+        "name": body["name"],
+        "signatures": 1,
+        "persons": [owner["customerNumber"]],
+        "engagements": [],
+        "accounts": [],
+    }
+    number = owner.get("organisationNumber") or owner["customerNumber"]
+    if len(number) == 9:
+        document["organisationNumber"] = number
+    for index, engagement in enumerate(body.get("engagements") or ()):
+        _engage(bank, document, engagement, f"engagements[{index}].")
+    bank.documents.put("agreement", document)
+    return document
+
+
+def add_engagement(bank: Bank, agreement_id: str, body: Body) -> Document:
+    """A further engagement of an agreement."""
+    agreement = find_agreement(bank, agreement_id)
+    engagement = _engage(bank, agreement, body, "")
+    bank.documents.put("agreement", agreement)
+    return engagement
+
+
+def _engage(bank: Bank, agreement: Document, body: Body, prefix: str) -> Document:
+    """Add an engagement to the agreement; a private customer in it becomes one of those who may act."""
+    customer = customer_named(bank, body["customer"], f"{prefix}customer")
+    iban = body["account"]["iban"]
+    account = bank.documents.first("account", iban=iban)
+    if account is None:
+        text = f"There is no account {iban}."
+        raise BankError("RESOURCE_UNKNOWN", text, f"{prefix}account.iban", in_body=True)
+    engagement: Document = {
+        "id": bank.ids.new(),
+        "customer": customer["id"],
+        "accountId": account["id"],
+        "iban": account["iban"],
+        "roles": list(dict.fromkeys(body["roles"])),
+        **{name: body[name] for name in _LIMITS if body.get(name) is not None},
+    }
+    agreement["engagements"].append(engagement)
+    if account["id"] not in agreement["accounts"]:
+        agreement["accounts"].append(account["id"])
+    number = customer["customerNumber"]
+    if customer["type"] == "private" and number not in agreement["persons"]:
+        agreement["persons"].append(number)
+    return engagement
+
+
+def engagements(bank: Bank, agreement: Mapping[str, Any]) -> list[Document]:
+    """The engagements of an agreement; those of a private owner's own accounts are there by themselves."""
+    owner = bank.documents.get("customer", agreement["owner"])
+    found = list(agreement["engagements"])
+    if owner is None or owner["type"] != "private":
+        return found
+    engaged = {engagement["accountId"] for engagement in found if engagement["customer"] == owner["id"]}
+    for account in bank.documents.find("account", customerId=owner["id"]):
+        if account["id"] not in engaged:
+            found.append(
+                {
+                    "id": fixed_id(f"engagement:{agreement['id']}:{account['id']}"),
+                    "customer": owner["id"],
+                    "accountId": account["id"],
+                    "iban": account["iban"],
+                    "roles": ["VIEW", "REGISTER"],
+                }
+            )
+    return found
+
+
+def find_engagement(bank: Bank, agreement_id: str, engagement_id: str) -> Document:
+    """One engagement of an agreement; BankError RESOURCE_UNKNOWN."""
+    for engagement in engagements(bank, find_agreement(bank, agreement_id)):
+        if engagement["id"] == engagement_id:
+            return engagement
+    raise BankError("RESOURCE_UNKNOWN", f"The agreement has no engagement {engagement_id}.")
+
+
+def delete_engagement(bank: Bank, agreement_id: str, engagement_id: str) -> None:
+    """Take an engagement out of an agreement, and with a person's last one the person.
+
+    CONFLICT for one that is there by itself: a private customer's own account in its own agreement.
+    """
+    agreement = find_agreement(bank, agreement_id)
+    engagement = find_engagement(bank, agreement_id, engagement_id)
+    if all(stored["id"] != engagement_id for stored in agreement["engagements"]):
+        raise BankError("CONFLICT", "A private customer's accounts belong to its own agreement by themselves.")
+    customer = bank.documents.get("customer", engagement["customer"])
+    rest = [e for e in agreement["engagements"] if e["id"] != engagement_id]
+    leaves = customer is not None and all(e["customer"] != customer["id"] for e in rest)
+    if customer is not None and leaves and customer["id"] != agreement["owner"]:
+        agreement["persons"] = [p for p in agreement["persons"] if p != customer["customerNumber"]]
+    keep_engagements(bank, agreement, lambda stored: stored["id"] != engagement_id)
+
+
+def agreement_view(bank: Bank, agreement: Mapping[str, Any]) -> dict[str, Any]:
+    """An agreement as the sandbox shows it, without links; `owner` is a customerNumber."""
+    return {
+        "agreementId": agreement["id"],
+        "owner": _number(bank, agreement["owner"]),
+        "name": agreement["name"],
+        "engagements": [engagement_view(bank, engagement) for engagement in engagements(bank, agreement)],
+    }
+
+
+def engagement_view(bank: Bank, engagement: Mapping[str, Any]) -> dict[str, Any]:
+    """An engagement as the sandbox shows it, without links; `customer` is a customerNumber."""
+    return {
+        "engagementId": engagement["id"],
+        "customer": _number(bank, engagement["customer"]),
+        "account": {"iban": engagement["iban"]},
+        "roles": engagement["roles"],
+        **{name: engagement[name] for name in _LIMITS if name in engagement},
+    }
+
+
+def _number(bank: Bank, customer_id: str) -> str:
+    customer = bank.documents.get("customer", customer_id)
+    return str(customer["customerNumber"]) if customer is not None else ""
