@@ -1,0 +1,68 @@
+# Everything starts here: `make run` on a machine with Python 3.11 and make gives a running bank.
+# The environment stands in .venv; a stamp for each set of libraries is older than pyproject.toml when it changed.
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+PYTEST := $(BIN)/python -m pytest -n auto --dist loadfile -m "not long"
+
+.PHONY: help run test check bench soak fuzz clean
+
+help:
+	@echo "make run      start the bank (ARGS=\"--port 0 --ephemeral\" for its flags)"
+	@echo "make test     the tests, a real browser's included"
+	@echo "make check    style, types, rooms, and the tests with branch coverage"
+	@echo "make bench    rates beside those of a plain aiohttp server, measured in the same run"
+	@echo "make soak     a million mixed requests with flat memory and latency (REQUESTS=N for fewer)"
+	@echo "make fuzz     the readers of foreign input against made-up bytes (SECONDS=N for each)"
+	@echo "make clean    remove the environment and what the tools left behind"
+
+run: $(VENV)/installed
+	@exec $(BIN)/bank-emulator serve $(ARGS)
+
+test: $(VENV)/installed-test
+	@.ci/browser
+	$(PYTEST)
+
+check: $(VENV)/installed-check
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	@.ci/browser
+	$(PYTEST) --cov --cov-report=term
+
+bench: $(VENV)/installed-test
+	$(BIN)/python -m tests.bench.run $(ARGS)
+
+soak: $(VENV)/installed-test
+	$(BIN)/python -m tests.bench.soak --requests $(or $(REQUESTS),1000000)
+
+fuzz: $(VENV)/installed-fuzz
+	$(BIN)/python -m tests.fuzz --seconds $(or $(SECONDS),600)
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .hypothesis .import_linter_cache .coverage .coverage.* htmlcov
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" && "$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "Python 3.11 or later is needed (PYTHON=/path/to/python3 make ...)" >&2; exit 1; }
+	@"$(PYTHON)" -m venv $(VENV) \
+	  || { rm -rf $(VENV); echo "python3-venv is needed: apt-get install python3-venv" >&2; exit 1; }
+
+$(VENV)/installed: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/installed-test: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
+	@touch $@ $(VENV)/installed
+
+$(VENV)/installed-check: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,check]'
+	@touch $@ $(VENV)/installed $(VENV)/installed-test
+
+$(VENV)/installed-fuzz: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]' 'atheris>=2.3'
+	@touch $@ $(VENV)/installed $(VENV)/installed-test

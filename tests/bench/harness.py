@@ -1,0 +1,166 @@
+"""What the sections measure with: servers on one core, the load on another, ratios out of the same run."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import pickle
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from time import monotonic, perf_counter
+
+CONNECTIONS = 32
+PATIENCE = 60.0
+
+CORES = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+SERVER_CORE = CORES[0] if len(CORES) > 1 else None
+LOAD_CORE = CORES[1] if len(CORES) > 1 else None
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of the table. `value` is in `unit`; `goal` is what the value should be at least (or at most)."""
+
+    section: str
+    name: str
+    value: float
+    unit: str
+    at_least: float | None = None
+    at_most: float | None = None
+
+    @property
+    def good(self) -> bool | None:
+        """Whether the goal is met; None without a goal."""
+        if self.at_least is not None:
+            return self.value >= self.at_least
+        return self.value <= self.at_most if self.at_most is not None else None
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """What one round of load saw."""
+
+    per_second: float
+    p50_ms: float
+    p99_ms: float
+    statuses: dict[str, int]
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        return int(found.getsockname()[1])
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A server process that answers."""
+
+    process: subprocess.Popen[bytes]
+    port: int
+    seconds: float  # from its start to its first 200
+
+    def resident_bytes(self) -> int:
+        """Its memory now (Linux)."""
+        pages = Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]
+        return int(pages) * os.sysconf("SC_PAGE_SIZE")
+
+
+@contextmanager
+def running(command: Sequence[str], port: int, path: str) -> Iterator[Running]:
+    """Start a server on the server's core; it counts as running when GET `path` is 200."""
+    since = perf_counter()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, preexec_fn=_on_server_core)
+    try:
+        _first_answer(process, port, path)
+        yield Running(process, port, perf_counter() - since)
+    finally:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _on_server_core() -> None:
+    if SERVER_CORE is not None:
+        os.sched_setaffinity(0, {SERVER_CORE})
+
+
+def _first_answer(process: subprocess.Popen[bytes], port: int, path: str) -> None:
+    until = monotonic() + PATIENCE
+    while monotonic() < until:
+        if process.poll() is not None:
+            raise RuntimeError(f"the server ended with {process.returncode}")
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+        try:
+            connection.request("GET", path)
+            if connection.getresponse().status == 200:
+                return
+        except ConnectionError:
+            continue
+        finally:
+            connection.close()
+    raise RuntimeError("the server did not answer")
+
+
+@contextmanager
+def yardstick() -> Iterator[Running]:
+    """The plain aiohttp application."""
+    port = free_port()
+    with running([sys.executable, "-m", "tests.bench.yardstick", str(port)], port, "/get") as server:
+        yield server
+
+
+@contextmanager
+def bank(state: Path, *flags: str) -> Iterator[Running]:
+    """The bank with its state in `state`."""
+    port = free_port()
+    command = [sys.executable, "-m", "emulator", "serve", "--port", str(port), "--state", str(state), *flags]
+    with running(command, port, "/ready") as server:
+        yield server
+
+
+def rate(port: int, requests: Sequence[bytes], *, expect: int) -> Rate:
+    """Send every request once; raises when an answer has another status than `expect`."""
+    with tempfile.NamedTemporaryFile(suffix=".pickle") as file:
+        pickle.dump(list(requests), file)
+        file.flush()
+        core = "any" if LOAD_CORE is None else str(LOAD_CORE)
+        command = [sys.executable, "-m", "tests.bench.load", str(port), str(CONNECTIONS), file.name, core]
+        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    told = json.loads(done.stdout)
+    if set(told["statuses"]) != {str(expect)}:
+        raise RuntimeError(f"expected {expect} only, got {told['statuses']}")
+    return Rate(told["answers"] / told["seconds"], told["p50_ms"], told["p99_ms"], told["statuses"])
+
+
+def raw(method: str, target: str, headers: dict[str, str], body: bytes = b"") -> bytes:
+    """A whole request as bytes."""
+    lines = [f"{method} {target} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items())]
+    if body:
+        lines.append(f"Content-Length: {len(body)}")
+    return "\r\n".join([*lines, "", ""]).encode() + body
+
+
+def ratio(ours: Sequence[Rate], theirs: Sequence[Rate]) -> float:
+    """The median over the rounds of ours beside theirs, each pair measured one after the other."""
+    return median(a.per_second / b.per_second for a, b in zip(ours, theirs, strict=True))
+
+
+def typical(rates: Sequence[Rate]) -> tuple[float, float, float]:
+    """Medians over the rounds: requests per second, p50 and p99 in milliseconds."""
+    return (
+        median(rate.per_second for rate in rates),
+        median(rate.p50_ms for rate in rates),
+        median(rate.p99_ms for rate in rates),
+    )

@@ -1,0 +1,31 @@
+"""The yardstick by itself: what a plain aiohttp application does on this machine."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from tests.bench.harness import Row, rate, raw, typical, yardstick
+
+HEADERS = {"Host": "127.0.0.1", "Accept": "application/json", "Content-Type": "application/json"}
+BODY = json.dumps({"text": "x" * (600 - len('{"text": ""}'))}).encode()
+
+
+def posts(count: int) -> list[bytes]:
+    """Requests that are parsed and echoed, 600 bytes of JSON each."""
+    return [raw("POST", "/echo", HEADERS, BODY)] * count
+
+
+def gets(count: int) -> list[bytes]:
+    """Requests for a small JSON answer."""
+    return [raw("GET", "/get", HEADERS)] * count
+
+
+def measure(rounds: int, requests: int) -> Iterator[Row]:
+    with yardstick() as server:
+        for name, made in (("POST", posts(requests)), ("GET", gets(requests))):
+            rate(server.port, made, expect=200)
+            per_second, p50, p99 = typical([rate(server.port, made, expect=200) for _ in range(rounds)])
+            yield Row("plain", f"plain {name}", per_second, "1/s")
+            yield Row("plain", f"plain {name}, median", p50, "ms")
+            yield Row("plain", f"plain {name}, 99th percentile", p99, "ms")
