@@ -1,0 +1,222 @@
+"""Reading a JSON body (CONTRACT 3.2): one value, no duplicate keys, no NaN, not too deep, not too large."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator
+from decimal import Decimal
+from itertools import islice
+from typing import Any, NoReturn
+
+from emulator.api.headers import Headers
+from emulator.bank.errors import BankError, Message
+
+LARGEST_BODY = 1024 * 1024  # bytes
+DEEPEST = 32  # objects and lists inside one another
+MOST_MESSAGES = 1000  # of one body, so that the answer stays in proportion (assumed)
+
+# Content-Type charset -> Python's name for it.
+_CHARSETS = {
+    "utf-8": "utf-8",
+    "utf8": "utf-8",
+    "us-ascii": "utf-8",
+    "iso-8859-1": "latin-1",
+    "iso8859-1": "latin-1",
+    "latin1": "latin-1",
+}
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_BRACKET = re.compile(r"[][{}]")
+_LONGEST_NUMBER = 400  # characters
+
+
+class _Doubled(Exception):
+    """An object has a member twice."""
+
+
+class _NoNumber(ValueError):
+    """A number that JSON does not have, or of which nothing is left but its length."""
+
+
+def _single(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        raise _Doubled
+    return value
+
+
+def _no_number(text: str) -> NoReturn:
+    raise _NoNumber(f"{text} is no number")
+
+
+def _decimal(text: str) -> Decimal:
+    # Decimal keeps what was written; a float would not. An exponent of any size must not grow into digits later.
+    number = Decimal(text)
+    if len(text) > _LONGEST_NUMBER or (number and abs(number.adjusted()) > _LONGEST_NUMBER):
+        raise _NoNumber(f"the number {text[:20]}... is out of range")
+    return number
+
+
+def _integer(text: str) -> int:
+    if len(text) > _LONGEST_NUMBER:
+        raise _NoNumber(f"the number {text[:20]}... is out of range")
+    return int(text)
+
+
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_single, parse_float=_decimal, parse_int=_integer, parse_constant=_no_number
+)
+
+
+def read_json(body: bytes, headers: Headers) -> Any:
+    """The value that the body holds, numbers with a fraction or exponent as Decimal.
+
+    BankError: 415 for another content type, charset or a Content-Encoding, 413 for over 1 MiB, else FORMAT_ERROR.
+    A missing Content-Type counts as application/json (assumed: all payloads are JSON, SPEC 1).
+    """
+    charset = _charset(headers)
+    if len(body) > LARGEST_BODY:
+        raise BankError("BAD_REQUEST", f"A body has at most {LARGEST_BODY} bytes; {len(body)} came.", status=413)
+    try:
+        text = body.decode(charset)
+    except UnicodeDecodeError as error:
+        raise _malformed(f"byte {error.start + 1} is not {charset.upper()}") from None
+    if not text.strip(" \t\r\n"):
+        raise BankError("FORMAT_ERROR", "A JSON body is required.")
+    if text[0] == "\ufeff":
+        raise _malformed("it begins with a byte order mark")
+    if text.count("{") + text.count("[") > DEEPEST and _too_deep(text):
+        raise BankError("FORMAT_ERROR", f"The body is nested more than {DEEPEST} levels deep.")
+    return _decoded(text, _DECODER)
+
+
+def _decoded(text: str, decoder: json.JSONDecoder) -> Any:
+    try:
+        return decoder.decode(text)
+    except _Doubled:
+        raise BankError.several(list(islice(_doubled_members(text), MOST_MESSAGES))) from None
+    except _NoNumber as error:
+        raise _malformed(str(error)) from None
+    except json.JSONDecodeError as error:
+        problem = error.msg[:1].lower() + error.msg[1:].removesuffix(" at")
+        raise _malformed(f"{problem} at line {error.lineno}, column {error.colno}") from None
+
+
+def _malformed(reason: str) -> BankError:
+    return BankError("FORMAT_ERROR", f"The body is not well-formed JSON: {reason}.")
+
+
+def _charset(headers: Headers) -> str:
+    """The Python codec of the body, from Content-Type; 415 where the bank does not read it."""
+    encoding = headers.get("content-encoding")
+    if encoding is not None and encoding.lower() not in ("", "identity"):
+        text = "A body with a Content-Encoding is not read: send it as it is."
+        raise BankError("BAD_REQUEST", text, "Content-Encoding", status=415)
+    content_type = headers.get("content-type")
+    if content_type in (None, "application/json"):
+        return "utf-8"
+    media_type, *parameters = (part.strip() for part in (content_type or "").split(";"))
+    if media_type.lower() != "application/json" or "content-type" in headers.repeated:
+        raise BankError("BAD_REQUEST", "The bank reads application/json only.", "Content-Type", status=415)
+    for parameter in parameters:
+        name, _, value = parameter.partition("=")
+        if name.strip().lower() == "charset":
+            codec = _CHARSETS.get(value.strip().strip('"').lower())
+            if codec is None:
+                text = "The bank reads JSON in UTF-8 or ISO-8859-1 only."
+                raise BankError("BAD_REQUEST", text, "Content-Type", status=415)
+            return codec
+    return "utf-8"
+
+
+def _too_deep(text: str) -> bool:
+    depth = 0
+    for bracket in _BRACKET.finditer(_STRING.sub("", text)):
+        depth += 1 if bracket.group() in "{[" else -1
+        if depth > DEEPEST:
+            return True
+    return False
+
+
+class _Loose(dict[str, Any]):
+    """An object with the names that stand in it more than once."""
+
+    doubled: tuple[str, ...] = ()
+
+
+def _collected(pairs: list[tuple[str, Any]]) -> _Loose:
+    value = _Loose(pairs)
+    if len(value) != len(pairs):
+        value.doubled = tuple(name for name, times in Counter(name for name, _ in pairs).items() if times > 1)
+    return value
+
+
+_LOOSE_DECODER = json.JSONDecoder(
+    object_pairs_hook=_collected, parse_float=_decimal, parse_int=_integer, parse_constant=_no_number
+)
+
+
+def _doubled_members(text: str) -> Iterator[Message]:
+    """The members that stand more than once, with their paths."""
+    for path, value in _objects(_decoded(text, _LOOSE_DECODER), ""):
+        for name in value.doubled:
+            yield Message("FORMAT_ERROR", "This member is there more than once.", member_path(path, name))
+
+
+def _objects(value: Any, path: str) -> Iterator[tuple[str, _Loose]]:
+    if isinstance(value, _Loose):
+        yield path, value
+        for name, inner in value.items():
+            yield from _objects(inner, member_path(path, name))
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from _objects(inner, f"{path}[{index}]")
+
+
+def member_path(path: str, name: str) -> str:
+    """`path.name`, or `name` at the root; names that cannot be shown as they are are written with escapes."""
+    shown = name if name.isprintable() and len(name) <= 100 else ascii(name[:100])[1:-1]
+    return f"{path}.{shown}" if path else shown
+
+
+# Control characters, halves of a surrogate pair, and what lies outside the basic multilingual plane (emoji).
+_REFUSED = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\U00010000-\U0010ffff]")
+
+
+def check_strings(value: Any) -> list[Message]:
+    """FORMAT_ERROR for every string (member names too) with characters the bank's systems cannot process (SPEC 1)."""
+    return [] if _all_processable(value) else list(islice(_refused_strings(value, ""), MOST_MESSAGES))
+
+
+def _all_processable(value: Any) -> bool:
+    if isinstance(value, str):
+        return (value.isascii() and value.isprintable()) or not _REFUSED.search(value)
+    if isinstance(value, dict):
+        return all(map(_all_processable, value)) and all(map(_all_processable, value.values()))
+    return not isinstance(value, list) or all(map(_all_processable, value))
+
+
+def _refused_strings(value: Any, path: str) -> Iterator[Message]:
+    if isinstance(value, str):
+        if found := _REFUSED.search(value):
+            yield Message("FORMAT_ERROR", _cannot_process(found.group()), path or None)
+    elif isinstance(value, dict):
+        for name, inner in value.items():
+            if found := _REFUSED.search(name):
+                yield Message("FORMAT_ERROR", _cannot_process(found.group()), member_path(path, name))
+            yield from _refused_strings(inner, member_path(path, name))
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from _refused_strings(inner, f"{path}[{index}]")
+
+
+def _cannot_process(character: str) -> str:
+    code = ord(character)
+    if 0xD800 <= code <= 0xDFFF:
+        kind = "half of a surrogate pair"
+    elif code > 0xFFFF:
+        kind = "a character outside the basic multilingual plane, such as an emoji"
+    else:
+        kind = "a control character"
+    return f"The bank's systems cannot process {kind} (U+{code:04X})."

@@ -1,0 +1,139 @@
+"""Query parameters: what an operation takes, and reading them from the address as sent (CONTRACT 3.2, 13)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any, Literal
+from urllib.parse import unquote_to_bytes
+
+from emulator.bank.errors import BankError, Message
+
+LARGEST_INT = 2**31 - 1  # int32 (SPEC 4.6)
+
+_BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_DIGITS = re.compile(r"[0-9]{1,20}")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_SHOWN = 60  # characters of a refused value that its message repeats
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One query parameter of an operation.
+
+    `type`: boolean gives a bool, int an int between `minimum` and `maximum`, enum one of `values`, date and text the
+    str as sent. `default` is what a request without it gets; None: nothing. `text` describes it in the OpenAPI
+    document.
+    """
+
+    name: str
+    type: Literal["boolean", "int", "date", "enum", "text"]
+    text: str = ""
+    minimum: int = 0
+    maximum: int = LARGEST_INT
+    values: tuple[str, ...] = ()
+    default: Any = None
+    required: bool = False
+
+
+def parse(parameters: Sequence[Parameter], raw: str) -> dict[str, Any]:
+    """The values of the declared parameters by name, defaults filled in; unknown parameters are ignored.
+
+    `raw` is the query as sent, without `?`. BankError names every mistake: FORMAT_ERROR with the parameter as path
+    for what is malformed or there twice, QUERY_PARAMETER_REQUIRED for what is missing.
+    """
+    if not raw and not parameters:
+        return {}
+    wrong: list[Message] = []
+    sent = _pairs(raw, {parameter.name for parameter in parameters}, wrong) if raw else {}
+    found: dict[str, Any] = {}
+    for parameter in parameters:
+        if parameter.name in sent:
+            value, expected = _read(parameter, sent[parameter.name])
+            if expected is None:
+                found[parameter.name] = value
+            else:
+                text = f"The query parameter {parameter.name} must be {expected}; {_came(sent[parameter.name])}."
+                wrong.append(Message("FORMAT_ERROR", text, parameter.name))
+        elif parameter.required and not any(message.path == parameter.name for message in wrong):
+            text = f"The query parameter {parameter.name} is required."
+            wrong.append(Message("QUERY_PARAMETER_REQUIRED", text, parameter.name))
+        elif parameter.default is not None:
+            found[parameter.name] = parameter.default
+    if wrong:
+        raise BankError.several(wrong)
+    return found
+
+
+def _pairs(raw: str, declared: set[str], wrong: list[Message]) -> dict[str, str | None]:
+    """The declared parameters that were sent, by name; None: a name without `=`."""
+    sent: dict[str, str | None] = {}
+    doubled: set[str] = set()
+    for part in raw.split("&"):
+        if not part:
+            continue
+        written_name, equals, written_value = part.partition("=")
+        name, value = _decoded(written_name), _decoded(written_value)
+        if name is None or value is None:
+            text = "The query is not well-formed: % must be followed by two hex digits, and the whole be UTF-8."
+            wrong.append(Message("FORMAT_ERROR", text, name))
+        elif name in declared:
+            if name in sent and name not in doubled:
+                doubled.add(name)
+                wrong.append(Message("FORMAT_ERROR", f"The query parameter {name} is there more than once.", name))
+            sent[name] = value if equals else None
+    for name in doubled:
+        del sent[name]
+    return sent
+
+
+def _decoded(text: str) -> str | None:
+    if "%" not in text:
+        return text.replace("+", " ") if "+" in text else text
+    if _BAD_ESCAPE.search(text):
+        return None
+    try:
+        return unquote_to_bytes(text.replace("+", " ")).decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _read(parameter: Parameter, value: str | None) -> tuple[Any, str | None]:
+    """The value, or what was expected in its place. A boolean that is only named is true (assumed)."""
+    if parameter.type == "boolean":
+        if value is None or value in ("true", "false"):
+            return value != "false", None
+        return None, "true or false"
+    value = value or ""
+    if parameter.type == "int":
+        if _DIGITS.fullmatch(value) and parameter.minimum <= int(value) <= parameter.maximum:
+            return int(value), None
+        return None, f"a whole number from {parameter.minimum} to {parameter.maximum}"
+    if parameter.type == "date":
+        return (value, None) if is_date(value) else (None, "a date of the form YYYY-MM-DD")
+    if parameter.type == "enum":
+        return (value, None) if value in parameter.values else (None, f"one of {', '.join(parameter.values)}")
+    if not value or _CONTROL.search(value):
+        return None, "text without control characters"
+    return value, None
+
+
+def is_date(text: str) -> bool:
+    """Whether this is a real date in the plain form YYYY-MM-DD."""
+    if not _DATE.fullmatch(text):
+        return False
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _came(value: str | None) -> str:
+    if not value:
+        return "no value came"
+    shown = value if len(value) <= _SHOWN else value[:_SHOWN] + "..."
+    return f'"{shown}" came' if shown.isprintable() else f"{shown!a} came"
