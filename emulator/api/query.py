@@ -39,6 +39,11 @@ class Parameter:
     required: bool = False
 
 
+ALLOW_LOGICAL_DUPLICATE = Parameter(  # SPEC 4.3, 4.4; CONTRACT 3.4
+    "allowLogicalDuplicate", "boolean", "Whether a payment like one of the last 24 hours is accepted", default=True
+)
+
+
 def parse(parameters: Sequence[Parameter], raw: str) -> dict[str, Any]:
     """The values of the declared parameters by name, defaults filled in; unknown parameters are ignored.
 
