@@ -7,12 +7,37 @@ from typing import Any
 from urllib.parse import urlencode
 
 from emulator.api.operation import Call
+from emulator.api.query import Parameter
 from emulator.bank.errors import BankError
-from emulator.bank.transactions import Window
+from emulator.bank.transactions import SHELVES, Window
 
 EARLIEST = timedelta(days=90)  # as far back as the list goes by itself, and at all without the PSU (SPEC 8)
 DEFAULT_LIMIT = 100
 MAX_LIMIT = 500
+
+_OFFSET = Parameter("offset", "int", "How many transactions are skipped before the limit is counted", default=0)
+
+TRANSACTION_LIST = (
+    Parameter("bookingStatus", "enum", "Which transactions are listed", values=tuple(SHELVES), default="both"),
+    Parameter("dateFrom", "date", "The earliest date; left out: 90 days back"),
+    Parameter("dateTo", "date", "The latest date"),
+    _OFFSET,
+    Parameter(
+        "limit",
+        "int",
+        "How many transactions are returned",
+        minimum=1,
+        maximum=MAX_LIMIT,
+        default=DEFAULT_LIMIT,
+    ),
+)
+SANDBOX_TRANSACTION_LIST = (
+    Parameter("fromDate", "date", "The earliest date"),
+    Parameter("toDate", "date", "The latest date"),
+    _OFFSET,
+    Parameter("limit", "int", "How many transactions are returned", minimum=1, default=DEFAULT_LIMIT),
+)
+WITH_BALANCE = (Parameter("withBalance", "boolean", "Whether the balances come with the account", default=False),)
 
 
 def unattended(call: Call) -> bool:
@@ -27,18 +52,17 @@ def window(call: Call, *, grouped: bool = True, all_pending: bool = False) -> Wi
     """
     query = call.query
     earliest = (call.bank.clock.today() - EARLIEST).isoformat()
-    first = query.get("dateFrom") or earliest
-    last = query.get("dateTo")
-    if last is not None and query.get("dateFrom") is not None and first > last:
+    first, last = query.get("dateFrom") or earliest, query.get("dateTo")
+    if "dateFrom" in query and last is not None and first > last:
         raise BankError("FORMAT_ERROR", "dateFrom is after dateTo.", "dateFrom")
     if unattended(call):
         first = max(first, earliest)
     return Window(
-        status=query.get("bookingStatus") or "both",
+        status=query["bookingStatus"],
         first=first,
         last=last,
-        offset=query.get("offset") or 0,
-        limit=query.get("limit") or DEFAULT_LIMIT,
+        offset=query["offset"],
+        limit=query["limit"],
         grouped=grouped,
         all_pending=all_pending,
     )

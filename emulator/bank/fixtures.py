@@ -249,3 +249,11 @@ def add(bank: Bank, definitions: Additions) -> None:
         for kind, found in made.items():
             for document in found.values():
                 documents.put(kind, document)
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of the format, as `fixtures/fixture.schema.json` publishes it."""
+    from emulator.bank.definitions import FixtureFile
+
+    made = FixtureFile.model_json_schema(by_alias=True)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **made, "title": "Fixture of the bank emulator"}

@@ -152,7 +152,7 @@ def _scalar(text: str, line: int) -> Any:
     if text in _WORDS:
         return _WORDS[text]
     if _WHOLE.fullmatch(text):
-        if len(text) > 18:
+        if len(text.lstrip("-")) > 18:
             raise YamlError(line, "A number of more than 18 digits must stand in quotes.")
         return int(text)
     if _DECIMAL.fullmatch(text):

@@ -7,8 +7,7 @@ from typing import Any
 from emulator.api import accept_fix
 from emulator.api.accept_fix import Fixes, fixes
 from emulator.api.operation import Access, Call, Operation, Reply
-from emulator.api.paging import EARLIEST, page_links, unattended, window
-from emulator.api.query import TRANSACTION_LIST, WITH_BALANCE
+from emulator.api.paging import EARLIEST, TRANSACTION_LIST, WITH_BALANCE, page_links, unattended, window
 from emulator.bank import accounts, people, transactions
 from emulator.bank.access import Caller
 from emulator.bank.errors import BankError
@@ -44,7 +43,7 @@ def _account(call: Call, account: Document, fix: Fixes) -> dict[str, Any]:
     shown = accounts.view(account)
     if accept_fix.ISO_ACCOUNT_TYPE not in fix:
         shown["cashAccountType"] = accounts.OLD_ACCOUNT_TYPES[shown["cashAccountType"]]
-    if call.query.get("withBalance"):
+    if call.query["withBalance"]:
         shown["balances"] = accounts.balances(call.bank, account)
     path = f"/v1/accounts/{account['id']}"
     shown["_links"] = {

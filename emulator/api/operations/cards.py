@@ -7,8 +7,7 @@ from typing import Any
 from emulator.api import accept_fix
 from emulator.api.accept_fix import Fixes, fixes
 from emulator.api.operation import Access, Call, Operation, Reply
-from emulator.api.paging import page_links, window
-from emulator.api.query import TRANSACTION_LIST, WITH_BALANCE
+from emulator.api.paging import TRANSACTION_LIST, WITH_BALANCE, page_links, window
 from emulator.bank import cards, transactions
 from emulator.store import Document
 
@@ -33,7 +32,7 @@ def get_card_account(call: Call) -> Reply:
 
 def _card(call: Call, card: Document, fix: Fixes) -> dict[str, Any]:
     shown = cards.view(call.bank, card, longer_names=accept_fix.LONGER_NAMES in fix)
-    if call.query.get("withBalance"):
+    if call.query["withBalance"]:
         shown["balances"] = cards.balances(call.bank, card)
     path = f"/v1/card-accounts/{card['id']}"
     shown["_links"] = {

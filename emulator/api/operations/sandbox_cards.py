@@ -6,7 +6,7 @@ from typing import Any
 
 from emulator.api.operation import Call, Operation, Reply
 from emulator.api.operations.sandbox_transactions import window
-from emulator.api.query import SANDBOX_TRANSACTIONS
+from emulator.api.paging import SANDBOX_TRANSACTION_LIST
 from emulator.bank import cards, sandbox, sandbox_cards
 from emulator.store import Document
 
@@ -174,7 +174,7 @@ OPERATIONS = (
         handler=list_transactions,
         column="sandbox",
         answers={200: f"{_ANSWERS}:SandboxCardTransactionList"},
-        query=SANDBOX_TRANSACTIONS,
+        query=SANDBOX_TRANSACTION_LIST,
         tag="Sandbox",
     ),
     Operation(

@@ -7,7 +7,7 @@ from typing import Any
 from emulator.api.operation import Call, Operation, Reply
 from emulator.api.operations.sandbox_accounts import account_shown
 from emulator.api.operations.sandbox_agreements import agreement_shown
-from emulator.api.query import INCLUDED
+from emulator.api.query import Parameter
 from emulator.bank import fixtures, sandbox
 from emulator.store import Document
 
@@ -67,6 +67,11 @@ def delete(call: Call) -> Reply:
     sandbox.delete_customer(call.bank, call.params["customerId"])
     return Reply(204)
 
+
+INCLUDED = (
+    Parameter("includeAccounts", "boolean", "Whether the customer's accounts come with it", default=False),
+    Parameter("includeAgreements", "boolean", "Whether the customer's own agreements come with it", default=False),
+)
 
 _ALL = "/v1/sandbox/customers"
 _ONE = "/v1/sandbox/customers/{customerId}"

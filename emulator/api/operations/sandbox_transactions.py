@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from emulator.api.operation import Call, Operation, Reply
-from emulator.api.paging import DEFAULT_LIMIT
-from emulator.api.query import SANDBOX_TRANSACTIONS
+from emulator.api.paging import SANDBOX_TRANSACTION_LIST
 from emulator.bank import accounts, sandbox_accounts, transactions
 from emulator.bank.errors import BankError
 from emulator.store import Document
@@ -41,8 +40,7 @@ def window(call: Call) -> dict[str, Any]:
     first, last = call.query.get("fromDate"), call.query.get("toDate")
     if first is not None and last is not None and first > last:
         raise BankError("FORMAT_ERROR", "fromDate is after toDate.", "fromDate")
-    offset, limit = call.query.get("offset") or 0, call.query.get("limit") or DEFAULT_LIMIT
-    return {"first": first, "last": last, "offset": offset, "limit": limit}
+    return {"first": first, "last": last, "offset": call.query["offset"], "limit": call.query["limit"]}
 
 
 def list_all(call: Call) -> Reply:
@@ -88,7 +86,7 @@ OPERATIONS = (
         handler=list_all,
         column="sandbox",
         answers={200: f"{_ANSWERS}:SandboxTransactionList"},
-        query=SANDBOX_TRANSACTIONS,
+        query=SANDBOX_TRANSACTION_LIST,
         tag="Sandbox",
     ),
     Operation(
