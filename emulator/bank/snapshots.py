@@ -1,0 +1,108 @@
+"""Named snapshots of a bank: documents, clock, rules and settings, to go back to (CONTRACT 9.8, 13).
+
+They are kept in memory, and as files where the bank itself is kept on disk; a reset leaves them (assumed).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from emulator.bank.bank import Bank
+from emulator.bank.clock import date_time, real_now
+from emulator.bank.errors import BankError
+from emulator.bank.kinds import KINDS
+from emulator.store import Image, StoreError, StoreUnwritable
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", re.ASCII)
+MOST = 100
+_ENDING = ".snapshot.json"
+
+
+@dataclass(slots=True)
+class _Kept:
+    created: datetime
+    image: Image | None  # None: still in its file
+
+
+class Snapshots:
+    """The snapshots of one bank; `directory` None keeps them in memory only."""
+
+    def __init__(self, directory: Path | None) -> None:
+        self._directory = directory
+        self._kept: dict[str, _Kept] = {}
+        if directory is not None and directory.is_dir():
+            files = sorted(directory.glob(f"*{_ENDING}"), key=lambda file: file.stat().st_mtime)
+            for file in files:
+                created = datetime.fromtimestamp(file.stat().st_mtime, UTC)
+                self._kept[file.name.removesuffix(_ENDING)] = _Kept(created, None)
+
+    def save(self, bank: Bank, name: str) -> None:
+        """Keep the bank as it stands; a snapshot of the same name is replaced."""
+        if not NAME.fullmatch(name):
+            text = "The name of a snapshot has letters, digits, dots, dashes and underscores, at most 63."
+            raise BankError("FORMAT_ERROR", text, "name")
+        if name not in self._kept and len(self._kept) >= MOST:
+            raise BankError("CONFLICT", f"There are {MOST} snapshots; delete one first.", "name")
+        image = bank.documents.image()
+        if self._directory is not None:
+            _write(self._directory, self._file(name), image.to_bytes())
+        self._kept.pop(name, None)
+        self._kept[name] = _Kept(real_now(), image)
+
+    def restore(self, bank: Bank, name: str) -> None:
+        """Make the bank what it was; the caller refreshes what is held in memory. RESOURCE_UNKNOWN, CONFLICT."""
+        kept = self._find(name)
+        if kept.image is None:
+            kept.image = self._read(name)
+        bank.documents.restore(kept.image)
+        bank.refresh()
+
+    def delete(self, name: str) -> None:
+        """Let go of a snapshot; RESOURCE_UNKNOWN."""
+        self._find(name)
+        del self._kept[name]
+        if self._directory is not None:
+            self._file(name).unlink(missing_ok=True)
+
+    def listing(self) -> list[dict[str, Any]]:
+        """`{name, created}` of each, newest first; `created` is real time."""
+        return [{"name": name, "created": date_time(kept.created)} for name, kept in reversed(self._kept.items())]
+
+    def _find(self, name: str) -> _Kept:
+        kept = self._kept.get(name)
+        if kept is None:
+            raise BankError("RESOURCE_UNKNOWN", f"There is no snapshot {name[:100]}.")
+        return kept
+
+    def _file(self, name: str) -> Path:
+        return (self._directory or Path()) / f"{name}{_ENDING}"
+
+    def _read(self, name: str) -> Image:
+        file = self._file(name)
+        try:
+            return Image.from_bytes(file.read_bytes(), KINDS, file=file)
+        except FileNotFoundError:
+            del self._kept[name]
+            raise BankError("RESOURCE_UNKNOWN", f"The file of the snapshot {name} is gone.") from None
+        except (OSError, StoreError) as error:
+            raise BankError("CONFLICT", f"The snapshot {name} cannot be read: {error}") from None
+
+
+def _write(directory: Path, file: Path, content: bytes) -> None:
+    """Write a file whole or not at all, for the owner's eyes only; raises StoreUnwritable."""
+    temporary = file.with_name(f".{file.name}.new")
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(handle, "wb") as out:
+            out.write(content)
+            out.flush()
+            os.fsync(out.fileno())
+        os.replace(temporary, file)
+    except OSError as error:
+        raise StoreUnwritable(f"{file}: {error}") from error

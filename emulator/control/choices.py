@@ -1,0 +1,71 @@
+"""Reading what a body chooses: a fixture, a scenario, a person."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from emulator.bank import fixtures
+from emulator.bank.bank import Bank
+from emulator.scenario import loader
+from emulator.scenario.mistakes import unknown
+from emulator.scenario.model import Scenario
+from emulator.scenario.part import Part
+from emulator.scenario.vocabulary import CONTEXTS
+
+WHO = ("nationalId", "context", "agreement", "accounts")
+
+_TEXT = {"type": "string", "minLength": 1}
+WHO_SCHEMA: Mapping[str, Any] = {
+    "nationalId": _TEXT,
+    "context": {"enum": list(CONTEXTS)},
+    "agreement": {**_TEXT, "description": "psuCorporateId."},
+    "accounts": {"type": "array", "items": _TEXT, "description": "iban, bban or resourceId of each."},
+}
+
+
+def chosen_fixture(part: Part | None, bank: Bank | None = None) -> str | None:
+    """The name of a fixture that comes with the emulator, or that the bank was made from; None when none is named.
+
+    Files are for the command line: what comes over the network names no path of this machine.
+    """
+    if part is None or part.value is None:
+        return None
+    text = part.text(longest=1000)
+    own = fixtures.of(bank).source if bank is not None else None
+    known = fixtures.names()
+    if text is None or text == own or text in known:
+        return None if text == own else text
+    part.wrong(unknown(text, known, "There is no fixture"))
+    return None
+
+
+def chosen_scenario(part: Part | None) -> Scenario | None:
+    """A ready scenario by its name, or one that stands there as JSON; raises ScenarioRefused."""
+    if part is None or part.value is None:
+        return None
+    if isinstance(part.value, dict):
+        return loader.from_value(part.value)
+    name = part.text(longest=100)
+    return loader.named(name) if name is not None else None
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Who authenticates, in which context and under which agreement, and which accounts it shares."""
+
+    national_id: str | None
+    context: str | None
+    agreement: str | None
+    accounts: list[str] | None
+
+
+def chosen_person(members: Mapping[str, Part]) -> Choice:
+    """The members WHO of a body, each None where it is left out."""
+    texts = {name: members[name].text(longest=200) for name in ("nationalId", "agreement") if name in members}
+    context = members["context"].one_of(CONTEXTS, "context") if "context" in members else None
+    accounts = None
+    if "accounts" in members:
+        accounts = [text for item in members["accounts"].items() if (text := item.text(longest=200)) is not None]
+    return Choice(texts.get("nationalId"), context, texts.get("agreement"), accounts)

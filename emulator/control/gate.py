@@ -1,0 +1,99 @@
+"""Who may use the control interface, and in which form (CONTRACT 1, 9): token, Host, content type, JSON."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Iterable
+from decimal import Decimal
+from typing import Any
+
+from emulator.api.headers import Headers
+from emulator.api.json_body import LARGEST_BODY, read_json
+from emulator.api.messages import Request
+from emulator.bank.errors import BankError
+
+CHANGING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
+YAML_TYPES = frozenset({"application/yaml", "application/x-yaml", "text/yaml"})
+
+
+class Gate:
+    """The checks before any operation; `token` None: nobody is asked for one."""
+
+    def __init__(self, *, token: str | None, allowed_hosts: Iterable[str]) -> None:
+        self._token = token.encode() if token is not None else None
+        self._hosts = LOOPBACK | {_bare(name) for name in allowed_hosts}
+
+    def check(self, request: Request, headers: Headers) -> None:
+        """Raise FORBIDDEN for a foreign Host (403), and for a missing or wrong token (401)."""
+        host = headers.get("host")
+        if host is not None and _bare(host) not in self._hosts:
+            # A page of another name that resolves to this machine would otherwise read and change everything.
+            text = "The control interface does not answer to this Host name; see --allow-host."
+            raise BankError("FORBIDDEN", text, "Host", status=403)
+        if self._token is not None:
+            scheme, _, given = (headers.get("authorization") or "").partition(" ")
+            if scheme.lower() != "bearer" or not hmac.compare_digest(given.strip().encode(), self._token):
+                text = "The control interface asks for Authorization: Bearer with the --control-token."
+                raise BankError("FORBIDDEN", text, "Authorization", status=401)
+        if headers.get("sec-fetch-site") == "cross-site" and request.method in CHANGING:
+            raise BankError("FORBIDDEN", "Another site's page may not change the bank.", "Sec-Fetch-Site", status=403)
+
+
+def _bare(host: str) -> str:
+    """A host name in small letters, without port."""
+    name = host.strip().lower()
+    if name.startswith("["):
+        return name.partition("]")[0] + "]"
+    return name if name.count(":") > 1 else name.partition(":")[0]
+
+
+def is_yaml(headers: Headers) -> bool:
+    """Whether the body is announced as YAML."""
+    return media_type(headers) in YAML_TYPES
+
+
+def media_type(headers: Headers) -> str:
+    """The media type of the body, without its parameters."""
+    return (headers.get("content-type") or "").partition(";")[0].strip().lower()
+
+
+def demand_json(request: Request, headers: Headers) -> None:
+    """Raise 415 for a change whose content type is not JSON: what a form on a foreign page could send.
+
+    A DELETE without a body needs none: no form can send one.
+    """
+    if request.method == "DELETE" and not request.body and "content-type" not in headers:
+        return
+    if media_type(headers) != "application/json":
+        text = "Changes need Content-Type: application/json."
+        raise BankError("BAD_REQUEST", text, "Content-Type", status=415)
+
+
+def json_value(request: Request, headers: Headers) -> Any:
+    """The body of a change as a JSON value; an empty one counts as {}."""
+    if not request.body.strip():
+        return {}
+    return _plain(read_json(request.body, headers))
+
+
+def _plain(value: Any) -> Any:
+    """Numbers with a fraction as floats, as YAML has them."""
+    if isinstance(value, Decimal):
+        return float(value)
+    if isinstance(value, dict):
+        return {name: _plain(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_plain(inner) for inner in value]
+    return value
+
+
+def yaml_text(request: Request) -> str:
+    """The body of a change as text; FORMAT_ERROR when it is not UTF-8, 413 over 1 MiB."""
+    if len(request.body) > LARGEST_BODY:
+        raise BankError("BAD_REQUEST", f"A body has at most {LARGEST_BODY} bytes.", status=413)
+    try:
+        return request.body.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = request.body.count(b"\n", 0, error.start) + 1
+        raise BankError("FORMAT_ERROR", f"Line {line}: UTF-8 was expected.") from None

@@ -1,0 +1,98 @@
+"""One row per operation of the control interface, as the TPP interface has them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from emulator.api.branch import Branch
+from emulator.api.messages import Request, Response, Stream
+from emulator.api.query import Parameter
+from emulator.authority import Authority
+from emulator.bank.bank import Bank
+from emulator.bank.errors import BankError, Message
+from emulator.scenario.mistakes import ScenarioRefused
+from emulator.scenario.part import Part
+from emulator.scenario.staging import Theatre
+
+LIMIT = Parameter("limit", "int", "How many at most.", minimum=1, maximum=1000, default=100)
+
+
+class Banks(Protocol):
+    """The banks of this process, as assemble hands them in."""
+
+    def names(self) -> list[str]: ...
+    def find(self, name: str) -> Branch | None: ...
+    def make(self, name: str, *, fixture: str | None = None, seed: int | None = None) -> Branch: ...
+    def close_bank(self, name: str) -> None: ...
+
+
+@dataclass(slots=True)
+class ControlCall:
+    """A request on its way to its handler: the bank it is about, its parameters and its JSON body.
+
+    `theatre` has what scenarios change; `text` is a body that came as YAML; `enter` answers a request of the TPP or
+    control interface of any bank in this process, for stories.
+    """
+
+    branch: Branch
+    theatre: Theatre
+    banks: Banks
+    authority: Authority
+    theatre_of: Callable[[Branch], Theatre]
+    enter: Callable[[Branch, Request], Response | Stream]
+    request: Request
+    params: Mapping[str, str] = field(default_factory=dict)
+    query: Mapping[str, Any] = field(default_factory=dict)
+    body: Part = field(default_factory=lambda: Part({}))
+    text: str | None = None
+
+    @property
+    def bank(self) -> Bank:
+        return self.branch.bank
+
+    def refuse_mistakes(self) -> None:
+        """Raise FORMAT_ERROR for what was noted about the body, all of it at once."""
+        if self.body.report:
+            raise refused(ScenarioRefused("body", self.body.report.mistakes))
+
+
+def refused(error: ScenarioRefused) -> BankError:
+    """The mistakes of a body or scenario as one FORMAT_ERROR with an entry each."""
+    found = []
+    for mistake in error.mistakes:
+        place = f"Line {mistake.line}, column {mistake.column}: " if mistake.line else ""
+        found.append(Message("FORMAT_ERROR", f"{place}{mistake.text}", mistake.where() or None))
+    return BankError.several(found)
+
+
+Handler = Callable[[ControlCall], Response | Stream]
+
+
+@dataclass(frozen=True, slots=True)
+class ControlOperation:
+    """One operation; `path` follows /_emulator. `body` is JSON Schema, None when there is none; `example` one of it.
+
+    `yaml`: the body may come as application/yaml; `answers`: by status what they are.
+    """
+
+    id: str
+    method: str
+    path: str
+    summary: str
+    handler: Handler
+    answers: Mapping[int, str]
+    query: tuple[Parameter, ...] = ()
+    body: Mapping[str, Any] | None = None
+    example: Any = None
+    yaml: bool = False
+
+
+def object_of(required: tuple[str, ...] = (), /, **properties: Any) -> dict[str, Any]:
+    """JSON Schema of an object with these members and no others."""
+    schema: dict[str, Any] = {"type": "object", "properties": properties, "additionalProperties": False}
+    return {**schema, "required": list(required)} if required else schema
+
+
+TEXT = {"type": "string", "minLength": 1}

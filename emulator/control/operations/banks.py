@@ -1,0 +1,83 @@
+"""`banks`: many independent banks in one process, for tests that run side by side (CONTRACT 9.6)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from emulator.api.messages import Response
+from emulator.api.render import json_response
+from emulator.control.choices import chosen_fixture, chosen_scenario
+from emulator.control.operation import TEXT, ControlCall, ControlOperation, object_of
+from emulator.scenario import staging
+
+SEEDS = 10**18
+
+
+def _shown(call: ControlCall, name: str) -> dict[str, Any]:
+    return {"name": name, "baseUrl": f"{call.request.base}/banks/{name}"}
+
+
+def _list(call: ControlCall) -> Response:
+    return json_response(200, {"banks": [_shown(call, name) for name in call.banks.names()]})
+
+
+def _put(call: ControlCall) -> Response:
+    name = call.params["name"]
+    members = call.body.members(("fixtures", "scenario", "seed"))
+    fixture = chosen_fixture(members.get("fixtures"))
+    scenario = chosen_scenario(members.get("scenario"))
+    seed = members["seed"].whole(-SEEDS, SEEDS) if "seed" in members else None
+    call.refuse_mistakes()
+    known = call.banks.find(name)
+    before = known.bank.documents.image() if known is not None else None
+    branch = call.banks.make(name, fixture=fixture, seed=seed)
+    theatre = call.theatre_of(branch)
+    theatre.refresh()
+    if scenario is not None:
+        try:
+            staging.apply(scenario, theatre)
+        except BaseException:
+            if before is None:
+                call.banks.close_bank(name)
+            else:
+                branch.bank.documents.restore(before)
+                theatre.refresh()
+            raise
+    return json_response(201 if known is None else 200, _shown(call, name))
+
+
+def _delete(call: ControlCall) -> Response:
+    call.banks.close_bank(call.params["name"])
+    return Response(204)
+
+
+OPERATIONS = (
+    ControlOperation(
+        id="listBanks",
+        method="GET",
+        path="/banks",
+        summary="All banks of this process, the default one first.",
+        handler=_list,
+        answers={200: "Name and base address of each."},
+    ),
+    ControlOperation(
+        id="putBank",
+        method="PUT",
+        path="/banks/{name}",
+        summary="A bank of this name, made new whatever stood there: own documents, clock, rules, log and seed.",
+        handler=_put,
+        answers={200: "It was made anew.", 201: "It is new."},
+        body=object_of(
+            fixtures=TEXT, scenario={"description": "A name, or a scenario."}, seed={"type": "integer"}
+        ),
+        example={"fixtures": "known-state", "seed": 7},
+    ),
+    ControlOperation(
+        id="deleteBank",
+        method="DELETE",
+        path="/banks/{name}",
+        summary="The bank is no more, its documents with it.",
+        handler=_delete,
+        answers={204: "Done.", 404: "There is no such bank.", 409: "The default bank stays."},
+    ),
+)

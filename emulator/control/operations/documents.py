@@ -1,0 +1,38 @@
+"""The documents about the control interface itself: OpenAPI, and the JSON Schema of scenarios."""
+
+from __future__ import annotations
+
+from emulator.api.messages import Response
+from emulator.api.render import json_response
+from emulator.control.operation import ControlCall, ControlOperation
+from emulator.scenario.schema import scenario_schema
+
+
+def _openapi(call: ControlCall) -> Response:
+    from emulator.control.openapi import document
+
+    return json_response(200, document(call.request.base + call.request.prefix))
+
+
+def _schema(_call: ControlCall) -> Response:
+    return json_response(200, scenario_schema())
+
+
+OPERATIONS = (
+    ControlOperation(
+        id="getControlOpenapi",
+        method="GET",
+        path="/openapi.json",
+        summary="OpenAPI 3.1 document of the control interface.",
+        handler=_openapi,
+        answers={200: "The document."},
+    ),
+    ControlOperation(
+        id="getScenarioSchema",
+        method="GET",
+        path="/scenario-schema.json",
+        summary="JSON Schema of scenario files.",
+        handler=_schema,
+        answers={200: "The schema."},
+    ),
+)

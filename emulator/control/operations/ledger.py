@@ -1,0 +1,24 @@
+"""`ledger`: whether the money of the bank adds up (CONTRACT 9.8)."""
+
+from __future__ import annotations
+
+from emulator.api.messages import Response
+from emulator.api.render import json_response
+from emulator.bank import ledger
+from emulator.control.operation import ControlCall, ControlOperation
+
+
+def _ledger(call: ControlCall) -> Response:
+    return json_response(200, ledger.report(call.bank))
+
+
+OPERATIONS = (
+    ControlOperation(
+        id="getLedger",
+        method="GET",
+        path="/ledger",
+        summary="Every account recomputed from its bookings, and whether the bank's money adds up.",
+        handler=_ledger,
+        answers={200: "balanced, accounts and totals."},
+    ),
+)

@@ -1,0 +1,80 @@
+"""`rules`: what is scripted (CONTRACT 9.5, 10)."""
+
+from __future__ import annotations
+
+from emulator.api.messages import Response
+from emulator.api.render import json_response
+from emulator.bank.errors import BankError
+from emulator.control.operation import ControlCall, ControlOperation, object_of
+from emulator.scenario import loader
+from emulator.scenario.part import Part
+
+
+def _rules(call: ControlCall) -> Response:
+    rules = call.theatre.rules
+    return json_response(200, {"rules": rules.sources(), "counts": rules.counts()})
+
+
+def _add_rules(call: ControlCall) -> Response:
+    value, rules = call.body.value, call.theatre.rules
+    if isinstance(value, dict) and set(value) == {"rules"}:
+        part = call.body.inner("rules", value["rules"])
+    else:
+        part = call.body if isinstance(value, list) else Part([value], (), call.body.report)
+    added = loader.read_rules(part, before=len(rules.sources()))
+    if not added:
+        part.wrong("Expected a rule, or a list of rules.")
+    call.refuse_mistakes()
+    rules.add(added)
+    return json_response(201, {"rules": rules.sources(), "counts": rules.counts()})
+
+
+def _clear_rules(call: ControlCall) -> Response:
+    call.theatre.rules.clear()
+    return Response(204)
+
+
+def _remove_rule(call: ControlCall) -> Response:
+    if not call.theatre.rules.remove(call.params["name"]):
+        raise BankError("RESOURCE_UNKNOWN", f"There is no rule {call.params['name'][:100]}.")
+    return Response(204)
+
+
+_RULE = {"type": "object", "required": ["then"], "description": "A rule, as in /_emulator/scenario-schema.json."}
+
+OPERATIONS = (
+    ControlOperation(
+        id="listRules",
+        method="GET",
+        path="/rules",
+        summary="The rules in the order in which they are asked, and how often each has matched and acted.",
+        handler=_rules,
+        answers={200: "rules, and counts beside them."},
+    ),
+    ControlOperation(
+        id="addRules",
+        method="POST",
+        path="/rules",
+        summary="Add a rule, or several; they are asked after those that are there.",
+        handler=_add_rules,
+        answers={201: "All rules."},
+        body={"oneOf": [_RULE, {"type": "array", "items": _RULE}, object_of(("rules",), rules={"type": "array"})]},
+        example={"when": {"operation": "createPayment"}, "times": {"first": 1}, "then": {"disconnect": "after"}},
+    ),
+    ControlOperation(
+        id="clearRules",
+        method="DELETE",
+        path="/rules",
+        summary="Take out all rules.",
+        handler=_clear_rules,
+        answers={204: "Done."},
+    ),
+    ControlOperation(
+        id="removeRule",
+        method="DELETE",
+        path="/rules/{name}",
+        summary="Take out the rules of this name.",
+        handler=_remove_rule,
+        answers={204: "Done.", 404: "There is no such rule."},
+    ),
+)

@@ -1,0 +1,42 @@
+"""`settings`: what the bank does differently (CONTRACT 9.1)."""
+
+from __future__ import annotations
+
+from emulator.api.messages import Response
+from emulator.api.render import json_response
+from emulator.bank.settings import SETTING_NAMES
+from emulator.control.operation import ControlCall, ControlOperation, object_of
+
+
+def _settings(call: ControlCall) -> Response:
+    return json_response(200, call.bank.settings.as_document())
+
+
+def _change_settings(call: ControlCall) -> Response:
+    changes = {name: member.value for name, member in call.body.mapping().items()}
+    call.refuse_mistakes()
+    return json_response(200, call.bank.change_settings(changes).as_document())
+
+
+_SETTINGS = object_of(**{name: {} for name in SETTING_NAMES})
+
+OPERATIONS = (
+    ControlOperation(
+        id="getSettings",
+        method="GET",
+        path="/settings",
+        summary="All settings of the bank.",
+        handler=_settings,
+        answers={200: "The settings by name."},
+    ),
+    ControlOperation(
+        id="putSettings",
+        method="PUT",
+        path="/settings",
+        summary="Change the settings that are named; the others stay.",
+        handler=_change_settings,
+        answers={200: "All settings."},
+        body=_SETTINGS,
+        example={"progression": "immediate", "calendar": "norway"},
+    ),
+)

@@ -1,0 +1,159 @@
+"""The control room: from a request under /_emulator to its operation and back, whole and synchronous."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from urllib.parse import unquote
+from weakref import WeakKeyDictionary
+
+from emulator.api import render
+from emulator.api.branch import Branch
+from emulator.api.headers import Headers
+from emulator.api.messages import Request, Response, Stream
+from emulator.api.query import parse
+from emulator.api.router import MethodRefused, split_target
+from emulator.authority import Authority
+from emulator.bank.bank import Bank
+from emulator.bank.errors import BankError
+from emulator.bank.snapshots import Snapshots
+from emulator.control import gate
+from emulator.control.operation import Banks, ControlCall, ControlOperation, refused
+from emulator.control.operations import table
+from emulator.scenario.mistakes import ScenarioRefused
+from emulator.scenario.part import Part
+from emulator.scenario.rules import RuleSet
+from emulator.scenario.staging import Theatre
+from emulator.store import StoreUnwritable
+
+logger = logging.getLogger(__name__)
+
+PREFIX = "/_emulator"
+NO_STORE = ("Cache-Control", "no-store")
+
+
+class Control:
+    """The control interface of every bank of the process.
+
+    `directory_of` gives the folder of a bank that is kept on disk, None for one in memory; `token` is the
+    --control-token; `allowed_hosts` are Host names besides the loopback ones.
+    """
+
+    def __init__(
+        self,
+        banks: Banks,
+        authority: Authority,
+        *,
+        token: str | None = None,
+        allowed_hosts: Iterable[str] = (),
+        directory_of: Callable[[str], Path | None] = lambda _: None,
+    ) -> None:
+        self._banks = banks
+        self._authority = authority
+        self._gate = gate.Gate(token=token, allowed_hosts=allowed_hosts)
+        self._directory_of = directory_of
+        self._snapshots: WeakKeyDictionary[Bank, Snapshots] = WeakKeyDictionary()
+        self._rows = table()
+
+    def theatre(self, branch: Branch) -> Theatre:
+        """A bank with all that a scenario changes."""
+        bank = branch.bank
+        if not isinstance(branch.rules, RuleSet):
+            raise TypeError("the rules of a branch are a RuleSet")
+        snapshots = self._snapshots.get(bank)
+        if snapshots is None:
+            directory = self._directory_of(bank.name)
+            snapshots = Snapshots(directory / "snapshots" if directory is not None else None)
+            self._snapshots[bank] = snapshots
+        return Theatre(bank, branch.rules, branch.log, snapshots)
+
+    def handle(self, branch: Branch, request: Request) -> Response | Stream:
+        """Answer a request under /_emulator about the bank of `branch`; never raises."""
+        headers = Headers(request.headers)
+        try:
+            self._gate.check(request, headers)
+            return self._answered(branch, request, headers)
+        except MethodRefused as error:
+            return render.refusal(error, headers=[("Allow", ", ".join(error.allowed)), NO_STORE])
+        except BankError as error:
+            challenge = [("WWW-Authenticate", "Bearer")] if error.status == 401 else []
+            return render.refusal(error, headers=[*challenge, NO_STORE])
+        except ScenarioRefused as error:
+            return render.refusal(refused(error), headers=[NO_STORE])
+        except StoreUnwritable as error:
+            logger.error("the state cannot be written: %s", error)
+            return render.refusal(render.UNWRITABLE)
+        except Exception:
+            logger.exception("%s %s failed", request.method, split_target(request.target)[0])
+            return render.refusal(render.INTERNAL)
+
+    def enter(self, branch: Branch, request: Request) -> Response | Stream:
+        """Answer a request of either interface from inside: for stories, which have passed the gate already."""
+        branch.settle()
+        if not split_target(request.target)[0].startswith(f"{PREFIX}/"):
+            return branch.handle(request)
+        try:
+            return self._answered(branch, request, Headers(request.headers))
+        except BankError as error:
+            return render.refusal(error)
+        except ScenarioRefused as error:
+            return render.refusal(refused(error))
+
+    def _answered(self, branch: Branch, request: Request, headers: Headers) -> Response | Stream:
+        path, query = split_target(request.target)
+        operation, params = self._find(request.method, path[len(request.prefix) + len(PREFIX) :])
+        call = ControlCall(
+            branch=branch,
+            theatre=self.theatre(branch),
+            banks=self._banks,
+            authority=self._authority,
+            theatre_of=self.theatre,
+            enter=self.enter,
+            request=request,
+            params=params,
+            query=parse(operation.query, query),
+        )
+        if operation.method in gate.CHANGING:
+            self._read_body(call, operation, headers)
+        response = operation.handler(call)
+        response.headers.append(NO_STORE)
+        return response
+
+    def _read_body(self, call: ControlCall, operation: ControlOperation, headers: Headers) -> None:
+        if operation.yaml and gate.is_yaml(headers):
+            call.text = gate.yaml_text(call.request)
+            return
+        gate.demand_json(call.request, headers)
+        call.body = Part(gate.json_value(call.request, headers))
+        if operation.body is None and call.body.value != {}:
+            raise BankError("FORMAT_ERROR", "This operation takes no body.")
+
+    def _find(self, method: str, path: str) -> tuple[ControlOperation, Mapping[str, str]]:
+        """The operation at a path; NOT_FOUND, or 405 with the methods there are."""
+        segments = path.strip("/").split("/")
+        here = [(row, params) for row in self._rows if (params := _fitting(row.path, segments)) is not None]
+        # A fixed segment beats a parameter: requests/count is not the request called count.
+        here.sort(key=lambda found: len(found[1]))
+        for row, params in here:
+            if row.method == method:
+                return row, params
+        if here:
+            raise MethodRefused(sorted({row.method for row, _ in here}), f"{PREFIX}{path}")
+        raise BankError("NOT_FOUND", f"There is no operation {path[:200]} here; see {PREFIX}/openapi.json.")
+
+
+def _fitting(pattern: str, segments: list[str]) -> dict[str, str] | None:
+    """The parameters of a path that has the form of `pattern`, or None."""
+    wanted = pattern.strip("/").split("/")
+    if len(wanted) != len(segments):
+        return None
+    params = {}
+    for name, segment in zip(wanted, segments, strict=True):
+        if name.startswith("{"):
+            if not segment:
+                return None
+            params[name[1:-1]] = unquote(segment)
+        elif name != segment:
+            return None
+    return params

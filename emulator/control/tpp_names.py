@@ -1,0 +1,12 @@
+"""TPPs by name: what people call a TPP, and the tppId that the bank knows it by (CONTRACT 13)."""
+
+from __future__ import annotations
+
+from emulator.api.certificates import identity
+from emulator.authority import Authority
+
+
+def tpp_id(authority: Authority, name: str) -> str:
+    """The tppId of an issued TPP; any other text is a tppId itself (a TPP brings its own certificate)."""
+    found = authority.find(name)
+    return identity(found.certificate).id if found is not None else name

@@ -1,0 +1,123 @@
+"""Who plays in a story: TPPs with their certificates and sessions, customers, all reached through one stage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date, datetime
+from typing import Any
+
+from emulator.bank.clock import oslo_date
+from emulator.client.identity import Identity
+from emulator.client.tpp import Prepared, Tpp
+from emulator.scenario.persona import Persona, TppWish
+from emulator.scenario.stage import Answer, Stage
+
+# What the story's certificates are kept under, so that they never take the place of a TPP's own.
+STORED_AS = "story-"
+IDENTIFIER = "PSDNO-SBX-"
+
+
+class CastFailed(Exception):
+    """Somebody of the story cannot act; the argument is a sentence."""
+
+
+class Cast:
+    """The people of one story."""
+
+    def __init__(self, stage: Stage) -> None:
+        self.stage = stage
+        self._identities: dict[TppWish, tuple[Identity, str]] = {}
+        self._actors: dict[tuple[Any, ...], Tpp] = {}
+        self._person: str | None = None
+
+    def today(self) -> date:
+        """The Oslo date of bank time."""
+        return oslo_date(datetime.fromisoformat(self._asked("GET", "/clock")["now"]))
+
+    def _asked(self, method: str, path: str, body: Any = None) -> Any:
+        answer = self.stage.control(method, path, body)
+        if answer.lost or answer.status >= 400:
+            told = (answer.json() or {}).get("tppMessages") or [{}]
+            raise CastFailed(f"{method} /_emulator{path} answered {answer.status}: {told[0].get('text', '')}")
+        return answer.json()
+
+    def tpp_id(self, wish: TppWish) -> str:
+        """The tppId of a TPP of the story."""
+        return self._identity(wish)[1]
+
+    def _identity(self, wish: TppWish) -> tuple[Identity, str]:
+        if wish not in self._identities:
+            asked = {
+                "name": STORED_AS + wish.name,
+                "roles": list(wish.roles),
+                "organizationIdentifier": wish.organization_identifier or IDENTIFIER + wish.name,
+                "replace": True,
+            }
+            if wish.flaw is not None:
+                asked["flaw"] = wish.flaw
+            issued = self._asked("POST", "/tpps", asked)
+            identity = Identity.from_pem(issued["certificate"], issued["key"])
+            self._identities[wish] = (identity, issued["tppId"])
+        return self._identities[wish]
+
+    def person(self, persona: Persona, *clues: Any) -> str | None:
+        """The customer behind a request: the named one, else the owner of an account in `clues`, else the last one."""
+        if persona.national_id is not None:
+            self._person = persona.national_id
+            return self._person
+        people = self._asked("GET", "/people")["people"]
+        named = set(_texts(clues))
+        for person in people:
+            if any(named & {account["id"], account["iban"], account["bban"]} for account in person["accounts"]):
+                self._person = person["nationalId"]
+                return self._person
+        if self._person is None:
+            holders = [person for person in people if person["accounts"]]
+            # A private customer needs no agreement to be chosen.
+            holders.sort(key=lambda person: bool(person["agreements"]))
+            self._person = holders[0]["nationalId"] if holders else None
+        return self._person
+
+    def actor(self, persona: Persona, person: str | None) -> Tpp:
+        """The TPP with what it remembers of a person: PSU-ID, session, agreement; seeded at the first use."""
+        key = (persona.tpp, person, persona.context, persona.agreement)
+        if key not in self._actors:
+            tpp = Tpp(self.stage.base, self._identity(persona.tpp)[0])
+            self._actors[key] = tpp
+            if persona.session and person is not None:
+                self._seed(tpp, persona, person)
+        return self._actors[key]
+
+    def stranger(self, persona: Persona) -> Tpp:
+        """The TPP without any customer, for operations that need none."""
+        return Tpp(self.stage.base, self._identity(persona.tpp)[0])
+
+    def _seed(self, tpp: Tpp, persona: Persona, person: str) -> None:
+        wished = {
+            "tpp": self.tpp_id(persona.tpp),
+            "nationalId": person,
+            "context": persona.context,
+            "agreement": persona.agreement,
+            "accounts": None if persona.accounts is None else list(persona.accounts),
+        }
+        seeded = self._asked("POST", "/sessions", {name: value for name, value in wished.items() if value is not None})
+        tpp.psu_id = seeded["psuId"]
+        tpp.session_id = seeded["tppSessionId"]
+        tpp.psu_corporate_id = seeded.get("psuCorporateId")
+        tpp.psu_context = seeded.get("context")
+
+    def send(self, prepare: Callable[[], Prepared]) -> Answer:
+        """Sign and send a request of a TPP."""
+        try:
+            prepared = prepare()
+        except (ValueError, TypeError) as error:
+            raise CastFailed(f"The request cannot be made: {error}.") from None
+        return self.stage.send(prepared)
+
+
+def _texts(value: Any) -> list[str]:
+    """Every text in a value, and every segment of those that are paths."""
+    if isinstance(value, str):
+        return [value, *value.partition("?")[0].split("/")]
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
+    return [text for entry in inner for text in _texts(entry)]

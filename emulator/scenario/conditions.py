@@ -1,0 +1,285 @@
+"""What a value must be like: exact, with `*`, or `{gt, lt, in, regex, absent}`; nested in mappings and lists.
+
+Rules match requests with it, stories expect answers with it. A rule reads loosely (`10` fits "10.00", since what
+stands in headers and amounts is text), an expectation strictly (text is text, a number is a number).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Protocol
+
+from emulator.scenario.mistakes import Path, unknown
+from emulator.scenario.part import Part, kind
+from emulator.scenario.regex import Pattern, PatternRefused
+
+OPERATORS = ("gt", "lt", "in", "regex", "absent")
+# Other tools' words: read as the name of a member they would never fit, and nobody would see why.
+FOREIGN = frozenset({"gte", "lte", "ge", "le", "eq", "ne", "equals", "matches", "contains", "exists", "like", "not"})
+
+_DECIMAL = re.compile(r"[+-]?\d{1,30}(?:\.\d{1,30})?", re.ASCII)
+
+
+class _Absent:
+    """What stands for a member that is not there."""
+
+    def __repr__(self) -> str:
+        return "nothing"
+
+
+ABSENT = _Absent()
+MOST_COMPARED = 50  # entries of a list that are looked at for the nearest one
+Difference = tuple[Path, str]
+
+
+class Condition(Protocol):
+    """What a value must be like."""
+
+    def differences(self, value: Any, path: Path = ()) -> Iterator[Difference]:
+        """Where and why `value` (ABSENT: not there) does not fit; nothing when it fits."""
+        ...
+
+
+def fits(condition: Condition, value: Any) -> bool:
+    """Whether a value fits."""
+    return next(condition.differences(value), None) is None
+
+
+def number(value: Any) -> Decimal | None:
+    """A number, also one that stands in text (CONTRACT 13, Control)."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int | float):
+        return Decimal(repr(value))
+    if isinstance(value, str) and _DECIMAL.fullmatch(value):
+        return Decimal(value)
+    return None
+
+
+def wildcard(pattern: str, text: str) -> bool:
+    """Whether `text` is `pattern`, in which each `*` stands for any characters."""
+    first, *others = pattern.split("*")
+    if not others:
+        return pattern == text
+    last = others.pop()
+    if len(text) < len(first) + len(last) or not text.startswith(first) or not text.endswith(last):
+        return False
+    at, end = len(first), len(text) - len(last)
+    for piece in others:
+        found = text.find(piece, at, end)
+        if found < 0:
+            return False
+        at = found + len(piece)
+    return True
+
+
+def _found(value: Any) -> str:
+    return "nothing there" if value is ABSENT else kind(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Exactly:
+    """A text (with `*`), a number, true, false or null."""
+
+    wanted: Any
+    strict: bool = False
+
+    def differences(self, value: Any, path: Path = ()) -> Iterator[Difference]:
+        if not self._is(value):
+            yield path, f"expected {kind(self.wanted)}, found {_found(value)}"
+
+    def _is(self, value: Any) -> bool:
+        wanted = self.wanted
+        if value is ABSENT:
+            return False
+        if isinstance(wanted, str):
+            if isinstance(value, str):
+                return wildcard(wanted, value)
+            loosely = not self.strict and not isinstance(value, dict | list)
+            return wanted == "*" or (loosely and wanted == _as_text(value))
+        if isinstance(wanted, bool) or wanted is None:
+            return value is wanted or (not self.strict and isinstance(value, str) and value == _as_text(wanted))
+        if isinstance(value, bool) or (self.strict and isinstance(value, str)):
+            return False
+        return number(value) == number(wanted)
+
+
+def _as_text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else "null" if value is None else str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """`gt` and `lt`: numbers, also where they stand in text."""
+
+    sign: str
+    bound: Decimal
+
+    def differences(self, value: Any, path: Path = ()) -> Iterator[Difference]:
+        found = number(value)
+        if found is None or not (found > self.bound if self.sign == "gt" else found < self.bound):
+            word = "more" if self.sign == "gt" else "less"
+            yield path, f"expected {word} than {self.bound}, found {_found(value)}"
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """`in`: one of several."""
+
+    choices: tuple[Exactly, ...]
+
+    def differences(self, value: Any, path: Path = ()) -> Iterator[Difference]:
+        if not any(fits(choice, value) for choice in self.choices):
+            named = ", ".join(str(choice.wanted) for choice in self.choices)
+            yield path, f"expected one of {named}, found {_found(value)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """`regex`: the expression is found in the text."""
+
+    pattern: Pattern
+
+    def differences(self, value: Any, path: Path = ()) -> Iterator[Difference]:
+        text = _as_text(value) if isinstance(value, int | float) else value
+        if not isinstance(text, str) or not self.pattern.found_in(text):
+            yield path, f"expected text that matches {self.pattern.text}, found {_found(value)}"
+
+
+@dataclass(frozen=True, slots=True)
+class There:
+    """`absent`: true when the member must not be there, false when it must."""
+
+    absent: bool
+
+    def differences(self, value: Any, path: Path = ()) -> Iterator[Difference]:
+        if (value is ABSENT) != self.absent:
+            yield path, f"expected {'nothing here' if self.absent else 'a value'}, found {_found(value)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Every:
+    """Several conditions at once."""
+
+    conditions: tuple[Condition, ...]
+
+    def differences(self, value: Any, path: Path = ()) -> Iterator[Difference]:
+        for condition in self.conditions:
+            yield from condition.differences(value, path)
+
+
+@dataclass(frozen=True, slots=True)
+class Members:
+    """A mapping that has at least these members; of a list (in a rule) any entry may be it."""
+
+    members: tuple[tuple[str, Condition], ...]
+    strict: bool = False
+
+    def differences(self, value: Any, path: Path = ()) -> Iterator[Difference]:
+        if isinstance(value, list) and not self.strict:
+            if not any(fits(self, entry) for entry in value):
+                yield path, "expected an entry that fits, found none"
+            return
+        if value is ABSENT and self.members:
+            value = {}
+        if not isinstance(value, dict):
+            yield path, f"expected a mapping, found {_found(value)}"
+            return
+        for name, condition in self.members:
+            yield from condition.differences(value.get(name, ABSENT), (*path, name))
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """A list that has these entries in this order, others may stand between; an empty one is an empty list."""
+
+    entries: tuple[Condition, ...]
+
+    def differences(self, value: Any, path: Path = ()) -> Iterator[Difference]:
+        if not isinstance(value, list):
+            yield path, f"expected a list, found {_found(value)}"
+            return
+        if not self.entries and value:
+            yield path, f"expected an empty list, found {len(value)} entries"
+        at = 0
+        for index, entry in enumerate(self.entries):
+            found = next((i for i in range(at, len(value)) if fits(entry, value[i])), None)
+            if found is None:
+                yield from self._nearest(entry, index, value[at:], at, path)
+                return
+            at = found + 1
+
+    def _nearest(self, entry: Condition, index: int, rest: list[Any], start: int, path: Path) -> Iterator[Difference]:
+        """Why the entry that differs least does not fit."""
+        if not rest:
+            yield path, f"expected an entry {index + 1} that fits, found no more entries"
+            return
+        several = [list(entry.differences(value, (*path, start + at))) for at, value in enumerate(rest[:MOST_COMPARED])]
+        yield from min(several, key=len)
+
+
+def read(part: Part, *, nested: bool = True, strict: bool = False) -> Condition | None:
+    """The condition a file states; mistakes are noted. `nested`: mappings and lists may stand inside."""
+    value = part.value
+    if isinstance(value, dict):
+        return _mapping(part, nested=nested, strict=strict)
+    if isinstance(value, list):
+        if not nested:
+            part.wrong("Expected one value; several are written as {in: [...]}.")
+            return None
+        entries = [read(item, strict=strict) for item in part.items()]
+        return Entries(tuple(entry for entry in entries if entry is not None))
+    return Exactly(value, strict)
+
+
+def _mapping(part: Part, *, nested: bool, strict: bool) -> Condition | None:
+    names = part.value.keys()
+    operators = [name for name in names if name in OPERATORS]
+    others = [name for name in names if name not in OPERATORS]
+    if operators and not others:
+        conditions = [_operator(name, part.inner(name, part.value[name]), strict) for name in operators]
+        return Every(tuple(condition for condition in conditions if condition is not None))
+    if operators:
+        part.wrong(f"{operators[0]} cannot stand beside {others[0]}; a condition is {{gt, lt, in, regex, absent}}.")
+        return None
+    foreign = [name for name in others if name in FOREIGN]
+    if foreign or (others and not nested):
+        name = (foreign or others)[0]
+        part.inner(name, None).wrong(unknown(name, OPERATORS, "There is no condition"))
+        return None
+    members = [(name, read(member, strict=strict)) for name, member in part.mapping().items()]
+    return Members(tuple((name, member) for name, member in members if member is not None), strict)
+
+
+def _operator(name: str, part: Part, strict: bool) -> Condition | None:
+    if name in ("gt", "lt"):
+        bound = number(part.value)
+        if bound is None:
+            part.expected("a number")
+            return None
+        return Compared(name, bound)
+    if name == "absent":
+        absent = part.boolean()
+        return None if absent is None else There(absent)
+    if name == "regex":
+        return _expression(part)
+    choices = []
+    for item in part.items(least=1):
+        if isinstance(item.value, dict | list):
+            item.expected("one value")
+        choices.append(Exactly(item.value, strict))
+    return OneOf(tuple(choices))
+
+
+def _expression(part: Part) -> Condition | None:
+    text = part.text()
+    if text is None:
+        return None
+    try:
+        return Matching(Pattern(text))
+    except PatternRefused as refused:
+        part.wrong(f"This is no regular expression: {refused}.")
+        return None

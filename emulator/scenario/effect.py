@@ -1,0 +1,44 @@
+"""What a rule does to a request; the effects stand in `effects/`, one file each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from emulator.api.messages import Response
+from emulator.api.operation import Call, Reply
+from emulator.scenario.part import Part
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """One effect of one rule.
+
+    `before` the bank acts it tells the domain what to do (`call.script`), or gives a reply in the bank's place;
+    `after` it changes the answer or its delivery, with dice that repeat with the bank's seed. `instead`: the bank
+    does not act at all, so that an effect inside the bank has no use beside this one.
+    """
+
+    before: Callable[[Call], Reply | None] | None = None
+    after: Callable[[Response, Random], None] | None = None
+    instead: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class EffectKind:
+    """An effect as its file declares it.
+
+    `name`: the word under `then`; `summary`: one sentence for the documents; `schema`: JSON Schema of its value;
+    `read`: the effect that a file states, None with its mistakes noted; `operations`: the operationIds on which it
+    can do anything, empty for all; `example`: a value for the documents; `inside`: it acts inside the bank.
+    """
+
+    name: str
+    summary: str
+    schema: Mapping[str, Any]
+    read: Callable[[Part], Effect | None]
+    example: Any
+    operations: Collection[str] = ()
+    inside: bool = False

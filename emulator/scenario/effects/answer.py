@@ -1,0 +1,127 @@
+"""`answer: {status, code, text, category, headers, json}`: the bank does not act, this is answered in its place."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from emulator.api.operation import Access, Call, Reply
+from emulator.api.render import STATUS, message_body
+from emulator.bank.errors import Category, Message, ScaNeeded
+from emulator.scenario.effect import Effect, EffectKind
+from emulator.scenario.part import Part
+
+MEMBERS = ("status", "code", "text", "category", "headers", "json")
+LOWEST, HIGHEST = 200, 599
+LEAST_FAILURE = 400
+WITHOUT_BODY = frozenset({204, 205, 304})
+# The web side writes these itself; a second one would break the answer for every client.
+OWN_HEADERS = frozenset({"content-length", "transfer-encoding", "connection", "date", "server", "content-encoding"})
+BY_STATUS = {
+    401: "PSU_CREDENTIALS_INVALID",
+    403: "FORBIDDEN",
+    404: "NOT_FOUND",
+    409: "CONFLICT",
+    429: "ACCESS_EXCEEDED",
+}
+
+_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}", re.ASCII)
+_VALUE = re.compile(r"[\x20-\x7e]{0,2000}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A ready answer: a refusal with `message`, or the JSON value `json`."""
+
+    status: int
+    message: Message
+    headers: tuple[tuple[str, str], ...]
+    json: Any = None
+    has_json: bool = False
+
+    def reply(self, call: Call) -> Reply:
+        """What is answered in the bank's place."""
+        if self.has_json:
+            return Reply(self.status, self.json, self.headers)
+        if self.status in WITHOUT_BODY:
+            return Reply(self.status, None, self.headers)
+        if self.status < LEAST_FAILURE:
+            return Reply(self.status, {}, self.headers)
+        if self._sends_to_sca(call):
+            raise ScaNeeded(self.message.code, self.message.text)
+        return Reply(self.status, {"tppMessages": [message_body(self.message)]}, self.headers)
+
+    def _sends_to_sca(self, call: Call) -> bool:
+        """A 401 of the bank carries scaRedirect (CONTRACT 3.3), once it is known who asks."""
+        of_the_bank = STATUS.get(self.message.code) == 401 and self.message.category == "ERROR" and not self.headers
+        return self.status == 401 and of_the_bank and bool(call.tpp.id) and call.operation.access is not Access.OPEN
+
+
+def _status(part: Part | None, code: str | None) -> int:
+    if part is None:
+        return STATUS[code] if code is not None else 200
+    return part.whole(LOWEST, HIGHEST) or 500
+
+
+def _headers(part: Part | None) -> tuple[tuple[str, str], ...]:
+    headers = []
+    for name, member in part.mapping().items() if part is not None else ():
+        if not _NAME.fullmatch(name):
+            member.wrong("This is not the name of a header.")
+        elif name.lower() in OWN_HEADERS:
+            member.wrong(f"{name} is written by the bank itself.")
+        value = str(member.value)
+        if isinstance(member.value, bool) or not isinstance(member.value, str | int) or not _VALUE.fullmatch(value):
+            member.expected("one line of ASCII text")
+        headers.append((name, value))
+    return tuple(headers)
+
+
+
+def read(part: Part) -> Effect | None:
+    """At least one of status, code and json."""
+    members = part.members(MEMBERS)
+    if not {"status", "code", "json"} & set(members):
+        if isinstance(part.value, dict):
+            part.wrong("An answer needs a status, a code or a json.")
+        return None
+    for name in ("code", "text", "category") if "json" in members else ():
+        if name in members:
+            members[name].wrong(f"{name} has no use beside json, which is the whole answer.")
+    code = members["code"].one_of(KNOWN_CODES, "code") if "code" in members else None
+    status = _status(members.get("status"), code)
+    if "json" in members and status in WITHOUT_BODY:
+        members["json"].wrong(f"An answer with status {status} has no body.")
+    category: Category = "ERROR"
+    if "category" in members and members["category"].one_of(("ERROR", "WARNING"), "category") == "WARNING":
+        category = "WARNING"
+    text = (members["text"].text(longest=512) if "text" in members else None) or "A scripted rule answers this."
+    code = code or BY_STATUS.get(status) or ("SYSTEM_ERROR" if status >= 500 else "BAD_REQUEST")
+    headers = _headers(members.get("headers"))
+    json = members["json"].value if "json" in members else None
+    answer = Answer(status, Message(code, text, None, category), headers, json, "json" in members)
+    return Effect(answer.reply, instead=True)
+
+
+KNOWN_CODES = tuple(STATUS)
+
+EFFECT = EffectKind(
+    name="answer",
+    summary="The bank does not act; this is answered in its place: a refusal of SPEC 7, or any JSON.",
+    schema={
+        "type": "object",
+        "properties": {
+            "status": {"type": "integer", "minimum": LOWEST, "maximum": HIGHEST},
+            "code": {"enum": list(KNOWN_CODES)},
+            "text": {"type": "string", "minLength": 1, "maxLength": 512},
+            "category": {"enum": ["ERROR", "WARNING"]},
+            "headers": {"type": "object", "additionalProperties": {"type": ["string", "integer"]}},
+            "json": {},
+        },
+        "anyOf": [{"required": ["status"]}, {"required": ["code"]}, {"required": ["json"]}],
+        "additionalProperties": False,
+    },
+    read=read,
+    example={"status": 503, "text": "Closed for maintenance.", "headers": {"Retry-After": "600"}},
+)

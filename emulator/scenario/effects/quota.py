@@ -1,0 +1,30 @@
+"""`quota: exhausted`: the unattended reads of the account are used up (SPEC 8)."""
+
+from __future__ import annotations
+
+from emulator.api.operation import Call
+from emulator.scenario.effect import Effect, EffectKind
+from emulator.scenario.part import Part
+
+COUNTED = ("getBalances", "getTransactions", "getTransactionDetails", "getCardBalances", "getCardTransactions")
+
+
+def _exhaust(call: Call) -> None:
+    """The bank answers 429 ACCESS_EXCEEDED."""
+    call.script.quota_exhausted = True
+
+
+def read(part: Part) -> Effect | None:
+    """The one word there is."""
+    return Effect(_exhaust) if part.one_of(("exhausted",), "state of a quota") else None
+
+
+EFFECT = EffectKind(
+    name="quota",
+    summary="The reads without the customer are used up: 429 ACCESS_EXCEEDED.",
+    schema={"const": "exhausted"},
+    read=read,
+    example="exhausted",
+    operations=COUNTED,
+    inside=True,
+)

@@ -1,0 +1,119 @@
+"""What a rule can match of one request: the same for a request under way and for one in the log."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Any
+from urllib.parse import parse_qsl
+
+from emulator.api.certificates import CertificateUnreadable, read_certificate
+from emulator.api.log import Exchange
+from emulator.api.messages import Request
+from emulator.api.operation import Call
+from emulator.api.router import split_target
+from emulator.bank.tpp import Tpp
+from emulator.scenario.conditions import ABSENT
+
+
+class Facts:
+    """One request; each fact is worked out when a rule asks for it.
+
+    A fact is the tuple of values any of which may fit: a header that is sent twice has two, a person is known by
+    national identity number and by PSU-ID, what is not there has none.
+    """
+
+    def __init__(self, request: Request, call: Call | None, status: int = 0) -> None:
+        self._request = request
+        self._call = call
+        self._status = status
+
+    @classmethod
+    def of_call(cls, call: Call) -> Facts:
+        """The facts of a request under way."""
+        return cls(call.request, call)
+
+    @classmethod
+    def of_exchange(cls, exchange: Exchange) -> Facts:
+        """The facts of a request in the log, its status among them."""
+        return cls(exchange.request, exchange.call, exchange.status)
+
+    def single(self, name: str) -> tuple[Any, ...]:
+        """The values of a fact that has no members."""
+        return SINGLE[name](self)
+
+    def header(self, name: str) -> tuple[Any, ...]:
+        """The values of a header, whatever its spelling."""
+        lower = name.lower()
+        return tuple(value for sent, value in self._request.headers if sent.lower() == lower)
+
+    def query(self, name: str) -> tuple[Any, ...]:
+        """The values of a query parameter."""
+        return tuple(value for sent, value in self._query if sent == name)
+
+    @cached_property
+    def _query(self) -> list[tuple[str, str]]:
+        text = split_target(self._request.target)[1]
+        return parse_qsl(text, keep_blank_values=True, max_num_fields=None)
+
+    @cached_property
+    def body(self) -> Any:
+        """The JSON body as it was sent; ABSENT when there is none that can be read."""
+        try:
+            return json.loads(self._request.body) if self._request.body else ABSENT
+        except (ValueError, RecursionError):
+            return ABSENT
+
+    def _operation(self) -> tuple[Any, ...]:
+        return (self._call.operation.id,) if self._call else ()
+
+    def _parameter(self, name: str) -> tuple[Any, ...]:
+        value = self._call.params.get(name) if self._call else None
+        return () if value is None else (value,)
+
+    def _path(self) -> tuple[Any, ...]:
+        path = split_target(self._request.target)[0]
+        return (path[len(self._request.prefix) :], path) if self._request.prefix else (path,)
+
+    @cached_property
+    def _tpp(self) -> Tpp | None:
+        """Who signed; before the signature is checked (`unsigned: true`) who the certificate says it is."""
+        if self._call and self._call.tpp.id:
+            return self._call.tpp
+        for text in self.header("TPP-Signature-Certificate"):
+            try:
+                return read_certificate(text).tpp
+            except CertificateUnreadable:
+                continue
+        return None
+
+    def _tpps(self) -> tuple[Any, ...]:
+        return () if self._tpp is None else (self._tpp.id, self._tpp.name)
+
+    def _persons(self) -> tuple[Any, ...]:
+        named = [*self.header("PSU-ID"), *self.header("X-PSU-IDENTITY")]
+        if self._call is not None:
+            known = [self._call.bank.documents.get("psu", psu_id.lower()) for psu_id in self.header("PSU-ID")]
+            named += [psu["nationalId"] for psu in known if psu is not None]
+        return tuple(named)
+
+    def _context(self) -> tuple[Any, ...]:
+        if self._call is not None and self._call.caller is not None:
+            return (self._call.caller.context,)
+        return self.header("PSU-Context")
+
+
+SINGLE: Mapping[str, Callable[[Facts], tuple[Any, ...]]] = {
+    "operation": Facts._operation,
+    "service": lambda facts: facts._parameter("payment-service"),
+    "product": lambda facts: facts._parameter("payment-product"),
+    "payment": lambda facts: facts._parameter("payment-id"),
+    "account": lambda facts: facts._parameter("id"),
+    "method": lambda facts: (facts._request.method,),
+    "path": Facts._path,
+    "tpp": Facts._tpps,
+    "psu": Facts._persons,
+    "context": Facts._context,
+    "status": lambda facts: (facts._status,) if facts._status else (),
+}

@@ -1,0 +1,126 @@
+"""From text or JSON to a checked scenario: every mistake at once, with file, line, column and a guess (CONTRACT 10)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path as FilePath
+from typing import Any
+
+from emulator.bank.strict_yaml import MAX_BYTES, Parsed, YamlError
+from emulator.bank.strict_yaml import read as read_yaml
+from emulator.packaged import folder
+from emulator.scenario import persona, rule, start, story
+from emulator.scenario.mistakes import Mistake, Report, ScenarioRefused, column, guess
+from emulator.scenario.model import Scenario, Start
+from emulator.scenario.part import Part
+from emulator.scenario.persona import Persona
+from emulator.scenario.rule import Rule
+
+MEMBERS = ("scenario", "summary", "start", "rules", "as", "story")
+NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
+MOST_RULES = 500
+
+
+def read(part: Part) -> Scenario | None:
+    """The scenario that a value states; mistakes are noted, and then it is None."""
+    members = part.members(MEMBERS, required=("scenario",))
+    name = members["scenario"].text(longest=63) if "scenario" in members else None
+    if name is not None and not NAME.fullmatch(name):
+        members["scenario"].wrong("A scenario's name has small letters, digits and dashes, such as slow-bank.")
+    summary = (members["summary"].text(longest=500) if "summary" in members else None) or ""
+    begins = start.read(members["start"]) if "start" in members else Start()
+    rules = read_rules(members["rules"]) if "rules" in members else ()
+    acting = persona.read(members["as"], Persona()) if "as" in members else Persona()
+    steps = story.read(members["story"], acting) if "story" in members else ()
+    if part.report or name is None:
+        return None
+    return Scenario(name, summary, begins, rules, steps, part.value)
+
+
+def read_rules(part: Part, *, before: int = 0) -> tuple[Rule, ...]:
+    """The rules of a list; `before`: how many there are already."""
+    rules: list[Rule] = []
+    names: set[str] = set()
+    for number, item in enumerate(part.items(), before + 1):
+        found = rule.read(item, number=number)
+        if found is None:
+            continue
+        if found.name in names:
+            item.wrong(f"There are two rules called {found.name!r}.")
+        names.add(found.name)
+        rules.append(found)
+    if len(rules) > MOST_RULES:
+        part.wrong(f"At most {MOST_RULES} rules were expected.")
+    return tuple(rules)
+
+
+def from_value(value: Any, source: str = "scenario") -> Scenario:
+    """A scenario given as JSON; raises ScenarioRefused."""
+    report = Report()
+    scenario = read(Part(value, (), report))
+    if scenario is None:
+        raise ScenarioRefused(source, report.mistakes)
+    return scenario
+
+
+def from_text(text: str, source: str) -> Scenario:
+    """A scenario given as YAML; raises ScenarioRefused with lines and columns."""
+    try:
+        parsed = read_yaml(text)
+    except YamlError as error:
+        raise ScenarioRefused(source, [Mistake((), error.text, error.line, 1)]) from None
+    report = Report()
+    scenario = read(Part(parsed.value, (), report))
+    if scenario is None:
+        raise ScenarioRefused(source, _placed(report, parsed, text))
+    return scenario
+
+
+def _placed(report: Report, parsed: Parsed, text: str) -> list[Mistake]:
+    """The mistakes in the order in which they stand in the text."""
+    lines = text.split("\n")
+    placed = []
+    for mistake in report.mistakes:
+        line = parsed.line(mistake.path)
+        at = column(lines[line - 1] if line <= len(lines) else "", mistake.path)
+        placed.append(Mistake(mistake.path, mistake.text, line, at))
+    return sorted(placed, key=lambda mistake: (mistake.line, mistake.column))
+
+
+def from_file(path: FilePath, source: str | None = None) -> Scenario:
+    """A scenario in a file; raises ScenarioRefused."""
+    source = source or str(path)
+    try:
+        with path.open("rb") as file:
+            raw = file.read(MAX_BYTES + 1)
+    except (OSError, ValueError):
+        raise ScenarioRefused(source, [Mistake((), "There is no such file, or it cannot be read.")]) from None
+    if len(raw) > MAX_BYTES:
+        raise ScenarioRefused(source, [Mistake((), "The file is longer than 1 MiB.")])
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise ScenarioRefused(source, [Mistake((), "UTF-8 was expected.", line, 1)]) from None
+    return from_text(text, source)
+
+
+def library() -> Mapping[str, FilePath]:
+    """The ready scenarios, by name."""
+    return {path.stem: path for path in sorted(folder("scenarios").glob("*.yaml"))}
+
+
+def named(name: str) -> Scenario:
+    """A ready scenario; raises ScenarioRefused with a guess."""
+    known = library()
+    if name not in known:
+        near = guess(name, known) or f"; there are {', '.join(known)}."
+        raise ScenarioRefused(name[:100], [Mistake((), f"There is no scenario {name[:100]!r}{near}")])
+    return from_file(known[name], f"{name}.yaml")
+
+
+def named_or_file(source: str) -> Scenario:
+    """A ready scenario by its name, or a file by its path, as `--scenario` takes it."""
+    looks_like_file = "/" in source or source.endswith((".yaml", ".yml")) or FilePath(source).is_file()
+    return from_file(FilePath(source)) if looks_like_file and source not in library() else named(source)

@@ -1,0 +1,138 @@
+"""Plays a story step by step: what was expected, what came, and why it is not the same (CONTRACT 10, 11)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from emulator.scenario import expectation
+from emulator.scenario.cast import Cast, CastFailed
+from emulator.scenario.model import Scenario
+from emulator.scenario.stage import Answer, Stage, StageFailed
+from emulator.scenario.step import Step
+from emulator.scenario.variables import Unknown, Variables, member_at
+
+PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
+
+
+@dataclass(slots=True)
+class StepResult:
+    """How one step went; `differences` are sentences, `answer` is None for a step that was not played."""
+
+    number: int
+    title: str
+    outcome: str
+    expected: Any = None
+    answer: Answer | None = None
+    differences: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+
+    def found(self) -> dict[str, Any] | None:
+        """What came back, for people and tools."""
+        if self.answer is None:
+            return None
+        if self.answer.lost:
+            return {"lost": True}
+        value = self.answer.json()
+        shown = {"json": value} if value is not None else {"body": self.answer.body.decode("utf-8", "replace")}
+        return {"status": self.answer.status, **(shown if self.answer.body else {})}
+
+    def as_json(self) -> dict[str, Any]:
+        """The result as the control interface and the command line give it."""
+        shown = {
+            "step": self.number,
+            "action": self.title,
+            "outcome": self.outcome,
+            "expected": self.expected,
+            "found": self.found(),
+            "differences": self.differences,
+        }
+        return {name: value for name, value in shown.items() if value not in (None, [])}
+
+
+@dataclass(slots=True)
+class Played:
+    """How a story went."""
+
+    scenario: str
+    summary: str
+    steps: list[StepResult]
+
+    @property
+    def passed(self) -> bool:
+        return all(step.outcome == PASSED for step in self.steps)
+
+    def as_json(self) -> dict[str, Any]:
+        """The result as the control interface and the command line give it."""
+        return {
+            "scenario": self.scenario,
+            "summary": self.summary,
+            "passed": self.passed,
+            "steps": [step.as_json() for step in self.steps],
+        }
+
+
+def play(scenario: Scenario, stage: Stage, *, told: Callable[[StepResult], None] | None = None) -> Played:
+    """Apply the scenario to the bank on the stage and play its story; the steps after a failed one are skipped.
+
+    `told` is called with each step's result as it is known.
+    """
+    results: list[StepResult] = []
+
+    def note(result: StepResult) -> None:
+        results.append(result)
+        if told is not None:
+            told(result)
+
+    refused = _applied(scenario, stage)
+    if refused is not None:
+        note(refused)
+    cast = Cast(stage)
+    variables = Variables(cast.today)
+    failed = refused is not None
+    for number, step in enumerate(scenario.story, 1):
+        if failed:
+            note(StepResult(number, step.title, SKIPPED))
+            continue
+        result = _play_step(number, step, cast, variables)
+        failed = result.outcome == FAILED
+        note(result)
+    return Played(scenario.name, scenario.summary, results)
+
+
+def _applied(scenario: Scenario, stage: Stage) -> StepResult | None:
+    """Start the bank as the scenario says; the result of a failure."""
+    result = StepResult(0, f"start {scenario.name}", FAILED)
+    try:
+        answer = stage.control("POST", "/scenario", dict(scenario.source))
+    except StageFailed as failed:
+        result.differences = [str(failed)]
+        return result
+    result.answer = answer
+    result.differences = expectation.differences(None, answer)
+    return result if result.differences else None
+
+
+def _play_step(number: int, step: Step, cast: Cast, variables: Variables) -> StepResult:
+    result = StepResult(number, step.title, FAILED, step.expect)
+    began = time.perf_counter()
+    try:
+        result.title = f"{step.kind} {variables.fill(step.title.partition(' ')[2])}"
+        result.expected = variables.fill(step.expect)
+        result.answer = step.action.play(cast, step.persona, variables.fill)
+        result.differences = expectation.differences(result.expected, result.answer)
+        if not result.differences:
+            _save(step, result.answer, variables)
+    except (Unknown, CastFailed, StageFailed) as failed:
+        result.differences = [str(failed)]
+    result.seconds = time.perf_counter() - began
+    if not result.differences:
+        result.outcome = PASSED
+    return result
+
+
+def _save(step: Step, answer: Answer, variables: Variables) -> None:
+    for name, path in step.save.items():
+        variables.save(name, member_at(answer.json(), path))

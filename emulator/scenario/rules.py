@@ -1,0 +1,169 @@
+"""The scripted rules of one bank: asked about every request, first match wins per effect (CONTRACT 10, 13)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from emulator.api.messages import Response
+from emulator.api.operation import Call, Reply
+from emulator.bank.bank import Bank
+from emulator.bank.clock import moment
+from emulator.scenario import rule
+from emulator.scenario.effect import Effect
+from emulator.scenario.facts import Facts
+from emulator.scenario.part import Part
+from emulator.scenario.rule import Rule
+
+DOCUMENT = "rules"
+
+
+@dataclass(slots=True)
+class _Live:
+    """A rule at work. Its counters live in memory: a refused request leaves the documents as they were."""
+
+    rule: Rule
+    scenario: str | None
+    added: str
+    dice: Random
+    matched: int = 0
+    acted: int = 0
+
+    def acts(self, bank: Bank) -> bool:
+        """Count a match, and whether the rule acts on it."""
+        self.matched += 1
+        times = self.rule.times
+        if times.kind == "first":
+            acts = self.matched <= times.value
+        elif times.kind == "every":
+            acts = self.matched % int(times.value) == 0
+        elif times.kind == "after":
+            acts = self.matched > times.value
+        elif times.kind == "chance":
+            acts = self.dice.random() < times.value
+        elif times.kind == "for":
+            acts = (bank.clock.now() - moment(self.added)).total_seconds() < times.value
+        else:
+            acts = True
+        self.acted += acts
+        return acts
+
+    def document(self) -> dict[str, Any]:
+        return {"rule": dict(self.rule.source), "scenario": self.scenario, "added": self.added}
+
+
+@dataclass(slots=True)
+class ActingRules:
+    """The effects that act on one request, each with the dice of its rule."""
+
+    names: list[str] = field(default_factory=list)
+    effects: dict[str, tuple[Effect, Random]] = field(default_factory=dict)
+
+    def before(self, call: Call) -> Reply | None:
+        """Tell the domain what was scripted; the reply that an effect gives in the bank's place."""
+        reply: Reply | None = None
+        for effect, _ in self.effects.values():
+            given = effect.before(call) if effect.before is not None else None
+            reply = reply or given
+        return reply
+
+    def after(self, call: Call, response: Response) -> Response:
+        """The late faults."""
+        del call
+        for effect, dice in self.effects.values():
+            if effect.after is not None:
+                effect.after(response, dice)
+        return response
+
+
+class RuleSet:
+    """The rules in the order in which they are asked; kept in the document `meta/rules`, counted in memory."""
+
+    def __init__(self, bank: Bank) -> None:
+        self._bank = bank
+        self._rules: list[_Live] = []
+        self._taken: tuple[Call, set[str]] | None = None
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Read the rules from the documents again, after a start, a reset or a restored snapshot; counts begin anew."""
+        kept = self._bank.documents.get("meta", DOCUMENT) or {"rules": []}
+        self._rules = []
+        self._taken = None
+        for entry in kept["rules"]:
+            read = rule.read(Part(entry["rule"]), number=len(self._rules) + 1)
+            if read is not None:
+                self._append(read, entry.get("scenario"), entry["added"])
+
+    def _append(self, added: Rule, scenario: str | None, at: str) -> None:
+        # Each rule draws for itself, so that the draws of one do not depend on how often another matches.
+        dice = self._bank.ids.random(f"rule {len(self._rules)} {added.name}")
+        self._rules.append(_Live(added, scenario, at, dice))
+
+    def match(self, call: Call, *, signed: bool) -> ActingRules | None:
+        """The effects that act on a request: unsigned rules are asked before the signature, the others after it.
+
+        A rule all of whose effects an earlier rule has taken is not asked, and does not count the request.
+        """
+        if not self._rules:
+            return None
+        taken = self._taken_by(call)
+        facts = Facts.of_call(call)
+        acting = ActingRules()
+        for live in self._rules:
+            if live.rule.unsigned == signed or taken.issuperset(live.rule.effects):
+                continue
+            if live.rule.matcher.fits(facts) and live.acts(self._bank):
+                acting.names.append(live.rule.name)
+                for name, effect in live.rule.effects.items():
+                    if name not in taken:
+                        taken.add(name)
+                        acting.effects[name] = (effect, live.dice)
+        return acting if acting.names else None
+
+    def _taken_by(self, call: Call) -> set[str]:
+        """The effects that have a rule already, also from before the signature of the same request."""
+        if self._taken is None or self._taken[0] is not call:
+            self._taken = (call, set())
+        return self._taken[1]
+
+    def sources(self) -> list[dict[str, Any]]:
+        """The rules in their order, as JSON of exactly the YAML's shape."""
+        return [dict(live.rule.source) for live in self._rules]
+
+    def counts(self) -> list[dict[str, Any]]:
+        """How often each rule has matched and acted since it was added."""
+        return [
+            {"name": live.rule.name, "scenario": live.scenario, "matched": live.matched, "acted": live.acted}
+            for live in self._rules
+        ]
+
+    def add(self, rules: Iterable[Rule], *, scenario: str | None = None) -> None:
+        """Append rules; they are asked after those that are there."""
+        for added in rules:
+            self._append(added, scenario, self._bank.clock.stamp())
+        self._keep()
+
+    def remove(self, name: str) -> int:
+        """Take out the rules of this name; how many there were."""
+        return self._remove([live for live in self._rules if live.rule.name != name])
+
+    def remove_scenario(self, scenario: str) -> int:
+        """Take out the rules that a scenario brought."""
+        return self._remove([live for live in self._rules if live.scenario != scenario])
+
+    def clear(self) -> int:
+        """Take out all rules."""
+        return self._remove([])
+
+    def _remove(self, remaining: Sequence[_Live]) -> int:
+        removed = len(self._rules) - len(remaining)
+        if removed:
+            self._rules = list(remaining)
+            self._keep()
+        return removed
+
+    def _keep(self) -> None:
+        self._bank.documents.put("meta", {"id": DOCUMENT, "rules": [live.document() for live in self._rules]})

@@ -1,0 +1,129 @@
+"""How a story reaches a bank: in this process without a socket, or a running one over HTTP; both speak the same."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+from emulator.api.messages import Request, Response, Stream
+from emulator.client.tpp import Prepared
+
+BASE = "http://127.0.0.1:8080"
+CONTROL = "/_emulator"
+SLOWEST = 3700.0  # seconds: a scripted delay lasts at most an hour
+
+
+class StageFailed(Exception):
+    """The bank cannot be reached; the argument is a sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back; `lost`: the connection was closed without an answer; `seconds`: how long it took."""
+
+    status: int = 0
+    headers: tuple[tuple[str, str], ...] = ()
+    body: bytes = b""
+    lost: bool = False
+    seconds: float = 0.0
+
+    def json(self) -> Any:
+        """The body as a JSON value, or None when it is none."""
+        try:
+            return json.loads(self.body)
+        except ValueError:
+            return None
+
+
+class Stage(Protocol):
+    """A bank to play on."""
+
+    base: str
+
+    def send(self, prepared: Prepared) -> Answer:
+        """Send a signed request as it stands."""
+        ...
+
+    def control(self, method: str, path: str, body: Any = None) -> Answer:
+        """Ask the control interface; `path` is what follows /_emulator, with its slash."""
+        ...
+
+
+@dataclass(slots=True)
+class InProcess:
+    """A bank in this process: `handle` answers /v1 and /_emulator alike; delays are told, not waited for."""
+
+    handle: Callable[[Request], Response | Stream]
+    base: str = BASE
+    prefix: str = ""
+    headers: dict[str, str] = field(default_factory=dict)
+
+    def send(self, prepared: Prepared) -> Answer:
+        return self._sent(
+            Request(prepared.method, prepared.target, tuple(prepared.headers.items()), prepared.body, BASE, self.prefix)
+        )
+
+    def control(self, method: str, path: str, body: Any = None) -> Answer:
+        content = b"" if body is None else json.dumps(body).encode()
+        headers = {"Host": "127.0.0.1", "Content-Type": "application/json", **self.headers}
+        target = f"{self.prefix}{CONTROL}{path}"
+        return self._sent(Request(method, target, tuple(headers.items()), content, BASE, self.prefix))
+
+    def _sent(self, request: Request) -> Answer:
+        response = self.handle(request)
+        if isinstance(response, Stream):
+            return Answer(response.status, tuple(response.headers))
+        delivery = response.delivery
+        if delivery.disconnect is not None:
+            return Answer(lost=True, seconds=delivery.delay)
+        return Answer(response.status, tuple(response.headers), response.body, seconds=delivery.delay)
+
+
+class Running:
+    """A running bank at `base`, such as http://127.0.0.1:8080 or http://127.0.0.1:8080/banks/a."""
+
+    def __init__(self, base: str, *, token: str | None = None) -> None:
+        self.base = base.rstrip("/")
+        self._parts = urlsplit(self.base)
+        self._token = token
+        if self._parts.scheme not in ("http", "https") or not self._parts.hostname:
+            raise StageFailed(f"{base} is no address of a bank, such as http://127.0.0.1:8080.")
+
+    def send(self, prepared: Prepared) -> Answer:
+        return self._sent(prepared.method, prepared.target, prepared.headers, prepared.body)
+
+    def control(self, method: str, path: str, body: Any = None) -> Answer:
+        headers = {"Host": self._parts.netloc.rpartition("@")[2], "Content-Type": "application/json"}
+        if self._token is not None:
+            headers["Authorization"] = f"Bearer {self._token}"
+        content = b"" if body is None else json.dumps(body).encode()
+        return self._sent(method, f"{self._parts.path}{CONTROL}{path}", headers, content)
+
+    def _sent(self, method: str, target: str, headers: dict[str, str], body: bytes) -> Answer:
+        # One connection for each request: a disconnect that was scripted then disturbs no other.
+        kind = HTTPSConnection if self._parts.scheme == "https" else HTTPConnection
+        connection = kind(self._parts.hostname or "", self._parts.port, timeout=SLOWEST)
+        began = time.monotonic()
+        try:
+            try:
+                connection.connect()
+            except OSError as error:
+                raise StageFailed(f"{self.base} does not answer: {error}.") from None
+            connection.putrequest(method, target, skip_host=True, skip_accept_encoding=True)
+            for name, value in headers.items():
+                connection.putheader(name, value.encode())
+            if body or method in ("POST", "PUT"):
+                connection.putheader("Content-Length", str(len(body)))
+            connection.endheaders(body or None)
+            answer = connection.getresponse()
+            content = answer.read()
+            return Answer(answer.status, tuple(answer.getheaders()), content, seconds=time.monotonic() - began)
+        except (HTTPException, ConnectionError):
+            return Answer(lost=True, seconds=time.monotonic() - began)
+        finally:
+            connection.close()

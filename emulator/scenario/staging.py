@@ -1,0 +1,199 @@
+"""Bringing a scenario's start and rules about, all or nothing (CONTRACT 9.5, 10)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from emulator.api.log import RequestLog
+from emulator.bank import fixtures, ledger, people, progression
+from emulator.bank.bank import Bank
+from emulator.bank.errors import BankError
+from emulator.bank.founding import DefinitionError
+from emulator.bank.money import plain, quantum
+from emulator.bank.snapshots import Snapshots
+from emulator.scenario.mistakes import Mistake, Path, ScenarioRefused
+from emulator.scenario.model import CURRENT, SNAPSHOT, Change, Scenario, Start
+from emulator.scenario.rules import RuleSet
+from emulator.store import Document
+
+DOCUMENT = "scenario"
+
+
+@dataclass(frozen=True, slots=True)
+class Theatre:
+    """A bank with all that a scenario changes: documents, clock, settings, rules, request log, snapshots."""
+
+    bank: Bank
+    rules: RuleSet
+    log: RequestLog
+    snapshots: Snapshots
+
+    def refresh(self) -> None:
+        """Read all that is held in memory from the documents again."""
+        self.bank.refresh()
+        self.rules.refresh()
+
+
+class _Wrong(Exception):
+    """What a scenario asks of this bank cannot be: the part at fault and a sentence."""
+
+    def __init__(self, path: Path, text: str) -> None:
+        super().__init__(text)
+        self.path = path
+        self.text = text
+
+
+def reset(theatre: Theatre, fixture: str | None = None, scenario: Scenario | None = None) -> None:
+    """The whole bank new: documents, clock, settings, rules, request log (CONTRACT 9.1); snapshots stay (assumed).
+
+    `fixture` None: the one it was made from. Raises ScenarioRefused for a scenario that does not fit the bank, and
+    then nothing has changed.
+    """
+    with _all_or_nothing(theatre, scenario):
+        fixtures.reset(theatre.bank, fixture if fixture is not None else fixtures.of(theatre.bank))
+        theatre.rules.refresh()
+        if scenario is not None:
+            _perform(scenario, theatre)
+    theatre.log.clear()
+    progression.run_due(theatre.bank)
+
+
+def apply(scenario: Scenario, theatre: Theatre) -> None:
+    """Start the bank as the scenario says and add its rules; raises ScenarioRefused, and then nothing has changed.
+
+    Its rules are asked after those that are there; rules of an earlier application of the scenario are replaced.
+    """
+    bank = theatre.bank
+    with _all_or_nothing(theatre, scenario):
+        _perform(scenario, theatre)
+    if scenario.start.base != CURRENT:
+        theatre.log.clear()
+    progression.run_due(bank)
+    bank.publish({"type": "scenario", "id": scenario.name, "status": "applied", "at": bank.clock.stamp()})
+
+
+@contextmanager
+def _all_or_nothing(theatre: Theatre, scenario: Scenario | None) -> Iterator[None]:
+    """One transaction; when it fails, what is held in memory is read from the documents again."""
+    try:
+        with theatre.bank.documents.transaction():
+            yield
+    except _Wrong as wrong:
+        theatre.refresh()
+        raise ScenarioRefused(scenario.name if scenario else "", [Mistake(wrong.path, wrong.text)]) from None
+    except BaseException:
+        theatre.refresh()
+        raise
+
+
+def _perform(scenario: Scenario, theatre: Theatre) -> None:
+    _begin(scenario.start, theatre)
+    theatre.rules.refresh()
+    theatre.rules.remove_scenario(scenario.name)
+    theatre.rules.add(scenario.rules, scenario=scenario.name)
+    theatre.bank.documents.put("meta", {"id": DOCUMENT, "source": dict(scenario.source)})
+
+
+def applied(bank: Bank) -> dict[str, Any] | None:
+    """The scenario that was applied last, as JSON of exactly the YAML's shape."""
+    kept = bank.documents.get("meta", DOCUMENT)
+    return None if kept is None else kept["source"]
+
+
+def withdraw(theatre: Theatre) -> None:
+    """Forget the applied scenario with its rules; what it changed stays (assumed)."""
+    source = applied(theatre.bank)
+    if source is not None:
+        with theatre.bank.documents.transaction():
+            theatre.bank.documents.delete("meta", DOCUMENT)
+            theatre.rules.remove_scenario(source["scenario"])
+
+
+def _begin(start: Start, theatre: Theatre) -> None:
+    bank = theatre.bank
+    _base(start, theatre)
+    if start.settings:
+        bank.change_settings(start.settings)
+    if start.add is not None:
+        try:
+            fixtures.add(bank, start.add)
+        except DefinitionError as error:
+            raise _Wrong(("start", "add", *error.path), error.text) from None
+    for index, change in enumerate(start.changes):
+        path: Path = ("start", "change", index)
+        if change.kind == "account":
+            _change_account(bank, change, path)
+        else:
+            _change_agreement(bank, change, path)
+
+
+def _base(start: Start, theatre: Theatre) -> None:
+    """Documents and clock; only a start from elsewhere may set the clock back (CONTRACT 13)."""
+    bank = theatre.bank
+    if start.base == CURRENT:
+        if start.clock is not None and start.clock < bank.clock.now():
+            text = f"Bank time is {bank.clock.stamp()} already; only a new start sets it back."
+            raise _Wrong(("start", "clock"), text)
+    elif start.base.startswith(SNAPSHOT):
+        try:
+            theatre.snapshots.restore(bank, start.base.removeprefix(SNAPSHOT))
+        except BankError as error:
+            raise _Wrong(("start", "from"), error.messages[0].text) from None
+    else:
+        mode = "live" if start.clock is None else "frozen"
+        fixtures.reset(bank, start.base, now=start.clock, mode="frozen" if mode == "frozen" else "live")
+        return
+    if start.clock is not None:
+        bank.clock.set(now=start.clock, mode="frozen")
+
+
+def _amount(text: str, currency: str, path: Path) -> Decimal:
+    amount = Decimal(text)
+    if amount != amount.quantize(quantum(currency)):
+        raise _Wrong(path, f"{text} has more decimals than {currency}.")
+    return amount
+
+
+def _change_account(bank: Bank, change: Change, path: Path) -> None:
+    account = find_account(bank, change.name)
+    if account is None:
+        text = f"There is no account {change.name}; an IBAN, BBAN or resourceId was expected."
+        raise _Wrong((*path, "account"), text)
+    values = dict(change.members)
+    balance = values.pop("balance", None)
+    if "creditLine" in values:
+        line = _amount(values["creditLine"], account["currency"], (*path, "creditLine"))
+        values["creditLine"] = plain(line, account["currency"])
+    bank.documents.put("account", {**account, **values})
+    if balance is not None:
+        ledger.restate(bank, account["id"], _amount(balance, account["currency"], (*path, "balance")))
+
+
+def find_account(bank: Bank, name: str) -> Document | None:
+    """The account of this IBAN, BBAN or resourceId."""
+    documents = bank.documents
+    by_number = documents.first("account", iban=name) or documents.first("account", bban=name)
+    return by_number or documents.get("account", name)
+
+
+def _change_agreement(bank: Bank, change: Change, path: Path) -> None:
+    names = ("id", "name", "organisationNumber")
+    found = [a for a in bank.documents.all("agreement") if change.name in [a.get(name) for name in names]]
+    if len(found) != 1:
+        told = "no agreement" if not found else f"{len(found)} agreements called"
+        raise _Wrong((*path, "agreement"), f"There is {told} {change.name}; its name or psuCorporateId was expected.")
+    agreement: dict[str, Any] = {**found[0], **change.members}
+    _check_persons(bank, agreement["persons"], change.members, path)
+    if agreement["signatures"] > len(agreement["persons"]):
+        raise _Wrong((*path, "signatures"), "Two signatures need two persons.")
+    bank.documents.put("agreement", agreement)
+
+
+def _check_persons(bank: Bank, persons: Sequence[str], changed: Mapping[str, Any], path: Path) -> None:
+    for index, person in enumerate(persons if "persons" in changed else ()):
+        if people.person(bank, person) is None:
+            raise _Wrong((*path, "persons", index), f"The bank knows nobody with the number {person}.")

@@ -1,0 +1,147 @@
+"""`start` of a scenario: read and checked here, brought about by `staging`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from emulator.bank import fixtures
+from emulator.bank.settings import CHECKS, mistakes
+from emulator.scenario.mistakes import guess, unknown
+from emulator.scenario.model import CURRENT, SNAPSHOT, Change, Start
+from emulator.scenario.part import Part
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+
+    from emulator.bank.definitions import Additions
+
+MEMBERS = ("from", "clock", "settings", "add", "change")
+ACCOUNT_CHANGES = ("balance", "creditLine", "paymentsRemoved", "demandsKid", "name")
+AGREEMENT_CHANGES = ("signatures", "persons")
+
+
+def read(part: Part) -> Start:
+    """The start that a file states; mistakes are noted."""
+    members = part.members(MEMBERS)
+    base, clock, settings, add, changes = CURRENT, None, {}, None, []
+    if "from" in members:
+        base = _base(members["from"])
+    if "clock" in members:
+        clock = members["clock"].moment()
+    if "settings" in members:
+        settings = _settings(members["settings"])
+    if "add" in members:
+        add = _additions(members["add"])
+    if "change" in members:
+        changes = [change for item in members["change"].items() if (change := _change(item)) is not None]
+    return Start(base, clock, settings, add, tuple(changes))
+
+
+def _base(part: Part) -> str:
+    text = part.text(longest=200)
+    if text is None:
+        return CURRENT
+    if text.startswith(SNAPSHOT):
+        if len(text) == len(SNAPSHOT):
+            part.wrong("Expected the name of a snapshot after snapshot:.")
+        return text
+    known = (*fixtures.names(), CURRENT)
+    if text not in known:
+        part.wrong(unknown(text, known, "There is no fixture"))
+    return text
+
+
+def _settings(part: Part) -> dict[str, Any]:
+    settings = {name: member.value for name, member in part.members(CHECKS).items()}
+    for mistake in mistakes(settings):
+        part.inner(mistake.path or "", None).wrong(mistake.text)
+    return settings
+
+
+def _additions(part: Part) -> Additions | None:
+    from pydantic import ValidationError
+
+    from emulator.bank.definitions import Additions
+
+    try:
+        return Additions.model_validate(part.value)
+    except ValidationError as error:
+        _note(part, error)
+        return None
+
+
+def _note(part: Part, error: ValidationError) -> None:
+    """The mistakes that pydantic found, in our words."""
+    for detail in error.errors(include_url=False, include_context=False):
+        path = tuple(_standing(detail["loc"], part.value))
+        place = Part(None, (*part.path, *path), part.report)
+        if detail["type"] == "extra_forbidden":
+            place.wrong(f"There is no member {str(path[-1])!r}{guess(str(path[-1]), _words()) or '.'}")
+        elif detail["type"] == "missing":
+            Part(None, (*part.path, *path[:-1]), part.report).wrong(f"The member {path[-1]} is missing.")
+        else:
+            place.wrong(f"{detail['msg'].removeprefix('Value error, ')}.")
+
+
+def _standing(path: tuple[int | str, ...], value: Any) -> Iterator[int | str]:
+    """`path` without the parts that pydantic puts in for the branches of a union."""
+    for position, part in enumerate(path):
+        if isinstance(value, dict) and isinstance(part, str) and (part in value or position == len(path) - 1):
+            value = value.get(part)
+        elif isinstance(value, list) and isinstance(part, int) and part < len(value):
+            value = value[part]
+        else:
+            continue
+        yield part
+
+
+def _words() -> set[str]:
+    """Every member that a definition may have."""
+    from emulator.bank import definitions
+
+    models = definitions.Definition.__subclasses__()
+    every = [*models, *(inner for model in models for inner in model.__subclasses__())]
+    return {field.alias or name for model in every for name, field in model.model_fields.items()}
+
+
+def _change(part: Part) -> Change | None:
+    found = part.mapping()
+    kinds = [kind for kind in ("account", "agreement") if kind in found]
+    if len(kinds) != 1:
+        if isinstance(part.value, dict):
+            part.wrong("A change names an account or an agreement.")
+        return None
+    kind = kinds[0]
+    allowed = ACCOUNT_CHANGES if kind == "account" else AGREEMENT_CHANGES
+    members = part.members((kind, *allowed))
+    if len(members) == 1:
+        part.wrong(f"What is to change is missing: one of {', '.join(allowed)}.")
+    name = members[kind].text(longest=100)
+    values = {other: _value(other, member) for other, member in members.items() if other != kind}
+    return None if name is None else Change(kind, name, values)
+
+
+def _value(name: str, part: Part) -> Any:
+    if name in ("balance", "creditLine"):
+        text = part.text(longest=25)
+        if text is not None and not _is_amount(text, signed=name == "balance"):
+            part.expected('an amount in quotes, such as "100.00"')
+        return text
+    if name in ("paymentsRemoved", "demandsKid"):
+        return part.boolean()
+    if name == "signatures":
+        return part.whole(1, 2)
+    if name == "persons":
+        return [text for item in part.items(least=1) if (text := item.text(longest=11)) is not None]
+    return part.text(longest=70)
+
+
+def _is_amount(text: str, *, signed: bool) -> bool:
+    digits = text.removeprefix("-") if signed else text
+    whole, point, fraction = digits.partition(".")
+    if not (whole.isascii() and whole.isdigit() and len(whole) <= 13):
+        return False
+    return not point or (fraction.isascii() and fraction.isdigit() and len(fraction) <= 5)
+
+

@@ -1,0 +1,113 @@
+"""`psu: approve ${payment}`: the customer authenticates, or does not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from emulator.scenario.cast import Cast
+from emulator.scenario.mistakes import unknown
+from emulator.scenario.part import Part
+from emulator.scenario.persona import Persona
+from emulator.scenario.stage import Answer
+from emulator.scenario.step import Action, StepKind
+from emulator.scenario.vocabulary import CONTEXTS
+
+WORDS = ("approve", "reject", "expire", "fail")
+# Which members each word takes, under the names that the control interface has for them.
+MEMBERS: Mapping[str, tuple[str, ...]] = {
+    "approve": ("method", "context", "agreement", "accounts"),
+    "reject": (),
+    "expire": (),
+    "fail": ("status", "code", "message", "system"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Authentication:
+    """What the customer does with the SCA of `target`: a payment, basket or consent, a scaRedirect, or `latest`."""
+
+    word: str
+    target: str
+    values: Mapping[str, Any]
+
+    def play(self, cast: Cast, persona: Persona, fill: Callable[[Any], Any]) -> Answer:
+        body = {name: fill(value) for name, value in self.values.items()}
+        target = str(fill(self.target)).rpartition("/")[2]
+        address = f"/sca/{quote(target, safe='!=')}"
+        person = cast.person(persona)
+        if self.word == "approve":
+            body = {**self._known(cast, persona, address, person), **body}
+        answer = cast.stage.control("POST", f"{address}/{self.word}", body)
+        redirect = (answer.json() or {}).get("redirect") if answer.status == 200 else None
+        if isinstance(redirect, str):
+            cast.actor(persona, person).remember(redirect)
+        return answer
+
+    def _known(self, cast: Cast, persona: Persona, address: str, person: str | None) -> dict[str, Any]:
+        """Who approves, where the request has not said it or the story says somebody else."""
+        opened = cast.stage.control("GET", address).json() or {}
+        known: dict[str, Any] = {}
+        if person is not None and (persona.national_id is not None or "nationalId" not in opened):
+            known["nationalId"] = person
+        if persona.accounts is not None and opened.get("purpose") in ("access", "consent"):
+            known["accounts"] = list(persona.accounts)
+        return known
+
+
+def read(members: Mapping[str, Part]) -> Action | None:
+    """What a step states."""
+    part = members["psu"]
+    text = part.text(longest=2000)
+    if text is None:
+        return None
+    word, _, target = text.partition(" ")
+    if word not in WORDS:
+        part.wrong(unknown(word, WORDS, "A customer cannot"))
+        return None
+    if not target.strip():
+        part.wrong(f"Expected {word} and what is meant, such as {word} ${{payment}} or {word} latest.")
+    values = {}
+    for name, member in members.items():
+        if name == "psu":
+            continue
+        if name not in MEMBERS[word]:
+            member.wrong(f"{word} takes no {name}.")
+        _check(name, member)
+        values[name] = member.value
+    return Authentication(word, target.strip(), values)
+
+
+def _check(name: str, part: Part) -> None:
+    if "${" in str(part.value):
+        return
+    if name == "context":
+        part.one_of(CONTEXTS, "context")
+    elif name == "status":
+        part.whole(400, 599)
+    elif name == "accounts":
+        for item in part.items():
+            item.text()
+    else:
+        part.text(longest=512)
+
+
+STEP = StepKind(
+    name="psu",
+    summary="The customer approves, rejects, is too late for, or meets a server error in the SCA of what is named.",
+    schema={"type": "string", "pattern": r"^(approve|reject|expire|fail) \S+$"},
+    members={
+        "method": {"type": "string"},
+        "context": {"enum": list(CONTEXTS)},
+        "agreement": {"type": "string"},
+        "accounts": {"type": "array", "items": {"type": "string"}},
+        "status": {"type": "integer", "minimum": 400, "maximum": 599},
+        "code": {"type": "string"},
+        "message": {"type": "string"},
+        "system": {"type": "string"},
+    },
+    read=read,
+    example={"psu": "approve ${payment}"},
+)

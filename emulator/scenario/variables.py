@@ -1,0 +1,95 @@
+"""`${name}` in a story: what an earlier step has saved, and `${today}`, `${today+3d}` of bank time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator
+from datetime import date, timedelta
+from typing import Any
+
+from emulator.scenario.mistakes import Path, guess
+from emulator.scenario.part import Part
+
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,60}", re.ASCII)
+_PLACE = re.compile(r"\$\{([^{}]*)\}")
+_DAY = re.compile(r"today(?:([+-]\d{1,4})d)?", re.ASCII)
+_STEP = re.compile(r"([^.\[\]]+)|\[(-?\d{1,4})\]", re.ASCII)
+
+
+class Unknown(Exception):
+    """Nothing has been saved under a name, or an answer has no such member; the argument is a sentence."""
+
+
+def is_day(name: str) -> bool:
+    """Whether the name means a date counted from bank time."""
+    return _DAY.fullmatch(name) is not None
+
+
+def names_in(value: Any, path: Path = ()) -> Iterator[tuple[str, Path]]:
+    """Every name that is used somewhere in a value, with where."""
+    if isinstance(value, str):
+        for name in _PLACE.findall(value):
+            yield name, path
+    elif isinstance(value, dict):
+        for member, inner in value.items():
+            yield from names_in(inner, (*path, member))
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from names_in(inner, (*path, index))
+
+
+def check(part: Part, saved: Collection[str]) -> None:
+    """Note each name in a step that no earlier step saves."""
+    for name, path in names_in(part.value):
+        if name not in saved and not is_day(name):
+            near = guess(name, saved) or "."
+            Part(None, (*part.path, *path), part.report).wrong(f"No earlier step saves {name!r}{near}")
+
+
+class Variables:
+    """What a story has saved so far; `today` asks the bank for its date."""
+
+    def __init__(self, today: Callable[[], date]) -> None:
+        self._saved: dict[str, Any] = {}
+        self._today = today
+
+    def save(self, name: str, value: Any) -> None:
+        """Keep a value; a later step that saves the name again replaces it."""
+        self._saved[name] = value
+
+    def fill(self, value: Any) -> Any:
+        """A value with every `${name}` replaced; a text that is one name only becomes the saved value itself."""
+        if isinstance(value, str):
+            whole = _PLACE.fullmatch(value)
+            if whole is not None:
+                return self._of(whole[1])
+            return _PLACE.sub(lambda found: str(self._of(found[1])), value)
+        if isinstance(value, dict):
+            return {name: self.fill(inner) for name, inner in value.items()}
+        if isinstance(value, list):
+            return [self.fill(inner) for inner in value]
+        return value
+
+    def _of(self, name: str) -> Any:
+        if name in self._saved:
+            return self._saved[name]
+        day = _DAY.fullmatch(name)
+        if day is None:
+            raise Unknown(f"Nothing has been saved as {name!r}{guess(name, self._saved) or '.'}")
+        return (self._today() + timedelta(days=int(day[1] or 0))).isoformat()
+
+
+def member_at(value: Any, path: str) -> Any:
+    """The member of an answer at a path such as `transactions.booked[0].transactionId`; raises Unknown."""
+    here = value
+    for name, index in _STEP.findall(path):
+        if index:
+            if not isinstance(here, list) or not -len(here) <= int(index) < len(here):
+                raise Unknown(f"The answer has no entry [{index}] at {path}.")
+            here = here[int(index)]
+        elif not isinstance(here, dict) or name not in here:
+            near = guess(name, here) if isinstance(here, dict) else ""
+            raise Unknown(f"The answer has no member {path}{near or '.'}")
+        else:
+            here = here[name]
+    return here

@@ -1,0 +1,39 @@
+"""The names that exist in this bank: a rule that names anything else would never act, so it is refused at load."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import cache
+
+SERVICES = ("payments", "periodic-payments", "bulk-payments")
+METHODS = ("GET", "POST", "PUT", "DELETE")
+CONTEXTS = ("PRIVATE", "CORPORATE")
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """operationIds, payment services and products."""
+
+    operations: tuple[str, ...]
+    products: tuple[str, ...]
+
+    def of(self, fact: str) -> Collection[str] | None:
+        """The words that a fact of a request can have, or None when anything goes."""
+        known = {
+            "operation": self.operations,
+            "product": self.products,
+            "service": SERVICES,
+            "method": METHODS,
+            "context": CONTEXTS,
+        }
+        return known.get(fact)
+
+
+@cache
+def vocabulary() -> Vocabulary:
+    """The names, read once from the operation table and the payment products."""
+    from emulator.api.operations import table
+    from emulator.bank import products
+
+    return Vocabulary(tuple(row.id for row in table()), tuple(dict.fromkeys(name for _, name in products.table())))
