@@ -10,6 +10,7 @@ from dataclasses import dataclass
 _TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]++"
 _QUOTED = r'"([^"\\]*+(?:\\.[^"\\]*+)*+)"'
 _PARAMETER = re.compile(rf"[ \t]*+({_TOKEN})[ \t]*+=[ \t]*+(?:{_QUOTED}|({_TOKEN}))[ \t]*+(?:,|$)", re.DOTALL)
+_LEADING_WORD = re.compile(r"signature[ \t]++(?!=)", re.IGNORECASE)
 _EMPTY = re.compile(r"[ \t]*+,")
 # What usually stands before a quoted value: looking it up takes a third of the time of the expression above.
 _NAMES = ("keyId", "algorithm", "headers", "signature")
@@ -38,11 +39,11 @@ def parse(text: str) -> SignatureHeader:
 
     Values are the raw text between the quotes: a backslash belongs to the value (CONTRACT 3.1 and 13).
     """
-    if text[:10].lower() == "signature ":
-        raise HeaderUnreadable("it begins with the word Signature, as Authorization does; leave the word out")
     usual = _usual(text)
     if usual is not None:
         return usual
+    if _LEADING_WORD.match(text):
+        raise HeaderUnreadable("it begins with the word Signature, as Authorization does; leave the word out")
     values: dict[str, str] = {}
     notes: list[str] = []
     at, end = 0, len(text)

@@ -76,11 +76,12 @@ def _other_spelling(name: str, value: str, body: bytes) -> str | None:
     if value.lower() == raw.hex():
         return "the hash is in hexadecimal, it must be base64"
     good = base64.b64encode(raw).decode()
-    spellings = {
-        base64.b64encode(raw.hex().encode()).decode(): "it is the base64 of the hexadecimal hash, not of its bytes",
+    safe = base64.urlsafe_b64encode(raw).decode()
+    spellings = {  # a later entry wins where the two alphabets write the same
+        safe.rstrip("="): "it is URL-safe base64 without padding",
+        safe: "it is URL-safe base64, use the alphabet with + and /",
         good.rstrip("="): "the padding of the base64 is missing",
-        base64.urlsafe_b64encode(raw).decode(): "it is URL-safe base64, use the alphabet with + and /",
-        base64.urlsafe_b64encode(raw).decode().rstrip("="): "it is URL-safe base64 without padding",
+        base64.b64encode(raw.hex().encode()).decode(): "it is the base64 of the hexadecimal hash, not of its bytes",
         base64.b64encode(good.encode()).decode(): "the base64 is encoded twice",
         f'"{good}"': "the value stands in quotes",
     }

@@ -117,11 +117,13 @@ def _own_recipe(found: Evidence) -> Recipe:
 
 def mistakes(found: Evidence) -> Iterator[Mistake]:
     """Each usual mistake alone, then any order of the lines, then two mistakes of different groups together."""
-    singles = [list(group(found)) for group in GROUPS.values()]
-    yield from itertools.chain.from_iterable(singles)
+    groups = [list(group(found)) for group in GROUPS.values()]
+    # A text that ends in a newline rather than a last value that does: the layout comes first.
+    yield from itertools.chain.from_iterable(reversed(groups))
     yield from any_order(found)
-    for first, second in itertools.combinations([_likeliest(group) for group in singles], 2):
-        for one, other in itertools.product(first, second):
+    likeliest = [_likeliest(group) for group in groups]
+    for first, second in sorted(itertools.combinations(range(len(groups)), 2), key=lambda pair: -pair[1]):
+        for one, other in itertools.product(likeliest[first], likeliest[second]):
             yield one.then(other)
 
 

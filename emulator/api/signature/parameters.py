@@ -107,8 +107,10 @@ def _read_signature(found: Evidence, text: str | None) -> None:
         found.faults.append(fault("Signature", "The parameter signature is missing"))
         return
     try:
-        found.signature = binascii.a2b_base64(text, strict_mode=True)
+        found.signature = binascii.a2b_base64(text, strict_mode=True) or None
     except ValueError:
+        found.signature = None
+    if found.signature is None:
         found.faults.append(fault("Signature", f"The parameter signature is not base64{_encoding_trouble(text)}"))
 
 
@@ -121,6 +123,6 @@ def _encoding_trouble(text: str) -> str:
         return ": it is URL-safe base64, use the alphabet with + and /"
     if "%" in text:
         return ": it is URL-encoded"
-    if len(text) % 4 and "=" not in text:
+    if len(text) % 4 and text.replace("+", "").replace("/", "").isalnum():
         return ": its padding is missing"
     return ""

@@ -1,0 +1,162 @@
+"""Reading a captured request: raw HTTP, `curl -v` output, HAR, or an entry of the bank's request log."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+_METHODS = ("GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS")
+
+
+class CaptureUnreadable(ValueError):
+    """The text is no captured request; the argument is a sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """A request as it was sent; `body` is None when the capture does not show it."""
+
+    method: str
+    target: str
+    headers: tuple[tuple[str, str], ...]
+    body: bytes | None
+
+
+def read_capture(text: str) -> Capture:
+    """The request in `text`, whatever tool wrote it; raise CaptureUnreadable."""
+    stripped = text.lstrip("\ufeff \t\r\n")
+    if stripped.startswith(("{", "[")):
+        return _from_json(stripped)
+    lines = stripped.splitlines()
+    if any(line.startswith("> ") for line in lines):
+        return _from_curl(lines)
+    return _from_http(stripped)
+
+
+def _from_curl(lines: list[str]) -> Capture:
+    """The last request that `curl -v` shows behind `>`; it does not show the body."""
+    sent = [line[2:].rstrip("\r") for line in lines if line.startswith(("> ", ">\t"))]
+    starts = [at for at, line in enumerate(sent) if line.split(" ")[0] in _METHODS]
+    if not starts:
+        raise CaptureUnreadable("after > there is no request line such as `> GET /v1/accounts HTTP/1.1`")
+    method, target = _request_line(sent[starts[-1]])
+    headers = _headers(sent[starts[-1] + 1 :])
+    return Capture(method, target, headers, None if _has_body(headers) else b"")
+
+
+def _has_body(headers: Iterable[tuple[str, str]]) -> bool:
+    return any(
+        (name.lower() == "content-length" and value != "0") or name.lower() == "transfer-encoding"
+        for name, value in headers
+    )
+
+
+def _from_http(text: str) -> Capture:
+    """A request line, headers, an empty line, and the body."""
+    at = text.find("\r\n\r\n")
+    plain = text.find("\n\n")
+    crlf = at >= 0 and (plain < 0 or at < plain)
+    cut = at if crlf else plain
+    head, body = (text, "") if cut < 0 else (text[:cut], text[cut + (4 if crlf else 2) :])
+    first, *rest = head.splitlines()
+    method, target = _request_line(first)
+    headers = _headers(rest)
+    return Capture(method, target, headers, _cut_to_length(body.encode("utf-8", "surrogatepass"), headers))
+
+
+def _cut_to_length(body: bytes, headers: Iterable[tuple[str, str]]) -> bytes:
+    """Without what an editor added at the end, where Content-Length tells."""
+    for name, value in headers:
+        if name.lower() == "content-length" and value.isdigit() and not body[int(value) :].strip():
+            return body[: int(value)]
+    return body
+
+
+def _request_line(line: str) -> tuple[str, str]:
+    parts = line.strip().split(" ")
+    if len(parts) < 2 or not parts[0].isalpha() or not parts[0].isupper():
+        raise CaptureUnreadable(f"a request line such as `GET /v1/accounts HTTP/1.1` was expected, found {line[:60]!r}")
+    target = " ".join(parts[1:-1]) if parts[-1].startswith("HTTP/") else " ".join(parts[1:])
+    return parts[0], _target(target)
+
+
+def _target(url: str) -> str:
+    if "://" not in url.partition("?")[0]:
+        return url
+    parts = urlsplit(url)
+    return (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+
+
+def _headers(lines: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    found: list[tuple[str, str]] = []
+    for line in lines:
+        name, colon, value = line.partition(":")
+        if line[:1] in (" ", "\t") and found:  # a folded line continues the one before
+            found[-1] = (found[-1][0], f"{found[-1][1]} {line.strip()}")
+        elif colon and name.strip():
+            found.append((name.strip(), value.strip()))
+    return tuple(found)
+
+
+def _from_json(text: str) -> Capture:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise CaptureUnreadable(f"it looks like JSON but is not ({error})") from None
+    request = _find_request(value)
+    if request is None:
+        raise CaptureUnreadable("the JSON holds no request with method, url (or target) and headers")
+    headers = tuple(_pairs(request["headers"]))
+    return Capture(request["method"].upper(), _target(request.get("target") or request["url"]), headers, _body(request))
+
+
+def _find_request(value: Any) -> dict[str, Any] | None:
+    """The last signed request in HAR, a HAR entry, a log entry or a bare request; else the last one."""
+    found = list(_requests(value, depth=0))
+    signed = [one for one in found if any(name.lower() == "signature" for name, _ in _pairs(one["headers"]))]
+    best = signed or found
+    return best[-1] if best else None
+
+
+def _requests(value: Any, depth: int) -> Iterable[dict[str, Any]]:
+    if depth > 8:
+        return
+    if isinstance(value, list):
+        for item in value:
+            yield from _requests(item, depth + 1)
+    elif isinstance(value, dict):
+        if _is_request(value):
+            yield value
+            return
+        for name in ("log", "entries", "requests", "request"):
+            if name in value:
+                yield from _requests(value[name], depth + 1)
+
+
+def _is_request(value: dict[str, Any]) -> bool:
+    where = value.get("target") or value.get("url")
+    headers = value.get("headers")
+    return isinstance(value.get("method"), str) and isinstance(where, str) and isinstance(headers, list | dict)
+
+
+def _pairs(headers: Any) -> Iterable[tuple[str, str]]:
+    """Headers as an object, as pairs, or as objects with name and value."""
+    if isinstance(headers, dict):
+        headers = list(headers.items())
+    for header in headers:
+        if isinstance(header, dict):
+            header = (header.get("name"), header.get("value"))
+        if isinstance(header, list | tuple) and len(header) == 2 and isinstance(header[0], str):
+            values = header[1] if isinstance(header[1], list) else [header[1]]
+            yield from ((header[0], str(value)) for value in values if not header[0].startswith(":"))
+
+
+def _body(request: dict[str, Any]) -> bytes | None:
+    posted = request.get("postData")
+    body = posted.get("text") if isinstance(posted, dict) else request.get("body")
+    if isinstance(body, str):
+        return body.encode("utf-8", "surrogatepass")
+    return None if _has_body(_pairs(request["headers"])) else b""

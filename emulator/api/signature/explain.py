@@ -1,0 +1,155 @@
+"""Explaining a captured request: why its signature fails, as data and as text to read (CONTRACT 11, `explain`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from cryptography import x509
+
+from emulator.api.signature.capture import Capture, CaptureUnreadable, read_capture
+from emulator.api.signature.check import collect, inspect, refusal
+from emulator.api.signature.evidence import Evidence
+from emulator.api.signature.result import SignaturePolicy
+from emulator.httpsig.dates import DateUnreadable, parse_date
+
+__all__ = ["Capture", "CaptureUnreadable", "Explanation", "explain", "explain_capture", "read_capture"]
+
+_WITHOUT_BODY = ("/consents", "/bank-offered-consents", "/initialize", "authorisations")
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """`valid`, the diagnosis as a JSON object (as in the request log), and the same as lines of text."""
+
+    valid: bool
+    data: dict[str, Any]
+    text: str
+
+
+def explain(
+    captured: str,
+    *,
+    now: datetime,
+    body: bytes | None = None,
+    policy: SignaturePolicy | None = None,
+    trusted_ca: x509.Certificate | None = None,
+) -> Explanation:
+    """Explain the request in `captured` (see `read_capture`); raise CaptureUnreadable.
+
+    `body` supplies what a capture does not show. Dates are judged at the moment of the request's own Date header;
+    `now` (aware) is for one that cannot be read, and tells how old the request is.
+    """
+    seen = read_capture(captured)
+    if body is not None:
+        seen = Capture(seen.method, seen.target, seen.headers, body)
+    return explain_capture(seen, now=now, policy=policy, trusted_ca=trusted_ca)
+
+
+def explain_capture(
+    seen: Capture,
+    *,
+    now: datetime,
+    policy: SignaturePolicy | None = None,
+    trusted_ca: x509.Certificate | None = None,
+) -> Explanation:
+    """As `explain`, for a request that has been read already."""
+    rules = policy or SignaturePolicy()
+    found = collect(seen.method, seen.target, seen.headers, seen.body)
+    sent_at = _sent_at(found)
+    good = inspect(
+        found,
+        digest_required=_wants_digest(seen),
+        policy=rules,
+        now=sent_at or now,
+        trusted_ca=trusted_ca,
+    )
+    remarks = list(_remarks(seen, found, sent_at, now, rules))
+    if good and found.certificate is not None:
+        tpp = found.certificate.tpp
+        data: dict[str, Any] = {
+            "valid": True,
+            "tpp": tpp.id,
+            "roles": sorted(tpp.roles),
+            "signingString": found.signing_string,
+            "notes": found.notes,
+        }
+    else:
+        data = {"valid": False, **refusal(found).diagnosis()}
+    if remarks:
+        data["remarks"] = remarks
+    return Explanation(good, data, "\n".join(_lines(data)) + "\n")
+
+
+def _sent_at(found: Evidence) -> datetime | None:
+    try:
+        seconds, _ = parse_date(found.present.get("date", ""))
+        return datetime.fromtimestamp(seconds, UTC)
+    except (DateUnreadable, ValueError, OverflowError, OSError):
+        return None
+
+
+def _wants_digest(seen: Capture) -> bool:
+    path = seen.target.partition("?")[0]
+    return seen.method in ("POST", "PUT") and seen.body != b"" and not path.endswith(_WITHOUT_BODY)
+
+
+def _remarks(
+    seen: Capture, found: Evidence, sent_at: datetime | None, now: datetime, policy: SignaturePolicy
+) -> Iterator[str]:
+    if seen.body is None and "digest" in found.present:
+        yield "The capture does not show the body, so the Digest was not compared with it."
+    if sent_at is not None and abs((now - sent_at).total_seconds()) > policy.date_skew:
+        yield f"The request is of {sent_at:%Y-%m-%d %H:%M:%S} UTC; sent again now, its Date would be refused."
+
+
+def _lines(data: dict[str, Any]) -> Iterator[str]:
+    if data["valid"]:
+        yield f"The signature holds. TPP {data['tpp']}, roles {', '.join(data['roles']) or 'none'}."
+    else:
+        yield "The bank refuses this request:"
+        for message in data["messages"]:
+            yield f"  {message['path']}: {message['text']}"
+    yield from _text_block("The bank's signing string:", data.get("signingString"))
+    likely = data.get("likelySent")
+    if likely is not None and likely != data.get("signingString"):
+        yield from _text_block("What was signed instead:", likely)
+        yield from _difference(data.get("firstDifference"))
+    key_id = data.get("keyId", {})
+    if "firstDifference" in key_id:
+        yield ""
+        yield "The keyId:"
+        yield f"  expected  {key_id['expected']}"
+        yield f"  sent      {key_id['sent']}"
+        yield f"            {' ' * (key_id['firstDifference']['column'] - 1)}^"
+    for title, member in (("Accepted, though not the documented form:", "notes"), ("Remarks:", "remarks")):
+        if data.get(member):
+            yield ""
+            yield title
+            yield from (f"  {line}" for line in data[member])
+
+
+def _text_block(title: str, text: str | None) -> Iterator[str]:
+    if text is not None:
+        yield ""
+        yield title
+        yield from (f"  {_visible(line)}" for line in text.split("\n"))
+
+
+def _difference(place: dict[str, Any] | None) -> Iterator[str]:
+    if place is not None:
+        yield ""
+        yield f"First difference: line {place['line']}, column {place['column']}"
+        yield f"  bank    {_visible(place['expected'])}"
+        yield f"  client  {_visible(place['sent'])}"
+        yield f"          {' ' * (len(_visible((place['sent'] or '')[: place['column'] - 1])))}^"
+
+
+def _visible(line: str | None) -> str:
+    """`line` with what cannot be seen written out."""
+    if line is None:
+        return "(no such line)"
+    shown = "".join(character if character.isprintable() else repr(character)[1:-1] for character in line)
+    return shown[:-1] + "·" if shown.endswith(" ") else shown

@@ -1,0 +1,28 @@
+"""One CA and one TPP for all tests of signatures: keys take time."""
+
+from __future__ import annotations
+
+import pytest
+
+from emulator.authority import Authority, Credentials
+from tests.unit.signature.making import NOW, Making
+
+
+@pytest.fixture(scope="session")
+def authority() -> Authority:
+    return Authority(None, clock=lambda: NOW)
+
+
+@pytest.fixture(scope="session")
+def credentials(authority: Authority) -> Credentials:
+    return authority.issue("signer", organization_identifier="PSDNO-SBX-1")
+
+
+@pytest.fixture(scope="session")
+def special(authority: Authority) -> Credentials:
+    return authority.issue("special", flaw="special-characters")
+
+
+@pytest.fixture
+def making(credentials: Credentials) -> Making:
+    return Making(credentials)

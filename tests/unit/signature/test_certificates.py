@@ -1,0 +1,254 @@
+"""TPP-Signature-Certificate: its forms, whose it is, which roles it gives, and when it is refused (CONTRACT 3.1)."""
+
+from __future__ import annotations
+
+import base64
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from cryptography.x509.oid import NameOID
+from hypothesis import given
+from hypothesis import strategies as st
+
+from emulator.api import certificates, qcstatements
+from emulator.api.certificates import CertificateUnreadable, identity, read_certificate
+from emulator.api.signature import SignaturePolicy
+from emulator.authority import Authority, Credentials
+from emulator.authority.statements import psd2_statements
+from tests.unit.signature.making import NOW, Making
+
+PEM_NOTE = "TPP-Signature-Certificate: PEM text in place of base64 DER on one line"
+ISSUER_KEY = ec.generate_private_key(ec.SECP256R1())
+QC = x509.ObjectIdentifier(qcstatements.OID)
+
+
+def made(key: Any, subject: list[tuple[x509.ObjectIdentifier, str]], *extensions: x509.ExtensionType) -> x509.Certificate:
+    name = x509.Name([x509.NameAttribute(kind, text) for kind, text in subject])
+    builder = x509.CertificateBuilder(name, name, key.public_key(), 7)
+    builder = builder.not_valid_before(NOW - timedelta(days=1)).not_valid_after(NOW + timedelta(days=1))
+    for extension in extensions:
+        builder = builder.add_extension(extension, critical=False)
+    return builder.sign(ISSUER_KEY, hashes.SHA256())
+
+
+def header(certificate: x509.Certificate) -> str:
+    return base64.b64encode(certificate.public_bytes(serialization.Encoding.DER)).decode()
+
+
+def test_der_in_base64_and_every_form_of_pem_are_read(credentials: Credentials) -> None:
+    pem = credentials.certificate_pem
+    for text, notes in (
+        (credentials.certificate_header, ()),
+        (pem, (PEM_NOTE,)),
+        (pem.replace("\n", "\r\n"), (PEM_NOTE,)),
+        (pem.replace("\n", " "), (PEM_NOTE,)),
+        (pem.replace("\n", ""), (PEM_NOTE,)),
+        (pem + pem, (PEM_NOTE,)),
+    ):
+        read = read_certificate(text)
+        assert read.certificate == credentials.certificate
+        assert read.notes == notes
+
+
+def test_a_certificate_seen_before_is_not_read_again(credentials: Credentials) -> None:
+    assert read_certificate(credentials.certificate_header) is read_certificate(credentials.certificate_header[:])
+
+
+def test_what_is_remembered_is_bounded() -> None:
+    for number in range(400):
+        with pytest.raises(CertificateUnreadable):
+            read_certificate(f"x{number}")
+    assert certificates._read.cache_info().currsize <= 256
+
+
+def test_remembered_key_ids_are_bounded(credentials: Credentials) -> None:
+    read = read_certificate(credentials.certificate_header)
+    for number in range(100):
+        read.key_id(f"SN={number},CA=CN=x", lenient=False)
+    assert len(read._key_ids) <= 16
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda c: "x!", "it is not base64"),
+        (lambda c: c.certificate_header[:-1], "its base64 is cut off or lacks its padding"),
+        (lambda c: c.certificate_header[:400], "it holds no readable X.509 certificate"),
+        (lambda c: c.certificate_header.replace("+", "%2B").replace("/", "%2F") + "%0A",
+         "it is URL-encoded; send the base64 as it is"),
+        (lambda c: c.certificate_header.replace("+", "-").replace("/", "_") + "-_",
+         "it is URL-safe base64; send the base64 alphabet with + and /"),
+        (lambda c: base64.b64encode(c.certificate_pem.encode()).decode(),
+         "it is base64 over PEM text; send the base64 of the DER (the lines inside the PEM)"),
+        (lambda c: c.certificate_pem.split("-----END")[0],
+         "it is PEM text without -----BEGIN CERTIFICATE----- and -----END CERTIFICATE-----"),
+        (lambda c: "A" * 40_000, "it is longer than 32768 characters"),
+        (lambda c: base64.b64encode(c.certificate.public_bytes(serialization.Encoding.DER) + b"x").decode(),
+         "it holds no readable X.509 certificate"),
+    ],
+)  # fmt: skip
+def test_what_is_no_certificate_says_why(making: Making, change: Any, reason: str) -> None:
+    (only,) = making.but(certificate=change(making.credentials)).faults()
+    assert (only.code, only.path) == ("BAD_REQUEST", "TPP-Signature-Certificate")
+    assert only.text.startswith(f"The certificate cannot be used: {reason}")
+
+
+@pytest.mark.parametrize(
+    ("key", "reason"),
+    [
+        (ISSUER_KEY, "the certificate has an EC key; rsa-sha256 needs an RSA key of at least 2048 bits"),
+        (ed25519.Ed25519PrivateKey.generate(),
+         "the certificate has no RSA key; rsa-sha256 needs an RSA key of at least 2048 bits"),
+        (rsa.generate_private_key(65537, 1024),
+         "the certificate's RSA key has 1024 bits, at least 2048 are needed"),
+    ],
+)  # fmt: skip
+def test_a_key_that_may_not_sign_is_refused(making: Making, key: Any, reason: str) -> None:
+    certificate = header(made(key, [(NameOID.COMMON_NAME, "x")]))
+    faults = making.but(certificate=certificate, key_id="SN=7,CA=CN=x").faults()
+    assert faults == [("BAD_REQUEST", "TPP-Signature-Certificate", f"The certificate cannot be used: {reason}.")]
+
+
+@pytest.mark.parametrize(
+    ("subject", "tpp_id", "name"),
+    [
+        ([(NameOID.ORGANIZATION_NAME, "Firm"), (NameOID.ORGANIZATION_IDENTIFIER, "PSDNO-SBX-9"), (NameOID.COMMON_NAME, "Seal")],
+         "PSDNO-SBX-9", "Seal"),
+        ([(NameOID.COUNTRY_NAME, "NO"), (NameOID.ORGANIZATION_NAME, "Firm, AS"), (NameOID.COMMON_NAME, "Seal")],
+         r"CN=Seal,O=Firm\, AS,C=NO", "Seal"),
+        ([(NameOID.COUNTRY_NAME, "NO"), (NameOID.ORGANIZATION_NAME, "Firm")], "O=Firm,C=NO", "Firm"),
+        ([(NameOID.COUNTRY_NAME, "NO")], "C=NO", "C=NO"),
+    ],
+)  # fmt: skip
+def test_the_identity_is_the_organization_identifier_else_the_subject(
+    subject: list[tuple[x509.ObjectIdentifier, str]], tpp_id: str, name: str
+) -> None:
+    tpp = identity(made(ISSUER_KEY, subject))
+    assert (tpp.id, tpp.name, tpp.roles) == (tpp_id, name, frozenset({"PISP", "AISP"}))
+
+
+def test_a_certificate_that_names_nobody_is_refused(making: Making) -> None:
+    nameless = header(made(rsa.generate_private_key(65537, 2048), []))
+    (only,) = making.but(certificate=nameless).faults()
+    assert only.text == "The certificate cannot be used: its subject is empty, so it names no TPP."
+
+
+@pytest.mark.parametrize("roles", [[], ["PISP"], ["AISP"], ["PISP", "AISP"]])
+def test_roles_come_from_the_psd2_statement(authority: Authority, roles: list[str]) -> None:
+    assert psd2_statements(roles).oid == QC
+    assert qcstatements.psd2_roles(psd2_statements(roles).value) == frozenset(roles)
+    certificate = made(ISSUER_KEY, [(NameOID.COMMON_NAME, "x")], psd2_statements(roles))
+    assert identity(certificate).roles == frozenset(roles)
+
+
+def test_statements_without_psd2_give_both_roles() -> None:
+    seal = bytes.fromhex("3015301306060400 8e460106 3009060704008e46010602".replace(" ", ""))
+    certificate = made(ISSUER_KEY, [(NameOID.COMMON_NAME, "x")], x509.UnrecognizedExtension(QC, seal))
+    assert identity(certificate).roles == frozenset({"PISP", "AISP"})
+
+
+def test_roles_of_others_are_not_the_banks(credentials: Credentials) -> None:
+    """PSP_AS and PSP_IC: a statement that lists only those gives neither role."""
+    listed = psd2_statements(["PISP"]).value.replace(bytes.fromhex("04008198270102"), bytes.fromhex("04008198270101"))
+    assert qcstatements.psd2_roles(listed) == frozenset()
+
+
+def test_a_broken_statement_is_refused(making: Making) -> None:
+    broken = psd2_statements(["PISP"]).value[:-3]
+    key = rsa.generate_private_key(65537, 2048)
+    certificate = header(made(key, [(NameOID.COMMON_NAME, "x")], x509.UnrecognizedExtension(QC, broken)))
+    (only,) = making.but(certificate=certificate).faults()
+    text = "The certificate cannot be used: its QCStatements extension is not of the form of ETSI TS 119 495."
+    assert only.text == text
+
+
+@given(st.binary(max_size=60) | st.binary(max_size=20).map(lambda tail: psd2_statements(["PISP"]).value[:40] + tail))
+def test_no_bytes_break_the_reading_of_statements(der: bytes) -> None:
+    try:
+        roles = qcstatements.psd2_roles(der)
+    except qcstatements.StatementsUnreadable:
+        return
+    assert roles is None or roles <= {"PISP", "AISP"}
+
+
+@given(st.binary(max_size=400) | st.text(max_size=200).map(str.encode))
+def test_no_text_breaks_the_reading_of_certificates(raw: bytes) -> None:
+    for text in (raw.decode("latin-1"), base64.b64encode(raw).decode(), f"-----BEGIN CERTIFICATE-----{raw.hex()}"):
+        with pytest.raises(CertificateUnreadable):
+            read_certificate(text)
+
+
+@given(st.integers(0, 2000), st.integers(0, 255))
+def test_no_altered_byte_breaks_the_reading_of_certificates(position: int, byte: int) -> None:
+    der = bytearray(ALTERED)
+    der[position % len(der)] = byte
+    try:
+        read = read_certificate(base64.b64encode(der).decode())
+    except CertificateUnreadable as error:
+        assert str(error)
+        return
+    read.key_id("SN=1,CA=CN=x", lenient=True)
+
+
+ALTERED = made(
+    rsa.generate_private_key(65537, 2048), [(NameOID.COMMON_NAME, "x")], psd2_statements(["PISP"])
+).public_bytes(serialization.Encoding.DER)
+
+
+@pytest.mark.parametrize(
+    ("flaw", "text"),
+    [
+        ("expired", "The certificate has expired: it was valid until 2026-03-01 07:00:00 UTC."),
+        ("not-yet-valid", "The certificate is not valid yet: it is valid from 2026-04-01 07:00:00 UTC."),
+    ],
+)
+def test_a_certificate_outside_its_dates_is_refused(authority: Authority, flaw: str, text: str) -> None:
+    bad = Making(authority.issue(flaw, flaw=flaw))
+    assert bad.faults() == [("BAD_REQUEST", "TPP-Signature-Certificate", text)]
+
+
+@pytest.mark.parametrize(("seconds", "good"), [(0, True), (1, False)])
+def test_a_certificate_is_valid_through_its_last_second(credentials: Credentials, seconds: int, good: bool) -> None:
+    from emulator.httpsig.dates import format_date
+
+    end = credentials.certificate.not_valid_after_utc + timedelta(seconds=seconds)
+    late = Making(credentials, now=end).with_header("Date", format_date(end))
+    if good:
+        assert late.check()
+    else:
+        assert [path for _, path, _ in late.faults()] == ["TPP-Signature-Certificate"]
+
+
+def test_any_issuer_is_trusted_unless_the_sandbox_ca_is_demanded(authority: Authority) -> None:
+    own, ca = SignaturePolicy(trust="sandbox-ca"), authority.certificate
+    good, unknown = authority.issue("known"), authority.issue("stranger", flaw="unknown-ca")
+    assert Making(good, policy=own, trusted_ca=ca).check()
+    assert Making(unknown).check()
+    refused = Making(unknown, policy=own, trusted_ca=ca).faults()
+    text = "The certificate is not issued by the sandbox CA but by CN=Unknown CA,O=Unknown,C=NO."
+    assert refused == [("BAD_REQUEST", "TPP-Signature-Certificate", text)]
+
+
+def test_an_issuer_with_the_sandbox_cas_name_is_not_the_sandbox_ca(authority: Authority) -> None:
+    impostor = Authority(None, clock=lambda: NOW).issue("impostor")
+    own = SignaturePolicy(trust="sandbox-ca")
+    assert Making(impostor, policy=own, trusted_ca=authority.certificate).faults()
+    assert Making(impostor, policy=own, trusted_ca=None).faults()
+    assert Making(impostor).check()
+
+
+def test_a_serial_with_a_leading_zero_is_taken_with_and_without_it(authority: Authority) -> None:
+    zero = Making(authority.issue("zero", flaw="leading-zero-serial"))
+    serial = f"{zero.credentials.certificate.serial_number:032X}"
+    assert serial.startswith("0A")
+    issuer = "CN=Bank Emulator Sandbox CA,O=Bank Emulator,C=NO"
+    for written in (serial, serial[1:], "00" + serial):
+        assert zero.but(key_id=f"SN={written},CA={issuer}").check().notes == ()
+
+
+def test_no_roles_means_neither(authority: Authority) -> None:
+    assert Making(authority.issue("none", flaw="no-roles")).check().tpp.roles == frozenset()

@@ -1,0 +1,356 @@
+"""For a signature that does not fit, the bank names the mistake that would have matched (CONTRACT 3.1)."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import padding, rsa
+from cryptography.hazmat.primitives.asymmetric.utils import Prehashed
+
+from emulator.api.signature import diagnosis
+from emulator.api.signature.difference import first_difference
+from emulator.api.signature.mistakes import GROUPS
+from emulator.authority import Credentials
+from emulator.httpsig.dates import format_date
+from emulator.httpsig.digest import digest_value
+from emulator.httpsig.message import signing_string
+from tests.unit.signature.making import BODY, NOW, TARGET, Lines, Making
+
+PATH = TARGET.partition("?")[0]
+OVER = "The signature was made over a signing string "
+
+
+def target(text: str) -> Callable[[Lines], str]:
+    return lambda lines: signing_string([(n, text if n == "(request-target)" else v) for n, v in lines])
+
+
+def value(name: str, text: str) -> Callable[[Lines], str]:
+    return lambda lines: signing_string([(n, text if n == name else v) for n, v in lines])
+
+
+def each(change: Callable[[str, str], tuple[str, str]]) -> Callable[[Lines], str]:
+    return lambda lines: signing_string([change(n, v) for n, v in lines])
+
+
+def joined(colon: str, joiner: str, before: str = "", after: str = "") -> Callable[[Lines], str]:
+    return lambda lines: before + joiner.join(f"{n}{colon}{v}" for n, v in lines) + after
+
+
+def sent_case(name: str) -> str:
+    return {"date": "Date", "digest": "Digest", "x-request-id": "X-Request-ID", "psu-id": "PSU-ID",
+            "tpp-redirect-uri": "TPP-Redirect-URI"}.get(name, name)  # fmt: skip
+
+
+MISTAKES: dict[str, list[tuple[Callable[[Lines], str | bytes], str]]] = {
+    "query-left-out": [(target(f"post {PATH}"), "without the query")],
+    "method-upper-case": [(target(f"POST {TARGET}"), "with the method in upper case")],
+    "method-missing": [
+        (target(TARGET), "without the method before the request target"),
+        (target(PATH), "with the path alone as request target"),
+    ],
+    "method-other": [(target(f"get {TARGET}"), "with the method get")],
+    "method-colon": [(target(f"post: {TARGET}"), "with a colon after the method")],
+    "http-version": [(target(f"post {TARGET} HTTP/1.1"), "with the HTTP version in the request target")],
+    "whole-address": [
+        (target(f"post https://127.0.0.1:8080{TARGET}"), "with the whole https address as target"),
+        (target(f"post http://127.0.0.1:8080{PATH}"), "with the http address without query as target"),
+    ],
+    "host-in-target": [(target(f"post 127.0.0.1:8080{TARGET}"), "with the host before the path")],
+    "prefix-left-out": [(target(f"post {TARGET.removeprefix('/v1')}"), "without /v1 before the path")],
+    "prefix-added": [(target(f"post /api-sandbox{TARGET}"), "with /api-sandbox before the path")],
+    "final-slash": [
+        (target(f"post {PATH}/?allowLogicalDuplicate=false"), "with a slash more or less at the end of the path")
+    ],
+    "slash-missing": [(target(f"post {TARGET[1:]}"), "without the first slash of the path")],
+    "target-without-brackets": [
+        (each(lambda n, v: (n.strip("()"), v)), "with request-target without its brackets")
+    ],
+    "no-blank-after-colon": [(joined(":", "\n"), "without the blank after the colons")],
+    "final-newline": [(joined(": ", "\n", after="\n"), "that ends in a newline")],
+    "crlf": [
+        (joined(": ", "\r\n"), "with CRLF in place of newlines"),
+        (joined(": ", "\r\n", after="\r\n"), "with CRLF after each line"),
+    ],
+    "literal-backslash-n": [(joined(": ", "\\n"), "with a backslash and an n in place of newlines")],
+    "trailing-blanks": [(joined(": ", " \n", after=" "), "with a blank at the end of each line")],
+    "not-joined": [(joined(": ", ""), "without newlines")],
+    "joined-by-blanks": [(joined(": ", " "), "with blanks in place of newlines")],
+    "joined-by-commas": [(joined(": ", ","), "with commas in place of newlines")],
+    "byte-order-mark": [(joined(": ", "\n", before="\ufeff"), "that begins with a byte order mark")],
+    "quoted": [(joined(": ", "\n", '"', '"'), "in quotes")],
+    "utf-16": [(lambda lines: signing_string(lines).encode("utf-16-le"), "in UTF-16")],
+    "names-as-sent": [
+        (each(lambda n, v: (sent_case(n), v)), "with the names in the case of the request's headers")
+    ],
+    "names-in-upper-case": [
+        (each(lambda n, v: (n if n[0] == "(" else n.upper(), v)), "with the names in upper case")
+    ],
+    "values-only": [(lambda lines: "\n".join(v for _, v in lines), "of the values without their names")],
+    "order-of-request": [
+        (lambda lines: signing_string([lines[0], lines[1], lines[3], lines[4], lines[5], lines[2]]),
+         "in the order of the request's headers, not in the order listed"),
+    ],
+    "order-reversed": [(lambda lines: signing_string(lines[::-1]), "in the reverse of the order listed")],
+    "order-alphabetical": [
+        (lambda lines: signing_string(sorted(lines)), "in alphabetical order, not in the order listed")
+    ],
+    "line-left-out": [
+        (lambda lines: signing_string([x for x in lines if x[0] != "psu-id"]), "without psu-id, which is listed")
+    ],
+    "line-not-listed": [
+        (lambda lines: signing_string([*lines, ("host", "127.0.0.1:8080")]), "that also holds host, which is not listed")
+    ],
+    "values-lower-case": [
+        (each(lambda n, v: (n, v.lower())), "with the values in lower case"),
+    ],
+    "date-read-twice": [
+        (value("date", format_date(NOW + timedelta(seconds=1))),
+         "with a date 1 s later than the header Date: the clock was read twice"),
+    ],
+    "date-format": [
+        (value("date", "2026-03-02T08:00:00Z"),
+         "with the date written as '2026-03-02T08:00:00Z', not as the header Date"),
+        (value("date", "Mon, 02 Mar 2026 08:00:00 +0000"),
+         "with the date written as 'Mon, 02 Mar 2026 08:00:00 +0000', not as the header Date"),
+    ],
+    "digest-without-name": [
+        (value("digest", digest_value(BODY)[8:]), "with the hash alone as digest, without SHA-256="),
+    ],
+    "digest-name-case": [
+        (value("digest", "sha-256" + digest_value(BODY)[7:]), "with the algorithm of the digest in lower case"),
+    ],
+    "digest-hexadecimal": [
+        (value("digest", f"SHA-256={hashlib.sha256(BODY).hexdigest()}"), "with the digest in hexadecimal"),
+    ],
+    "digest-of-other-bytes": [
+        (value("digest", digest_value(BODY + b"\n")), "with the digest of the body with a newline at its end"),
+        (value("digest", digest_value(json.dumps(json.loads(BODY), indent=2).encode())),
+         "with the digest of the JSON indented by 2"),
+    ],
+    "redirect-uri-decoded": [
+        (value("tpp-redirect-uri", "https://tpp.example/callback?a=b c"), "with TPP-Redirect-URI decoded"),
+    ],
+    "redirect-uri-encoded": [
+        (value("tpp-redirect-uri", "https%3A%2F%2Ftpp.example%2Fcallback%3Fa%3Db%2520c"),
+         "with TPP-Redirect-URI encoded"),
+    ],
+    "value-case": [
+        (value("x-request-id", "1B4E28BA-2FA1-41D2-883F-0016D3CCA427"), "with x-request-id in upper case"),
+    ],
+    "value-blanks": [
+        (value("psu-id", "0f8fad5b-d9cb-469f-a165-70867728950e "), "with a blank at the end of psu-id"),
+    ],
+    "value-newline": [
+        (value("digest", digest_value(BODY) + "\n"), "with a newline at the end of digest"),
+    ],
+    "value-empty": [(value("psu-id", ""), "with an empty psu-id")],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("mistake", "text", "phrase"),
+    [(name, text, phrase) for name, cases in MISTAKES.items() for text, phrase in cases],
+)
+def test_a_usual_mistake_is_named(making: Making, mistake: str, text: Any, phrase: str) -> None:
+    refused = making.but(text=text).refused()
+    assert refused.messages[0][:2] == ("BAD_REQUEST", "Signature")
+    place = "." if mistake == "utf-16" else " (first difference in line "
+    assert refused.text.startswith(f"{OVER}{phrase}{place}")
+    shown = refused.diagnosis()
+    assert shown["mistake"] == mistake
+    likely = text([tuple(line.split(": ", 1)) for line in shown["signingString"].split("\n")])
+    assert shown["likelySent"] == (likely if isinstance(likely, str) else likely.decode("utf-16-le"))
+    assert shown.get("firstDifference") == first_difference(shown["signingString"], shown["likelySent"])
+
+
+def test_the_bank_shows_both_strings_and_where_they_part(making: Making) -> None:
+    refused = making.but(text=target(f"post {PATH}")).refused()
+    place = "(first difference in line 1, column 58)"
+    assert refused.text == f"{OVER}without the query {place}."
+    shown = refused.diagnosis()
+    assert shown["firstDifference"] == {
+        "line": 1,
+        "column": 58,
+        "expected": f"(request-target): post {TARGET}",
+        "sent": f"(request-target): post {PATH}",
+    }
+    assert shown["hash"]["signed"] == hashlib.sha256(shown["likelySent"].encode()).hexdigest()
+    assert shown["hash"]["signingString"] == hashlib.sha256(shown["signingString"].encode()).hexdigest()
+    assert json.loads(json.dumps(shown)) == shown
+
+
+def test_the_sandbox_prefix_and_that_of_a_bank_are_recognised(making: Making) -> None:
+    for prefix in ("/api-sandbox", "/banks/a"):
+        refused = making.but(target=prefix + TARGET, text=target(f"post {TARGET}")).refused()
+        assert refused.text.startswith(f"{OVER}without {prefix} before the path (")
+
+
+def test_encoded_and_decoded_targets_are_recognised(making: Making) -> None:
+    encoded = making.but(target="/v1/accounts/enc!!%C3%B8%3D/balances?x=a%20b")
+    decoded = encoded.but(text=target("post /v1/accounts/enc!!ø=/balances?x=a b")).refused()
+    assert decoded.text.startswith(f"{OVER}with the target decoded (")
+    plus = encoded.but(text=target("post /v1/accounts/enc!!%C3%B8%3D/balances?x=a+b")).refused()
+    assert plus.text.startswith(f"{OVER}with the query encoded otherwise (")
+
+
+def test_two_mistakes_together_are_named(making: Making) -> None:
+    def both(lines: Lines) -> str:
+        return target(f"post {PATH}")(lines) + "\n"
+
+    refused = making.but(text=both).refused()
+    assert refused.text.startswith(f"{OVER}without the query, and that ends in a newline (")
+    assert refused.diagnosis()["mistake"] == "query-left-out+final-newline"
+
+
+def test_any_other_order_of_a_few_lines_is_named(making: Making) -> None:
+    few = making.but(headers=making.headers[:3], body=b"", wanted=False, method="GET")
+    refused = few.but(text=lambda lines: signing_string([lines[1], lines[0], lines[2]])).refused()
+    assert refused.text.startswith(f"{OVER}in another order than listed: date (request-target) x-request-id (")
+
+
+def test_another_key_is_named(making: Making, special: Credentials) -> None:
+    def sign(_: Any, data: bytes) -> bytes:
+        return special.key.sign(data, padding.PKCS1v15(), hashes.SHA256())
+
+    refused = making.but(sign=sign).refused()
+    text = "The signature was made with another key than that of TPP-Signature-Certificate (or was altered)."
+    assert refused.text == text
+    assert refused.diagnosis()["mistake"] == "other-key"
+    assert "likelySent" not in refused.diagnosis()
+
+
+def test_a_key_of_another_size_is_named(making: Making) -> None:
+    large = rsa.generate_private_key(65537, 3072)
+    refused = making.but(sign=lambda _, data: large.sign(data, padding.PKCS1v15(), hashes.SHA256())).refused()
+    assert refused.text == (
+        "The signature has 384 bytes, one by the certificate's key has 256: it is cut off, encoded twice, or made with "
+        "another key."
+    )
+
+
+@pytest.mark.parametrize("hash_name", ["SHA1", "SHA384", "SHA512", "MD5"])
+def test_another_hash_is_named(making: Making, hash_name: str) -> None:
+    algorithm = getattr(hashes, hash_name)()
+    refused = making.but(sign=lambda key, data: key.sign(data, padding.PKCS1v15(), algorithm)).refused()
+    shown = hash_name if hash_name == "MD5" else f"SHA-{hash_name[3:]}"
+    assert refused.text == f"The signature was made with {shown}, the parameter algorithm means SHA-256."
+
+
+def test_another_hash_over_another_text_is_named(making: Making) -> None:
+    def sign(key: Any, data: bytes) -> bytes:
+        raw: bytes = key.sign(data + b"\n", padding.PKCS1v15(), hashes.SHA1())
+        return raw
+
+    text = making.but(sign=sign).refused().text
+    assert text.startswith(f"{OVER}that ends in a newline (first")
+    assert text.endswith("), and with SHA-1 in place of SHA-256.")
+
+
+def test_pss_padding_is_named(making: Making) -> None:
+    pss = padding.PSS(padding.MGF1(hashes.SHA256()), padding.PSS.DIGEST_LENGTH)
+    refused = making.but(sign=lambda key, data: key.sign(data, pss, hashes.SHA256())).refused()
+    assert refused.text == "The signature is padded as RSA-PSS, rsa-sha256 means PKCS #1 v1.5."
+    both = making.but(sign=lambda key, data: key.sign(data, pss, hashes.SHA256()), text=target(f"post {PATH}")).refused()
+    assert both.text.endswith("; and it was made over a signing string without the query.")
+    hopeless = making.but(sign=lambda key, data: key.sign(b"else", pss, hashes.SHA256())).refused()
+    assert hopeless.text == (
+        "The signature was made with another key than that of TPP-Signature-Certificate, or padded as RSA-PSS; "
+        "rsa-sha256 means PKCS #1 v1.5."
+    )
+
+
+@pytest.mark.parametrize(
+    ("hashed", "phrase"),
+    [
+        (lambda data: hashlib.sha256(data).digest(), "the hash of the signing string"),
+        (lambda data: hashlib.sha256(data).hexdigest().encode(), "the hexadecimal hash of the signing string"),
+    ],
+)
+def test_hashing_twice_is_named(making: Making, hashed: Any, phrase: str) -> None:
+    def sign(key: Any, data: bytes) -> bytes:
+        raw: bytes = key.sign(hashed(data), padding.PKCS1v15(), hashes.SHA256())
+        return raw
+
+    refused = making.but(sign=sign).refused()
+    assert refused.text == f"The signature was made over {phrase}: sign the string itself, signing hashes it."
+
+
+def test_a_prehashed_signature_is_an_ordinary_one(making: Making) -> None:
+    def sign(key: Any, data: bytes) -> bytes:
+        raw: bytes = key.sign(hashlib.sha256(data).digest(), padding.PKCS1v15(), Prehashed(hashes.SHA256()))
+        return raw
+
+    assert making.but(sign=sign).check()
+
+
+def test_a_hash_without_digest_info_is_named(making: Making) -> None:
+    def sign(key: rsa.RSAPrivateKey, data: bytes) -> bytes:
+        """What encrypting the hash with the private key gives."""
+        numbers = key.private_numbers()
+        inside = hashlib.sha256(data).digest()
+        block = b"\0\1" + b"\xff" * (256 - 3 - len(inside)) + b"\0" + inside
+        return pow(int.from_bytes(block, "big"), numbers.d, numbers.public_numbers.n).to_bytes(256, "big")
+
+    assert making.but(sign=sign).refused().text == (
+        "The key was applied to 32 bytes as they are, without hashing and DigestInfo: sign with a function for "
+        "RSA-SHA256 signatures, not with one that encrypts with the private key."
+    )
+
+
+@pytest.mark.parametrize(
+    "encode", [lambda raw: base64.b64encode(base64.b64encode(raw)).decode(), lambda raw: base64.b64encode(raw[:-9]).decode()]
+)
+def test_a_signature_of_the_wrong_length_is_named(making: Making, encode: Any) -> None:
+    assert making.but(encode=encode).refused().text.startswith("The signature has ")
+
+
+def test_an_unknown_text_is_admitted(making: Making) -> None:
+    refused = making.but(text=lambda lines: "something else").refused()
+    assert refused.text.startswith(
+        "The signature was made with the certificate's key, but over another text than the bank's signing string; "
+        "none of the usual mistakes explains it ("
+    )
+    shown = refused.diagnosis()
+    assert shown["hash"]["signed"] == hashlib.sha256(b"something else").hexdigest()
+    assert 100 < shown["tried"] <= diagnosis.MOST_GUESSES
+
+
+def test_the_work_is_bounded_for_long_requests(making: Making) -> None:
+    many = tuple((f"x-{number}", "y" * 200) for number in range(200))
+    long = making.but(headers=making.headers + many, text=lambda lines: "else")
+    everything = [name.lower() for name, _ in long.headers] + ["digest"]
+    assert long.but(names=everything).refused().diagnosis()["tried"] == 0
+    assert long.but(target="/v1/" + "x" * 20_000).refused().diagnosis()["tried"] < 200
+
+
+def test_every_group_says_what_it_did(making: Making) -> None:
+    """Phrases and names are written for people and for the console; none may be empty."""
+    from emulator.api.signature.check import collect
+
+    found = collect(making.method, making.target, making.sent(), making.body)
+    found.names = ("(request-target)", "host", "date", "digest", "x-request-id", "psu-id", "tpp-redirect-uri")
+    for group in GROUPS.values():
+        mistakes = list(group(found))
+        assert mistakes
+        assert all(mistake.id and mistake.phrase for mistake in mistakes)
+
+
+def test_a_fault_beside_the_signature_is_reported_too(making: Making) -> None:
+    refused = making.but(key_id="SN=1,CA=CN=x", text=target(f"post {PATH}")).refused()
+    assert [text.split(" ")[1] for _, _, text in refused.messages] == ["KeyID", "signature"]
+    assert refused.diagnosis()["signatureCause"].startswith(f"{OVER}without the query")
+
+
+def test_other_refusals_have_a_diagnosis_too(making: Making) -> None:
+    for wrong in (making.but(algorithm="none"), making.but(certificate="x"), making.but(finish=lambda _: "x")):
+        refused = wrong.refused()
+        shown = refused.diagnosis()
+        assert shown["cause"] == refused.text
+        assert shown["messages"] == [{"code": c, "path": p, "text": t} for c, p, t in refused.messages]

@@ -1,0 +1,110 @@
+"""A Digest that does not fit: the text names what the client hashed, or how it wrote the hash."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from emulator.api.signature.bodies import explain_digest
+from emulator.httpsig.digest import digest_value
+from tests.unit.signature.making import BODY, Making
+
+VALUE: Any = {"b": ["ø", {"a": "1.00"}], "a": None}
+COMPACT = json.dumps(VALUE, ensure_ascii=False, separators=(",", ":")).encode()
+SHA = hashlib.sha256(BODY)
+
+
+def b64(raw: bytes) -> str:
+    return base64.b64encode(raw).decode()
+
+
+@pytest.mark.parametrize(
+    ("digest", "cause"),
+    [
+        (f"SHA-256={SHA.hexdigest()}", "the hash is in hexadecimal, it must be base64"),
+        (f"SHA-256={SHA.hexdigest().upper()}", "the hash is in hexadecimal, it must be base64"),
+        (f"SHA-256={b64(SHA.hexdigest().encode())}", "it is the base64 of the hexadecimal hash, not of its bytes"),
+        (f"SHA-256={b64(SHA.digest()).rstrip('=')}", "the padding of the base64 is missing"),
+        (f"SHA-256={b64(b64(SHA.digest()).encode())}", "the base64 is encoded twice"),
+        (f'SHA-256="{b64(SHA.digest())}"', "the value stands in quotes"),
+        (f"SHA-256={b64(hashlib.sha512(BODY).digest())}", "it is the SHA-512 hash under the name SHA-256"),
+        (f"SHA-256={b64(hashlib.sha1(BODY).digest())}", "it is the SHA-1 hash under the name SHA-256"),
+        (f"SHA-256={b64(hashlib.md5(BODY).digest())}", "it is the MD5 hash under the name SHA-256"),
+        (f"SHA-512={b64(SHA.digest())}", "it is the SHA-256 hash under the name SHA-512"),
+        (digest_value(b""), "it was made over no body at all"),
+        (digest_value(BODY + b"\n"), "it was made over the body with a newline at its end"),
+        (digest_value(b"\xef\xbb\xbf" + BODY), "it was made over the body with a byte order mark"),
+        (digest_value(base64.b64encode(BODY)), "it was made over the base64 text of the body"),
+        (digest_value(b"else"), "it is that of other bytes"),
+    ],
+)
+def test_the_text_names_the_cause(making: Making, digest: str, cause: str) -> None:
+    (only,) = making.but(digest=digest).faults()
+    name = digest.partition("=")[0]
+    expected = digest_value(BODY, name)
+    text = f"The Digest does not fit the body of {len(BODY)} bytes that arrived (expected {expected}): {cause}."
+    assert only == ("BAD_REQUEST", "Digest", text)
+
+
+@pytest.mark.parametrize(
+    ("cut", "cause"),
+    [
+        ("", "it is URL-safe base64, use the alphabet with + and /"),
+        ("=", "it is URL-safe base64 without padding"),
+    ],
+)
+def test_the_url_safe_alphabet_is_recognised(cut: str, cause: str) -> None:
+    body = b"3"
+    value = base64.urlsafe_b64encode(hashlib.sha256(body).digest()).decode()
+    assert "-" in value or "_" in value
+    assert explain_digest("SHA-256", value.rstrip(cut), body).endswith(f": {cause}")
+
+
+@pytest.mark.parametrize(
+    ("hashed", "phrase"),
+    [
+        (json.dumps(VALUE), "the JSON with blanks after commas and colons"),
+        (json.dumps(VALUE, indent=2, ensure_ascii=False), "the JSON indented by 2"),
+        (json.dumps(VALUE, indent=4, ensure_ascii=False), "the JSON indented by 4"),
+        (json.dumps(VALUE, indent="\t"), "the JSON indented by tabs"),
+        (json.dumps(VALUE, indent=2, separators=(",", " : ")), "the JSON indented as Java does"),
+        (json.dumps(VALUE, separators=(",", ":"), sort_keys=True), "the JSON written compactly and sorted by name"),
+        (json.dumps(VALUE, indent=2) + "\n", "the JSON indented by 2, with a newline at its end"),
+        (json.dumps(COMPACT.decode()), "the JSON text as a quoted string"),
+    ],
+)
+def test_other_spellings_of_the_same_json_are_recognised(hashed: str, phrase: str) -> None:
+    value = digest_value(hashed.encode()).removeprefix("SHA-256=")
+    assert explain_digest("SHA-256", value, COMPACT).endswith(f": it was made over {phrase}")
+
+
+@pytest.mark.parametrize(
+    ("sent", "hashed", "phrase"),
+    [
+        (b"a\nb", b"a\r\nb", "the body with CRLF in place of newlines"),
+        (b"a\r\nb", b"a\nb", "the body with newlines in place of CRLF"),
+        (b" a\n", b"a", "the body without the blanks and newlines around it"),
+        (b"a", "a".encode("utf-16-le"), "the body in UTF-16"),
+        ("ø".encode(), b"\xf8", "the body in ISO-8859-1"),
+        (json.dumps(VALUE, indent=2).encode(), COMPACT, "the JSON written compactly"),
+    ],
+)
+def test_other_bytes_are_recognised(sent: bytes, hashed: bytes, phrase: str) -> None:
+    value = digest_value(hashed).removeprefix("SHA-256=")
+    assert explain_digest("SHA-256", value, sent).endswith(f": it was made over {phrase}")
+
+
+@given(st.binary(max_size=200) | st.text(max_size=100).map(lambda text: text.encode("utf-8", "surrogatepass")), st.text(max_size=50))
+def test_no_body_breaks_the_explanation(body: bytes, value: str) -> None:
+    assert explain_digest("SHA-256", value, body).startswith("The Digest does not fit")
+
+
+def test_deep_and_large_bodies_are_not_written_anew() -> None:
+    for body in (b"[" * 50_000, b"[" * 2_000 + b"]" * 2_000, b"x" * 1_000_000):
+        assert explain_digest("SHA-256", "x", body).endswith("it is that of other bytes")

@@ -1,0 +1,332 @@
+"""Every rule of the gate: code, path and text of its refusal (SPEC 5.2, CONTRACT 3.1)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
+
+from emulator.api.signature import SignaturePolicy
+from emulator.authority import Authority, Credentials
+from emulator.bank.tpp import Tpp
+from emulator.httpsig.dates import format_date
+from emulator.httpsig.digest import digest_value
+from emulator.httpsig.wrapping import wrap
+from tests.unit.signature.making import BODY, NOW, STANDING, Making
+
+LENIENT = SignaturePolicy("lenient")
+CERTIFICATE = "TPP-Signature-Certificate"
+
+
+def test_a_signed_request_tells_who_signed_it(making: Making) -> None:
+    verified = making.check()
+    assert verified.tpp == Tpp("PSDNO-SBX-1", "signer", frozenset({"PISP", "AISP"}))
+    assert verified.notes == ()
+    assert verified.certificate == making.credentials.certificate
+    assert verified.signing_string.split("\n")[0] == f"(request-target): post {making.target}"
+
+
+@pytest.mark.parametrize("name", ["Signature", CERTIFICATE, "Date", "Digest"])
+def test_a_missing_header_is_named(making: Making, name: str) -> None:
+    headers = [pair for pair in making.sent() if pair[0] != name]
+    first = making.faults(headers)[0]
+    assert (first.code, first.path) == ("HTTP_HEADER_REQUIRED", name)
+    assert first.text.startswith(f"The header {name} is required")
+
+
+def test_all_missing_headers_are_named_at_once(making: Making) -> None:
+    faults = making.faults([("Host", "x")])
+    assert [(code, path) for code, path, _ in faults] == [
+        ("HTTP_HEADER_REQUIRED", name) for name in ("Signature", CERTIFICATE, "Date", "Digest")
+    ]
+
+
+def test_an_empty_header_counts_as_missing(making: Making) -> None:
+    headers = [(name, "" if name == "Signature" else value) for name, value in making.sent()]
+    assert making.faults(headers)[0][:2] == ("HTTP_HEADER_REQUIRED", "Signature")
+
+
+def test_no_digest_is_needed_where_the_operation_takes_no_body(making: Making) -> None:
+    assert making.but(digest=None, wanted=False).check().notes == ()
+
+
+@pytest.mark.parametrize("name", ["Signature", CERTIFICATE, "Date", "Digest", "X-Request-ID"])
+def test_a_signed_header_sent_twice_is_refused(making: Making, name: str) -> None:
+    headers = making.sent()
+    headers.append(next(pair for pair in headers if pair[0] == name))
+    faults = making.faults(headers)
+    assert (faults[0].code, faults[0].path) == ("BAD_REQUEST", name)
+    assert "more than once" in faults[0].text
+    assert len(faults) == 1
+
+
+def test_an_unsigned_header_may_be_sent_twice(making: Making) -> None:
+    assert making.check([*making.sent(), ("x-accept-fix", "longer-names")])
+
+
+@pytest.mark.parametrize(
+    ("finish", "text"),
+    [
+        (lambda h: "Signature " + h, "it begins with the word Signature, as Authorization does; leave the word out."),
+        (lambda h: h.replace('algorithm="rsa-sha256"', "algorithm=rsa-sha256"),
+         'the value of algorithm is not in double quotes (write algorithm="...").'),
+        (lambda h: h.rstrip('"'), "the quoted value of signature does not end."),
+        (lambda h: h.replace(",algorithm", " algorithm"),
+         "after the value of keyId a comma was expected, found ' algorithm=\"rsa-sha256\",header'."),
+        (lambda h: h + ",nothing", "key=\"value\" was expected, found 'nothing'."),
+        (lambda h: h + ',keyId="x"', "the parameter keyId is there twice."),
+        (lambda h: "=?koi8-r?B?eA==?=", "its charset 'koi8-r' is neither utf-8 nor iso-8859-1."),
+        (lambda h: "=?utf-8?X?eA==?=", "its encoding 'X' is neither B nor Q."),
+        (lambda h: "=?utf-8?B?eA=?=", "its encoded word is not valid base64."),
+        (lambda h: "=?utf-8?B?/w==?=", "its bytes are not utf-8, the charset that it names."),
+        (lambda h: "=?utf-8?B", "it is not of the RFC 2047 form =?charset?encoding?text?=."),
+    ],
+)  # fmt: skip
+def test_a_header_that_cannot_be_read_says_why(making: Making, finish: Any, text: str) -> None:
+    (only,) = making.but(finish=finish).faults()
+    assert (only.code, only.path) == ("BAD_REQUEST", "Signature")
+    assert only.text.startswith("The header Signature cannot be read: ")
+    assert only.text.endswith(text)
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"key_id": None}, "The parameter keyId is missing: SN=<serial>,CA=<issuer>."),
+        ({"algorithm": None}, "The parameter algorithm is missing: rsa-sha256."),
+        ({"algorithm": "none"}, 'The algorithm "none" is not accepted (a request must be signed); use rsa-sha256.'),
+        ({"algorithm": "hs2019"},
+         'The algorithm "hs2019" is not accepted (it belongs to a later draft and names no hash); use rsa-sha256.'),
+        ({"algorithm": "rsa-sha1"}, 'The algorithm "rsa-sha1" is not accepted (SHA-1 can be forged); use rsa-sha256.'),
+        ({"algorithm": "hmac-sha256"},
+         'The algorithm "hmac-sha256" is not accepted (a shared secret proves nothing); use rsa-sha256.'),
+        ({"algorithm": "SHA256withRSA"}, 'The algorithm "SHA256withRSA" is not accepted; use rsa-sha256.'),
+        ({"algorithm": "RSA-SHA256"}, 'The algorithm must be written in lower case: "rsa-sha256".'),
+        ({"listed": ""}, "The headers parameter is empty."),
+        ({"listed": "(request-target) Date digest x-request-id psu-id tpp-redirect-uri"},
+         "The headers parameter must list names in lower case: Date."),
+        ({"listed": "date,digest,x-request-id"}, "The headers parameter separates names by something else than blanks."),
+        ({"encode": lambda raw: "."}, "The parameter signature is not base64."),
+        ({"encode": lambda raw: ""}, "The parameter signature is not base64: it is empty."),
+        ({"encode": lambda raw: raw.hex() + " "}, "The parameter signature is not base64: it holds blanks or line breaks."),
+        ({"encode": lambda raw: "_" + raw.hex()},
+         "The parameter signature is not base64: it is URL-safe base64, use the alphabet with + and /."),
+        ({"encode": lambda raw: "eA"}, "The parameter signature is not base64: its padding is missing."),
+        ({"encode": lambda raw: "eA%3D%3D"}, "The parameter signature is not base64: it is URL-encoded."),
+    ],
+)  # fmt: skip
+def test_a_parameter_that_cannot_be_used_says_why(making: Making, changes: dict[str, Any], text: str) -> None:
+    faults = making.but(**changes).faults()
+    assert ("BAD_REQUEST", "Signature", text) in faults
+    assert {path for _, path, _ in faults} == {"Signature"}
+
+
+def test_a_name_listed_twice_is_refused(making: Making) -> None:
+    names = ["date", "digest", "date", "x-request-id", "psu-id", "tpp-redirect-uri"]
+    (only,) = making.but(names=names).faults()
+    assert only == ("BAD_REQUEST", "Signature", "The headers parameter lists date twice.")
+
+
+def test_a_listed_header_that_is_absent_is_refused(making: Making) -> None:
+    names = ["date", "digest", "x-request-id", "psu-id", "tpp-redirect-uri", "psu-corporate-id"]
+    (only,) = making.but(names=names).faults()
+    text = "The headers parameter lists psu-corporate-id, but the request has no such header."
+    assert only == ("BAD_REQUEST", "Signature", text)
+
+
+@pytest.mark.parametrize("name", ["digest", "x-request-id", "psu-id", "tpp-redirect-uri", "psu-corporate-id"])
+def test_every_candidate_that_is_sent_must_be_listed(making: Making, name: str) -> None:
+    full = making.with_header("PSU-Corporate-ID", "0f8fad5b-d9cb-469f-a165-70867728950e")
+    names = ["date", "digest", "x-request-id", "psu-id", "psu-corporate-id", "tpp-redirect-uri"]
+    assert full.but(names=names).check()
+    (only,) = full.but(names=[kept for kept in names if kept != name]).faults()
+    assert only == (
+        "BAD_REQUEST",
+        "Signature",
+        f"The request carries {name}, which the headers parameter does not list.",
+    )
+
+
+def test_date_must_be_listed_when_it_is_not_alone(making: Making) -> None:
+    names = ["digest", "x-request-id", "psu-id", "tpp-redirect-uri"]
+    assert making.but(names=names).faults()[0].text.startswith("The request carries date, which")
+
+
+def test_further_headers_may_be_listed_in_any_order(making: Making) -> None:
+    names = ["tpp-redirect-uri", "host", "psu-id", "x-accept-fix", "x-request-id", "digest", "date"]
+    assert making.but(names=names).check()
+
+
+def test_no_headers_parameter_means_date_alone(making: Making) -> None:
+    alone = making.but(headers=(("Date", format_date(NOW)),), digest=None, wanted=False, names=["date"], listed=None)
+    assert alone.check().signing_string == f"date: {format_date(NOW)}"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "side"), [(301, "ahead of"), (-301, "behind"), (86_400, "ahead of"), (-3600, "behind")]
+)
+def test_a_date_outside_the_skew_is_refused(making: Making, seconds: int, side: str) -> None:
+    late = making.with_header("Date", format_date(NOW + timedelta(seconds=seconds)))
+    text = f"The header Date is {abs(seconds)} s {side} the bank's clock, at most 300 s are allowed."
+    assert late.faults() == [("BAD_REQUEST", "Date", text)]
+
+
+@pytest.mark.parametrize("seconds", [300, -300, 0])
+def test_a_date_within_the_skew_is_accepted(making: Making, seconds: int) -> None:
+    assert making.with_header("Date", format_date(NOW + timedelta(seconds=seconds))).check()
+
+
+def test_the_skew_is_a_setting(making: Making) -> None:
+    day = making.with_header("Date", format_date(NOW + timedelta(days=1)))
+    assert day.but(policy=SignaturePolicy(date_skew=86_400)).check()
+
+
+@pytest.mark.parametrize(
+    ("date", "note"),
+    [
+        ("Mon, 02 Mar 2026 09:00:00 +0100", "Date: a numeric zone in place of GMT"),
+        ("Mon, 2 Mar 2026 08:00:00 GMT", "Date: the day has one digit, RFC 7231 wants two"),
+        ("Monday, 02-Mar-26 08:00:00 GMT", "Date: the obsolete RFC 850 form"),
+        ("Mon Mar  2 08:00:00 2026", "Date: the obsolete asctime form"),
+    ],
+)
+def test_readable_dates_of_other_forms_are_noted(making: Making, date: str, note: str) -> None:
+    assert making.with_header("Date", date).check().notes == (note,)
+
+
+@pytest.mark.parametrize(
+    ("date", "reason"),
+    [
+        ("2026-03-02T08:00:00Z", "it is not of the RFC 7231 form `Mon, 02 Mar 2026 08:00:00 GMT`"),
+        ("Tue, 02 Mar 2026 08:00:00 GMT", "that day is a Monday, not a Tuesday"),
+        ("Mon, 32 Mar 2026 08:00:00 GMT", "there is no such day or time"),
+        ("Mon, 02 Mrz 2026 08:00:00 GMT", "its day or month name is not one of RFC 7231"),
+        ("Mon, 02 Mar 2026 08:00:00 +9999", "there is no such day or time"),
+        ("x" * 100, "it is too long for a date"),
+    ],
+)
+def test_an_unreadable_date_says_why(making: Making, date: str, reason: str) -> None:
+    assert making.with_header("Date", date).faults() == [
+        ("BAD_REQUEST", "Date", f"The header Date cannot be read: {reason}.")
+    ]
+
+
+def test_a_digest_is_checked_wherever_it_is_sent(making: Making) -> None:
+    get = making.but(method="GET", body=b"", digest=digest_value(b"else"), wanted=False)
+    assert [path for _, path, _ in get.faults()] == ["Digest"]
+    assert get.but(digest=digest_value(b"")).check()
+
+
+@pytest.mark.parametrize(
+    "digest",
+    [
+        digest_value(BODY, "SHA-512"),
+        digest_value(BODY).replace("SHA-256", "sha-256"),
+        f"{digest_value(BODY)},{digest_value(BODY, 'SHA-512')}",
+        f"MD5=abc, {digest_value(BODY)}",
+    ],
+)
+def test_digests_of_other_forms_are_read(making: Making, digest: str) -> None:
+    assert making.but(digest=digest).check().notes == ()
+
+
+def test_every_digest_that_the_bank_knows_must_fit(making: Making) -> None:
+    both = f"{digest_value(BODY)},{digest_value(b'else', 'SHA-512')}"
+    assert [path for _, path, _ in making.but(digest=both).faults()] == ["Digest"]
+
+
+def test_a_digest_without_a_known_hash_is_refused(making: Making) -> None:
+    text = "The Digest names neither SHA-256 nor SHA-512 (write SHA-256=<base64>), it is 'MD5=abc'."
+    assert making.but(digest="MD5=abc").faults() == [("BAD_REQUEST", "Digest", text)]
+
+
+def test_sha_512_signatures_are_accepted(making: Making) -> None:
+    def sign(key: Any, data: bytes) -> bytes:
+        raw: bytes = key.sign(data, PKCS1v15(), hashes.SHA512())
+        return raw
+
+    assert making.but(algorithm="rsa-sha512", sign=sign).check()
+    assert making.but(algorithm="rsa-sha256", sign=sign).faults()[0].text == (
+        "The signature was made with SHA-512, the parameter algorithm means SHA-256."
+    )
+
+
+@pytest.mark.parametrize("charset", ["utf-8", "iso-8859-1"])
+@pytest.mark.parametrize("encoding", ["B", "Q"])
+def test_letters_beyond_ascii_are_wrapped(special: Credentials, charset: str, encoding: str) -> None:
+    wrapped = Making(special, finish=lambda header: wrap(header, charset=charset, encoding=encoding))
+    assert wrapped.check().notes == ()
+
+
+def test_unwrapped_letters_beyond_ascii_are_for_the_lenient_profile(special: Credentials) -> None:
+    text = "The header Signature has characters beyond ASCII, it must be wrapped as =?utf-8?B?<base64>?=."
+    assert Making(special).faults() == [("BAD_REQUEST", "Signature", text)]
+    notes = Making(special, policy=LENIENT).check().notes
+    assert notes == ("Signature: characters beyond ASCII without RFC 2047 wrapping",)
+
+
+def test_a_signed_value_beyond_ascii_is_taken_in_utf_8_and_iso_8859_1(making: Making) -> None:
+    value = making.with_header("TPP-Redirect-URI", "https://tpp.example/tilbakeføring")
+    assert value.check().notes == ()
+    latin = value.but(text=lambda lines: "\n".join(f"{name}: {text}" for name, text in lines).encode("latin-1"))
+    assert latin.check().notes == ("Signature: made over ISO-8859-1 bytes",)
+
+
+def test_a_value_that_iso_8859_1_lacks_is_not_taken_for_question_marks(making: Making) -> None:
+    value = making.with_header("TPP-Redirect-URI", "https://tpp.example/Ω")
+    question = value.but(text=lambda lines: "\n".join(f"{n}: {t}" for n, t in lines).encode("latin-1", "replace"))
+    assert [path for _, path, _ in question.faults()] == ["Signature"]
+
+
+def test_the_order_of_parameters_and_blanks_do_not_matter(making: Making) -> None:
+    def shuffled(header: str) -> str:
+        key_id, algorithm, headers, signature = header.split(',algorithm="')[0], "rsa-sha256", "", ""
+        headers = header.split('headers="')[1].split('"')[0]
+        signature = header.split('signature="')[1].split('"')[0]
+        return f' signature = "{signature}" ,, headers="{headers}",\talgorithm="{algorithm}" , {key_id} ,'
+
+    assert making.but(finish=shuffled).check().notes == ()
+
+
+def test_a_parameter_name_in_another_case_is_noted(making: Making) -> None:
+    notes = making.but(finish=lambda header: header.replace("keyId=", "keyid=")).check().notes
+    assert notes == ("Signature: parameter keyId is spelt keyid",)
+
+
+def test_the_lenient_profile_takes_an_algorithm_in_upper_case(making: Making) -> None:
+    notes = making.but(algorithm="RSA-SHA256", policy=LENIENT).check().notes
+    assert notes == ("Signature: the algorithm is spelt RSA-SHA256",)
+
+
+def test_every_fault_is_reported_at_once(making: Making) -> None:
+    wrong = making.with_header("Date", "yesterday").but(digest="SHA-256=x", key_id="SN=1,CA=CN=x", algorithm="none")
+    assert [path for _, path, _ in wrong.faults()] == ["Signature", "Signature", "Digest", "Date"]
+
+
+def test_texts_fit_into_a_message(making: Making, authority: Authority) -> None:
+    long = making.but(algorithm="x" * 5000, key_id="SN=" + "1" * 5000 + ",CA=x", digest="MD5=" + "x" * 5000)
+    assert all(len(text) <= 512 for _, _, text in long.faults())
+
+
+def test_the_refusal_speaks_for_its_first_fault(making: Making) -> None:
+    refused = making.but(algorithm="none", digest="SHA-256=x").refused()
+    assert (refused.code, refused.path, refused.text) == refused.messages[0]
+    assert len(refused.messages) == 2
+    assert refused.diagnosis() is refused.diagnosis()
+
+
+def test_the_request_target_is_what_was_sent_not_what_it_means(making: Making) -> None:
+    encoded = making.but(target="/api-sandbox/v1/accounts/a%2Fb?x=%20&x=+")
+    assert encoded.check().signing_string.startswith("(request-target): post /api-sandbox/v1/accounts/a%2Fb?x=%20&x=+\n")
+    headers = encoded.sent()
+    assert replace(encoded, target="/api-sandbox/v1/accounts/a/b?x=%20&x=+").faults(headers)
+
+
+def test_headers_outside_the_signature_do_not_matter(making: Making) -> None:
+    headers = [pair for pair in making.sent() if pair[0] != "x-accept-fix"]
+    assert making.check(headers)
+    assert len(STANDING) == 6
