@@ -101,11 +101,15 @@ class House:
         self._open[name] = branch
         return branch
 
+    def directory_of(self, name: str) -> Path | None:
+        """The folder of a bank, None for one in memory."""
+        return None if self._common.directory is None else self._common.directory / name
+
     def _documents(self, name: str) -> Store:
-        directory = self._common.directory
+        directory = self.directory_of(name)
         if directory is None:
             return memory_store(KINDS)
-        return open_store(directory / name, KINDS, durability=self._common.durability)
+        return open_store(directory, KINDS, durability=self._common.durability)
 
     def make(self, name: str, *, fixture: str | None = None, seed: int | None = None) -> Branch:
         """The bank `name` made anew, whatever stood there (PUT banks/{name})."""
@@ -129,7 +133,7 @@ class House:
         del self._open[name]
         branch.bank.documents.close()
         if self._common.directory is not None:
-            shutil.rmtree(self._common.directory / name, ignore_errors=True)
+            shutil.rmtree(self._common.directory / name)
 
     def branches(self) -> Iterator[Branch]:
         """The banks that are open."""

@@ -6,6 +6,7 @@ import logging
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from ssl import SSLContext
 from typing import Protocol
 
 from emulator.api import about, render
@@ -16,6 +17,7 @@ from emulator.assemble.house import House
 from emulator.bank import progression
 from emulator.bank.clock import moment
 from emulator.bank.errors import BankError
+from emulator.store import Store
 
 logger = logging.getLogger(__name__)
 
@@ -35,10 +37,23 @@ class Site:
     `rooms`: by first path segment (`_emulator`, `sca`, `console`, ...); what no room has is the TPP interface.
     """
 
-    def __init__(self, house: House, *, rooms: dict[str, Room], openapi: Callable[[Request], Response]) -> None:
+    def __init__(
+        self,
+        house: House,
+        *,
+        rooms: dict[str, Room],
+        openapi: Callable[[Request], Response],
+        tls: Callable[[], SSLContext],
+    ) -> None:
         self._house = house
         self._rooms = rooms
         self._openapi = openapi
+        self._tls = tls
+
+    @property
+    def default(self) -> Branch:
+        """The default bank."""
+        return self._house.default
 
     def handle(self, request: Request) -> Response | Stream:
         """Answer any request; never raises."""
@@ -80,6 +95,12 @@ class Site:
         body = about.health() if path == "/health" else about.ready(branch.bank)
         return render.json_response(200, body, [("Cache-Control", "no-store")])
 
+    def store_for(self, request: Request) -> Store | None:
+        """The documents that a request may have changed, None when it names no bank."""
+        named = _NAMED_BANK.match(request.target)
+        branch = self._house.default if named is None else self._house.find(named[1])
+        return None if branch is None else branch.bank.documents
+
     def next_due(self) -> float | None:
         """Seconds of real time until something falls due in a bank that somebody watches; None: nothing, nobody."""
         waits = [wait for branch in self._watched() if (wait := _seconds_to_due(branch)) is not None]
@@ -92,6 +113,10 @@ class Site:
 
     def _watched(self) -> list[Branch]:
         return [branch for branch in self._house.branches() if branch.bank.watched]
+
+    def tls_context(self) -> SSLContext:
+        """TLS 1.2 or higher with a certificate of the sandbox CA, for --tls-port."""
+        return self._tls()
 
     def close(self) -> None:
         """Put the documents in order and let go of the state directory."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from emulator.api.customer import open_access
+from emulator.api.headers import DETAILS
 from emulator.api.operation import Access, Call, Operation, Reply
 from emulator.bank import people
 from emulator.bank.errors import ScaNeeded
@@ -59,7 +60,7 @@ OPERATIONS = (
         spec="4.7",
         summary="Ask for a consent: the customer gives it during SCA",
         handler=create_consent,
-        column="details",
+        column=DETAILS,
         answers={201: f"{_ANSWERS}:Consent"},
         roles=AISP,
         needs=REDIRECT,
@@ -73,7 +74,7 @@ OPERATIONS = (
         spec="4.7",
         summary="Ask for a bank-offered consent: the same as POST /v1/consents",
         handler=create_consent,
-        column="details",
+        column=DETAILS,
         answers={201: f"{_ANSWERS}:Consent"},
         roles=AISP,
         needs=REDIRECT,
@@ -87,7 +88,7 @@ OPERATIONS = (
         spec="4.7",
         summary="Who the PSU is: the SCA flow for TPPs that only initiate payments",
         handler=get_user,
-        column="details",
+        column=DETAILS,
         answers={200: f"{_ANSWERS}:User"},
         access=Access.PSU,
         tag="PSU",
@@ -99,7 +100,7 @@ OPERATIONS = (
         spec="4.7",
         summary="Who the PSU is: the same as GET /v1/user",
         handler=get_user,
-        column="details",
+        column=DETAILS,
         answers={200: f"{_ANSWERS}:User"},
         access=Access.PSU,
         tag="PSU",
@@ -111,7 +112,7 @@ OPERATIONS = (
         spec="4.7",
         summary="The PSU's corporate agreements",
         handler=get_agreements,
-        column="details",
+        column=DETAILS,
         answers={200: f"{_ANSWERS}:Agreements"},
         access=Access.SESSION,
         tag="PSU",

@@ -1,0 +1,219 @@
+"""The OpenAPI 3.1 document of the TPP interface, read from the operation table and the shapes (CONTRACT 2)."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from emulator import __version__
+from emulator.api import examples, headers, render
+from emulator.api.messages import Request, Response
+from emulator.api.operation import Operation, Params
+from emulator.api.operations import table
+from emulator.api.query import Parameter
+from emulator.bank import products
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+JSON_TYPE = "application/json"
+REFUSALS = {
+    "400": "The request is wrong; every message names what and where.",
+    "401": "The customer must come first: send the PSU to scaRedirect.",
+    "403": "The certificate or the customer's rights do not allow this.",
+    "404": "There is no such resource.",
+    "409": "The request is at odds with what the bank holds.",
+    "429": "The calls without the PSU are used up.",
+}
+
+
+def respond(request: Request) -> Response:
+    """`GET /openapi.json`: the document with the address it was asked at as its server."""
+    body = {**document(), "servers": [{"url": request.base + request.prefix}]}
+    return render.json_response(200, body)
+
+
+def document(operations: Iterable[Operation] | None = None) -> dict[str, Any]:
+    """The whole document, built anew at each call (it is asked for rarely)."""
+    schemas = _Schemas()
+    paths: dict[str, dict[str, Any]] = {}
+    for operation in operations or table():
+        paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation, schemas)
+    schemas.use("emulator.api.shapes.answers:Refusal")
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Bank emulator, TPP interface",
+            "version": __version__,
+            "description": (
+                "Every request is signed (SPEC 5.2) and carries TPP-Signature-Certificate. "
+                "`bank-emulator proxy` signs what a plain client sends."
+            ),
+            "license": {"name": "see the distribution"},
+        },
+        "tags": [{"name": tag} for tag in dict.fromkeys(row.tag for row in operations or table() if row.tag)],
+        "paths": paths,
+        "components": {
+            "schemas": schemas.found(),
+            "parameters": {_component(name): _header(name) for name in headers.MATRIX if not _is_reserved(name)},
+            "responses": {name: _refusal(text) for name, text in REFUSALS.items()},
+        },
+    }
+
+
+class _Schemas:
+    """The shapes in use, each once under components/schemas."""
+
+    def __init__(self) -> None:
+        self._models: dict[str, type[BaseModel]] = {}
+        self._arrays: dict[str, dict[str, Any]] = {}
+
+    def use(self, reference: str) -> dict[str, Any]:
+        """The schema of `module:Model`, or of `module:Model[]` for an array of them."""
+        many = reference.endswith("[]")
+        module, _, name = reference.removesuffix("[]").partition(":")
+        model = getattr(importlib.import_module(module), name)
+        self._models[name] = model
+        schema = {"$ref": f"#/components/schemas/{name}"}
+        return {"type": "array", "items": schema} if many else schema
+
+    def found(self) -> dict[str, Any]:
+        from pydantic import TypeAdapter
+
+        inputs = [(model, "validation", _adapter(model, TypeAdapter)) for model in self._models.values()]
+        _, definitions = TypeAdapter.json_schemas(inputs, ref_template="#/components/schemas/{model}")
+        found = dict(definitions.get("$defs", {}))
+        return dict(sorted(found.items()))
+
+
+def _adapter(model: Any, adapter: Any) -> Any:
+    return model if isinstance(model, adapter) else adapter(model)
+
+
+def _operation(operation: Operation, schemas: _Schemas) -> dict[str, Any]:
+    description = f"SPEC {operation.spec}. {(operation.handler.__doc__ or '').strip()}"
+    shown: dict[str, Any] = {
+        "operationId": operation.id,
+        "summary": operation.summary,
+        "description": description,
+        "tags": [operation.tag] if operation.tag else [],
+        "parameters": [*_path(operation), *map(_query, operation.query), *_headers(operation)],
+        "responses": _responses(operation, schemas),
+    }
+    if operation.body is not None:
+        shown["requestBody"] = _body(operation, schemas)
+    return shown
+
+
+def _path(operation: Operation) -> list[dict[str, Any]]:
+    found = []
+    for name in re.findall(r"{([^}]+)}", operation.path):
+        schema: dict[str, Any] = {"type": "string", "minLength": 1}
+        if name in operation.values:
+            schema["enum"] = list(operation.values[name])
+        elif name == "payment-product":
+            schema["enum"] = sorted({product for _, product in products.table()})
+        entry = {"name": name, "in": "path", "required": True, "schema": schema}
+        example = examples.PATH.get(name)
+        if example is not None:
+            entry["example"] = example
+        found.append(entry)
+    return found
+
+
+def _query(parameter: Parameter) -> dict[str, Any]:
+    schemas: Mapping[str, dict[str, Any]] = {
+        "boolean": {"type": "boolean"},
+        "int": {"type": "integer", "minimum": parameter.minimum, "maximum": parameter.maximum},
+        "date": {"type": "string", "format": "date"},
+        "enum": {"type": "string", "enum": list(parameter.values)},
+        "text": {"type": "string"},
+    }
+    schema = dict(schemas[parameter.type])
+    if parameter.default is not None:
+        schema["default"] = parameter.default
+    return {
+        "name": parameter.name,
+        "in": "query",
+        "required": parameter.required,
+        "description": parameter.text,
+        "schema": schema,
+    }
+
+
+def _is_reserved(name: str) -> bool:
+    """Headers that OpenAPI describes by other means, or that belong to HTTP itself."""
+    return name in ("Accept", "Host") or name.startswith("Accept-")
+
+
+def _component(name: str) -> str:
+    return name.replace("-", "")
+
+
+def columns(operation: Operation) -> set[str]:
+    """The header columns of SPEC 2.1 that an operation may have, over its products."""
+    if isinstance(operation.column, str):
+        return {operation.column}
+    return {operation.column(params) for params in _variants()}
+
+
+def _variants() -> list[Params]:
+    return [{"payment-service": service, "payment-product": name} for service, name in sorted(products.table())]
+
+
+def _headers(operation: Operation) -> list[dict[str, Any]]:
+    """The headers of the operation's column; one is required where every product demands it."""
+    found: list[dict[str, Any]] = []
+    used = columns(operation)
+    for name, marks in headers.MATRIX.items():
+        demanded = {marks[column] for column in used}
+        if _is_reserved(name) or demanded == {"-"}:
+            continue
+        if demanded == {"R"} and not (name in ("TPP-Session-ID", "PSU-ID") and used == {headers.DETAILS}):
+            found.append({**_header(name), "required": True})
+        else:
+            found.append({"$ref": f"#/components/parameters/{_component(name)}"})
+    return found
+
+
+def _header(name: str) -> dict[str, Any]:
+    return {
+        "name": name,
+        "in": "header",
+        "required": False,
+        "description": examples.HEADER_TEXTS.get(name, f"{name} (SPEC 2.1)"),
+        "schema": dict(examples.HEADER_SCHEMAS.get(name, {"type": "string"})),
+        "example": examples.HEADERS[name],
+    }
+
+
+def _body(operation: Operation, schemas: _Schemas) -> dict[str, Any]:
+    if isinstance(operation.body, str):
+        schema = schemas.use(operation.body)
+    elif operation.body is not None:
+        shapes = dict.fromkeys(operation.body(params) for params in _variants())
+        schema = {"anyOf": [schemas.use(shape) for shape in shapes]}
+    content: dict[str, Any] = {"schema": schema}
+    shown = examples.BODIES.get(operation.id)
+    if shown:
+        content["examples"] = {name: {"summary": name, "value": value} for name, value in shown.items()}
+    return {"required": True, "content": {JSON_TYPE: content}}
+
+
+def _responses(operation: Operation, schemas: _Schemas) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for status, shape in operation.answers.items():
+        found[str(status)] = {"description": operation.summary}
+        if shape is not None:
+            found[str(status)]["content"] = {JSON_TYPE: {"schema": schemas.use(shape)}}
+    for status in REFUSALS:
+        found.setdefault(status, {"$ref": f"#/components/responses/{status}"})
+    found["default"] = _refusal("Any other refusal.")
+    return found
+
+
+def _refusal(text: str) -> dict[str, Any]:
+    schema = {"$ref": "#/components/schemas/Refusal"}
+    return {"description": text, "content": {JSON_TYPE: {"schema": schema}}}

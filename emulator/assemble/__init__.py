@@ -1,0 +1,72 @@
+"""The only place where the parts meet: from settings to a site that can be served."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from secrets import token_bytes
+
+from emulator.api.messages import Request, Response
+from emulator.assemble.answers import response_signer
+from emulator.assemble.house import House, HouseRules
+from emulator.assemble.site import Room, Site
+from emulator.authority import Authority
+from emulator.bank.clock import real_now
+from emulator.bank.settings import Settings
+from emulator.control.room import Control
+from emulator.scenario.rules import RuleSet
+from emulator.settings import ServeSettings
+from emulator.web.pages.guard import Guard
+from emulator.web.pages.sca_pages import ScaPages
+from emulator.web.pages.static_files import StaticFiles
+
+
+def authority_for(state: Path | None) -> Authority:
+    """The sandbox CA with the TPP `demo`, kept in `state` (None: in memory)."""
+    authority = Authority(state, clock=real_now)
+    authority.demo()
+    return authority
+
+
+def assemble(settings: ServeSettings, *, authority: Authority | None = None) -> Site:
+    """Everything that `serve` needs; `authority` is handed in where several sites share one (tests)."""
+    authority = authority or authority_for(settings.state)
+    house = house_for(settings, authority)
+    guard = Guard(allowed_hosts=(settings.host, *settings.allow_host), secret=token_bytes(32))
+    control = Control(
+        house,
+        authority,
+        token=settings.control_token,
+        allowed_hosts=(settings.host, *settings.allow_host),
+        directory_of=house.directory_of,
+    )
+    rooms: dict[str, Room] = {"_emulator": control, "sca": ScaPages(guard), "static": StaticFiles()}
+    return Site(house, rooms=rooms, openapi=openapi_answer, tls=lambda: authority.server_context(_names(settings)))
+
+
+def _names(settings: ServeSettings) -> list[str]:
+    """The host names and addresses that the TLS certificate names."""
+    return list(dict.fromkeys(["localhost", "127.0.0.1", "::1", settings.host, *settings.allow_host]))
+
+
+def openapi_answer(request: Request) -> Response:
+    """`GET /openapi.json`; the document and its shapes are imported when they are asked for."""
+    from emulator.api import openapi
+
+    return openapi.respond(request)
+
+
+def house_for(settings: ServeSettings, authority: Authority) -> House:
+    """The banks as `settings` wants them."""
+    return House(
+        HouseRules(
+            directory=None if settings.ephemeral else settings.state / "banks",
+            fixtures=settings.fixtures,
+            settings=Settings(profile=settings.profile, links=settings.links),
+            seed=settings.seed,
+            ids_form=settings.ids,
+            durability=settings.durability,
+            rules_for=RuleSet,
+            trusted_ca=lambda: authority.certificate,
+            sign_response=response_signer(authority.answering),
+        )
+    )

@@ -1,0 +1,221 @@
+"""A bank that runs in this process on a free port, as the pytest fixtures hand it out (CONTRACT 12)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import datetime, timedelta
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import parse_qsl, urlsplit
+
+from emulator.api.branch import Branch
+from emulator.assemble import Site, assemble, authority_for
+from emulator.authority import Authority
+from emulator.bank import fixtures, sca, sessions
+from emulator.bank.errors import BankError
+from emulator.client import AsyncTppClient, TppClient
+from emulator.client.identity import Identity
+from emulator.scenario import durations
+from emulator.settings import ServeSettings
+from emulator.testing.loop import loop_thread
+from emulator.web.server import WebServer
+from emulator.web.sockets import listen
+
+Result = TypeVar("Result")
+
+
+@cache
+def authority() -> Authority:
+    """The sandbox CA of this test process, in memory: keys are made once, not once a test."""
+    return authority_for(None)
+
+
+class TestTpp(TppClient):
+    """A signed client that knows the bank it talks to, so that its PSU can be made to approve."""
+
+    __test__ = False  # pytest collects classes called Test...
+
+    def __init__(self, bank: RunningBank, identity: Identity) -> None:
+        super().__init__(bank.url, identity)
+        self.bank = bank
+        self.tpp_id = _tpp_id(identity)
+
+    def asynchronous(self) -> AsyncTppClient:
+        """The same TPP and PSU as an asynchronous client; close it when done (`async with`)."""
+        client = AsyncTppClient(self.bank.url, self.identity)
+        client.psu_id, client.session_id = self.psu_id, self.session_id
+        client.psu_corporate_id, client.psu_context = self.psu_corporate_id, self.psu_context
+        return client
+
+    def approve(self, link_or_id: str = "latest", **choices: Any) -> dict[str, str]:
+        """The PSU approves; the client takes over psu-id and session from the redirect, whose query is returned."""
+        return self.remember(self.bank.approve(link_or_id, **choices))
+
+    def log_in(self, national_id: str | None = None, **choices: Any) -> TestTpp:
+        """A session and a consent without the pages: for a person (default: the bank's first private customer)."""
+        made = self.bank.session(self.tpp_id, national_id, **choices)
+        self.psu_id, self.session_id = made["psuId"], made["tppSessionId"]
+        self.psu_corporate_id = made.get("psuCorporateId")
+        self.psu_context = "CORPORATE" if self.psu_corporate_id else "PRIVATE"
+        return self
+
+
+class BankClock:
+    """Bank time, which stands still until a test moves it."""
+
+    def __init__(self, bank: RunningBank) -> None:
+        self._bank = bank
+
+    @property
+    def now(self) -> datetime:
+        """Bank time, in UTC."""
+        return self._bank.call(lambda branch: branch.bank.clock.now())
+
+    def advance(self, by: str | timedelta | None = None, **units: float) -> datetime:
+        """Move bank time on: `advance("1h30m")`, `advance("P1D")`, `advance(days=1)`; what falls due is applied."""
+        delta = _delta(by, units)
+        if delta < timedelta(0):
+            raise ValueError("bank time goes forwards only")
+
+        def move(branch: Branch) -> datetime:
+            branch.settle()
+            branch.bank.clock.advance(delta)
+            branch.settle()
+            return branch.bank.clock.now()
+
+        return self._bank.call(move)
+
+
+class RunningBank:
+    """An emulator in this process on a free port.
+
+    `url` is its base address. Everything that touches the bank runs on the server's thread, between two requests.
+    """
+
+    def __init__(self, settings: ServeSettings, *, now: datetime | None = None) -> None:
+        self._site: Site = assemble(settings, authority=authority())
+        self._branch = self._site.default
+        frozen_at = now or self._branch.bank.clock.now()
+        self._sockets = listen("127.0.0.1", settings.port)
+        self._server = WebServer(self._site, host="127.0.0.1", plain=self._sockets)
+        if now is None:
+            self._branch.bank.clock.set(now=frozen_at, mode="frozen")
+        else:
+            fixtures.reset(self._branch.bank, settings.fixtures, now=now, mode="frozen")
+        self._loop = loop_thread()
+        self._loop.run(self._server.start())
+        self.url = self._server.urls[0]
+        self.clock = BankClock(self)
+        self._clients: list[TppClient] = []
+
+    def call(self, work: Callable[[Branch], Result]) -> Result:
+        """Do something with the bank itself, between two requests."""
+        return self._loop.call(lambda: work(self._branch))
+
+    def tpp(
+        self,
+        roles: Iterable[str] = ("PISP", "AISP"),
+        *,
+        name: str | None = None,
+        flaw: str | None = None,
+    ) -> TestTpp:
+        """A signed client of a TPP with these roles; `flaw` spoils its certificate (CONTRACT 9.7)."""
+        wanted = tuple(sorted(roles))
+        name = name or "-".join(["test", *(role.lower() for role in wanted), *([flaw] if flaw else [])])
+        issued = authority().find(name) or authority().issue(name, roles=wanted, flaw=flaw)
+        client = TestTpp(self, Identity.of(issued))
+        self._clients.append(client)
+        return client
+
+    def approve(self, link_or_id: str = "latest", **choices: Any) -> str:
+        """The PSU approves an SCA: its scaRedirect, its token, or the id of what it is for; where the browser goes.
+
+        Choices: nationalId, method, context, agreement, accounts (or in Python's spelling, national_id).
+        """
+        choices = {{"nationalId": "national_id"}.get(name, name): value for name, value in choices.items()}
+        return self._sca(link_or_id, lambda bank, found: sca.approve(bank, found, **choices)) or ""
+
+    def reject(self, link_or_id: str = "latest") -> str:
+        """The PSU declines; where the browser goes."""
+        return self._sca(link_or_id, sca.reject)
+
+    def _sca(self, link_or_id: str, act: Callable[..., Result]) -> Result:
+        name = urlsplit(link_or_id).path.rpartition("/")[2] or link_or_id
+
+        def work(branch: Branch) -> Result:
+            branch.settle()
+            with branch.bank.documents.transaction():
+                return act(branch.bank, sca.find(branch.bank, name))
+
+        return self.call(work)
+
+    def session(self, tpp_id: str, national_id: str | None = None, **choices: Any) -> dict[str, str]:
+        """A session and a consent without the pages: `{psuId, tppSessionId, psuCorporateId?}`."""
+
+        def work(branch: Branch) -> dict[str, str]:
+            who = national_id or _first_private(branch)
+            with branch.bank.documents.transaction():
+                return sessions.seed(branch.bank, tpp_id=tpp_id, national_id=who, **choices)
+
+        return self.call(work)
+
+    def settings(self, **changes: Any) -> dict[str, Any]:
+        """Change settings of the bank (CONTRACT 9.1); all settings as they are then."""
+
+        def work(branch: Branch) -> dict[str, Any]:
+            with branch.bank.documents.transaction():
+                return branch.bank.change_settings(changes).as_document()
+
+        return self.call(work)
+
+    def requests(self, **filters: Any) -> list[dict[str, Any]]:
+        """What the TPPs have asked, newest first, each exchange whole; filters: operation, status, tpp, payment_id."""
+        return self.call(lambda branch: [entry.detail() for entry in branch.log.entries(**filters)])
+
+    def apply(self, scenario: str | dict[str, Any]) -> None:
+        """Apply a scenario: the name of a ready one, a file, or its content."""
+        self.call(lambda branch: self._site.apply(branch, scenario))
+
+    def stop(self) -> None:
+        """Close clients, connections and sockets."""
+        for client in self._clients:
+            client.close()
+        self._loop.run(self._server.stop())
+        self._loop.call(self._site.close)
+
+
+def redirect_query(redirect: str) -> dict[str, str]:
+    """The query parameters of a redirect, by name."""
+    return dict(parse_qsl(urlsplit(redirect).query))
+
+
+def _delta(by: str | timedelta | None, units: dict[str, float]) -> timedelta:
+    if isinstance(by, str):
+        return _exact(by)
+    return by if by is not None else timedelta(**units)
+
+
+def _first_private(branch: Branch) -> str:
+    for customer in branch.bank.documents.all("customer"):
+        if customer["type"] == "private":
+            return str(customer["customerNumber"])
+    raise BankError("FORMAT_ERROR", "The bank has no private customer; say who logs in.", "nationalId")
+
+
+def _tpp_id(identity: Identity) -> str:
+    from emulator.api.certificates import read_certificate
+
+    return read_certificate(identity.header).tpp.id
+
+
+def settings_for(state: Path | None = None, **changes: Any) -> ServeSettings:
+    """Settings of a bank for one test: in memory on a free port, unless `changes` say otherwise."""
+    return ServeSettings(**{"port": 0, "ephemeral": True, "state": state or Path(".bank-emulator"), **changes})
+
+
+def _exact(text: str) -> timedelta:
+    found = durations.exact(text)
+    if found is None:
+        raise ValueError(f"a duration such as PT1H or 1h30m is needed, not {text!r}")
+    return found

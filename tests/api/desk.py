@@ -1,0 +1,94 @@
+"""A TPP at a bank without a socket: signed requests straight into the pipeline, the PSU straight into the SCA."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+from emulator.api.branch import Branch
+from emulator.api.messages import Request
+from emulator.authority import Authority
+from emulator.bank import sca, sessions
+from emulator.client.response import Headers, Response
+from emulator.client.tpp import Tpp
+
+BASE = "http://127.0.0.1:8080"
+
+
+class DeskClient(Tpp):
+    """The signed client of `emulator.client`, whose requests go to a branch instead of a socket."""
+
+    def __init__(self, branch: Branch, authority: Authority, *, name: str = "demo", prefix: str = "") -> None:
+        super().__init__(BASE + prefix, authority.find(name) or authority.issue(name))
+        self.branch = branch
+        self._request_prefix = prefix
+
+    def request(self, method: str, path: str, **options: Any) -> Response:
+        prepared = self.prepare(method, path, **options)
+        request = Request(
+            prepared.method,
+            prepared.target,
+            tuple(prepared.headers.items()),
+            prepared.body,
+            BASE,
+            self._request_prefix,
+        )
+        answer = self.branch.handle(request)
+        return Response(answer.status, Headers(answer.headers), answer.body)
+
+    def get(self, path: str, **options: Any) -> Response:
+        return self.request("GET", path, **options)
+
+    def post(self, path: str, **options: Any) -> Response:
+        return self.request("POST", path, **options)
+
+    def put(self, path: str, **options: Any) -> Response:
+        return self.request("PUT", path, **options)
+
+    def delete(self, path: str, **options: Any) -> Response:
+        return self.request("DELETE", path, **options)
+
+    @property
+    def tpp_id(self) -> str:
+        """How the bank names this TPP."""
+        from emulator.api.certificates import read_certificate
+
+        return read_certificate(self.identity.header).tpp.id
+
+    def log_in(self, national_id: str, **more: Any) -> DeskClient:
+        """A session and a consent for a person, without the pages; the client sends its ids from now on."""
+        made = sessions.seed(self.branch.bank, tpp_id=self.tpp_id, national_id=national_id, **more)
+        self.psu_id = made["psuId"]
+        self.session_id = made["tppSessionId"]
+        self.psu_corporate_id = made.get("psuCorporateId")
+        self.psu_context = "CORPORATE" if self.psu_corporate_id else "PRIVATE"
+        return self
+
+
+def approve(branch: Branch, link_or_id: str, **more: Any) -> dict[str, str]:
+    """The PSU approves; the query parameters of the redirect."""
+    bank = branch.bank
+    with bank.documents.transaction():
+        found = sca.find(bank, link_or_id.rpartition("/")[2])
+        redirect = sca.approve(bank, found, **more)
+    return dict(parse_qsl(urlsplit(redirect or "").query))
+
+
+def reject(branch: Branch, link_or_id: str) -> dict[str, str]:
+    """The PSU declines; the query parameters of the redirect."""
+    bank = branch.bank
+    with bank.documents.transaction():
+        redirect = sca.reject(bank, sca.find(bank, link_or_id.rpartition("/")[2]))
+    return dict(parse_qsl(urlsplit(redirect).query))
+
+
+def advance(branch: Branch, **by: float) -> None:
+    """Move bank time and apply what falls due."""
+    branch.bank.clock.advance(timedelta(**by))
+    branch.settle()
+
+
+def messages(response: Response) -> list[tuple[str, str | None]]:
+    """Code and path of every message of a refusal."""
+    return [(entry["code"], entry.get("path")) for entry in response.json()["tppMessages"]]

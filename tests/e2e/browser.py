@@ -1,0 +1,67 @@
+"""A real Chromium for the pages, and the TPP's own address that the customer comes back to."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+from selenium.webdriver import Chrome, ChromeOptions
+from selenium.webdriver.chrome.service import Service
+
+FLAGS = (
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--window-size=1280,900",
+)
+
+
+@contextmanager
+def chromium(profile: Path) -> Iterator[Chrome]:
+    """Chromium with an empty profile; raises where it is not installed (`make test` installs it)."""
+    options = ChromeOptions()
+    options.binary_location = shutil.which("chromium") or shutil.which("chromium-browser") or "/usr/bin/chromium"
+    for flag in (*FLAGS, f"--user-data-dir={profile}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = shutil.which("chromedriver") or "/usr/bin/chromedriver"
+    browser = Chrome(options=options, service=Service(driver, log_output=os.devnull))
+    try:
+        yield browser
+    finally:
+        browser.quit()
+
+
+class _Callback(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        body = b"<!doctype html><title>Back at the TPP</title><p>Thank you."
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@contextmanager
+def callback() -> Iterator[str]:
+    """The TPP's redirect address, on a server of its own."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Callback)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/callback"
+    finally:
+        server.shutdown()
+        server.server_close()

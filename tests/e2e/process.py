@@ -1,0 +1,54 @@
+"""A bank as a user starts it: the command in a process of its own, its READY line, its orderly end."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(slots=True)
+class Served:
+    """A running `bank-emulator serve`: its addresses and its process."""
+
+    urls: list[str]
+    process: subprocess.Popen[str]
+    state: Path
+
+    @property
+    def url(self) -> str:
+        return self.urls[0]
+
+    def stop(self) -> int:
+        """SIGTERM; the exit status."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(timeout=15)
+
+
+def start(state: Path, *flags: str) -> Served:
+    """Start `serve` on a free port with `state`; returns when it is ready."""
+    command = [sys.executable, "-m", "emulator", "serve", "--port", "0", "--state", str(state), *flags]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if process.stdout is None or process.stderr is None:
+        raise RuntimeError("the process has no pipes")
+    lines = 2 if "--tls-port" in flags else 1
+    urls = [process.stdout.readline().removeprefix("READY ").strip() for _ in range(lines)]
+    if not all(urls):
+        raise RuntimeError(f"serve did not start: {process.stderr.read()}")
+    return Served(urls, process, state)
+
+
+@contextmanager
+def served(state: Path, *flags: str) -> Iterator[Served]:
+    """A running bank that is killed at the end, whatever happens."""
+    running = start(state, *flags)
+    try:
+        yield running
+    finally:
+        if running.process.poll() is None:
+            running.process.kill()
+        running.process.communicate()
