@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 if TYPE_CHECKING:
-    from emulator.store.index import Index, Order
+    from emulator.store.index import Keys
     from emulator.store.table import DocumentTable
 
 Before = tuple["DocumentTable", str, int | None, bytes | None]
@@ -25,19 +25,17 @@ class Replaced:
     numbers: dict[str, int]
     next_number: int
     in_order: bool
-    indexes: dict[str, Index]
-    orders: dict[str, Order]
+    keys: Keys
+    before: dict[int, bytes | None] | None
 
     @classmethod
     def of(cls, table: DocumentTable) -> Replaced:
-        return cls(
-            table, table.rows, table.numbers, table.next_number, table.in_order, table.indexes, table.orders
-        )
+        return cls(table, table.rows, table.numbers, table.next_number, table.in_order, table.keys, table.before)
 
     def undo(self) -> None:
         table = self.table
         table.rows, table.numbers, table.next_number = self.rows, self.numbers, self.next_number
-        table.in_order, table.indexes, table.orders = self.in_order, self.indexes, self.orders
+        table.in_order, table.keys, table.before = self.in_order, self.keys, self.before
 
     def befores(self) -> Iterator[Before]:
         """The documents that differ between then and now."""

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, MutableMapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
-
-if TYPE_CHECKING:
-    from emulator.store.table import DocumentTable
 
 
 class Picture(Mapping[str, Mapping[str, Any]]):
     """A table for reading; keys are numbers as text, as in TinyDB's file."""
 
-    def __init__(self, table: DocumentTable) -> None:
-        self._rows = table.sorted_rows()
+    def __init__(self, rows: Mapping[int, bytes]) -> None:
+        self._rows = rows
 
     def __getitem__(self, number: str) -> Mapping[str, Any]:
         document: dict[str, Any] = orjson.loads(self._rows[int(number)])
@@ -31,8 +28,8 @@ class Picture(Mapping[str, Mapping[str, Any]]):
 class Draft(MutableMapping[int, Mapping[str, Any]]):
     """A table for changing: what was looked at, set or deleted is held until it is written back as a whole."""
 
-    def __init__(self, table: DocumentTable) -> None:
-        self._rows = table.sorted_rows()
+    def __init__(self, rows: Mapping[int, bytes]) -> None:
+        self._rows = rows
         self._held: dict[int, Mapping[str, Any] | None] = {}
 
     def __getitem__(self, number: int) -> Mapping[str, Any]:

@@ -2,56 +2,115 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from emulator.store.index import Entry, Index, Order
+from emulator.store.index import Index, Keys
 from emulator.store.kinds import Document, Kind
+from emulator.store.order import Entry, Order
 from emulator.store.table import DocumentTable
+
+Row = tuple[int, bytes]
+
+ROWS_AT_ONCE = 256
 
 
 @dataclass(frozen=True, slots=True)
 class TableImage:
-    """One kind as it stood: documents are shared immutable bytes, the rest is a copy that nobody changes."""
+    """One kind as it stood: documents are shared immutable bytes, the rest nobody changes.
+
+    `numbers`, `indexes` and `orders` are empty in a bare picture; they are made when it is gone back to.
+    """
 
     kind: Kind
+    next_number: int
     rows: dict[int, bytes]
     numbers: dict[str, int]
-    next_number: int
     indexes: dict[str, Index]
-    orders: dict[str, list[Entry]]
+    orders: Mapping[str, Sequence[Entry]]
 
     @classmethod
     def of(cls, table: DocumentTable) -> TableImage:
+        """A picture of its own."""
         return cls(
             table.kind,
+            table.next_number,
             table.sorted_rows().copy(),
             table.numbers.copy(),
-            table.next_number,
-            {member: index.copy() for member, index in table.indexes.items()},
-            {name: list(order.entries) for name, order in table.orders.items()},
+            {member: index.copy() for member, index in table.keys.indexes.items()},
+            {name: list(order.entries) for name, order in table.keys.orders.items()},
         )
 
     @classmethod
-    def bare(cls, rows: dict[int, bytes], numbers: dict[str, int]) -> TableImage:
-        """A picture without indexes; they are made when it is gone back to."""
-        return cls(Kind(), rows, numbers, max(rows, default=0) + 1, {}, {})
+    def alias(cls, table: DocumentTable) -> TableImage:
+        """The table itself seen as a picture, good until its next change."""
+        orders = {name: list(order.entries) for name, order in table.keys.orders.items()}
+        return cls(table.kind, table.next_number, table.sorted_rows(), table.numbers, table.keys.indexes, orders)
+
+    @classmethod
+    def bare(cls, rows: dict[int, bytes], next_number: int = 1) -> TableImage:
+        """A picture of rows alone, numbers ascending."""
+        return cls(Kind(), max(next_number, max(rows, default=0) + 1), rows, {}, {}, {})
+
+    @property
+    def is_bare(self) -> bool:
+        return len(self.numbers) != len(self.rows)
 
     def onto(self, table: DocumentTable, *, give_away: bool = False) -> None:
         """Make the content of `table` this picture's, without an undo step.
 
-        `give_away`: the picture is of no use afterwards, which spares the copying.
+        `give_away`: the picture is of no use afterwards, which spares the copying. Raises ValueError when a bare
+        picture or one of another declaration has documents that do not fit.
         """
         table.rows = self.rows if give_away else self.rows.copy()
-        table.numbers = self.numbers if give_away else self.numbers.copy()
         table.next_number = self.next_number
         table.in_order = True
-        if self.kind != table.kind:
+        table.before = None
+        if self.is_bare or self.kind != table.kind:
             table.index_anew()
             return
-        table.indexes = self.indexes if give_away else {name: index.copy() for name, index in self.indexes.items()}
-        table.orders = {name: Order(rule, self.orders[name]) for name, rule in table.kind.ordered.items()}
+        table.numbers = self.numbers if give_away else self.numbers.copy()
+        indexes = self.indexes if give_away else {name: index.copy() for name, index in self.indexes.items()}
+        orders = {name: Order(rule, self.orders[name]) for name, rule in table.kind.ordered.items()}
+        table.keys = Keys(table.kind, indexes, orders)
+
+    def batches(self) -> Iterator[list[Row]]:
+        """The rows in order, some at a time."""
+        rows = list(self.rows.items())
+        for at in range(0, len(rows), ROWS_AT_ONCE):
+            yield rows[at : at + ROWS_AT_ONCE]
+
+
+class FrozenTable:
+    """The rows of a table as they stood, readable in another thread while the table goes on changing.
+
+    Nothing is copied but the numbers: the table notes in `before` what a row was before it first changes it. The
+    reader looks at the row first and at the note second, the table writes the note first and the row second, so the
+    reader never takes a new row for an old one.
+    """
+
+    def __init__(self, table: DocumentTable) -> None:
+        self._table = table
+        self._rows = table.sorted_rows()
+        self._numbers = list(self._rows)
+        self._before: dict[int, bytes | None] = {}
+        self.kind = table.kind
+        self.next_number = table.next_number
+        table.before = self._before
+
+    def batches(self) -> Iterator[list[Row]]:
+        """The rows in order, some at a time."""
+        rows, before = self._rows, self._before
+        for at in range(0, len(self._numbers), ROWS_AT_ONCE):
+            some: list[Row] = []
+            for number in self._numbers[at : at + ROWS_AT_ONCE]:
+                raw = rows.get(number)
+                raw = before.get(number, raw)
+                if raw is None:
+                    raise RuntimeError("a row went without a note of what it was")
+                some.append((number, raw))
+            yield some
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +135,14 @@ class Image:
         return store.image()
 
     def to_bytes(self) -> bytes:
-        """The picture as a file that stock TinyDB opens; the same text as a snapshot's."""
+        """The picture as a file that stock TinyDB opens, in the form of a snapshot."""
         from emulator.store.snapshot import as_bytes
 
         return as_bytes(self)
 
     @classmethod
     def from_bytes(cls, data: bytes, kinds: Mapping[str, Kind], *, file: Path = Path("image")) -> Image:
-        """The picture that `to_bytes` wrote; `file` is named in StoreDamaged and StoreTooNew."""
+        """The picture that `to_bytes` wrote; raises StoreDamaged and StoreTooNew, naming `file`."""
         from emulator.store.snapshot import parse
 
         return parse(data, file, kinds).image

@@ -1,4 +1,4 @@
-"""Secondary indexes and sorted orders over documents known by number.
+"""Secondary indexes over documents known by number.
 
 A number is a document's place in the insertion order of its kind. Everything here costs the same with a hundred
 documents as with a hundred thousand, or grows with the logarithm.
@@ -7,34 +7,17 @@ documents as with a hundred thousand, or grows with the logarithm.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from math import isfinite
 from typing import Any
 
-from sortedcontainers import SortedList
+from emulator.store.kinds import Kind
+from emulator.store.order import Entry, Order, Value
 
-from emulator.store.kinds import Document, Ordered
-
-Value = str | int
 Bucket = int | list[int]
-Entry = tuple[Any, ...]
 
 # A list of fewer numbers is replaced, never changed in place, so that a picture of the index may share it.
 SHARED_BELOW = 16
-
-
-def indexed_values(document: Document, member: str) -> Sequence[Value]:
-    """The values under which a document is found by `member`: none, one, or each element of a list.
-
-    Raises ValueError for a value that cannot be searched for.
-    """
-    value = document.get(member)
-    if value is None:
-        return ()
-    if isinstance(value, (str, int)):
-        return (value,)
-    if isinstance(value, (list, tuple)) and all(isinstance(v, (str, int)) for v in value):
-        return tuple(dict.fromkeys(value))
-    raise ValueError(f"the indexed member {member!r} is neither text, a whole number nor a list of such")
 
 
 class Index:
@@ -53,12 +36,6 @@ class Index:
         if bucket is None:
             return ()
         return (bucket,) if isinstance(bucket, int) else bucket
-
-    def count(self, value: Value) -> int:
-        bucket = self.buckets.get(value)
-        if bucket is None:
-            return 0
-        return 1 if isinstance(bucket, int) else len(bucket)
 
     def add(self, value: Value, number: int) -> None:
         """Note that the document `number` has `value`."""
@@ -98,108 +75,102 @@ class Index:
         return Index(buckets, self.many)
 
 
-class _Top:
-    """Sorts after every text and number."""
-
-    __slots__ = ()
-
-    def __lt__(self, other: object) -> bool:
-        return False
-
-    def __gt__(self, other: object) -> bool:
-        return True
+def _searched(value: Any) -> Iterable[Value]:
+    """The values under which a member is found: none, one, or each element of a list."""
+    if value is None:
+        return ()
+    if isinstance(value, (list, tuple)):
+        return dict.fromkeys(value)
+    return (value,)
 
 
-_TOP = _Top()
+def _searchable(value: object) -> bool:
+    return isinstance(value, (str, int)) or (isinstance(value, float) and isfinite(value))
 
 
-class Order:
-    """Documents sorted by one member, ties by id, inside each group; entries are `([group,] by, id)`."""
+class Keys:
+    """All indexes and orders of one kind.
 
-    __slots__ = ("_groups", "_type", "entries", "rule")
+    They work on `of(document)`, the values of `members`; both text and numbers are compared as Python does.
+    """
 
-    def __init__(self, rule: Ordered, entries: Iterable[Entry] = ()) -> None:
-        self.rule = rule
-        self.entries = SortedList(entries)
-        self._type: type | None = None
-        # group -> [the one text object that all its entries share, how many]
-        self._groups: dict[str, list[Any]] = {}
-        by = 0 if rule.group is None else 1
-        if self.entries:
-            self._type = type(self.entries[0][by])
-        if rule.group is not None:
-            for entry in self.entries:
-                self._enter(entry[0])
+    __slots__ = ("_indexed", "_sorted", "indexes", "members", "orders")
 
-    def entry(self, document: Document) -> Entry | None:
-        """Where `document` stands; None when it has no place. Raises ValueError for a member that cannot sort."""
-        rule = self.rule
-        by = document.get(rule.by)
-        if by is None:
-            return None
-        if type(by) is not self._type and not self._sortable(by):
-            raise ValueError(f"the member {rule.by!r} does not sort among the others of its order: {by!r}")
-        if rule.group is None:
-            return (by, document["id"])
-        group = document.get(rule.group)
-        if group is None:
-            return None
-        if not isinstance(group, str):
-            raise ValueError(f"the grouping member {rule.group!r} is not text")
-        return (group, by, document["id"])
+    def __init__(
+        self, kind: Kind, indexes: dict[str, Index] | None = None, orders: dict[str, Order] | None = None
+    ) -> None:
+        self.indexes = {member: Index() for member in kind.indexes} if indexes is None else indexes
+        self.orders = {name: Order(rule) for name, rule in kind.ordered.items()} if orders is None else orders
+        used = dict.fromkeys(self.indexes)
+        for order in self.orders.values():
+            used.update(dict.fromkeys(order.members))
+        self.members = tuple(used)
+        place = {member: number for number, member in enumerate(self.members)}
+        self._indexed = [(place[member], index) for member, index in self.indexes.items()]
+        self._sorted = [
+            (place[order.rule.by], None if order.rule.group is None else place[order.rule.group], order)
+            for order in self.orders.values()
+        ]
 
-    def _sortable(self, by: object) -> bool:
-        if isinstance(by, bool) or not isinstance(by, (str, int)):
-            return False
-        return not self.entries or isinstance(by, str) == isinstance(self.entries[0][-2], str)
+    @classmethod
+    def made_of(cls, kind: Kind, documents: Iterable[tuple[int, str, list[Any]]]) -> Keys:
+        """Indexes and orders of documents given as number, id and values; raises ValueError as `check` does."""
+        keys = cls(kind)
+        entries: list[list[Entry]] = [[] for _ in keys._sorted]
+        for number, identity, values in documents:
+            keys.check(values)
+            for place, index in keys._indexed:
+                for value in _searched(values[place]):
+                    index.add(value, number)
+            for (by, group, order), some in zip(keys._sorted, entries, strict=True):
+                entry = order.entry(values[by], None if group is None else values[group], identity)
+                if entry is not None:
+                    some.append(entry)
+        try:
+            orders = {n: Order(rule, some) for (n, rule), some in zip(kind.ordered.items(), entries, strict=True)}
+        except TypeError as wrong:
+            raise ValueError(f"text and numbers do not sort together: {wrong}") from wrong
+        return cls(kind, keys.indexes, orders)
 
-    def _enter(self, group: str) -> str:
-        known = self._groups.get(group)
-        if known is None:
-            self._groups[group] = [group, 1]
-            return group
-        known[1] += 1
-        shared: str = known[0]
-        return shared
+    def of(self, document: Mapping[str, Any]) -> list[Any]:
+        """The values of the members that index and sort."""
+        return list(map(document.get, self.members))
 
-    def _leave(self, group: str) -> None:
-        known = self._groups[group]
-        known[1] -= 1
-        if not known[1]:
-            del self._groups[group]
+    def check(self, values: list[Any]) -> None:
+        """Raises ValueError for values that cannot be searched for or do not sort among the others."""
+        for place, _ in self._indexed:
+            value = values[place]
+            if value is None or isinstance(value, str):
+                continue
+            if not all(map(_searchable, _elements(value))):
+                raise ValueError(f"the indexed member {self.members[place]!r} is no text, number or list of such")
+        for by, group, order in self._sorted:
+            order.check(values[by], None if group is None else values[group])
 
-    def add(self, entry: Entry) -> None:
-        """Put an entry made by `entry` in its place."""
-        if self.rule.group is not None:
-            entry = (self._enter(entry[0]), *entry[1:])
-        self._type = type(entry[-2])
-        self.entries.add(entry)
+    def add(self, values: list[Any], number: int, identity: str) -> None:
+        """Note a document whose values were checked."""
+        for place, index in self._indexed:
+            value = values[place]
+            if isinstance(value, str):
+                index.add(value, number)
+            else:
+                for element in _searched(value):
+                    index.add(element, number)
+        for by, group, order in self._sorted:
+            entry = order.entry(values[by], None if group is None else values[group], identity)
+            if entry is not None:
+                order.add(entry)
 
-    def remove(self, entry: Entry) -> None:
-        self.entries.remove(entry)
-        if self.rule.group is not None:
-            self._leave(entry[0])
+    def remove(self, values: list[Any], number: int, identity: str) -> None:
+        """Forget a document that has these values."""
+        for place, index in self._indexed:
+            for value in _searched(values[place]):
+                index.remove(value, number)
+        for by, group, order in self._sorted:
+            entry = order.entry(values[by], None if group is None else values[group], identity)
+            if entry is not None:
+                order.remove(entry)
 
-    def between(self, group: str | None, low: Value | None, high: Value | None) -> tuple[int, int]:
-        """First place and the place after the last of the entries with low <= by <= high."""
-        if (group is None) != (self.rule.group is None):
-            raise ValueError("a group is named exactly where the order is declared with one")
-        head: Entry = () if group is None else (group,)
-        if low is not None:
-            start = self.entries.bisect_left((*head, low))
-        else:
-            start = self.entries.bisect_left(head) if head else 0
-        if high is not None:
-            stop = self.entries.bisect_left((*head, high, _TOP))
-        else:
-            stop = self.entries.bisect_left((*head, _TOP)) if head else len(self.entries)
-        return start, max(start, stop)
 
-    def ids(self, start: int, stop: int, *, reverse: bool = False) -> Iterator[str]:
-        """The ids of the entries from place `start` to before `stop`."""
-        return (entry[-1] for entry in self.entries.islice(start, stop, reverse=reverse))
-
-    def by_at(self, place: int) -> Value:
-        """The `by` value at a place."""
-        value: Value = self.entries[place][-2]
-        return value
+def _elements(value: Any) -> Iterable[Any]:
+    return value if isinstance(value, (list, tuple)) else (value,)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,13 +24,18 @@ def segment_first(name: str) -> int | None:
     return int(found[1]) if found else None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Segment:
-    """One journal file: its first change's number, its size in bytes as far as it is sound."""
+    """One journal file: its first change's number, its size in bytes as far as it is sound, its open file."""
 
     path: Path
     first: int
     size: int
+    file: int = -1
+
+
+Mark = tuple[Segment, int]
+"""A place in the journal: everything before it was there at some moment."""
 
 
 class Journal:
@@ -39,55 +45,71 @@ class Journal:
         self._directory = directory
         self._disk = disk
         self.segments = segments or [Segment(directory / segment_name(following), following, 0)]
-        self._file = disk.open_to_append(self.segments[-1].path)
+        self.segments[-1].file = disk.open_to_append(self.segments[-1].path)
         # a failed write may have left part of a record
         self._spoilt = False
-        # the directory may not have the newest file's name on the medium yet
-        self._new_name = not segments
 
     @property
     def size(self) -> int:
         """Bytes of all segments."""
         return sum(segment.size for segment in self.segments)
 
-    @property
-    def file(self) -> int:
-        return self._file
+    def mark(self) -> Mark:
+        """The present end."""
+        return self.segments[-1], self.segments[-1].size
 
     def append(self, line: bytes) -> None:
         """Write one line whole or leave the journal as it was; raises OSError."""
+        last = self.segments[-1]
         if self._spoilt:
             self._cut_off()
         try:
-            write_whole(self._disk, self._file, line)
+            write_whole(self._disk, last.file, line)
         except BaseException:
             self._spoilt = True
             # where this fails too, the next append tries again before it writes
             with suppress(OSError):
                 self._cut_off()
             raise
-        self.segments[-1].size += len(line)
+        last.size += len(line)
 
     def _cut_off(self) -> None:
-        self._disk.cut(self._file, self.segments[-1].size)
+        self._disk.cut(self.segments[-1].file, self.segments[-1].size)
         self._spoilt = False
 
-    def begin_segment(self, following: int) -> None:
-        """Let the next records, from change `following` on, go to a file of their own; raises OSError."""
+    def begin_segment(self, following: int) -> list[Segment]:
+        """Let the records from change `following` on go to a file of their own; the segments before. Raises OSError."""
         if self._spoilt:
             self._cut_off()
-        if self.segments[-1].first == following:
-            return
-        path = self._directory / segment_name(following)
-        file = self._disk.open_to_append(path)
-        self._disk.close(self._file)
-        self._file = file
-        self._new_name = True
-        self.segments.append(Segment(path, following, 0))
+        if self.segments[-1].first != following:
+            path = self._directory / segment_name(following)
+            self.segments.append(Segment(path, following, 0, self._disk.open_to_append(path)))
+        return self.segments[:-1]
+
+    def close_where(self, done: Callable[[Segment], bool]) -> None:
+        """Close the files of those segments that take no more records and need no more fsync."""
+        for segment in self.segments[:-1]:
+            if segment.file >= 0 and done(segment):
+                self._disk.close(segment.file)
+                segment.file = -1
 
     def forget(self, gone: list[Segment]) -> None:
         """These segments are contained in the snapshot now."""
+        self.close_where(gone.__contains__)
         self.segments = [segment for segment in self.segments if segment not in gone]
 
+    def cut_back(self, mark: Mark) -> None:
+        """Remove what was written after `mark` as far as the system lets us; nothing is appended any more."""
+        kept, size = mark
+        for segment in reversed(self.segments):
+            if segment.file >= 0:
+                with suppress(OSError):
+                    self._disk.cut(segment.file, size if segment is kept else 0)
+            if segment is kept:
+                return
+
     def close(self) -> None:
-        self._disk.close(self._file)
+        for segment in self.segments:
+            if segment.file >= 0:
+                self._disk.close(segment.file)
+                segment.file = -1

@@ -2,20 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from itertools import chain
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain, groupby, repeat
 from typing import Any
 
 import orjson
 
-from emulator.store.image import TableImage
-from emulator.store.index import SHARED_BELOW, Bucket, Entry, Index, Value
+from emulator.store.image import FrozenTable, TableImage
+from emulator.store.index import SHARED_BELOW, Bucket, Index
 from emulator.store.kinds import Kind
+from emulator.store.order import Entry, Value
+
+Out = Callable[[bytes], None]
 
 _VALUES_AT_ONCE = 2000
 
 
-def runs(numbers: Iterable[int]) -> list[list[int]]:
+def _put_list(values: Sequence[Any], put: Out) -> None:
+    """A JSON array, a few values at a time."""
+    put(b"[")
+    for at in range(0, len(values), _VALUES_AT_ONCE):
+        some = orjson.dumps(values[at : at + _VALUES_AT_ONCE])[1:-1]
+        put(some if at == 0 else b"," + some)
+    put(b"]")
+
+
+def _put_object(values: dict[str, Any], put: Out) -> None:
+    """A JSON object, a few members at a time."""
+    items = list(values.items())
+    put(b"{")
+    for at in range(0, len(items), _VALUES_AT_ONCE):
+        some = orjson.dumps(dict(items[at : at + _VALUES_AT_ONCE]))[1:-1]
+        put(some if at == 0 else b"," + some)
+    put(b"}")
+
+
+def index_document(kind: str, table: TableImage | FrozenTable, first_line: int, numbers: list[int], put: Out) -> None:
+    """Hand the document about one kind to `put`, piece by piece.
+
+    `first_line`: where in the file its first row stands; `numbers`: those of its rows, ascending.
+    """
+    about = {"id": kind, "kind": table.kind.signature(), "next": table.next_number, "line": first_line}
+    put(orjson.dumps(about)[:-1] + b',"numbers":')
+    _put_list(_runs(numbers), put)
+    if isinstance(table, TableImage) and not table.is_bare:
+        _put_keys(table, put)
+    put(b"}")
+
+
+def _runs(numbers: Iterable[int]) -> list[list[int]]:
     """Ascending numbers as [first, last] of each unbroken run."""
     found: list[list[int]] = []
     for number in numbers:
@@ -26,30 +61,7 @@ def runs(numbers: Iterable[int]) -> list[list[int]]:
     return found
 
 
-def _put_list(values: Sequence[Any], put: Callable[[bytes], None]) -> None:
-    """A JSON array, a few values at a time."""
-    put(b"[")
-    for at in range(0, len(values), _VALUES_AT_ONCE):
-        some = orjson.dumps(values[at : at + _VALUES_AT_ONCE])[1:-1]
-        put(some if at == 0 else b"," + some)
-    put(b"]")
-
-
-def _put_object(values: dict[str, Any], put: Callable[[bytes], None]) -> None:
-    """A JSON object, a few members at a time."""
-    items = list(values.items())
-    put(b"{")
-    for at in range(0, len(items), _VALUES_AT_ONCE):
-        some = orjson.dumps(dict(items[at : at + _VALUES_AT_ONCE]))[1:-1]
-        put(some if at == 0 else b"," + some)
-    put(b"}")
-
-
-def index_document(kind: str, table: TableImage, span: tuple[int, int], put: Callable[[bytes], None]) -> None:
-    """Hand the document about one kind to `put`, piece by piece; `span`: where its rows stand in the file."""
-    about = {"id": kind, "kind": table.kind.signature(), "next": table.next_number, "span": span}
-    put(orjson.dumps(about)[:-1] + b',"numbers":')
-    _put_list(runs(table.rows), put)
+def _put_keys(table: TableImage, put: Out) -> None:
     put(b',"ids":')
     by_number = {number: identity for identity, number in table.numbers.items()}
     _put_list([by_number[number] for number in table.rows], put)
@@ -61,10 +73,10 @@ def index_document(kind: str, table: TableImage, span: tuple[int, int], put: Cal
     for place, (name, entries) in enumerate(table.orders.items()):
         put(b"%b%b:" % (b"," if place else b"", orjson.dumps(name)))
         _put_order(entries, table.numbers, put)
-    put(b"}}")
+    put(b"}")
 
 
-def _put_index(index: Index, put: Callable[[bytes], None]) -> None:
+def _put_index(index: Index, put: Out) -> None:
     few: dict[str, Bucket] = {}
     many: dict[str, Bucket] = {}
     others: list[tuple[Value, Bucket]] = []
@@ -84,39 +96,41 @@ def _put_index(index: Index, put: Callable[[bytes], None]) -> None:
     put(b"}")
 
 
-def _put_order(entries: Sequence[Entry], numbers: dict[str, int], put: Callable[[bytes], None]) -> None:
+def _put_order(entries: Sequence[Entry], numbers: Mapping[str, int], put: Out) -> None:
     put(b'{"numbers":')
     _put_list([numbers[entry[-1]] for entry in entries], put)
     put(b',"by":')
     _put_list([entry[-2] for entry in entries], put)
     put(b',"groups":')
-    _put_list([entry[0] for entry in entries if len(entry) == 3], put)
+    groups = groupby(entry[0] for entry in entries if len(entry) == 3)
+    _put_list([(group, sum(1 for _ in some)) for group, some in groups], put)
     put(b"}")
 
 
-def table_image(told: dict[str, Any], texts: list[bytes], declared: Kind | None) -> TableImage:
-    """The picture of one kind from its document in `_index` and the texts of its rows."""
+def table_image(told: dict[str, Any], lines: list[bytes], declared: Kind | None) -> TableImage:
+    """The picture of one kind from its document in `_index` and the lines of the file."""
     numbers = list(chain.from_iterable(range(first, last + 1) for first, last in told["numbers"]))
-    ids: list[str] = told["ids"]
-    rows = dict(zip(numbers, texts, strict=True))
+    first = told["line"]
+    # each row has a line of its own, between those with the numbers
+    rows = dict(zip(numbers, lines[first : first + 2 * len(numbers) : 2], strict=True))
     kind = declared or Kind()
-    if kind.signature() != told["kind"]:
-        return TableImage.bare(rows, dict(zip(ids, numbers, strict=True)))
-    by_number = dict(zip(numbers, ids, strict=True))
+    if "ids" not in told or kind.signature() != told["kind"]:
+        return TableImage.bare(rows, told["next"])
+    by_number = dict(zip(numbers, told["ids"], strict=True))
     return TableImage(
         kind,
-        rows,
-        dict(zip(ids, numbers, strict=True)),
         told["next"],
+        rows,
+        dict(zip(told["ids"], numbers, strict=True)),
         {member: _index(told["indexes"][member]) for member in kind.indexes},
-        {name: _entries(told["orders"][name], by_number) for name in kind.ordered},
+        {name: _entries(told["orders"][name], by_number, rule.group) for name, rule in kind.ordered.items()},
     )
 
 
 def _index(told: dict[str, Any]) -> Index:
     buckets: dict[Value, Bucket] = told["few"]
     buckets.update(told["many"])
-    many = set(told["many"])
+    many: set[Value] = set(told["many"])
     for value, bucket in told["others"]:
         buckets[value] = bucket
         if isinstance(bucket, list) and len(bucket) >= SHARED_BELOW:
@@ -124,8 +138,9 @@ def _index(told: dict[str, Any]) -> Index:
     return Index(buckets, many)
 
 
-def _entries(told: dict[str, Any], ids: dict[int, str]) -> list[Entry]:
-    columns = [told["by"], [ids[number] for number in told["numbers"]]]
-    if told["groups"]:
-        columns.insert(0, told["groups"])
-    return list(zip(*columns, strict=True))
+def _entries(told: dict[str, Any], ids: Mapping[int, str], group: str | None) -> list[Entry]:
+    identities = map(ids.__getitem__, told["numbers"])
+    if group is None:
+        return list(zip(told["by"], identities, strict=True))
+    groups = chain.from_iterable(repeat(name, count) for name, count in told["groups"])
+    return list(zip(groups, told["by"], identities, strict=True))

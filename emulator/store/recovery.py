@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,21 +16,34 @@ from emulator.store.journal import Segment, segment_first
 from emulator.store.kinds import Kind
 from emulator.store.records import Scan, scan
 from emulator.store.snapshot import Snapshot, parse
+from emulator.store.table import DocumentTable
 
 SNAPSHOT = "documents.json"
-UNFINISHED = "documents.json.new"
+
+Change = tuple[Path, int, Mapping[str, Any]]
+"""A change and where it stands: file, offset, `{"sequence", "delete"?, "put"}`."""
+
+
+def unfinished_name(sequence: int, unique: int) -> str:
+    """A snapshot that is being written; what stays of one goes at the next start."""
+    return f"{SNAPSHOT}.{sequence}-{unique:x}.new"
+
+
+def _is_unfinished(name: str) -> bool:
+    return name.startswith(f"{SNAPSHOT}.") and name.endswith(".new")
 
 
 @dataclass(slots=True)
 class Found:
     """What a directory holds.
 
-    `changes`: the payloads after the snapshot in order; `segments`: the journal files to go on with, sizes without a
-    torn tail; `torn`: (file, offset, bytes) of a record that was not written whole; `stale`: files to remove.
+    `changes`: those after the snapshot, in order; `segments`: the journal files to go on with, sizes without a torn
+    tail; `torn`: (file, offset, bytes) of a record that was not written whole; `stale`: files to remove.
     """
 
+    directory: Path
     snapshot: Snapshot
-    changes: list[Mapping[str, Any]] = field(default_factory=list)
+    changes: list[Change] = field(default_factory=list)
     segments: list[Segment] = field(default_factory=list)
     torn: tuple[Path, int, int] | None = None
     stale: list[Path] = field(default_factory=list)
@@ -40,17 +53,40 @@ class Found:
         """The number of the last change."""
         return self.snapshot.sequence + len(self.changes)
 
+    def fill(self, table_of: Callable[[str], DocumentTable]) -> None:
+        """Put the content into empty tables; the pictures are given away. Raises StoreDamaged."""
+        file = self.directory / SNAPSHOT
+        for kind, picture in self.snapshot.image.tables.items():
+            try:
+                picture.onto(table_of(kind), give_away=True)
+            except ValueError as wrong:
+                raise StoreDamaged(file, 0, f"a document of kind {kind}: {wrong}") from wrong
+        for file, offset, change in self.changes:
+            try:
+                _repeat(change, table_of)
+            except (ValueError, KeyError, TypeError) as wrong:
+                raise StoreDamaged(file, offset, f"a change that cannot be repeated: {wrong}") from wrong
+
+
+def _repeat(change: Mapping[str, Any], table_of: Callable[[str], DocumentTable]) -> None:
+    """First all that goes or moves, then all that comes: a number may be another document's now."""
+    for kind, _, identity in change.get("delete", ()):
+        table_of(kind).unsettle(identity)
+    for kind, _, document in change["put"]:
+        table_of(kind).unsettle(document["id"])
+    for kind, number, document in change["put"]:
+        table_of(kind).settle(document["id"], number, orjson.dumps(document), document)
+
 
 def read_directory(directory: Path, kinds: Mapping[str, Kind], disk: Disk) -> Found:
     """Read everything without changing anything; raises StoreDamaged and StoreTooNew."""
     names = disk.names(directory)
     file = directory / SNAPSHOT
     if SNAPSHOT in names:
-        found = Found(parse(disk.read(file), file, kinds))
+        found = Found(directory, parse(disk.read(file), file, kinds))
     else:
-        found = Found(Snapshot(0, 0, Image({})))
-    if UNFINISHED in names:
-        found.stale.append(directory / UNFINISHED)
+        found = Found(directory, Snapshot(0, 0, Image({}), fits=True))
+    found.stale += [directory / name for name in names if _is_unfinished(name)]
     firsts = sorted((first, name) for name in names if (first := segment_first(name)) is not None)
     scans = [(Segment(directory / name, first, 0), scan(disk.read(directory / name))) for first, name in firsts]
     for place, (segment, scanned) in enumerate(scans):
@@ -58,7 +94,7 @@ def read_directory(directory: Path, kinds: Mapping[str, Kind], disk: Disk) -> Fo
         if scanned.torn:
             _examine_tear(segment, scanned, scans[place + 1 :])
             found.torn = (segment.path, scanned.end, scanned.size - scanned.end)
-        _take(found, segment, scanned)
+        _take(found, segment, scanned, last=scanned.torn or place == len(scans) - 1)
         if scanned.torn:
             found.stale += [later.path for later, _ in scans[place + 1 :]]
             break
@@ -74,13 +110,11 @@ def _examine_tear(segment: Segment, scanned: Scan, later: list[tuple[Segment, Sc
             raise StoreDamaged(segment.path, scanned.end, f"sound records follow in {other.path.name}")
 
 
-def _take(found: Found, segment: Segment, scanned: Scan) -> None:
+def _take(found: Found, segment: Segment, scanned: Scan, *, last: bool) -> None:
     """Add the changes of one journal file that the snapshot does not hold yet."""
-    base = found.snapshot.sequence
-    if segment.first > found.sequence + 1:
-        raise StoreDamaged(
-            segment.path, 0, f"changes {found.sequence + 1} to {segment.first - 1} are missing before this file"
-        )
+    known = found.sequence
+    if segment.first > known + 1:
+        raise StoreDamaged(segment.path, 0, f"changes {known + 1} to {segment.first - 1} are missing before this file")
     for place, (offset, payload) in enumerate(scanned.records):
         try:
             change = orjson.loads(payload)
@@ -89,12 +123,10 @@ def _take(found: Found, segment: Segment, scanned: Scan) -> None:
             raise StoreDamaged(segment.path, offset, "a sealed record that holds no change") from None
         if sequence != segment.first + place:
             raise StoreDamaged(segment.path, offset, f"change {sequence} stands where {segment.first + place} belongs")
-        if sequence <= base:
+        if sequence <= found.sequence:
             continue
-        if sequence != found.sequence + 1:
-            raise StoreDamaged(segment.path, offset, f"change {sequence} follows on change {found.sequence}")
-        found.changes.append(change)
-    if scanned.records and segment.first + len(scanned.records) - 1 <= base:
-        found.stale.append(segment.path)
-    else:
+        found.changes.append((segment.path, offset, change))
+    if found.sequence > known or (last and segment.first + len(scanned.records) == known + 1):
         found.segments.append(segment)
+    else:
+        found.stale.append(segment.path)

@@ -17,7 +17,7 @@ instead of decoding every document. A file in another layout (a person changed i
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,9 +26,9 @@ from zlib import crc32
 import orjson
 
 from emulator.store.errors import StoreDamaged, StoreTooNew
-from emulator.store.image import Image, TableImage
+from emulator.store.image import FrozenTable, Image, TableImage
 from emulator.store.kinds import Kind
-from emulator.store.pieces import index_document, table_image
+from emulator.store.pieces import Out, index_document, table_image
 
 FORMAT = 1
 STORE_TABLE, INDEX_TABLE = "_store", "_index"
@@ -37,13 +37,13 @@ _HEAD_FORM = re.compile(
     rb'\{"_store":\{"1":\{"id":"snapshot","format":(\d+),"sequence":(\d+),"crc":"([0-9a-f]{8})","index":"([0-9a-f]{16})"\}\}\n'
 )
 _OURS = b'{"_store":{"1":'
-# One write holds the interpreter for a fraction of a millisecond only, beside the requests.
-_ROWS_AT_ONCE = 256
+
+Tables = Mapping[str, TableImage | FrozenTable]
 
 
-def write_body(image: Image, start: int, out: Callable[[bytes], None]) -> tuple[int, int]:
+def write_body(tables: Tables, start: int, out: Out) -> tuple[int, int]:
     """Hand the text after the first line to `out`, piece by piece; the offset of the index and the CRC-32."""
-    position, check = start, 0
+    position, line, check = start, 1, 0
 
     def put(piece: bytes) -> None:
         nonlocal position, check
@@ -51,21 +51,22 @@ def write_body(image: Image, start: int, out: Callable[[bytes], None]) -> tuple[
         position += len(piece)
         out(piece)
 
-    spans: dict[str, tuple[int, int]] = {}
-    for kind, table in image.tables.items():
+    places: dict[str, tuple[int, list[int]]] = {}
+    for kind, table in tables.items():
         put(b",%b:{\n" % orjson.dumps(kind))
-        begin = position
-        rows = list(table.rows.items())
-        for at in range(0, len(rows), _ROWS_AT_ONCE):
-            some = b"\n,".join([b'"%d":\n%b' % row for row in rows[at : at + _ROWS_AT_ONCE]])
-            put(some if at == 0 else b"\n," + some)
-        spans[kind] = (begin, position)
-        put(b"\n}\n")
+        numbers: list[int] = []
+        for some in table.batches():
+            put((b"," if numbers else b"") + b"\n,".join([b'"%d":\n%b' % row for row in some]) + b"\n")
+            numbers += [number for number, _ in some]
+        put(b"}\n")
+        # the first row stands after the line that opens the table and the line with its number
+        places[kind] = (line + 2, numbers)
+        line += 2 + 2 * len(numbers)
     index_at = position
     put(b',"_index":{')
-    for number, (kind, table) in enumerate(image.tables.items(), 1):
-        put(b'%b"%d":' % (b"" if number == 1 else b",", number))
-        index_document(kind, table, spans[kind], put)
+    for place, (kind, table) in enumerate(tables.items(), 1):
+        put(b'%b"%d":' % (b"" if place == 1 else b",", place))
+        index_document(kind, table, *places[kind], put)
         put(b"\n")
     put(b"}}\n")
     return index_at, check
@@ -80,17 +81,21 @@ def head(sequence: int, index_at: int, body_check: int) -> bytes:
 def as_bytes(image: Image, sequence: int = 0) -> bytes:
     """The whole file."""
     pieces: list[bytes] = []
-    index_at, check = write_body(image, len(head(sequence, 0, 0)), pieces.append)
+    index_at, check = write_body(image.tables, len(head(sequence, 0, 0)), pieces.append)
     return b"".join([head(sequence, index_at, check), *pieces])
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What a snapshot file holds: the number of the last change in it, its size in bytes and the documents."""
+    """What a snapshot file holds: the number of the last change in it, its size in bytes and the documents.
+
+    `fits`: its indexes are there and are those that are declared.
+    """
 
     sequence: int
     size: int
     image: Image
+    fits: bool
 
 
 def parse(data: bytes, file: Path, kinds: Mapping[str, Kind]) -> Snapshot:
@@ -104,12 +109,11 @@ def parse(data: bytes, file: Path, kinds: Mapping[str, Kind]) -> Snapshot:
         raise StoreDamaged(file, 0, "the checksum of the file is wrong")
     if int(found[1]) > FORMAT:
         raise StoreTooNew(file, int(found[1]), FORMAT)
-    tables: dict[str, TableImage] = {}
-    for told in orjson.loads(data[int(found[4], 16) + len(b',"_index":') : -2]).values():
-        begin, end = told["span"]
-        texts = data[begin:end].split(b"\n")[1::2]
-        tables[told["id"]] = table_image(told, texts, kinds.get(told["id"]))
-    return Snapshot(int(found[2]), len(data), Image(tables))
+    lines = data.split(b"\n")
+    index: dict[str, dict[str, Any]] = orjson.loads(data[int(found[4], 16) + len(b',"_index":') : -2])
+    tables = {told["id"]: table_image(told, lines, kinds.get(told["id"])) for told in index.values()}
+    fits = not any(table.is_bare or table.kind != kinds.get(kind, Kind()) for kind, table in tables.items())
+    return Snapshot(int(found[2]), len(data), Image(tables), fits)
 
 
 def _parse_foreign(data: bytes, file: Path) -> Snapshot:
@@ -125,18 +129,13 @@ def _parse_foreign(data: bytes, file: Path) -> Snapshot:
     if form > FORMAT:
         raise StoreTooNew(file, form, FORMAT)
     whole.pop(INDEX_TABLE, None)
-    tables: dict[str, TableImage] = {}
-    for kind, documents in whole.items():
-        tables[kind] = _foreign_table(kind, documents, file)
-    return Snapshot(sequence, len(data), Image(tables))
+    tables = {kind: _foreign_table(kind, documents, file) for kind, documents in whole.items()}
+    return Snapshot(sequence, len(data), Image(tables), fits=False)
 
 
 def _foreign_table(kind: str, documents: Any, file: Path) -> TableImage:
     try:
         rows = {int(number): orjson.dumps(document) for number, document in documents.items()}
-        ids = {document["id"]: int(number) for number, document in documents.items()}
-    except (ValueError, KeyError, TypeError, AttributeError) as wrong:
+    except (ValueError, AttributeError) as wrong:
         raise StoreDamaged(file, 0, f"the table {kind} holds something that is no document: {wrong}") from None
-    if len(ids) != len(rows) or not all(isinstance(identity, str) for identity in ids):
-        raise StoreDamaged(file, 0, f"the ids in the table {kind} are not one text for each document")
-    return TableImage.bare(dict(sorted(rows.items())), ids)
+    return TableImage.bare(dict(sorted(rows.items())))

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, cast
 
-import orjson
 from tinydb import TinyDB
 
 from emulator.store.change import Replaced, Undo, outcome, payload, undo
+from emulator.store.compaction import Compaction
 from emulator.store.disk import Disk
 from emulator.store.errors import StoreUnwritable
-from emulator.store.image import Image, TableImage
-from emulator.store.index import Order, Value
-from emulator.store.kinds import Document, Kind
+from emulator.store.image import FrozenTable, Image, TableImage
+from emulator.store.kinds import Kind
+from emulator.store.reading import Readable
 from emulator.store.storage import JournalStorage, VolatileStorage
+from emulator.store.syncing import SyncTicket
 from emulator.store.table import DocumentTable
 
 Durability = Literal["process", "power"]
@@ -52,174 +53,68 @@ class _Transaction:
         self._store.leave(failed=kind is not None)
 
 
-class Store:
-    """Documents in memory, every change written down before its call returns. For one thread at a time."""
+class Store(Readable):
+    """Documents in memory, every change written down before its call returns. For one thread.
+
+    `sequence` is the number of the last change; it grows for ever.
+    """
 
     def __init__(self, storage: JournalStorage | VolatileStorage, kinds: Mapping[str, Kind]) -> None:
+        super().__init__()
         self.kinds = dict(kinds)
         self.sequence = 0
-        self._storage = storage
         self._kept = storage if isinstance(storage, JournalStorage) else None
         self._steps: list[Undo] = []
         self._marks: list[int] = []
+        # changes that a failing fsync would take back, each with its number
+        self._unsynced: list[tuple[int, list[Undo]]] = []
         self._transaction = _Transaction(self)
-        self._database = Documents(storage=lambda: storage)
-        self._tables: dict[str, DocumentTable] = {}
-        for name, kind in self.kinds.items():
-            self._declare(name, kind)
+        self.database = Documents(storage=lambda: storage)
+        for name in self.kinds:
+            self._table(name)
         if self._kept is not None:
-            self._begin(self._kept)
-
-    def _declare(self, name: str, kind: Kind) -> DocumentTable:
-        self._tables[name] = self._database.declare(name, kind, self._steps, self.transaction)
-        return self._tables[name]
-
-    def _begin(self, kept: JournalStorage) -> None:
-        found = kept.hand_over()
-        for name, picture in found.snapshot.image.tables.items():
-            picture.onto(self._tables.get(name) or self._declare(name, Kind()), give_away=True)
-        for change in found.changes:
-            self._apply(change)
-        self.sequence = found.sequence
-
-    def _apply(self, change: Mapping[str, Any]) -> None:
-        """Repeat a change from the journal: first all that goes or moves, then all that comes; numbers may recur."""
-        for name, _, identity in change.get("delete", ()):
-            self._table(name).unsettle(identity)
-        for name, _, document in change["put"]:
-            self._table(name).unsettle(document["id"])
-        for name, number, document in change["put"]:
-            self._table(name).settle(document["id"], number, orjson.dumps(document), document)
+            found = self._kept.hand_over()
+            found.fill(self._table)
+            self.sequence = found.sequence
 
     def _table(self, name: str) -> DocumentTable:
-        return self._tables.get(name) or self._declare(name, Kind())
-
-    # Reading
-
-    def get(self, kind: str, identity: str) -> Document | None:
-        """A fresh copy of the document, None when there is none."""
-        return self._tables[kind].fetch(identity)
-
-    def exists(self, kind: str, identity: str) -> bool:
-        return identity in self._tables[kind].numbers
-
-    def all(self, kind: str) -> Iterator[Document]:
-        """Every document in insertion order, as they stand at this call."""
-        return map(orjson.loads, list(self._tables[kind].sorted_rows().values()))
-
-    def find(
-        self, kind: str, /, *, limit: int | None = None, newest_first: bool = False, **equals: Value | None
-    ) -> list[Document]:
-        """The documents whose indexed member equals the value (or has it as an element), in insertion order.
-
-        Exactly one declared index is named; ValueError otherwise. None finds nothing.
-        """
-        table = self._tables[kind]
-        numbers = self._matching(table, equals)
-        if newest_first:
-            numbers = numbers[::-1] if limit is None else numbers[-1 : -limit - 1 : -1]
-        elif limit is not None:
-            numbers = numbers[:limit]
-        return list(table.numbered(numbers))
-
-    def first(self, kind: str, /, **equals: Value | None) -> Document | None:
-        """The earliest of what `find` finds."""
-        table = self._tables[kind]
-        return next(table.numbered(self._matching(table, equals)), None)
-
-    def count(self, kind: str, /, **equals: Value | None) -> int:
-        """How many `find` finds; without an index, how many there are of the kind."""
-        table = self._tables[kind]
-        return len(self._matching(table, equals)) if equals else len(table.rows)
-
-    def _matching(self, table: DocumentTable, equals: Mapping[str, Value | None]) -> Sequence[int]:
-        if len(equals) != 1:
-            raise ValueError("exactly one index is searched")
-        ((member, value),) = equals.items()
-        index = table.indexes.get(member)
-        if index is None:
-            raise ValueError(f"{table.name} has no index {member!r}")
-        return () if value is None else index.numbers(value)
-
-    def range(
-        self,
-        kind: str,
-        order: str,
-        *,
-        group: str | None = None,
-        low: Value | None = None,
-        high: Value | None = None,
-        reverse: bool = False,
-        offset: int = 0,
-        limit: int | None = None,
-    ) -> list[Document]:
-        """The documents with low <= `by` <= high in order, ties by id; `offset` and `limit` count from the front.
-
-        With `reverse` the front is the greatest. Documents whose `by` or group is missing or None have no place.
-        """
-        table = self._tables[kind]
-        places = self._order(table, order)
-        start, stop = places.between(group, low, high)
-        offset = max(0, offset)
-        if reverse:
-            stop = max(start, stop - offset)
-            start = start if limit is None else max(start, stop - limit)
-        else:
-            start = min(stop, start + offset)
-            stop = stop if limit is None else min(stop, start + limit)
-        numbers = table.numbers
-        return list(table.numbered(numbers[identity] for identity in places.ids(start, stop, reverse=reverse)))
-
-    def range_count(
-        self,
-        kind: str,
-        order: str,
-        *,
-        group: str | None = None,
-        low: Value | None = None,
-        high: Value | None = None,
-    ) -> int:
-        """How many documents `range` has without offset and limit."""
-        start, stop = self._order(self._tables[kind], order).between(group, low, high)
-        return stop - start
-
-    def first_key(self, kind: str, order: str, *, group: str | None = None) -> Value | None:
-        """The smallest `by` value, None when the order (or the group) is empty."""
-        places = self._order(self._tables[kind], order)
-        start, stop = places.between(group, None, None)
-        return places.by_at(start) if start < stop else None
-
-    def _order(self, table: DocumentTable, name: str) -> Order:
-        order = table.orders.get(name)
-        if order is None:
-            raise ValueError(f"{table.name} has no order {name!r}")
-        return order
-
-    def dump(self) -> dict[str, list[Document]]:
-        """Everything: kind -> documents in insertion order."""
-        return {kind: list(self.all(kind)) for kind in self._tables}
+        """The table of a kind; one that is not declared (an older version's) is kept as it is."""
+        table = self._tables.get(name)
+        if table is None:
+            kind = self.kinds.get(name, Kind())
+            table = self._tables[name] = self.database.declare(name, kind, self._steps, self.transaction)
+        return table
 
     # Changing
 
     def put(self, kind: str, document: Mapping[str, Any]) -> None:
         """Insert the document or replace the one with its id; ValueError when it cannot be kept."""
-        with self._transaction:
-            self._tables[kind].keep(document)
+        table = self._tables[kind]
+        table.keep(document)
+        if not self._marks and self._steps:
+            self._commit()
 
     def delete(self, kind: str, identity: str) -> bool:
         """Delete the document; False when there is none."""
-        with self._transaction:
-            return self._tables[kind].drop(identity)
+        found = self._tables[kind].drop(identity)
+        if found and not self._marks:
+            self._commit()
+        return found
 
-    def transaction(self) -> _Transaction:
-        """A `with` block whose changes are kept all or none; see `leave`."""
+    def transaction(self) -> AbstractContextManager[None]:
+        """A `with` block whose changes are kept all or none, and are written down when the outermost block ends.
+
+        An exception undoes what was changed in its block and in the blocks inside it. Raises StoreUnwritable, with
+        everything undone, when the changes cannot be written down.
+        """
         return self._transaction
 
     def enter(self) -> None:
+        """Begin a block of `transaction`."""
         self._marks.append(len(self._steps))
 
     def leave(self, *, failed: bool) -> None:
-        """End the innermost block. A failed one undoes what was changed in it; the outermost writes the rest down."""
+        """End the innermost block of `transaction`."""
         mark = self._marks.pop()
         if failed:
             undo(self._steps, down_to=mark)
@@ -230,16 +125,17 @@ class Store:
         steps = self._steps
         try:
             removed, placed = outcome(steps)
-            if removed or placed:
-                if self._kept is not None:
-                    self._kept.append(payload(self.sequence + 1, removed, placed))
-                self.sequence += 1
-        except OSError as failed:
-            undo(steps)
-            raise StoreUnwritable(f"the change cannot be written: {failed}") from failed
+            if not removed and not placed:
+                steps.clear()
+                return
+            if self._kept is not None:
+                self._kept.append(payload(self.sequence + 1, removed, placed))
         except BaseException:
             undo(steps)
             raise
+        self.sequence += 1
+        if self._kept is not None and self._kept.power:
+            self._unsynced.append((self.sequence, steps.copy()))
         steps.clear()
 
     # The whole content
@@ -249,16 +145,120 @@ class Store:
         return Image({name: TableImage.of(table) for name, table in self._tables.items()})
 
     def restore(self, image: Image) -> None:
-        """Make the content exactly the picture's, as one change; the sequence goes on growing."""
+        """Make the content exactly the picture's, as one change (of a transaction, if one is open)."""
         with self._transaction:
-            for name, table in self._tables.items():
+            for name in [*self._tables, *(name for name in image.tables if name not in self._tables)]:
+                table = self._table(name)
                 self._steps.append(Replaced.of(table))
-                (image.tables.get(name) or TableImage.bare({}, {})).onto(table)
+                (image.tables.get(name) or TableImage.bare({})).onto(table)
+
+    # Durability `power`: an answer may leave once `synced` has reached the sequence that it saw
+
+    @property
+    def synced(self) -> int:
+        """The last change that is as durable as asked for."""
+        return self._kept.synced if self._kept is not None and self._kept.power else self.sequence
+
+    @property
+    def sync_needed(self) -> bool:
+        """Changes wait for an fsync."""
+        return self._kept is not None and self._kept.sync_needed
+
+    def begin_sync(self) -> SyncTicket:
+        """An fsync for all changes so far: `run` it in any thread, then `finish_sync`. Raises StoreUnwritable."""
+        return self._directory().begin_sync()
+
+    def finish_sync(self, ticket: SyncTicket) -> None:
+        """Take note of an fsync that has run.
+
+        When it failed: StoreUnwritable, after every change that is not synced was undone; from then on every change
+        raises StoreUnwritable until a restart.
+        """
+        kept = self._directory()
+        if self._marks or not ticket.done:
+            raise RuntimeError("an fsync is finished after it ran and outside of transactions")
+        if ticket.failed is None:
+            kept.synced_by(ticket)
+            self._forget_synced()
+            return
+        reason = f"an fsync failed, changes are refused until a restart: {ticket.failed}"
+        kept.give_up(reason)
+        while self._unsynced:
+            sequence, steps = self._unsynced.pop()
+            if sequence > kept.synced:
+                undo(steps)
+        self.sequence = kept.synced
+        raise StoreUnwritable(reason)
+
+    def sync(self) -> None:
+        """Make every change so far durable; raises StoreUnwritable as `finish_sync` does."""
+        if self.sync_needed:
+            ticket = self.begin_sync()
+            ticket.run()
+            self.finish_sync(ticket)
+
+    def _forget_synced(self) -> None:
+        synced = self.synced
+        self._unsynced = [waiting for waiting in self._unsynced if waiting[0] > synced]
+
+    # Compaction
+
+    @property
+    def compaction_due(self) -> bool:
+        """The journal has outgrown the snapshot."""
+        return self._kept is not None and self._kept.compaction_due
+
+    def begin_compaction(self) -> Compaction:
+        """A new snapshot of the present content: `run` it in any thread, then `finish_compaction`.
+
+        Raises StoreUnwritable.
+        """
+        return self._begin_compaction(FrozenTable)
+
+    def _begin_compaction(self, picture: type[FrozenTable] | Callable[[DocumentTable], TableImage]) -> Compaction:
+        if self._marks:
+            raise RuntimeError("a compaction begins outside of transactions")
+        return self._directory().begin_compaction(lambda: {n: picture(table) for n, table in self._tables.items()})
+
+    def finish_compaction(self, compaction: Compaction) -> None:
+        """Take note of a compaction that has run; a failed one is logged and leaves everything valid."""
+        kept = self._directory()
+        if kept.compaction is compaction:
+            kept.end_compaction(compaction)
+            for table in self._tables.values():
+                table.before = None
+            self._forget_synced()
+
+    def compact(self) -> None:
+        """Renew the snapshot; raises StoreUnwritable when that fails, with everything as valid as before."""
+        # nothing changes meanwhile, so the tables themselves are written, indexes and all
+        compaction = self._begin_compaction(TableImage.alias)
+        compaction.run()
+        self.finish_compaction(compaction)
+        if not compaction.placed:
+            raise StoreUnwritable(f"the snapshot cannot be written: {compaction.failed}")
+
+    def _directory(self) -> JournalStorage:
+        if self._kept is None:
+            raise RuntimeError("documents in memory are not written down")
+        return self._kept
 
     def close(self) -> None:
-        """Let go of the directory."""
-        if self._kept is not None:
-            self._kept.close()
+        """Renew the snapshot and let go of the directory; reads go on, changes raise StoreUnwritable."""
+        kept = self._kept
+        if kept is None:
+            return
+        if kept.compaction is not None:
+            kept.compaction.abandon()
+            kept.end_compaction(kept.compaction)
+        try:
+            if kept.compaction_useful:
+                with suppress(StoreUnwritable):
+                    # the log has the reason, the journal every change
+                    self.compact()
+            self.sync()
+        finally:
+            kept.close()
 
 
 def memory_store(kinds: Mapping[str, Kind]) -> Store:
@@ -274,4 +274,9 @@ def open_store(
     `durability`: `process` survives the death of the process, `power` also that of the machine (see `sync`).
     Raises StoreDamaged, StoreTooNew, StoreLocked, OSError.
     """
-    return Store(JournalStorage(directory, kinds, disk), kinds)
+    storage = JournalStorage(directory, kinds, power=durability == "power", disk=disk)
+    try:
+        return Store(storage, kinds)
+    except BaseException:
+        storage.close()
+        raise

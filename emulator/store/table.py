@@ -17,10 +17,8 @@ from tinydb.table import Table
 
 from emulator.store.change import Undo
 from emulator.store.draft import Draft, Picture
-from emulator.store.index import Entry, Index, Order, Value, indexed_values
+from emulator.store.index import Keys
 from emulator.store.kinds import Document, Kind
-
-Keys = tuple[tuple[tuple[Value, ...], ...], tuple[Entry | None, ...]]
 
 
 def encoded(document: Mapping[str, Any]) -> bytes:
@@ -38,6 +36,7 @@ class DocumentTable(Table):
     """The documents of one kind.
 
     `rows`: number -> encoded document; `numbers`: id -> number. Every change leaves its undo step in `steps`.
+    `before`: while a snapshot is written, what the rows were that have changed since it began.
     """
 
     default_query_cache_capacity = 0
@@ -58,10 +57,8 @@ class DocumentTable(Table):
         self.numbers: dict[str, int] = {}
         self.next_number = 1
         self.in_order = True
-        self.indexes: dict[str, Index] = {}
-        self.orders: dict[str, Order] = {}
-        self._has_keys = bool(self.kind.indexes or self.kind.ordered)
-        self.index_anew()
+        self.keys = Keys(self.kind)
+        self.before: dict[int, bytes | None] | None = None
         self._steps: list[Undo] = [] if steps is None else steps
         self._changing = changing
         super().__init__(storage, name, cache_size=cache_size, persist_empty=persist_empty)
@@ -87,26 +84,31 @@ class DocumentTable(Table):
         identity: str = document["id"]
         number = self.numbers.get(identity)
         if number is None:
-            keys = self._keys(document) if self._has_keys else None
-            self._steps.append((self, identity, None, None))
-            self._place(identity, self.next_number, raw)
-            if keys is not None:
-                self._add_keys(keys, self.numbers[identity])
+            self._insert(identity, self.next_number, raw, document)
             return
         old = self.rows[number]
         if old == raw:
             return
-        if self._has_keys:
-            keys = self._keys(document)
-            old_keys = self._keys(orjson.loads(old))
-            self._steps.append((self, identity, number, old))
-            self.rows[number] = raw
-            if keys != old_keys:
-                self._remove_keys(old_keys, number)
-                self._add_keys(keys, number)
-        else:
-            self._steps.append((self, identity, number, old))
-            self.rows[number] = raw
+        keys = self.keys
+        if keys.members:
+            was, becomes = keys.of(orjson.loads(old)), keys.of(document)
+            if was != becomes:
+                keys.check(becomes)
+                keys.remove(was, number, identity)
+                keys.add(becomes, number, identity)
+        self._steps.append((self, identity, number, old))
+        if self.before is not None:
+            self.before.setdefault(number, old)
+        self.rows[number] = raw
+
+    def _insert(self, identity: str, number: int, raw: bytes, document: Mapping[str, Any]) -> None:
+        keys = self.keys
+        if keys.members:
+            values = keys.of(document)
+            keys.check(values)
+            keys.add(values, number, identity)
+        self._steps.append((self, identity, None, None))
+        self._place(identity, number, raw)
 
     def drop(self, identity: str) -> bool:
         """Delete the document; False when there is none."""
@@ -117,7 +119,7 @@ class DocumentTable(Table):
         self._displace(identity)
         return True
 
-    # Below the undo log
+    # Without undo steps: to undo, and to repeat what the journal tells
 
     def revert(self, identity: str, number: int | None, raw: bytes | None) -> None:
         """Make the document what it was: `raw` under `number`, or absent."""
@@ -128,27 +130,32 @@ class DocumentTable(Table):
                 if number_now == self.next_number - 1:
                     self.next_number = number_now
         elif number_now == number:
-            self._replace(number, raw)
+            self._replace(identity, number, raw)
         else:
             self.unsettle(identity)
             self.settle(identity, number, raw, orjson.loads(raw))
 
-    def _replace(self, number: int, raw: bytes) -> None:
-        """Other content for the document under `number`."""
+    def _replace(self, identity: str, number: int, raw: bytes) -> None:
         old = self.rows[number]
+        if self.before is not None:
+            self.before.setdefault(number, old)
         self.rows[number] = raw
-        if self._has_keys:
-            self._remove_keys(self._keys(orjson.loads(old)), number)
-            self._add_keys(self._keys(orjson.loads(raw)), number)
+        if self.keys.members:
+            self.keys.remove(self.keys.of(orjson.loads(old)), number, identity)
+            self.keys.add(self.keys.of(orjson.loads(raw)), number, identity)
 
     def settle(self, identity: str, number: int, raw: bytes, document: Document) -> None:
-        """Place a document that is not there yet under a known number, without an undo step."""
+        """Place a document that is not there yet under a known number; ValueError when the number is taken."""
+        if number in self.rows:
+            raise ValueError(f"there is a document number {number} already")
+        if self.keys.members:
+            values = self.keys.of(document)
+            self.keys.check(values)
+            self.keys.add(values, number, identity)
         self._place(identity, number, raw)
-        if self._has_keys:
-            self._add_keys(self._keys(document), number)
 
     def unsettle(self, identity: str) -> None:
-        """Take a document away, if there, without an undo step."""
+        """Take a document away, if there."""
         if identity in self.numbers:
             self._displace(identity)
 
@@ -157,46 +164,19 @@ class DocumentTable(Table):
             self.next_number = number + 1
         else:
             self.in_order = False
+        if self.before is not None:
+            self.before.setdefault(number, None)
         self.rows[number] = raw
         self.numbers[identity] = number
 
     def _displace(self, identity: str) -> None:
-        number = self.numbers.pop(identity)
-        raw = self.rows.pop(number)
-        if self._has_keys:
-            self._remove_keys(self._keys(orjson.loads(raw)), number)
-
-    def _keys(self, document: Mapping[str, Any]) -> Keys:
-        """Where the document is found: values per index, place per order."""
-        whole = document if isinstance(document, dict) else dict(document)
-        return (
-            tuple([tuple(indexed_values(whole, member)) for member in self.indexes]),
-            tuple([order.entry(whole) for order in self.orders.values()]),
-        )
-
-    def _add_keys(self, keys: Keys, number: int) -> None:
-        for index, values in zip(self.indexes.values(), keys[0], strict=True):
-            for value in values:
-                index.add(value, number)
-        for order, entry in zip(self.orders.values(), keys[1], strict=True):
-            if entry is not None:
-                order.add(entry)
-
-    def _remove_keys(self, keys: Keys, number: int) -> None:
-        for index, values in zip(self.indexes.values(), keys[0], strict=True):
-            for value in values:
-                index.remove(value, number)
-        for order, entry in zip(self.orders.values(), keys[1], strict=True):
-            if entry is not None:
-                order.remove(entry)
-
-    def index_anew(self) -> None:
-        """Make indexes and orders from the documents."""
-        self.indexes = {member: Index() for member in self.kind.indexes}
-        self.orders = {order: Order(rule) for order, rule in self.kind.ordered.items()}
-        if self._has_keys:
-            for number, raw in self.sorted_rows().items():
-                self._add_keys(self._keys(orjson.loads(raw)), number)
+        number = self.numbers[identity]
+        raw = self.rows[number]
+        if self.keys.members:
+            self.keys.remove(self.keys.of(orjson.loads(raw)), number, identity)
+        if self.before is not None:
+            self.before.setdefault(number, raw)
+        del self.numbers[identity], self.rows[number]
 
     def sorted_rows(self) -> dict[int, bytes]:
         """The rows in insertion order (an undone deletion puts one at the end of the dictionary)."""
@@ -205,40 +185,52 @@ class DocumentTable(Table):
             self.in_order = True
         return self.rows
 
+    def index_anew(self) -> None:
+        """Make ids, indexes and orders from the rows; raises ValueError for one that is no document of this kind."""
+        self.numbers = numbers = {}
+        rows = self.sorted_rows()
+        found: list[tuple[int, str, list[Any]]] = []
+        for number, raw in rows.items():
+            document = orjson.loads(raw)
+            identity = document.get("id") if isinstance(document, dict) else None
+            if not isinstance(identity, str) or identity in numbers:
+                raise ValueError(f"number {number} has no text member 'id' of its own")
+            numbers[identity] = number
+            found.append((number, identity, self.keys.of(document)))
+        self.keys = Keys.made_of(self.kind, found)
+
     # What TinyDB's own methods stand on
 
     def _read_table(self) -> dict[str, Mapping[Any, Any]]:
         # TinyDB only reads what this gives, as from any mapping
-        return cast(dict[str, Mapping[Any, Any]], Picture(self))
+        return cast(dict[str, Mapping[Any, Any]], Picture(self.sorted_rows()))
 
     def _update_table(self, updater: Callable[[dict[int, Mapping[str, Any]]], None]) -> None:
-        draft = Draft(self)
+        draft = Draft(self.sorted_rows())
         updater(cast(dict[int, Mapping[str, Any]], draft))
         with self._changing():
             for number, document in draft.held().items():
                 self._write_back(number, document)
 
     def _write_back(self, number: int, document: Mapping[str, Any] | None) -> None:
+        """Make the document under `number` what TinyDB made of it; None for nothing."""
         old = self.rows.get(number)
         old_identity = None if old is None else orjson.loads(old)["id"]
-        if old_identity is not None and (document is None or document.get("id") != old_identity):
-            self.drop(old_identity)
-        if document is None:
-            return
+        if document is None or document.get("id") != old_identity:
+            if old_identity is not None:
+                self.drop(old_identity)
+            if document is None:
+                return
         raw = encoded(document)
         identity = document["id"]
         if self.numbers.get(identity, number) != number:
             raise ValueError(f"there is a document {identity!r} already")
         if identity in self.numbers:
             self.keep(document)
-            return
-        keys = self._keys(document)
-        self._steps.append((self, identity, None, None))
-        self._place(identity, number, raw)
-        self._add_keys(keys, number)
+        else:
+            self._insert(identity, number, raw, document)
 
     def _get_next_id(self) -> int:
         number = self.next_number
         self.next_number += 1
         return number
-

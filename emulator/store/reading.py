@@ -1,0 +1,121 @@
+"""Questions to the documents: by id, by an indexed member, by a range of an order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import orjson
+
+from emulator.store.kinds import Document
+from emulator.store.order import Order, Value
+from emulator.store.table import DocumentTable
+
+
+class Readable:
+    """What can be asked of tables; answers are fresh copies. KeyError for a kind that is not declared."""
+
+    def __init__(self) -> None:
+        self._tables: dict[str, DocumentTable] = {}
+
+    def get(self, kind: str, identity: str) -> Document | None:
+        """A fresh copy of the document, None when there is none."""
+        return self._tables[kind].fetch(identity)
+
+    def exists(self, kind: str, identity: str) -> bool:
+        return identity in self._tables[kind].numbers
+
+    def all(self, kind: str) -> Iterator[Document]:
+        """Every document in insertion order, as they stand at this call."""
+        return map(orjson.loads, list(self._tables[kind].sorted_rows().values()))
+
+    def find(
+        self, kind: str, /, *, limit: int | None = None, newest_first: bool = False, **equals: Value | None
+    ) -> list[Document]:
+        """The documents whose indexed member equals the value (or has it as an element), in insertion order.
+
+        Exactly one declared index is named; ValueError otherwise. None finds nothing.
+        """
+        table = self._tables[kind]
+        numbers = self._matching(table, equals)
+        if newest_first:
+            numbers = numbers[::-1] if limit is None else numbers[-1 : -limit - 1 : -1]
+        elif limit is not None:
+            numbers = numbers[:limit]
+        return list(table.numbered(numbers))
+
+    def first(self, kind: str, /, **equals: Value | None) -> Document | None:
+        """The earliest of what `find` finds."""
+        table = self._tables[kind]
+        return next(table.numbered(self._matching(table, equals)), None)
+
+    def count(self, kind: str, /, **equals: Value | None) -> int:
+        """How many `find` finds; without an index, how many there are of the kind."""
+        table = self._tables[kind]
+        return len(self._matching(table, equals)) if equals else len(table.rows)
+
+    def _matching(self, table: DocumentTable, equals: Mapping[str, Value | None]) -> Sequence[int]:
+        if len(equals) != 1:
+            raise ValueError("exactly one index is searched")
+        ((member, value),) = equals.items()
+        index = table.keys.indexes.get(member)
+        if index is None:
+            raise ValueError(f"{table.name} has no index {member!r}")
+        return () if value is None else index.numbers(value)
+
+    def range(
+        self,
+        kind: str,
+        order: str,
+        *,
+        group: str | None = None,
+        low: Value | None = None,
+        high: Value | None = None,
+        reverse: bool = False,
+        offset: int = 0,
+        limit: int | None = None,
+    ) -> list[Document]:
+        """The documents with low <= `by` <= high in order, ties by id; `offset` and `limit` count from the front.
+
+        With `reverse` the front is the greatest. Documents whose `by` or group is missing or None have no place.
+        """
+        table = self._tables[kind]
+        places = self._order(table, order)
+        start, stop = places.between(group, low, high)
+        offset = max(0, offset)
+        if reverse:
+            stop = max(start, stop - offset)
+            start = start if limit is None else max(start, stop - limit)
+        else:
+            start = min(stop, start + offset)
+            stop = stop if limit is None else min(stop, start + limit)
+        numbers = table.numbers
+        return list(table.numbered(numbers[identity] for identity in places.ids(start, stop, reverse=reverse)))
+
+    def range_count(
+        self,
+        kind: str,
+        order: str,
+        *,
+        group: str | None = None,
+        low: Value | None = None,
+        high: Value | None = None,
+    ) -> int:
+        """How many documents `range` has without offset and limit."""
+        start, stop = self._order(self._tables[kind], order).between(group, low, high)
+        return stop - start
+
+    def first_key(self, kind: str, order: str, *, group: str | None = None) -> Value | None:
+        """The smallest `by` value, None when the order (or the group) is empty."""
+        places = self._order(self._tables[kind], order)
+        start, stop = places.between(group, None, None)
+        return places.by_at(start) if start < stop else None
+
+    def _order(self, table: DocumentTable, name: str) -> Order:
+        order = table.keys.orders.get(name)
+        if order is None:
+            raise ValueError(f"{table.name} has no order {name!r}")
+        return order
+
+    def dump(self) -> dict[str, list[Document]]:
+        """Everything: kind -> documents in insertion order."""
+        return {kind: list(self.all(kind)) for kind in self._tables}
