@@ -9,12 +9,16 @@ from emulator.api.messages import Request, Response
 from emulator.assemble.answers import response_signer
 from emulator.assemble.house import House, HouseRules
 from emulator.assemble.site import Room, Site
-from emulator.authority import Authority
+from emulator.authority import Authority, AuthorityDamaged
 from emulator.bank.clock import real_now
+from emulator.bank.fixtures import FixtureError
 from emulator.bank.settings import Settings
 from emulator.control.room import Control
+from emulator.scenario import loader, staging
+from emulator.scenario.mistakes import ScenarioRefused
 from emulator.scenario.rules import RuleSet
 from emulator.settings import ServeSettings
+from emulator.store import StoreDamaged, StoreError
 from emulator.web.pages.guard import Guard
 from emulator.web.pages.sca_pages import ScaPages
 from emulator.web.pages.static_files import StaticFiles
@@ -27,9 +31,31 @@ def authority_for(state: Path | None) -> Authority:
     return authority
 
 
+class StartRefused(Exception):
+    """The bank cannot start as it was told; one line that names what is wrong (exit status 2)."""
+
+
+class StateDamaged(Exception):
+    """What is kept on disk cannot be trusted; the text names file and offset (exit status 3)."""
+
+
 def assemble(settings: ServeSettings, *, authority: Authority | None = None) -> Site:
-    """Everything that `serve` needs; `authority` is handed in where several sites share one (tests)."""
-    authority = authority or authority_for(settings.state)
+    """Everything that `serve` needs; `authority` is handed in where several sites share one (tests).
+
+    Raises StartRefused for a fixture, scenario or state directory that cannot be used, StateDamaged for documents or
+    certificates that are damaged.
+    """
+    try:
+        return _assembled(settings, authority or authority_for(settings.state))
+    except (StoreDamaged, AuthorityDamaged) as error:
+        raise StateDamaged(str(error)) from error
+    except (StoreError, FixtureError, ScenarioRefused) as error:
+        raise StartRefused(str(error)) from error
+    except OSError as error:
+        raise StartRefused(f"--state {settings.state}: {error.strerror or error}") from error
+
+
+def _assembled(settings: ServeSettings, authority: Authority) -> Site:
     house = house_for(settings, authority)
     guard = Guard(allowed_hosts=(settings.host, *settings.allow_host), secret=token_bytes(32))
     control = Control(
@@ -39,6 +65,8 @@ def assemble(settings: ServeSettings, *, authority: Authority | None = None) -> 
         allowed_hosts=(settings.host, *settings.allow_host),
         directory_of=house.directory_of,
     )
+    for source in settings.scenario:
+        staging.apply(loader.named_or_file(source), control.theatre(house.default))
     rooms: dict[str, Room] = {"_emulator": control, "sca": ScaPages(guard), "static": StaticFiles()}
     return Site(house, rooms=rooms, openapi=openapi_answer, tls=lambda: authority.server_context(_names(settings)))
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from emulator.cli import logs
-from emulator.cli.failure import Failed
+from emulator.cli.failure import Failed, StateDamaged
 from emulator.settings import FLAGS, ConfigurationError, Flag, ServeSettings, read
 
 if TYPE_CHECKING:
@@ -95,9 +95,14 @@ def serve(settings: ServeSettings) -> None:
 
 
 def _site(settings: ServeSettings) -> Site:
-    from emulator.assemble import assemble
+    from emulator import assemble
 
-    return assemble(settings)
+    try:
+        return assemble.assemble(settings)
+    except assemble.StartRefused as error:
+        raise Failed(str(error)) from error
+    except assemble.StateDamaged as error:
+        raise StateDamaged(str(error)) from error
 
 
 def _ready(urls: list[str]) -> None:
