@@ -1,0 +1,213 @@
+"""What the shapes are made of: texts, codes, amounts, accounts, addresses (SPEC 2.3 to 2.9).
+
+Shapes are typed dictionaries: pydantic hands back plain dictionaries of what was sent. They are strict, nothing is
+converted, and a member that a shape does not have is an error of its own kind, which `validate` makes a warning.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from datetime import date
+from decimal import Decimal
+from typing import Annotated, Any, Literal, NotRequired
+
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, WithJsonSchema, with_config
+from typing_extensions import TypedDict
+
+from emulator.bank.countries import COUNTRIES
+from emulator.bank.errors import Message
+from emulator.bank.money import CURRENCIES, MINOR_UNITS, MOST_DIGITS, parse_amount
+
+closed = with_config(ConfigDict(extra="forbid", strict=True))
+
+# A rule that looks at several members at once; it is given the body as it came, whatever its types.
+Rule = Callable[[Any], Iterator[Message]]
+
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_CURRENCIES = frozenset(CURRENCIES)
+_COUNTRIES = frozenset(COUNTRIES)
+
+NOT_BLANK = r"\S"
+AMOUNT = r"^[0-9]+(\.[0-9]+)?$"
+BBAN = r"^[0-9A-Za-z. ]*[0-9A-Za-z][0-9A-Za-z. ]*$"
+IBAN = r"^ *[A-Z] *[A-Z] *[0-9] *[0-9][0-9A-Z ]*$"
+BIC = r"^[A-Z]{6}[A-Z2-9][A-NP-Z0-9]([A-Z0-9]{3})?$"  # SPEC 2.9
+DAY_OF_EXECUTION = r"^([1-9]|[12][0-9]|3[01])$"
+MONTH = r"^([1-9]|1[0-2])$"
+
+# What a text that does not fit a pattern should have been.
+EXPECTED: Mapping[str, str] = {
+    NOT_BLANK: "Text that is more than blanks",
+    AMOUNT: 'An amount as digits with an optional fraction and no sign, such as "100.00",',
+    BBAN: "An account number of letters and digits",
+    IBAN: "An IBAN in capital letters and digits",
+    BIC: "A BIC of 8 or 11 characters",
+    DAY_OF_EXECUTION: 'A day of the month from "1" to "31"',
+    MONTH: 'A month from "1" to "12"',
+}
+
+
+def is_real_date(text: str) -> str:
+    if _DATE.fullmatch(text):
+        try:
+            date.fromisoformat(text)
+        except ValueError:
+            raise ValueError(f"There is no date {text}.") from None
+        return text
+    raise ValueError("A date of the form YYYY-MM-DD was expected")
+
+
+def _known_currency(text: str) -> str:
+    if text not in _CURRENCIES:
+        raise ValueError("A currency code that the bank knows (ISO 4217), such as NOK, was expected")
+    return text
+
+
+def _known_country(text: str) -> str:
+    if text not in _COUNTRIES:
+        raise ValueError("A country code of two capital letters (ISO 3166-1), such as NO, was expected")
+    return text
+
+
+Currency = Annotated[str, AfterValidator(_known_currency), WithJsonSchema({"type": "string", "enum": list(CURRENCIES)})]
+Country = Annotated[str, AfterValidator(_known_country), WithJsonSchema({"type": "string", "enum": list(COUNTRIES)})]
+IsoDate = Annotated[str, AfterValidator(is_real_date), WithJsonSchema({"type": "string", "format": "date"})]
+
+AnyText = str
+Text35 = Annotated[str, Field(max_length=35)]
+Text70 = Annotated[str, Field(max_length=70)]
+Text140 = Annotated[str, Field(max_length=140)]
+# SPEC's "non-empty": at least one character that is no blank (assumed).
+Filled = Annotated[str, Field(pattern=NOT_BLANK)]
+Filled35 = Annotated[str, Field(max_length=35, pattern=NOT_BLANK)]
+Filled70 = Annotated[str, Field(max_length=70, pattern=NOT_BLANK)]
+Filled140 = Annotated[str, Field(max_length=140, pattern=NOT_BLANK)]
+Bban = Annotated[str, Field(max_length=30, pattern=BBAN)]
+Iban = Annotated[str, Field(max_length=34, pattern=IBAN)]
+Bic = Annotated[str, Field(pattern=BIC)]
+AmountText = Annotated[str, Field(pattern=AMOUNT)]
+
+
+@closed
+class Amount(TypedDict):
+    """A positive amount with exactly the minor units of its currency (SPEC 2.6)."""
+
+    amount: AmountText
+    currency: Currency
+
+
+@closed
+class Address(TypedDict):
+    """A postal address (SPEC 2.7)."""
+
+    street: NotRequired[Text70]
+    buildingNumber: NotRequired[AnyText]
+    postalCode: NotRequired[AnyText]
+    city: NotRequired[AnyText]
+    country: Country
+
+
+@closed
+class StructuredReference(TypedDict):
+    """A structured remittance reference, such as an OCR/KID (SPEC 2.4)."""
+
+    reference: Filled35
+    referenceType: NotRequired[Filled35]
+    referenceIssuer: NotRequired[Filled35]
+
+
+def inner(value: Any, *names: str) -> Any:
+    """The member under these names of a body that may be anything; None where there is none."""
+    for name in names:
+        if not isinstance(value, dict):
+            return None
+        value = value.get(name)
+    return value
+
+
+def amount_rule(value: Any, path: str) -> Iterator[Message]:
+    """Exactly the minor units of the currency, more than 0, at most 18 digits (CONTRACT 3.2)."""
+    amount, currency = inner(value, "amount"), inner(value, "currency")
+    if not isinstance(amount, str) or not re.fullmatch(AMOUNT, amount):
+        return  # reported already
+    known = currency if isinstance(currency, str) and currency in _CURRENCIES else None
+    try:
+        parse_amount(amount, known or _fitting_currency(amount))
+    except ValueError as error:
+        yield Message("FORMAT_ERROR", str(error), f"{path}.amount")
+
+
+def _fitting_currency(amount: str) -> str:
+    """A currency that takes as many digits after the point as `amount` has, for want of a known one."""
+    digits = len(amount.partition(".")[2])
+    return next((code for code in ("NOK", "JPY", "BHD") if MINOR_UNITS[code] == digits), "XDR")
+
+
+# Sandbox data: amounts are numbers or text, may be negative and may have fewer digits than the currency (CONTRACT 8).
+
+_LOOSE_AMOUNT = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")
+
+
+def _loose_amount(value: Any) -> Any:
+    if isinstance(value, str):
+        number = Decimal(value) if len(value) <= 40 and _LOOSE_AMOUNT.fullmatch(value) else None
+    elif isinstance(value, int | Decimal) and not isinstance(value, bool):
+        number = Decimal(value)
+    else:
+        number = None
+    if number is None:
+        raise ValueError('An amount was expected, a number or text such as "-100.50"')
+    exponent = number.as_tuple().exponent
+    fraction = -exponent if isinstance(exponent, int) and exponent < 0 else 0
+    if fraction > 5 or number.adjusted() + 1 + fraction > MOST_DIGITS:
+        raise ValueError(f"An amount has at most {MOST_DIGITS} digits, 5 of them after the point")
+    return value if isinstance(value, str | int) else _as_json(number)
+
+
+def _as_json(number: Decimal) -> int | float:
+    """The number as JSON writes it again."""
+    if number == number.to_integral_value():
+        return int(number)
+    if Decimal(repr(float(number))) != number:
+        raise ValueError("This number has more digits than a JSON number keeps: write the amount as text")
+    return float(number)
+
+
+LooseAmount = Annotated[
+    Any,
+    BeforeValidator(_loose_amount),
+    WithJsonSchema({"anyOf": [{"type": "number"}, {"type": "string", "pattern": r"^-?[0-9]+(\.[0-9]{1,5})?$"}]}),
+]
+
+
+@closed
+class LooseMoney(TypedDict):
+    """An amount of sandbox data."""
+
+    amount: LooseAmount
+    currency: Currency
+
+
+def loose_amount_rule(amount: Any, currency: Any, path: str) -> Iterator[Message]:
+    """At most the minor units of the currency, where both are well-formed: nothing is rounded in silence."""
+    if not isinstance(currency, str) or currency not in _CURRENCIES or isinstance(amount, bool):
+        return
+    text = format(amount, "f") if isinstance(amount, Decimal) else str(amount)
+    units = MINOR_UNITS[currency]
+    if _LOOSE_AMOUNT.fullmatch(text) and len(text.partition(".")[2].rstrip("0")) > units:
+        yield Message("FORMAT_ERROR", f"{currency} has at most {units} digits after the point.", path)
+
+
+# Answers
+
+
+@closed
+class Link(TypedDict):
+    """A link (SPEC 2.3)."""
+
+    href: str
+    verbs: list[Literal["GET", "PUT", "POST", "DELETE"]]
+
+
+Links = dict[str, Link]

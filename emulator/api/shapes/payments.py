@@ -1,0 +1,252 @@
+"""The bodies of payment initiation, one for each product (SPEC 2.4, 2.5; CONTRACT 6, 13).
+
+What needs the bank's documents or clock (check digits, dates, limits, accounts) is the product's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal, NotRequired
+
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from emulator.api.shapes.parts import (
+    DAY_OF_EXECUTION,
+    MONTH,
+    Address,
+    Amount,
+    Bban,
+    Bic,
+    Currency,
+    Filled35,
+    Filled70,
+    Filled140,
+    Iban,
+    IsoDate,
+    Rule,
+    StructuredReference,
+    Text35,
+    Text70,
+    amount_rule,
+    closed,
+    inner,
+)
+from emulator.bank.errors import Message
+from emulator.bank.schedule import VARIABLE
+
+PurposeCode = Literal[
+    "INVS", "SALA", "IDCP", "CASH", "CORT", "INTC", "PENS", "SSBE", "SUPP", "TAXS", "TREA", "VATX", "LOAN", "OTHR"
+]
+Frequency = Literal[
+    "Daily",
+    "Weekly",
+    "EveryTwoWeeks",
+    "Monthly",
+    "EveryTwoMonths",
+    "Quarterly",
+    "SemiAnnual",
+    "Annual",
+    "MonthlyVariable",
+]
+References = Annotated[list[StructuredReference], Field(min_length=1)]
+
+
+@closed
+class CardReference(TypedDict):
+    """A card account to pay from: the reference of its relatedAccount (SPEC 2.4)."""
+
+    identification: Filled35
+    schemeNameProprietary: Literal["creditCardAccount"]
+
+
+@closed
+class DomesticCreditor(TypedDict):
+    """A Norwegian creditor account."""
+
+    bban: Bban
+    currency: Currency
+
+
+@closed
+class DomesticDebtor(TypedDict):
+    """The account to pay from: exactly one of bban and other."""
+
+    currency: Currency
+    bban: NotRequired[Bban]
+    other: NotRequired[CardReference]
+
+
+@closed
+class IbanAccount(TypedDict):
+    """An account by its IBAN."""
+
+    iban: Iban
+    currency: Currency
+
+
+@closed
+class ForeignCreditor(TypedDict):
+    """A creditor account abroad: exactly one of iban and bban (CONTRACT 13)."""
+
+    iban: NotRequired[Iban]
+    bban: NotRequired[Bban]
+    currency: Currency
+
+
+@closed
+class _Remittance(TypedDict):
+    """What domestic payments say of themselves; a message or structured references, not both."""
+
+    ultimateDebtor: NotRequired[Text70]
+    purposeCode: NotRequired[PurposeCode]
+    remittanceInformationUnstructured: NotRequired[Filled140]
+    remittanceInformationStructured: NotRequired[StructuredReference]
+    remittanceInformationStructuredArray: NotRequired[References]
+
+
+@closed
+class InstantTransfer(_Remittance):
+    """An instant Norwegian domestic credit transfer, INDCTS (SPEC 2.4)."""
+
+    instructedAmount: Amount
+    creditorName: Filled70
+    creditorAccount: DomesticCreditor
+    creditorAddress: Address
+    debtorAccount: DomesticDebtor
+
+
+@closed
+class _DomesticCore(_Remittance):
+    instructedAmount: Amount
+    creditorName: Filled70
+    creditorAccount: DomesticCreditor
+    creditorAddress: NotRequired[Address]
+    endToEndIdentification: NotRequired[Text35]
+
+
+@closed
+class DomesticTransfer(_DomesticCore):
+    """A Norwegian domestic credit transfer (CONTRACT 13)."""
+
+    debtorAccount: DomesticDebtor
+    requestedExecutionDate: NotRequired[IsoDate]
+
+
+@closed
+class PeriodicTransfer(_DomesticCore):
+    """A standing order for Norwegian domestic credit transfers (CONTRACT 6, 13)."""
+
+    debtorAccount: DomesticDebtor
+    startDate: IsoDate
+    endDate: NotRequired[IsoDate]
+    frequency: Frequency
+    executionRule: NotRequired[Literal["following", "preceding", "preceeding"]]
+    dayOfExecution: NotRequired[Annotated[str, Field(pattern=DAY_OF_EXECUTION)]]
+    monthsOfExecution: NotRequired[
+        Annotated[list[Annotated[str, Field(pattern=MONTH)]], Field(min_length=1, max_length=11)]
+    ]
+
+
+@closed
+class BulkEntry(_DomesticCore):
+    """One payment of a bulk: a domestic one without debtor account; its date is the bulk's (CONTRACT 13)."""
+
+
+@closed
+class BulkTransfer(TypedDict):
+    """A bulk of Norwegian domestic credit transfers (CONTRACT 6)."""
+
+    debtorAccount: DomesticDebtor
+    payments: Annotated[list[BulkEntry], Field(min_length=1, max_length=500)]
+    requestedExecutionDate: NotRequired[IsoDate]
+    batchBookingPreferred: NotRequired[bool]
+    paymentInformationId: NotRequired[Text35]
+
+
+@closed
+class _International(TypedDict):
+    endToEndIdentification: NotRequired[Text35]
+    instructedAmount: Amount
+    creditorName: Filled70
+    creditorAddress: NotRequired[Address]
+    debtorAccount: IbanAccount
+    remittanceInformationUnstructured: NotRequired[Filled140]
+    requestedExecutionDate: NotRequired[IsoDate]
+
+
+@closed
+class SepaTransfer(_International):
+    """A SEPA credit transfer, SCT (SPEC 2.5)."""
+
+    creditorAccount: IbanAccount
+
+
+@closed
+class CrossBorderTransfer(_International):
+    """A cross-border credit transfer (CONTRACT 13)."""
+
+    creditorAccount: ForeignCreditor
+    creditorAgent: NotRequired[Bic]
+
+
+def _instructed_amount(body: Any) -> Iterator[Message]:
+    yield from amount_rule(inner(body, "instructedAmount"), "instructedAmount")
+
+
+def _one_remittance(body: Any) -> Iterator[Message]:
+    """A message or structured references, not both in one request (SPEC 2.4)."""
+    if inner(body, "remittanceInformationUnstructured") is None:
+        return
+    for name in ("remittanceInformationStructured", "remittanceInformationStructuredArray"):
+        if inner(body, name) is not None:
+            text = f"Only one of remittanceInformationUnstructured and {name} may be set in one request."
+            yield Message("FORMAT_ERROR", text, name)
+
+
+def _exactly_one(account: str, *names: str) -> Rule:
+    """Exactly one of these members of an account."""
+
+    def rule(body: Any) -> Iterator[Message]:
+        found = inner(body, account)
+        if isinstance(found, dict) and sum(name in found for name in names) != 1:
+            came = "both came" if all(name in found for name in names) else "neither came"
+            yield Message("FORMAT_ERROR", f"Exactly one of {' and '.join(names)} was expected; {came}.", account)
+
+    return rule
+
+
+def _months_of_execution(body: Any) -> Iterator[Message]:
+    """monthsOfExecution stands with MonthlyVariable, and only there, each month once (CONTRACT 6)."""
+    months, frequency = inner(body, "monthsOfExecution"), inner(body, "frequency")
+    path = "monthsOfExecution"
+    if frequency == VARIABLE and months is None:
+        yield Message("FORMAT_ERROR", f"With the frequency {VARIABLE} this member is required.", path)
+    if frequency != VARIABLE and isinstance(frequency, str) and months is not None:
+        yield Message("FORMAT_ERROR", f"This member goes with the frequency {VARIABLE} only.", path)
+    if isinstance(months, list):
+        texts = [month for month in months if isinstance(month, str)]
+        if len(set(texts)) != len(texts):
+            yield Message("FORMAT_ERROR", "Each month may stand here once.", path)
+
+
+def _each_entry(body: Any) -> Iterator[Message]:
+    """The rules of one payment for every entry of a bulk."""
+    entries = inner(body, "payments")
+    for index, entry in enumerate(entries if isinstance(entries, list) else ()):
+        for rule in _PAYMENT:
+            for message in rule(entry):
+                yield Message(message.code, message.text, f"payments[{index}].{message.path}")
+
+
+_PAYMENT: tuple[Rule, ...] = (_instructed_amount, _one_remittance)
+_DOMESTIC: tuple[Rule, ...] = (*_PAYMENT, _exactly_one("debtorAccount", "bban", "other"))
+
+RULES: Mapping[str, tuple[Rule, ...]] = {
+    "InstantTransfer": _DOMESTIC,
+    "DomesticTransfer": _DOMESTIC,
+    "PeriodicTransfer": (*_DOMESTIC, _months_of_execution),
+    "BulkTransfer": (_exactly_one("debtorAccount", "bban", "other"), _each_entry),
+    "SepaTransfer": (_instructed_amount,),
+    "CrossBorderTransfer": (_instructed_amount, _exactly_one("creditorAccount", "iban", "bban")),
+}

@@ -1,0 +1,209 @@
+"""The bodies of sandbox data and contact information (CONTRACT 8, 13).
+
+What the bank itself answers may be posted back: texts that are "" count as left out, blanks in account numbers and
+the dots of a BBAN are taken off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Literal, NotRequired
+
+from pydantic import AfterValidator, Field
+from typing_extensions import TypedDict
+
+from emulator.api.shapes.parts import (
+    Country,
+    Currency,
+    Filled,
+    Filled70,
+    LooseAmount,
+    LooseMoney,
+    Rule,
+    Text35,
+    Text70,
+    Text140,
+    closed,
+)
+from emulator.api.shapes.sandbox_parts import (
+    CashAccountType,
+    CustomerNumber,
+    CustomerType,
+    LooseDate,
+    Mail,
+    OwnBban,
+    OwnIban,
+    TransactionCode,
+    balance_rule,
+    each,
+    lone_digits,
+    money_digits,
+    norwegian_lengths,
+    not_negative,
+    taken_off,
+)
+
+
+@closed
+class Customer(TypedDict):
+    """A customer."""
+
+    customerNumber: CustomerNumber
+    name: Filled70
+    type: CustomerType
+
+
+@closed
+class Balance(TypedDict):
+    """A balance of an account or card account."""
+
+    balanceType: NotRequired[Text35]
+    balanceAmount: LooseMoney
+
+
+@closed
+class Account(TypedDict):
+    """An account; check digits are not looked at, the lengths of a Norwegian IBAN and its BBAN are."""
+
+    customerNumber: Filled70
+    accountName: NotRequired[Text70]
+    bban: OwnBban
+    iban: OwnIban
+    currency: Currency
+    product: NotRequired[Text70]
+    cashAccountType: NotRequired[CashAccountType]
+    creditLine: NotRequired[LooseAmount]
+    balances: NotRequired[list[Balance]]
+
+
+@closed
+class AccountReference(TypedDict):
+    """The other side's account."""
+
+    iban: NotRequired[Annotated[str, Field(max_length=34)]]
+    bban: NotRequired[Annotated[str, Field(max_length=30)]]
+    currency: NotRequired[Currency]
+
+
+@closed
+class Transaction(TypedDict):
+    """A booked transaction of an account (SPEC 2.10)."""
+
+    amount: LooseAmount
+    currency: NotRequired[Currency]
+    valueDate: NotRequired[LooseDate]
+    bookingDate: NotRequired[LooseDate]
+    remittanceInformationUnstructured: NotRequired[Text140]
+    creditorName: NotRequired[Text70]
+    creditorAccount: NotRequired[AccountReference]
+    debtorName: NotRequired[Text70]
+    debtorAccount: NotRequired[AccountReference]
+    bankTransactionCode: NotRequired[TransactionCode]
+    ultimateDebtor: NotRequired[Text70]
+    ultimateCreditor: NotRequired[Text70]
+    purposeCode: NotRequired[Annotated[str, Field(max_length=4)]]
+    creditorId: NotRequired[Text35]
+    endToEndId: NotRequired[Text35]
+    proprietaryBankTransactionCode: NotRequired[Text35]
+
+
+Transactions = Transaction | list[Transaction]
+
+
+@closed
+class CardAccount(TypedDict):
+    """A card account; accountNumber is the BBAN that it is settled through."""
+
+    customerNumber: Filled70
+    maskedPan: Annotated[str, Field(min_length=1, max_length=35)]
+    currency: Currency
+    creditLimit: NotRequired[LooseAmount]
+    balances: NotRequired[list[Balance]]
+    cardId: NotRequired[Text70]
+    cardIdVNo: NotRequired[Text70]
+    accountNumber: NotRequired[Annotated[str, AfterValidator(taken_off(". ", r"[0-9A-Za-z]{0,30}", "A BBAN"))]]
+    expiry: NotRequired[Text35]
+    name: NotRequired[Text70]
+    product: NotRequired[Text70]
+    status: NotRequired[Text35]
+
+
+@closed
+class AcceptorAddress(TypedDict):
+    """Where a card was used."""
+
+    street: NotRequired[Text70]
+    buildingNumber: NotRequired[Text70]
+    postalCode: NotRequired[Text70]
+    city: NotRequired[Text70]
+    country: NotRequired[Country]
+
+
+@closed
+class CardTransaction(TypedDict):
+    """A booked transaction of a card account."""
+
+    cardTransactionId: NotRequired[Text70]
+    terminalId: NotRequired[Text70]
+    bookingDate: NotRequired[LooseDate]
+    transactionDate: NotRequired[LooseDate]
+    transactionAmount: LooseMoney
+    originalAmount: NotRequired[LooseMoney]
+    merchantCategoryCode: NotRequired[Annotated[str, Field(max_length=4)]]
+    markupFee: NotRequired[LooseMoney]
+    markupFeePercentage: NotRequired[LooseAmount]
+    cardAcceptorId: NotRequired[Text70]
+    cardAcceptorAddress: NotRequired[AcceptorAddress]
+    maskedPan: NotRequired[Text35]
+    transactionDetails: NotRequired[Annotated[str, Field(max_length=1000)]]
+    invoiced: NotRequired[bool]
+    proprietaryBankTransactionCode: NotRequired[Text35]
+
+
+CardTransactions = CardTransaction | list[CardTransaction]
+
+
+@closed
+class EngagedAccount(TypedDict):
+    """The account of an engagement."""
+
+    iban: OwnIban
+
+
+@closed
+class Engagement(TypedDict):
+    """What an agreement lets its persons do with an account; `customer` is a customerNumber or customerId."""
+
+    customer: Filled
+    account: EngagedAccount
+    roles: Annotated[list[Literal["VIEW", "REGISTER"]], Field(min_length=1)]
+    registerLimit: NotRequired[LooseAmount]
+    approvalLimit: NotRequired[LooseAmount]
+
+
+@closed
+class Agreement(TypedDict):
+    """A corporate agreement; `owner` is a customerNumber or customerId."""
+
+    owner: Filled
+    name: Filled70
+    engagements: NotRequired[list[Engagement]]
+
+
+@closed
+class ContactInformation(TypedDict):
+    """Where the bank tells a TPP of downtime."""
+
+    email: Mail
+
+
+_LIMITS = not_negative("registerLimit", "approvalLimit")
+
+RULES: Mapping[str, tuple[Rule, ...]] = {
+    "Account": (norwegian_lengths, not_negative("creditLine"), lone_digits("creditLine"), balance_rule),
+    "CardAccount": (not_negative("creditLimit"), lone_digits("creditLimit"), balance_rule),
+    "Transactions": (each(None, lone_digits("amount")),),
+    "CardTransactions": (each(None, money_digits("transactionAmount", "originalAmount", "markupFee")),),
+    "Engagement": (_LIMITS,),
+    "Agreement": (each("engagements", _LIMITS),),
+}

@@ -1,0 +1,142 @@
+"""What the shapes of sandbox data are made of: lenient texts and amounts, and rules over them (CONTRACT 8, 13)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field, WithJsonSchema
+
+from emulator.api.shapes.parts import Rule, inner, is_real_date, loose_amount_rule
+from emulator.bank.errors import Message
+
+_CUSTOMER_TYPES = ("private", "corporate")
+_ACCOUNT_TYPES = ("CACC", "SVGS", "LOAN", "TRAN", "TAXE")
+_OLD_ACCOUNT_TYPES = ("Current", "Savings", "Loan", "Transaction", "Tax")  # before cash-account-type-iso (SPEC 9)
+
+
+def taken_off(characters: str, pattern: str, expected: str) -> Callable[[str], str]:
+    """A validator that takes off separators and compares the rest with a pattern."""
+    off, whole = str.maketrans("", "", characters), re.compile(pattern)
+
+    def validator(text: str) -> str:
+        plain = text.translate(off)
+        if not whole.fullmatch(plain):
+            raise ValueError(f"{expected} was expected")
+        return plain
+
+    return validator
+
+
+def _fitting(pattern: str, expected: str) -> Callable[[str], str]:
+    return taken_off("", pattern, expected)
+
+
+def _one_of(*names: str) -> Callable[[str], str]:
+    """A validator for one of `names` in any case."""
+    known = {name.lower() for name in names}
+
+    def validator(text: str) -> str:
+        if text.lower() not in known:
+            raise ValueError(f"One of {', '.join(names)} was expected")
+        return text
+
+    return validator
+
+
+def _pattern(pattern: str) -> WithJsonSchema:
+    return WithJsonSchema({"type": "string", "pattern": f"^({pattern})$"})
+
+
+_NUMBER = r"[0-9]{8,11}"
+_BBAN = r"[0-9A-Za-z]{1,30}"
+_IBAN = r"[A-Z]{2}[0-9]{2}[0-9A-Z]{11,30}"
+_MAIL = r"[^@\s]{1,64}@[A-Za-z0-9]([A-Za-z0-9-]{0,62})(\.[A-Za-z0-9]([A-Za-z0-9-]{0,62}))+"
+_CODE = r"(.{4,14})?"
+
+CustomerNumber = Annotated[
+    str, AfterValidator(_fitting(_NUMBER, "A customer number of 8 to 11 digits")), _pattern(_NUMBER)
+]
+CustomerType = Annotated[
+    str,
+    AfterValidator(_one_of(*_CUSTOMER_TYPES)),
+    WithJsonSchema({"type": "string", "description": "private or corporate, in any case"}),
+]
+CashAccountType = Annotated[
+    str,
+    AfterValidator(_one_of(*_ACCOUNT_TYPES, *_OLD_ACCOUNT_TYPES)),
+    WithJsonSchema({"type": "string", "examples": [*_ACCOUNT_TYPES, *_OLD_ACCOUNT_TYPES]}),
+]
+OwnBban = Annotated[str, AfterValidator(taken_off(". ", _BBAN, "An account number of letters and digits"))]
+OwnIban = Annotated[
+    str, AfterValidator(taken_off(" ", _IBAN, "An IBAN in capital letters and digits, 15 to 34 of them,"))
+]
+LooseDate = Annotated[
+    str,
+    AfterValidator(lambda text: is_real_date(text) if text else text),
+    WithJsonSchema({"type": "string", "description": "YYYY-MM-DD, or empty"}),
+]
+TransactionCode = Annotated[str, AfterValidator(_fitting(_CODE, "A code of 4 to 14 characters")), _pattern(_CODE)]
+Mail = Annotated[
+    str,
+    Field(max_length=254),
+    AfterValidator(_fitting(_MAIL, "An e-mail address such as open-banking@tpp.example")),
+    WithJsonSchema({"type": "string", "format": "email", "maxLength": 254}),
+]
+
+
+def norwegian_lengths(body: Any) -> Iterator[Message]:
+    """A Norwegian IBAN has 15 characters and its BBAN 11 digits (CONTRACT 8: right characters and length)."""
+    iban, bban = inner(body, "iban"), inner(body, "bban")
+    if not isinstance(iban, str) or not iban.lstrip().startswith("NO"):
+        return
+    if not re.fullmatch(r"NO[0-9]{13}", iban.replace(" ", "")):
+        yield Message("FORMAT_ERROR", "A Norwegian IBAN has 13 digits after NO.", "iban")
+    if isinstance(bban, str) and not re.fullmatch(r"[0-9]{11}", bban.replace(" ", "").replace(".", "")):
+        yield Message("FORMAT_ERROR", "A Norwegian account number has 11 digits.", "bban")
+
+
+def not_negative(*names: str) -> Rule:
+    """Lone amounts of 0 or more."""
+
+    def rule(body: Any) -> Iterator[Message]:
+        for name in names:
+            if str(inner(body, name)).startswith("-"):
+                yield Message("FORMAT_ERROR", "An amount of 0 or more was expected.", name)
+
+    return rule
+
+
+def lone_digits(name: str) -> Rule:
+    """A lone amount fits the body's own currency."""
+    return lambda body: loose_amount_rule(inner(body, name), inner(body, "currency"), name)
+
+
+def money_digits(*names: str) -> Rule:
+    """An amount with a currency beside it fits that."""
+
+    def rule(body: Any) -> Iterator[Message]:
+        for name in names:
+            amount, currency = inner(body, name, "amount"), inner(body, name, "currency")
+            yield from loose_amount_rule(amount, currency, f"{name}.amount")
+
+    return rule
+
+
+def each(member: str | None, *rules: Rule) -> Rule:
+    """The rules for one object, and for each item of a list of them."""
+
+    def rule(body: Any) -> Iterator[Message]:
+        found = body if member is None else inner(body, member)
+        several = isinstance(found, list)
+        for index, one in enumerate(found if isinstance(found, list) else [found]):
+            for one_rule in rules:
+                for message in one_rule(one):
+                    prefix = f"{member or ''}[{index}]." if several else ""
+                    yield Message(message.code, message.text, prefix + (message.path or ""))
+
+    return rule
+
+
+balance_rule: Rule = each("balances", money_digits("balanceAmount"))

@@ -1,0 +1,156 @@
+"""Checking a body against its shape: every mistake at once, each with its path and one sentence (CONTRACT 3.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import import_module
+from itertools import islice
+from typing import TYPE_CHECKING, Any, get_args
+
+from emulator.api.json_body import MOST_MESSAGES, check_strings, member_path
+from emulator.bank.errors import BankError, Message
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+    from pydantic_core import ErrorDetails
+
+Loc = tuple[int | str, ...]
+
+_SHOWN = 60  # characters of a refused text that its message repeats
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A shape ready to check with: its types, the rules over several members, and what a list of it holds.
+
+    `listed` is set for a body that may be one object or a list of them.
+    """
+
+    types: TypeAdapter[Any]
+    rules: tuple[Callable[[Any], Iterator[Message]], ...] = ()
+    listed: TypeAdapter[Any] | None = None
+
+
+@lru_cache(maxsize=256)
+def shape(path: str) -> Shape:
+    """The shape named `module:Name`; its module, and pydantic with it, are imported here and not before."""
+    from pydantic import TypeAdapter
+
+    module_name, _, name = path.partition(":")
+    module = import_module(module_name)
+    wanted = getattr(module, name)
+    rules = getattr(module, "RULES", {}).get(name, ())
+    alternatives = get_args(wanted)
+    if len(alternatives) == 2 and get_args(alternatives[1]) == (alternatives[0],):
+        return Shape(TypeAdapter(alternatives[0]), rules, TypeAdapter(alternatives[1]))
+    return Shape(TypeAdapter(wanted), rules)
+
+
+def validate(path: str, value: Any) -> tuple[Any, list[Message]]:
+    """The body without members that its shape does not know, and a WARNING for each of those.
+
+    `path` names the shape (`module:Name`), `value` is what `read_json` gave. BankError FORMAT_ERROR lists every
+    mistake, with paths like `instructedAmount.amount` and `payments[2].creditorName`; at the root there is none.
+    """
+    wanted = shape(path)
+    wrong = check_strings(value)
+    clean, details = _checked(wanted, value)
+    unknown: list[ErrorDetails] = []
+    for detail in details:
+        if detail["type"] == "extra_forbidden":
+            unknown.append(detail)
+        else:
+            wrong.append(Message("FORMAT_ERROR", _sentence(detail), _path(detail["loc"])))
+    known = {message.path for message in wrong}
+    for rule in wanted.rules:
+        # What a member itself has wrong is said once.
+        wrong.extend(message for message in rule(value) if message.path not in known)
+    if wrong:
+        raise BankError.several(wrong[:MOST_MESSAGES])
+    if unknown:
+        clean, _ = _checked(wanted, _without(value, [detail["loc"] for detail in unknown]))
+    return clean, [_warning(detail["loc"]) for detail in islice(unknown, MOST_MESSAGES)]
+
+
+def _checked(wanted: Shape, value: Any) -> tuple[Any, Sequence[ErrorDetails]]:
+    from pydantic import ValidationError
+
+    types = wanted.listed if wanted.listed is not None and isinstance(value, list) else wanted.types
+    try:
+        return types.validate_python(value), ()
+    except ValidationError as error:
+        return None, error.errors(include_url=False)
+
+
+def _without(value: Any, unknown: Sequence[Loc]) -> Any:
+    """A copy of the body without these members."""
+    copy = deepcopy(value)
+    for *outer, name in unknown:
+        holder = copy
+        for step in outer:
+            holder = holder[step]
+        del holder[name]
+    return copy
+
+
+def _warning(loc: Loc) -> Message:
+    text = "The bank does not know this member and has ignored it."
+    return Message("FORMAT_ERROR", text, _path(loc), "WARNING")
+
+
+def _path(loc: Loc) -> str | None:
+    path = ""
+    for step in loc:
+        path = f"{path}[{step}]" if isinstance(step, int) else member_path(path, step)
+    return path or None
+
+
+def _sentence(detail: ErrorDetails) -> str:
+    """What was expected and what came, for one of pydantic's errors."""
+    kind, context, came = detail["type"], detail.get("ctx", {}), detail["input"]
+    if kind == "missing":
+        return "This member is required."
+    if came is None:
+        return "null is no value here: a member without a value is left out."
+    if kind == "string_too_long":
+        return f"At most {context['max_length']} characters were expected; {len(came)} came."
+    if kind == "value_error":
+        told = str(context["error"])
+        return told if told.endswith(".") else f"{told}; {_described(came)} came."
+    if kind == "string_pattern_mismatch":
+        from emulator.api.shapes.parts import EXPECTED
+
+        return f"{EXPECTED[context['pattern']]} was expected; {_described(came)} came."
+    if kind == "literal_error":
+        return f"One of {context['expected'].replace(chr(39), '')} was expected; {_described(came)} came."
+    if kind in ("too_short", "too_long"):
+        bound = f"At least {context['min_length']}" if kind == "too_short" else f"At most {context['max_length']}"
+        return f"{bound} items were expected; {len(came)} came."
+    return f"{_WANTED.get(kind, 'Another value')} was expected; {_described(came)} came."
+
+
+_WANTED = {
+    "string_type": "Text in quotes",
+    "string_too_short": "Text that is not empty",
+    "list_type": "A list",
+    "dict_type": "An object",
+    "bool_type": "true or false",
+}
+
+
+def _described(value: Any) -> str:
+    """What came, in words and shortened."""
+    if isinstance(value, str):
+        shown = value if len(value) <= _SHOWN else value[:_SHOWN] + "..."
+        return f'"{shown}"' if shown.isprintable() else ascii(shown)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, dict):
+        return "an object"
+    if isinstance(value, list):
+        return "a list"
+    text = str(value)
+    return f"the number {text if len(text) <= _SHOWN else text[:_SHOWN] + '...'}"
