@@ -12,12 +12,14 @@ import orjson
 
 from emulator.store.errors import StoreLocked
 
+LOCK = "lock"
+
 
 class Lock:
     """The lock on a directory, held from construction to `release`; raises StoreLocked naming the holder."""
 
     def __init__(self, directory: Path) -> None:
-        self._file = os.open(directory / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        self._file = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

@@ -1,0 +1,162 @@
+"""Making damaged documents readable again: copies first, then everything from the damage on is cut away."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import orjson
+
+from emulator.store.compaction import write_file
+from emulator.store.disk import Disk, write_whole
+from emulator.store.errors import StoreLocked
+from emulator.store.image import TableImage
+from emulator.store.inspection import NO_KINDS, Finding, Report, held, look
+from emulator.store.journal import segment_first
+from emulator.store.kinds import Kind
+from emulator.store.recovery import SNAPSHOT, unfinished_name
+from emulator.store.snapshot import INDEX_TABLE, STORE_TABLE
+
+_TABLE = re.compile(rb',("[^"\\]+"):\{')
+_NUMBER = re.compile(rb',?"(\d+)":')
+_SEQUENCE = re.compile(rb'"sequence":(\d+)')
+
+
+def repair(directory: Path, kinds: Mapping[str, Kind] = NO_KINDS) -> Report:
+    """Bring the directory into a state that a start accepts, with as little loss as the damage allows.
+
+    Files that change are copied to `damaged-<n>` in the directory first. A journal is cut at the damage, later
+    journals go; of a damaged snapshot every document that can still be read is kept. Raises StoreTooNew and OSError.
+    """
+    report = Report(directory)
+    if not directory.is_dir():
+        report.findings.append(Finding(directory, 0, "there is no such directory"))
+        return report
+    try:
+        with held(directory):
+            _Repair(report, kinds).work()
+    except StoreLocked as locked:
+        report.in_use = locked.holder
+    return report
+
+
+class _Repair:
+    """One repair of a directory that is held."""
+
+    def __init__(self, report: Report, kinds: Mapping[str, Kind]) -> None:
+        self._report = report
+        self._directory = report.directory
+        self._kinds = kinds
+        self._disk = Disk()
+        self._salvaged = False
+
+    def work(self) -> None:
+        """Mend one damage after the other until there is none, or none that can be mended."""
+        while True:
+            look(self._report, self._kinds)
+            if self._report.torn is not None:
+                self._cut(self._report.torn)
+            elif not self._report.findings:
+                return
+            elif self._report.findings[0].file.name != SNAPSHOT:
+                self._cut(self._report.findings[0])
+            elif self._salvaged or not self._salvage():
+                return
+
+    def _copied(self, file: Path) -> None:
+        """Keep the file as it is now, once."""
+        if self._report.copies is None:
+            number = 1
+            while (self._directory / f"damaged-{number}").exists():
+                number += 1
+            self._report.copies = self._directory / f"damaged-{number}"
+            self._disk.make_directory(self._report.copies)
+        copy = self._report.copies / file.name
+        if copy.exists():
+            return
+        out = self._disk.open_anew(copy)
+        try:
+            write_whole(self._disk, out, self._disk.read(file))
+            self._disk.sync(out)
+        finally:
+            self._disk.close(out)
+
+    def _cut(self, finding: Finding) -> None:
+        """Cut a journal at the finding; what comes later does not follow on anything any more."""
+        first = segment_first(finding.file.name) or 0
+        later = [
+            self._directory / name for name in self._disk.names(self._directory) if (segment_first(name) or 0) > first
+        ]
+        for file in (finding.file, *later):
+            self._copied(file)
+        if finding.offset:
+            out = self._disk.open_to_append(finding.file)
+            try:
+                self._disk.cut(out, finding.offset)
+                self._disk.sync(out)
+            finally:
+                self._disk.close(out)
+            self._did(f"cut {finding.file.name} at byte {finding.offset}: {finding.reason}")
+        else:
+            later.insert(0, finding.file)
+        for file in later:
+            self._disk.remove(file)
+            self._did(f"removed {file.name}, which came after the damage")
+
+    def _did(self, action: str) -> None:
+        self._report.actions.append(action)
+
+    def _salvage(self) -> bool:
+        """Write a new snapshot with the documents that can be read; False when there are none."""
+        self._salvaged = True
+        file = self._directory / SNAPSHOT
+        data = self._disk.read(file)
+        tables, lost = _readable(data)
+        if not tables:
+            return False
+        self._copied(file)
+        images = {kind: TableImage.bare(dict(sorted(rows.items()))) for kind, rows in tables.items()}
+        unfinished = self._directory / unfinished_name(0, id(self))
+        write_file(self._disk, unfinished, images, self._sequence(data))
+        self._disk.rename(unfinished, file)
+        self._disk.sync_directory(self._directory)
+        kept = sum(map(len, tables.values()))
+        self._did(f"kept the {kept} documents of {SNAPSHOT} that can be read, gave up {lost}; none can be vouched for")
+        return True
+
+    def _sequence(self, data: bytes) -> int:
+        """The snapshot's last change: as it says, if a journal follows on that, else before the oldest journal."""
+        firsts = [f for name in self._disk.names(self._directory) if (f := segment_first(name)) is not None]
+        told = _SEQUENCE.search(data.split(b"\n", 1)[0])
+        if told is not None and (not firsts or int(told[1]) + 1 in firsts):
+            return int(told[1])
+        return min(firsts, default=1) - 1
+
+
+def _readable(data: bytes) -> tuple[dict[str, dict[int, bytes]], int]:
+    """The documents of a damaged snapshot, kind -> number -> text, and how many lines hold none."""
+    tables: dict[str, dict[int, bytes]] = {}
+    ids: set[tuple[str, str]] = set()
+    kind, number, lost = "", 0, 0
+    for line in data.split(b"\n")[1:]:
+        if line.startswith(b',"%b":' % INDEX_TABLE.encode()):
+            break
+        if (opening := _TABLE.fullmatch(line)) is not None:
+            kind = orjson.loads(opening[1])
+            tables.setdefault(kind, {})
+        elif (numbered := _NUMBER.fullmatch(line)) is not None:
+            number = int(numbered[1])
+        elif line not in (b"}", b""):
+            try:
+                document = orjson.loads(line)
+                identity = (kind, document["id"])
+                if not isinstance(identity[1], str) or identity in ids or number in tables[kind]:
+                    raise ValueError(line)
+            except (ValueError, KeyError, TypeError):
+                lost += 1
+                continue
+            ids.add(identity)
+            tables[kind][number] = line
+    tables.pop(STORE_TABLE, None)
+    return tables, lost
