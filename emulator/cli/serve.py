@@ -79,17 +79,20 @@ def serve(settings: ServeSettings) -> None:
     try:
         plain = listen(settings.host, settings.port)
     except CannotListen as error:
-        raise Failed(f"--port: {error}" if "port" in str(error) else f"--host: {error}") from error
+        raise Failed(f"--{error.at_fault}: {error}") from error
     try:
         tls = None if settings.tls_port is None else listen(settings.host, settings.tls_port)
     except CannotListen as error:
         raise Failed(f"--tls-port: {error}") from error
     site = _site(settings)
+    kept = "memory" if settings.ephemeral else settings.state
+    log.info("documents in %s, certificates in %s", kept, settings.state)
     try:
         server = WebServer(
             site, host=settings.host, plain=plain, tls=tls, public_url=settings.public_url, allowed=settings.allow_host
         )
         run(server, _ready)
+        log.info("told to end, every request is answered")
     finally:
         site.close()
 

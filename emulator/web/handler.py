@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from emulator.api.messages import AT_ONCE, Request, Response, Stream
+from emulator.store import Store, StoreUnwritable
 from emulator.web import wire
 from emulator.web.answers import Answer, EventStream, Hangup, Refusal, Sent
 from emulator.web.encoding import encode
@@ -10,6 +11,7 @@ from emulator.web.exchange import Exchange, Refused
 from emulator.web.limits import MAX_HEAD_BYTES
 from emulator.web.refusals import wire_refusal
 from emulator.web.site import Site
+from emulator.web.upkeep import Upkeep
 from emulator.web.wake import Watchers
 
 
@@ -18,6 +20,7 @@ class Handler:
 
     def __init__(self, site: Site) -> None:
         self._site = site
+        self._upkeep = Upkeep()
         self.watchers = Watchers(site)
 
     async def __call__(self, exchange: Exchange) -> Sent:
@@ -28,6 +31,12 @@ class Handler:
         except ConnectionError:
             return Hangup(exchange)
         answer = self._site.handle(request)
+        store = self._site.store_for(request)
+        if store is not None:
+            if store.compaction_due:
+                self._upkeep.compact(store)
+            if store.sync_needed:
+                answer = await self._synced(store, answer)
         if self.watchers:
             self.watchers.look_again()
         if isinstance(answer, Stream):
@@ -47,6 +56,16 @@ class Handler:
         body = await exchange.body()
         base = exchange.connection.base.of(message.headers.get("Host"))
         return Request(message.method, target, wire.header_pairs(message), body, base)
+
+    async def _synced(self, store: Store, answer: Response | Stream) -> Response | Stream:
+        """`answer` once what it tells is safe, or 503: with a failed fsync the change was undone."""
+        try:
+            await self._upkeep.synced(store)
+        except StoreUnwritable as error:
+            refusal = wire_refusal(503, f"The bank cannot keep its documents: {error}.")
+            refusal.headers += [pair for pair in answer.headers if pair[0] == "X-Request-ID"]
+            return refusal
+        return answer
 
     async def _deliver(self, exchange: Exchange, response: Response) -> Sent:
         delivery = response.delivery

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import signal
 import socket
-import ssl
 from collections.abc import Callable, Coroutine
-from pathlib import Path
 from typing import Any
 
 from emulator.web.address import Base
@@ -18,14 +17,6 @@ from emulator.web.site import Site
 from emulator.web.sockets import BACKLOG, port_of, raise_file_limit
 
 _HANDSHAKE_SECONDS = 15.0
-
-
-def tls_context(certificate: Path, key: Path) -> ssl.SSLContext:
-    """TLS 1.2 and later with a PEM certificate chain and its key."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.load_cert_chain(certificate, key)
-    return context
 
 
 class WebServer:
@@ -70,8 +61,7 @@ class WebServer:
             self._listeners.append(listener)
             secure: dict[str, Any] = {}
             if base.listening.startswith("https"):
-                context = tls_context(*self._site.tls_files())
-                secure = {"ssl": context, "ssl_handshake_timeout": _HANDSHAKE_SECONDS}
+                secure = {"ssl": self._site.tls_context(), "ssl_handshake_timeout": _HANDSHAKE_SECONDS}
             for bound in sockets:
                 self._servers.append(await loop.create_server(listener, sock=bound, backlog=BACKLOG, **secure))
         self._sweep_later()
@@ -111,6 +101,7 @@ async def _until_told(server: WebServer, ready: Callable[[list[str]], None]) -> 
 def run(server: WebServer, ready: Callable[[list[str]], None]) -> None:
     """Serve until SIGTERM or SIGINT; `ready` is called with the addresses once requests are answered."""
     raise_file_limit()
+    gc.freeze()  # what stands by now stays for good: later collections need not look at it
     run_loop(_until_told(server, ready))
 
 

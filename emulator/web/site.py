@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from ssl import SSLContext
 from typing import Protocol
 
 from emulator.api.messages import Request, Response, Stream
+from emulator.store import Store
 
 
 class Site(Protocol):
@@ -13,6 +14,10 @@ class Site(Protocol):
 
     def handle(self, request: Request) -> Response | Stream:
         """Answer any request: /v1, /_emulator, /sca, /console, /health and the rest; never raises."""
+        ...
+
+    def store_for(self, request: Request) -> Store | None:
+        """The documents that `request` may have changed: its answer waits for their fsync (`--durability power`)."""
         ...
 
     def next_due(self) -> float | None:
@@ -23,8 +28,8 @@ class Site(Protocol):
         """Apply what has fallen due, so that watchers see it without a request."""
         ...
 
-    def tls_files(self) -> tuple[Path, Path]:
-        """The certificate chain and the private key for --tls-port, as PEM files."""
+    def tls_context(self) -> SSLContext:
+        """TLS 1.2 or higher with the bank's certificate, for --tls-port."""
         ...
 
     def close(self) -> None:

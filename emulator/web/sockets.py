@@ -5,13 +5,18 @@ from __future__ import annotations
 import errno
 import socket
 from contextlib import ExitStack
+from typing import Literal
 
 BACKLOG = 2048
 _OPEN_FILES = 65536
 
 
 class CannotListen(Exception):
-    """An address cannot be listened on; the text says which and why."""
+    """An address cannot be listened on; the text says why, `at_fault` whether it is the "host" or the "port"."""
+
+    def __init__(self, at_fault: Literal["host", "port"], text: str) -> None:
+        super().__init__(text)
+        self.at_fault = at_fault
 
 
 def listen(host: str, port: int) -> list[socket.socket]:
@@ -19,7 +24,7 @@ def listen(host: str, port: int) -> list[socket.socket]:
     try:
         found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, UnicodeError) as error:
-        raise CannotListen(f"{host} is no address of this machine: {error}") from error
+        raise CannotListen("host", f"{host} is not known: {error}") from error
     sockets: list[socket.socket] = []
     with ExitStack() as undo:
         for family, address in dict.fromkeys((family, address[:2]) for family, _, _, _, address in found):
@@ -41,8 +46,11 @@ def _bound(family: int, host: str, port: int) -> socket.socket:
     except OSError as error:
         bound.close()
         if error.errno == errno.EADDRINUSE:
-            raise CannotListen(f"port {port} is taken") from error
-        raise CannotListen(f"{host} port {port}: {error.strerror or error}") from error
+            raise CannotListen("port", f"port {port} is taken") from error
+        reason = error.strerror or str(error)
+        if error.errno in (errno.EACCES, errno.EPERM):
+            raise CannotListen("port", f"port {port}: {reason}") from error
+        raise CannotListen("host", f"{host}: {reason}") from error
     return bound
 
 

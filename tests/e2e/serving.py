@@ -17,6 +17,7 @@ import pytest
 import uvloop
 
 from emulator.api.messages import Push, Request, Response, Stream
+from emulator.store import Store
 from emulator.web.limits import Limits
 from emulator.web.server import WebServer
 from emulator.web.sockets import listen, port_of
@@ -52,6 +53,7 @@ class MadeUpSite:
         self.due: float | None = None
         self.woken = asyncio.Event()
         self.pem: tuple[Path, Path] | None = None
+        self.store: Store | None = None
 
     def handle(self, request: Request) -> Response | Stream:
         self.requests.append(request)
@@ -70,6 +72,9 @@ class MadeUpSite:
 
         return Stream(200, [("Content-Type", "text/event-stream")], subscribe)
 
+    def store_for(self, request: Request) -> Store | None:
+        return self.store
+
     def next_due(self) -> float | None:
         return self.due
 
@@ -77,9 +82,13 @@ class MadeUpSite:
         self.due = None
         self.woken.set()
 
-    def tls_files(self) -> tuple[Path, Path]:
-        assert self.pem is not None
-        return self.pem
+    def tls_context(self) -> ssl.SSLContext:
+        if self.pem is None:
+            raise AssertionError("this test has no certificate")
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.load_cert_chain(*self.pem)
+        return context
 
     def close(self) -> None:
         """Nothing is held."""

@@ -1,0 +1,251 @@
+"""`serve` as a process: what it prints, how it ends, what it refuses (CONTRACT 1)."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import re
+import signal
+import socket
+import ssl
+import stat
+import subprocess
+import sys
+import threading
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.process import Served, served
+
+PATIENCE = 30
+
+
+def environment(**variables: str) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("BANK_EMULATOR_")}
+    return {**kept, **variables}
+
+
+def command(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run the command line to its end."""
+    line = [sys.executable, "-m", "emulator", *arguments]
+    return subprocess.run(line, capture_output=True, text=True, timeout=PATIENCE, env=environment(**variables))
+
+
+def assert_refused(done: subprocess.CompletedProcess[str], said: str, status: int = 2) -> None:
+    """One line on stderr, nothing on stdout."""
+    assert done.returncode == status, done.stderr
+    assert done.stdout == ""
+    assert re.fullmatch(r"bank-emulator: [^\n]+\n", done.stderr), done.stderr
+    assert said in done.stderr
+
+
+def status_of(url: str) -> int:
+    with urllib.request.urlopen(url, timeout=PATIENCE) as answer:
+        return int(answer.status)
+
+
+@pytest.fixture(scope="module")
+def bank(tmp_path_factory: pytest.TempPathFactory) -> Served:
+    """A running bank for the tests that leave it as it was."""
+    with served(tmp_path_factory.mktemp("bank") / "state", "--tls-port", "0", "--allow-host", "bank.test") as running:
+        yield running
+
+
+def test_it_is_ready_when_it_says_so(bank: Served) -> None:
+    assert re.fullmatch(r"http://127\.0\.0\.1:\d+", bank.url)
+    assert status_of(f"{bank.url}/health") == 200
+    with urllib.request.urlopen(f"{bank.url}/ready", timeout=PATIENCE) as answer:
+        told = json.load(answer)
+    assert {"version", "fixtures"} <= set(told)
+
+
+def test_the_same_app_answers_over_tls_with_a_certificate_of_the_sandbox_ca(bank: Served) -> None:
+    assert re.fullmatch(r"https://127\.0\.0\.1:\d+", bank.urls[1])
+    trusting = ssl.create_default_context(cafile=str(bank.state / "ca.pem"))
+    port = int(bank.urls[1].rpartition(":")[2])
+    for name in ("localhost", "127.0.0.1", "bank.test"):
+        plain = socket.create_connection(("127.0.0.1", port))
+        with trusting.wrap_socket(plain, server_hostname=name) as secure:
+            assert secure.version() in ("TLSv1.2", "TLSv1.3")
+    connection = http.client.HTTPSConnection("localhost", port, context=trusting, timeout=PATIENCE)
+    connection.request("GET", "/health")
+    assert connection.getresponse().status == 200
+
+
+def test_the_state_is_for_its_owner_only(bank: Served) -> None:
+    assert stat.S_IMODE(bank.state.stat().st_mode) == 0o700
+    files = [path for path in bank.state.rglob("*") if path.is_file()]
+    assert {"certificate.pem", "key.pem", "ca.pem"} <= {path.name for path in files}
+    assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_it_ends_with_0_when_told_and_has_printed_one_line(tmp_path: Path, number: signal.Signals) -> None:
+    with served(tmp_path / "state") as running:
+        assert status_of(f"{running.url}/ready") == 200
+        running.process.send_signal(number)
+        rest, _ = running.process.communicate(timeout=PATIENCE)
+        assert (running.process.returncode, rest) == (0, "")
+
+
+def test_told_to_end_under_load_it_finishes_what_it_began(tmp_path: Path) -> None:
+    """Every request that was sent whole gets a whole answer, or its connection ends without a byte."""
+    with served(tmp_path / "state") as running:
+        port = int(running.url.rpartition(":")[2])
+        answered = threading.Event()
+        broken: list[str] = []
+
+        def ask() -> None:
+            while True:
+                connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+                try:
+                    while True:
+                        connection.request("GET", "/ready")
+                        answer = connection.getresponse()
+                        json.loads(answer.read())
+                        answered.set()
+                except (ConnectionError, http.client.RemoteDisconnected, http.client.CannotSendRequest):
+                    if running.process.poll() is not None or not _listens(port):
+                        return
+                except Exception as error:  # a torn answer, of whatever kind
+                    broken.append(repr(error))
+                    return
+
+        threads = [threading.Thread(target=ask) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        assert answered.wait(PATIENCE)
+        assert running.stop() == 0
+        for thread in threads:
+            thread.join(PATIENCE)
+        assert broken == []
+
+
+def _listens(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port)).close()
+    except OSError:
+        return False
+    return True
+
+
+def test_an_ephemeral_bank_keeps_no_documents(tmp_path: Path) -> None:
+    with served(tmp_path / "state", "--ephemeral") as running:
+        assert running.stop() == 0
+    kept = {path.name for path in (tmp_path / "state").rglob("*") if path.is_file()}
+    assert {name for name in kept if name.endswith((".json", ".jsonl"))} == set()
+
+
+def test_variables_stand_in_for_flags(tmp_path: Path) -> None:
+    line = [sys.executable, "-m", "emulator", "serve", "--state", str(tmp_path / "flag")]
+    variables = {"BANK_EMULATOR_PORT": "0", "BANK_EMULATOR_STATE": str(tmp_path / "variable")}
+    with subprocess.Popen(line, stdout=subprocess.PIPE, text=True, env=environment(**variables)) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("READY http://127.0.0.1:")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(PATIENCE) == 0
+    assert (tmp_path / "flag").is_dir()
+    assert not (tmp_path / "variable").exists()
+
+
+def test_the_log_is_json_on_stderr_when_asked_for(tmp_path: Path) -> None:
+    with served(tmp_path / "state", "--log-format", "json") as running:
+        running.process.send_signal(signal.SIGTERM)
+        _, log = running.process.communicate(timeout=PATIENCE)
+    entries = [json.loads(line) for line in log.splitlines()]
+    assert entries
+    assert all({"time", "level", "logger", "message"} <= set(entry) for entry in entries)
+
+
+@pytest.mark.parametrize(
+    "arguments, said",
+    [
+        (["--prt", "0"], "--prt"),
+        (["--port", "x"], "--port"),
+        (["--port", "70000"], "--port"),
+        (["--tls-port", "-1"], "--tls-port"),
+        (["--profile", "strict"], "--profile"),
+        (["--seed", "one"], "--seed"),
+        (["--public-url", "bank.test"], "--public-url"),
+        (["--host", "0.0.0.0"], "--control-token"),
+        (["--host", "::"], "--control-token"),
+        (["--host", "no.such.host.invalid"], "--control-token"),
+        (["--host", "203.0.113.1", "--control-token", "t"], "--host: "),
+        (["--host", "no.such.host.invalid", "--control-token", "t"], "--host: "),
+        (["--fixtures", "no-such-fixture"], "--fixtures"),
+        (["--scenario", "no-such-scenario"], "--scenario"),
+        (["extra"], "extra"),
+    ],
+)
+def test_wrong_use_is_2_and_one_line_that_names_the_flag(tmp_path: Path, arguments: list[str], said: str) -> None:
+    state = ["--state", str(tmp_path / "state")]
+    assert_refused(command("serve", "--port", "0", *state, *arguments), said)
+
+
+def test_a_wrong_variable_is_2_and_named(tmp_path: Path) -> None:
+    assert_refused(command("serve", BANK_EMULATOR_LINKS="sideways"), "BANK_EMULATOR_LINKS")
+
+
+def test_a_taken_port_is_2_and_no_state_is_made(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        state = tmp_path / "state"
+        assert_refused(command("serve", "--port", port, "--state", str(state)), f"--port: port {port} is taken")
+        done = command("serve", "--port", "0", "--tls-port", port, "--state", str(state))
+        assert_refused(done, f"--tls-port: port {port} is taken")
+        assert not state.exists()
+
+
+def test_a_state_directory_in_use_is_2_and_names_its_holder(tmp_path: Path) -> None:
+    with served(tmp_path / "state") as running:
+        done = command("serve", "--port", "0", "--state", str(tmp_path / "state"))
+        assert_refused(done, str(running.process.pid))
+
+
+def test_a_state_that_cannot_be_made_is_2(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    assert_refused(command("serve", "--port", "0", "--state", str(tmp_path / "file" / "state")), "file")
+
+
+def test_an_unknown_command_is_2_and_debug_shows_where() -> None:
+    assert_refused(command("sevre"), "sevre")
+    done = command("sevre", "--debug")
+    assert done.returncode == 2
+    assert done.stderr.startswith("Traceback")
+    assert done.stderr.splitlines()[-1].startswith("bank-emulator: ")
+
+
+def test_version_and_help() -> None:
+    assert re.fullmatch(r"\d+\.\d+\.\d+\S*\n", command("--version").stdout)
+    shown = command("serve", "--help")
+    assert shown.returncode == 0
+    assert "--tls-port" in shown.stdout
+    assert "Example: " in shown.stdout
+
+
+def test_starting_with_state_loads_no_library_that_serving_does_not_need(tmp_path: Path) -> None:
+    with served(tmp_path / "state") as running:
+        assert running.stop() == 0
+    line = [
+        sys.executable,
+        "-X",
+        "importtime",
+        "-m",
+        "emulator",
+        "serve",
+        "--port",
+        "0",
+        "--state",
+        str(tmp_path / "state"),
+    ]
+    with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.send_signal(signal.SIGTERM)
+        _, log = process.communicate(timeout=PATIENCE)
+    loaded = {line.rpartition("|")[2].strip().partition(".")[0] for line in log.splitlines() if "|" in line}
+    assert "aiohttp" in loaded
+    assert loaded & {"pydantic", "yaml", "faker", "jinja2", "holidays", "jsonschema", "httpx", "requests"} == set()

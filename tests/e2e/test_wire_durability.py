@@ -1,0 +1,137 @@
+"""With `--durability power` an answer leaves after the fsync that covers it (CONTRACT 1, SPEC's issue on crashes)."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from emulator.api.messages import Request, Response
+from emulator.store import Kind, open_store
+from emulator.store.disk import Disk
+from tests.e2e.serving import MadeUpSite, both_loops, get, serving
+
+KINDS = {"note": Kind()}
+
+
+class WatchedDisk(Disk):
+    """Counts fsyncs of files, holds them back while `open` is clear, and fails them on demand."""
+
+    def __init__(self) -> None:
+        self.open = threading.Event()
+        self.open.set()
+        self.began = threading.Event()
+        self.syncs = 0
+        self.failing = False
+
+    def sync(self, file: int) -> None:
+        self.began.set()
+        assert self.open.wait(10)
+        self.syncs += 1
+        if self.failing:
+            raise OSError(5, "Input/output error")
+        super().sync(file)
+
+
+def writing_site(folder: Path, disk: WatchedDisk, durability: Literal["process", "power"] = "power") -> MadeUpSite:
+    site = MadeUpSite()
+    store = site.store = open_store(folder, KINDS, durability, disk=disk)
+
+    def write(request: Request) -> Response:
+        store.put("note", {"id": str(len(site.requests)), "text": "x" * 200})
+        return Response(201, [("X-Request-ID", "7")], b"written")
+
+    def count(request: Request) -> Response:
+        return Response(200, [], str(store.count("note")).encode())
+
+    site.answers.update({"/write": write, "/count": count})
+    return site
+
+
+@both_loops
+async def test_one_fsync_serves_all_that_wait_for_it(tmp_path: Path) -> None:
+    disk = WatchedDisk()
+    site = writing_site(tmp_path, disk)
+    async with serving(site) as served:
+        clients = [await served.connect() for _ in range(20)]
+        disk.open.clear()
+        before = disk.syncs
+        for client in clients:
+            await client.send(get("/write"))
+        while len(site.requests) < 20:
+            await asyncio.sleep(0)
+        assert all(not client.reader._buffer for client in clients)
+        disk.open.set()
+        answers = [await client.answer() for client in clients]
+        assert {answer.status for answer in answers} == {201}
+        assert 1 <= disk.syncs - before <= 3
+    assert site.store is not None
+    site.store.close()
+
+
+@both_loops
+async def test_process_durability_waits_for_no_disk(tmp_path: Path) -> None:
+    disk = WatchedDisk()
+    site = writing_site(tmp_path, disk, "process")
+    async with serving(site) as served:
+        before = disk.syncs
+        client = await served.connect()
+        await client.send(get("/write"))
+        assert (await client.answer()).status == 201
+        assert disk.syncs == before
+    assert site.store is not None
+    site.store.close()
+
+
+@both_loops
+async def test_after_a_failed_fsync_nothing_is_acknowledged_and_reads_go_on(tmp_path: Path) -> None:
+    disk = WatchedDisk()
+    site = writing_site(tmp_path, disk)
+    async with serving(site) as served:
+        clients = [await served.connect() for _ in range(5)]
+        disk.failing = True
+        disk.open.clear()
+        for client in clients:
+            await client.send(get("/write"))
+        while len(site.requests) < 5:
+            await asyncio.sleep(0)
+        disk.open.set()
+        for client in clients:
+            answer = await client.answer()
+            assert (answer.status, answer.header("X-Request-ID")) == (503, "7")
+            assert answer.json()["tppMessages"][0]["code"] == "SYSTEM_ERROR"
+        await clients[0].send(get("/count"))
+        assert (await clients[0].answer()).body == b"0"
+    disk.failing = False
+    assert site.store is not None
+    site.store.close()
+
+
+@both_loops
+@pytest.mark.parametrize("durability", ["process", "power"])
+async def test_a_compaction_holds_up_no_request(tmp_path: Path, durability: Literal["process", "power"]) -> None:
+    disk = WatchedDisk()
+    site = writing_site(tmp_path, disk, durability)
+    assert site.store is not None
+    async with serving(site) as served:
+        client = await served.connect()
+        n = 0
+        while not site.store.compaction_due:
+            n += 1
+            site.store.put("note", {"id": str(n % 7), "text": f"{n:1000000}"})
+        site.store.sync()
+        disk.began.clear()
+        disk.open.clear()
+        await client.send(get("/count"))
+        assert (await client.answer()).status == 200
+        await asyncio.get_running_loop().run_in_executor(None, disk.began.wait, 10)
+        await client.send(get("/count"))
+        assert (await client.answer()).status == 200
+        disk.open.set()
+        await client.send(get("/count"))
+        assert (await client.answer()).body == str(min(n, 7)).encode()
+    assert not site.store.compaction_due
+    site.store.close()
