@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal
 
 from emulator import __version__
 from emulator.api import examples, headers, render
@@ -14,9 +14,6 @@ from emulator.api.operation import Operation, Params
 from emulator.api.operations import table
 from emulator.api.query import Parameter
 from emulator.bank import products
-
-if TYPE_CHECKING:
-    from pydantic import BaseModel
 
 JSON_TYPE = "application/json"
 REFUSALS = {
@@ -67,8 +64,7 @@ class _Schemas:
     """The shapes in use, each once under components/schemas."""
 
     def __init__(self) -> None:
-        self._models: dict[str, type[BaseModel]] = {}
-        self._arrays: dict[str, dict[str, Any]] = {}
+        self._models: dict[str, Any] = {}
 
     def use(self, reference: str) -> dict[str, Any]:
         """The schema of `module:Model`, or of `module:Model[]` for an array of them."""
@@ -80,16 +76,18 @@ class _Schemas:
         return {"type": "array", "items": schema} if many else schema
 
     def found(self) -> dict[str, Any]:
+        """All schemas that are referred to, by name."""
         from pydantic import TypeAdapter
 
-        inputs = [(model, "validation", _adapter(model, TypeAdapter)) for model in self._models.values()]
-        _, definitions = TypeAdapter.json_schemas(inputs, ref_template="#/components/schemas/{model}")
-        found = dict(definitions.get("$defs", {}))
+        inputs: list[tuple[str, Literal["validation"], TypeAdapter[Any]]] = [
+            (name, "validation", TypeAdapter(model)) for name, model in self._models.items()
+        ]
+        roots, shared = TypeAdapter.json_schemas(inputs, ref_template="#/components/schemas/{model}")
+        found: dict[str, Any] = dict(shared.get("$defs", {}))
+        for (name, _), schema in roots.items():
+            if schema.get("$ref") != f"#/components/schemas/{name}":
+                found[str(name)] = schema
         return dict(sorted(found.items()))
-
-
-def _adapter(model: Any, adapter: Any) -> Any:
-    return model if isinstance(model, adapter) else adapter(model)
 
 
 def _operation(operation: Operation, schemas: _Schemas) -> dict[str, Any]:
@@ -208,8 +206,8 @@ def _responses(operation: Operation, schemas: _Schemas) -> dict[str, Any]:
         found[str(status)] = {"description": operation.summary}
         if shape is not None:
             found[str(status)]["content"] = {JSON_TYPE: {"schema": schemas.use(shape)}}
-    for status in REFUSALS:
-        found.setdefault(status, {"$ref": f"#/components/responses/{status}"})
+    for refused in REFUSALS:
+        found.setdefault(refused, {"$ref": f"#/components/responses/{refused}"})
     found["default"] = _refusal("Any other refusal.")
     return found
 

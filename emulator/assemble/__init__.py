@@ -49,8 +49,12 @@ def assemble(settings: ServeSettings, *, authority: Authority | None = None) -> 
         return _assembled(settings, authority or authority_for(settings.state))
     except (StoreDamaged, AuthorityDamaged) as error:
         raise StateDamaged(str(error)) from error
-    except (StoreError, FixtureError, ScenarioRefused) as error:
-        raise StartRefused(str(error)) from error
+    except ScenarioRefused as error:
+        raise StartRefused(f"--scenario {error}") from error
+    except FixtureError as error:
+        raise StartRefused(f"--fixtures {error}") from error
+    except StoreError as error:
+        raise StartRefused(f"--state {error}") from error
     except OSError as error:
         raise StartRefused(f"--state {settings.state}: {error.strerror or error}") from error
 
@@ -68,7 +72,13 @@ def _assembled(settings: ServeSettings, authority: Authority) -> Site:
     for source in settings.scenario:
         staging.apply(loader.named_or_file(source), control.theatre(house.default))
     rooms: dict[str, Room] = {"_emulator": control, "sca": ScaPages(guard), "static": StaticFiles()}
-    return Site(house, rooms=rooms, openapi=openapi_answer, tls=lambda: authority.server_context(_names(settings)))
+    return Site(
+        house,
+        rooms=rooms,
+        openapi=openapi_answer,
+        tls=lambda: authority.server_context(_names(settings)),
+        theatre=control.theatre,
+    )
 
 
 def _names(settings: ServeSettings) -> list[str]:
@@ -92,7 +102,7 @@ def house_for(settings: ServeSettings, authority: Authority) -> House:
             settings=Settings(profile=settings.profile, links=settings.links),
             seed=settings.seed,
             ids_form=settings.ids,
-            durability=settings.durability,
+            durability="power" if settings.durability == "power" else "process",
             rules_for=RuleSet,
             trusted_ca=lambda: authority.certificate,
             sign_response=response_signer(authority.answering),

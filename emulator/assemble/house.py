@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from cryptography.x509 import Certificate
 
@@ -38,7 +39,7 @@ class HouseRules:
     settings: Settings
     seed: int | None
     ids_form: str
-    durability: str
+    durability: Literal["process", "power"]
     rules_for: Callable[[Bank], Rules]
     trusted_ca: Callable[[], Certificate | None]
     sign_response: Signer

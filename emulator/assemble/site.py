@@ -17,6 +17,7 @@ from emulator.assemble.house import House
 from emulator.bank import progression
 from emulator.bank.clock import moment
 from emulator.bank.errors import BankError
+from emulator.scenario.staging import Theatre
 from emulator.store import Store
 
 logger = logging.getLogger(__name__)
@@ -35,6 +36,7 @@ class Site:
     """The web side's only partner.
 
     `rooms`: by first path segment (`_emulator`, `sca`, `console`, ...); what no room has is the TPP interface.
+    `theatre` gives what scenarios change of a bank.
     """
 
     def __init__(
@@ -44,7 +46,9 @@ class Site:
         rooms: dict[str, Room],
         openapi: Callable[[Request], Response],
         tls: Callable[[], SSLContext],
+        theatre: Callable[[Branch], Theatre],
     ) -> None:
+        self.theatre = theatre
         self._house = house
         self._rooms = rooms
         self._openapi = openapi

@@ -201,3 +201,6 @@ def listing(bank: Bank, limit: int | None = None) -> list[dict[str, Any]]:
         }
         for basket in bank.documents.range("basket", "created", reverse=True, limit=limit)
     ]
+
+
+sca.OUTCOMES["basket"] = sca.Outcome(approved=authorised, declined=declined)

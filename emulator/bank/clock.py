@@ -10,7 +10,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Literal
 from zoneinfo import ZoneInfo
 
-from emulator.store import Store
+from emulator.store import Document, Store
 
 OSLO = ZoneInfo("Europe/Oslo")
 
@@ -81,7 +81,7 @@ class Clock:
         at = now or self.now()
         mode = mode or self._mode
         if mode == "frozen":
-            document = {"id": "clock", "mode": "frozen", "now": stamp(at)}
+            document: Document = {"id": "clock", "mode": "frozen", "now": stamp(at)}
         else:
             # Without a new moment a live clock keeps its offset: setting `live` twice must not let time drift.
             keeps = now is None and self._mode == "live"

@@ -194,3 +194,7 @@ def cancelled(bank: Bank, payment_id: str) -> None:
     _refuse_unless_cancellable(payment)
     lifecycle.change(bank, payment, "CANC", bank.clock.now())
     bank.documents.put("payment", payment)
+
+
+sca.OUTCOMES["payment"] = sca.Outcome(approved=authorised, declined=declined)
+sca.OUTCOMES["cancellation"] = sca.Outcome(approved=lambda bank, payment_id, _: cancelled(bank, payment_id))

@@ -7,6 +7,7 @@ that the customer's browser follows.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -243,7 +244,9 @@ def complete(bank: Bank, sca: Document, accounts: list[str] | None = None) -> st
             consent_id=sca.get("target"),
         )
     else:
-        _approve_target(bank, sca, national_id)
+        outcome = OUTCOMES.get(sca["purpose"])
+        if outcome is not None:
+            outcome.approved(bank, sca["target"], national_id)
     redirect = redirects.success(
         sca["redirectUri"],
         psu_id=session["psuId"],
@@ -255,28 +258,28 @@ def complete(bank: Bank, sca: Document, accounts: list[str] | None = None) -> st
     return redirect
 
 
-def _approve_target(bank: Bank, sca: Document, national_id: str) -> None:
-    # Payments open SCAs, so they are imported where an SCA comes back to them.
-    from emulator.bank import baskets, payments
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What the end of an SCA means to what it was for: `approved` and `declined` get the bank and the target's id.
 
-    if sca["purpose"] == "payment":
-        payments.authorised(bank, sca["target"], national_id)
-    elif sca["purpose"] == "cancellation":
-        payments.cancelled(bank, sca["target"])
-    elif sca["purpose"] == "basket":
-        baskets.authorised(bank, sca["target"], national_id)
+    `approved` is told who approved as well; without `declined` a refusal changes nothing but the SCA.
+    """
+
+    approved: Callable[[Bank, str, str], None]
+    declined: Callable[[Bank, str], None] | None = None
+
+
+# By purpose. Payments open SCAs, so they enter themselves here and not the other way round.
+OUTCOMES: dict[str, Outcome] = {}
 
 
 def decline(bank: Bank, sca: Document) -> str:
     """The customer says no: a payment or the RCVD payments of a basket are rejected (CONTRACT 6, 13)."""
-    from emulator.bank import baskets, payments
-
     if is_late(bank, sca):
         return fail(bank, sca, EXPIRED)
-    if sca["purpose"] == "payment":
-        payments.declined(bank, sca["target"])
-    elif sca["purpose"] == "basket":
-        baskets.declined(bank, sca["target"])
+    outcome = OUTCOMES.get(sca["purpose"])
+    if outcome is not None and outcome.declined is not None:
+        outcome.declined(bank, sca["target"])
     return fail(bank, sca, DECLINED)
 
 

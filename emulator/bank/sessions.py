@@ -106,3 +106,12 @@ def choose_context(bank: Bank, national_id: str, context: str | None, agreement:
     if agreement is not None:
         raise BankError("FORMAT_ERROR", f"The person does not act under the agreement {agreement}.", "agreement")
     raise BankError("FORMAT_ERROR", f"The person has no accounts in the context {context or 'PRIVATE'}.", "context")
+
+
+def end(bank: Bank, session_id: str) -> bool:
+    """End a live session before its hour is over; whether there was one."""
+    session = bank.documents.get("session", session_id)
+    if session is None or not is_live(bank, session):
+        return False
+    bank.documents.put("session", {**session, "ended": bank.clock.stamp()})
+    return True

@@ -10,13 +10,14 @@ from typing import Any, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
 from emulator.api.branch import Branch
-from emulator.assemble import Site, assemble, authority_for
+from emulator.assemble import assemble, authority_for
+from emulator.assemble.site import Site
 from emulator.authority import Authority
 from emulator.bank import fixtures, sca, sessions
 from emulator.bank.errors import BankError
 from emulator.client import AsyncTppClient, TppClient
 from emulator.client.identity import Identity
-from emulator.scenario import durations
+from emulator.scenario import durations, loader, staging
 from emulator.settings import ServeSettings
 from emulator.testing.loop import loop_thread
 from emulator.web.server import WebServer
@@ -174,8 +175,9 @@ class RunningBank:
         return self.call(lambda branch: [entry.detail() for entry in branch.log.entries(**filters)])
 
     def apply(self, scenario: str | dict[str, Any]) -> None:
-        """Apply a scenario: the name of a ready one, a file, or its content."""
-        self.call(lambda branch: self._site.apply(branch, scenario))
+        """Apply a scenario: the name of a ready one, a file, or its content; raises ScenarioRefused."""
+        read = loader.named_or_file(scenario) if isinstance(scenario, str) else loader.from_value(scenario)
+        self.call(lambda branch: staging.apply(read, self._site.theatre(branch)))
 
     def stop(self) -> None:
         """Close clients, connections and sockets."""

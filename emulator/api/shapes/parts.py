@@ -1,4 +1,4 @@
-"""What the shapes are made of: texts, codes, amounts, accounts, addresses (SPEC 2.3 to 2.9).
+"""What the shapes are made of: texts, codes, amounts, account numbers, addresses (SPEC 2.4 to 2.7).
 
 Shapes are typed dictionaries: pydantic hands back plain dictionaries of what was sent. They are strict, nothing is
 converted, and a member that a shape does not have is an error of its own kind, which `validate` makes a warning.
@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from datetime import date
 from decimal import Decimal
-from typing import Annotated, Any, Literal, NotRequired
+from typing import Annotated, Any, NotRequired
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, WithJsonSchema, with_config
 from typing_extensions import TypedDict
@@ -19,7 +19,15 @@ from emulator.bank.countries import COUNTRIES
 from emulator.bank.errors import Message
 from emulator.bank.money import CURRENCIES, MINOR_UNITS, MOST_DIGITS, parse_amount
 
-closed = with_config(ConfigDict(extra="forbid", strict=True))
+
+def _as_documented(schema: dict[str, Any]) -> None:
+    """Leave out of the JSON schema what only the check needs: unknown members are ignored, with a warning."""
+    schema.pop("additionalProperties", None)
+    for member in schema.get("properties", {}).values():
+        member.pop("title", None)
+
+
+closed = with_config(ConfigDict(extra="forbid", strict=True, json_schema_extra=_as_documented))
 
 # A rule that looks at several members at once; it is given the body as it came, whatever its types.
 Rule = Callable[[Any], Iterator[Message]]
@@ -197,17 +205,3 @@ def loose_amount_rule(amount: Any, currency: Any, path: str) -> Iterator[Message
     units = MINOR_UNITS[currency]
     if _LOOSE_AMOUNT.fullmatch(text) and len(text.partition(".")[2].rstrip("0")) > units:
         yield Message("FORMAT_ERROR", f"{currency} has at most {units} digits after the point.", path)
-
-
-# Answers
-
-
-@closed
-class Link(TypedDict):
-    """A link (SPEC 2.3)."""
-
-    href: str
-    verbs: list[Literal["GET", "PUT", "POST", "DELETE"]]
-
-
-Links = dict[str, Link]

@@ -61,7 +61,7 @@ def _from_http(text: str) -> Capture:
     crlf = at >= 0 and (plain < 0 or at < plain)
     cut = at if crlf else plain
     head, body = (text, "") if cut < 0 else (text[:cut], text[cut + (4 if crlf else 2) :])
-    first, *rest = head.splitlines()
+    first, *rest = head.splitlines() or [""]
     method, target = _request_line(first)
     headers = _headers(rest)
     return Capture(method, target, headers, _cut_to_length(body.encode("utf-8", "surrogatepass"), headers))
