@@ -1,0 +1,299 @@
+"""GET /v1/accounts and what hangs on it (CONTRACT 5)."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from emulator.api.branch import Branch
+from tests.api.desk import DeskClient, advance, messages
+
+KARI = "14888520059"
+EVEN = "03817910172"
+SIRI = "21909220006"  # acts for the bakery
+MAIN = "NO8599901000014"
+
+
+@pytest.fixture
+def kari(tpp: DeskClient) -> DeskClient:
+    return tpp.log_in(KARI)
+
+
+def account_id(client: DeskClient, iban: str = MAIN) -> str:
+    found = client.branch.bank.documents.first("account", iban=iban)
+    if found is None:
+        raise LookupError(iban)
+    return str(found["id"])
+
+
+def listed(client: DeskClient, path: str, **options: Any) -> dict[str, Any]:
+    answer = client.get(path, **options)
+    assert answer.status == 200, answer.json()
+    value: dict[str, Any] = answer.json()
+    return value
+
+
+def entries(body: dict[str, Any]) -> list[str]:
+    found = body["transactions"]
+    return [entry["transactionId"] for shelf in ("pending", "booked") for entry in found.get(shelf, ())]
+
+
+def test_accounts_have_the_members_of_berlin_group_and_links(kari: DeskClient) -> None:
+    body = listed(kari, "/v1/accounts")
+    assert [account["iban"] for account in body["accounts"]] == [MAIN, "NO6399901000022"]
+    own = account_id(kari)
+    assert body["accounts"][0] == {
+        "resourceId": own,
+        "bban": "99901000014",
+        "iban": MAIN,
+        "currency": "NOK",
+        "name": "Brukskonto",
+        "product": "Brukskonto",
+        "cashAccountType": "CACC",
+        "bic": "BEMUNO22XXX",
+        "usage": "PRIV",
+        "status": "enabled",
+        "_links": {
+            "self": {"href": f"/v1/accounts/{own}", "verbs": ["GET"]},
+            "balances": {"href": f"/v1/accounts/{own}/balances", "verbs": ["GET"]},
+            "transactions": {"href": f"/v1/accounts/{own}/transactions", "verbs": ["GET"]},
+        },
+    }
+    assert listed(kari, f"/v1/accounts/{own}") == {"account": body["accounts"][0]}
+
+
+def test_balances_come_with_the_account_when_asked_for(kari: DeskClient) -> None:
+    own = account_id(kari)
+    balances = listed(kari, f"/v1/accounts/{own}/balances")
+    assert balances == {
+        "account": {"bban": "99901000014", "iban": MAIN, "currency": "NOK"},
+        "balances": [
+            {
+                "balanceAmount": {"amount": amount, "currency": "NOK"},
+                "balanceType": name,
+                "referenceDate": "2026-03-02",
+                "lastChangeDateTime": "2026-02-28T23:00:00+00:00",
+            }
+            for name, amount in (
+                ("closingBooked", "184312.50"),
+                ("expected", "184442.50"),
+                ("interimAvailable", "184312.50"),
+            )
+        ],
+    }
+    for path in ("/v1/accounts?withBalance=true", f"/v1/accounts/{own}?withBalance=true"):
+        body = listed(kari, path)
+        shown = body["account"] if "account" in body else body["accounts"][0]
+        assert shown["balances"] == balances["balances"]
+        assert list(shown)[-2:] == ["balances", "_links"]
+    assert "balances" not in listed(kari, "/v1/accounts?withBalance=false")["accounts"][0]
+
+
+def test_only_shared_accounts_are_listed_and_another_one_is_not_covered(tpp: DeskClient) -> None:
+    client = tpp.log_in(KARI, accounts=["NO6399901000022"])
+    assert [a["iban"] for a in listed(client, "/v1/accounts")["accounts"]] == ["NO6399901000022"]
+    refused = client.get(f"/v1/accounts/{account_id(client)}/balances")
+    assert (refused.status, refused.json()["tppMessages"][0]["code"]) == (401, "CONSENT_INVALID")
+    assert "scaRedirect" in refused.json()["_links"]
+    foreign = client.get(f"/v1/accounts/{account_id(client, 'NO4299901100019')}")
+    assert (foreign.status, messages(foreign)) == (404, [("RESOURCE_UNKNOWN", None)])
+
+
+def test_links_are_absolute_when_the_bank_is_told_so(kari: DeskClient, branch: Branch) -> None:
+    branch.bank.change_settings({"links": "absolute"})
+    link = listed(kari, "/v1/accounts")["accounts"][0]["_links"]["self"]["href"]
+    assert link == f"http://127.0.0.1:8080/v1/accounts/{account_id(kari)}"
+
+
+def test_a_transaction_list_goes_ninety_days_back_newest_first(kari: DeskClient) -> None:
+    body = listed(kari, f"/v1/accounts/{account_id(kari)}/transactions")
+    assert list(body) == ["account", "transactions"]
+    assert list(body["transactions"]) == ["booked", "pending", "_links"]
+    dates = [entry["bookingDate"] for entry in body["transactions"]["booked"]]
+    assert dates == sorted(dates, reverse=True)
+    assert dates[-1] >= "2025-12-02"
+    assert body["transactions"]["booked"][0] == {
+        "bankTransactionCode": "PMNT-CCRD-POSD",
+        "transactionId": body["transactions"]["booked"][0]["transactionId"],
+        "bookingDate": "2026-03-01",
+        "valueDate": "2026-03-01",
+        "transactionAmount": {"amount": "-412.35", "currency": "NOK"},
+        "creditorName": "Kålroten Dagligvare",
+        "debtorName": "Kari Kladd",
+        "debtorAccount": {"bban": "99901000014", "iban": MAIN, "currency": "NOK"},
+        "debtorAgent": "BEMUNO22XXX",
+        "remittanceInformationUnstructured": "Varekjøp Kålroten",
+        "remittanceInformationUnstructuredArray": ["Varekjøp Kålroten"],
+        "proprietaryBankTransactionCode": "Varekjøp",
+    }
+    pending = body["transactions"]["pending"]
+    assert [entry["transactionAmount"]["amount"] for entry in pending] == ["349.00", "-219.00"]
+    assert all("bookingDate" not in entry for entry in pending)
+
+
+@pytest.mark.parametrize(
+    ("status", "shelves"),
+    [
+        ("booked", ["booked"]),
+        ("pending", ["pending"]),
+        ("both", ["booked", "pending"]),
+        ("all", ["booked", "pending"]),
+    ],
+)
+def test_booking_status_says_which_lists_come(kari: DeskClient, status: str, shelves: list[str]) -> None:
+    body = listed(kari, f"/v1/accounts/{account_id(kari)}/transactions?bookingStatus={status}")
+    assert [name for name in body["transactions"] if name != "_links"] == shelves
+
+
+def test_links_lead_through_pages_that_partition_the_list_and_back(kari: DeskClient) -> None:
+    path = f"/v1/accounts/{account_id(kari)}/transactions"
+    whole = entries(listed(kari, f"{path}?limit=500"))
+    walked, target = [], f"{path}?limit=7&dateTo=2026-03-02"
+    while True:
+        body = listed(kari, target)
+        walked.append(entries(body))
+        links = body["transactions"]["_links"]
+        if "next" not in links:
+            break
+        target = links["next"]["href"]
+        query = parse_qs(urlsplit(target).query)
+        assert (query["dateFrom"], query["dateTo"]) == (["2025-12-02"], ["2026-03-02"])
+    assert [entry for page in walked for entry in page] == whole
+    back = [walked[-1]]
+    while "previous" in (links := body["transactions"]["_links"]):
+        body = listed(kari, links["previous"]["href"])
+        back.insert(0, entries(body))
+    assert back == walked
+    assert listed(kari, links["self"]["href"]) == body
+
+
+def test_a_page_before_one_that_starts_early_is_shorter(kari: DeskClient) -> None:
+    path = f"/v1/accounts/{account_id(kari)}/transactions"
+    body = listed(kari, f"{path}?offset=3&limit=10")
+    previous = listed(kari, body["transactions"]["_links"]["previous"]["href"])
+    assert entries(previous) + entries(body) == entries(listed(kari, f"{path}?limit=13"))
+
+
+def test_transactions_stand_between_the_dates(kari: DeskClient) -> None:
+    path = f"/v1/accounts/{account_id(kari)}/transactions"
+    body = listed(kari, f"{path}?dateFrom=2026-02-01&dateTo=2026-02-10")
+    dates = {entry["bookingDate"] for entry in body["transactions"]["booked"]}
+    assert min(dates) >= "2026-02-01"
+    assert max(dates) <= "2026-02-10"
+    assert body["transactions"]["pending"] == []
+
+
+@pytest.mark.parametrize(
+    ("query", "wrong"),
+    [
+        ("limit=0", ["limit"]),
+        ("limit=501", ["limit"]),
+        ("limit=1e2&offset=-1", ["offset", "limit"]),
+        ("dateFrom=2026-02-30", ["dateFrom"]),
+        ("bookingStatus=BOOKED", ["bookingStatus"]),
+        ("dateFrom=2026-02-02&dateTo=2026-02-01", ["dateFrom"]),
+        ("limit=1&limit=1", ["limit"]),
+    ],
+)
+def test_a_query_that_cannot_be_is_refused(kari: DeskClient, query: str, wrong: list[str]) -> None:
+    answer = kari.get(f"/v1/accounts/{account_id(kari)}/transactions?{query}")
+    assert answer.status == 400
+    assert messages(answer) == [("FORMAT_ERROR", path) for path in wrong]
+
+
+def test_in_production_mode_all_pending_ones_come_with_every_page(kari: DeskClient, branch: Branch) -> None:
+    branch.bank.change_settings({"pending": "unfiltered"})
+    path = f"/v1/accounts/{account_id(kari)}/transactions"
+    body = listed(kari, f"{path}?dateFrom=2026-01-01&dateTo=2026-01-31&limit=2")["transactions"]
+    assert (len(body["pending"]), len(body["booked"])) == (2, 2)
+    following = listed(kari, body["_links"]["next"]["href"])["transactions"]
+    assert following["pending"] == body["pending"]
+    assert following["booked"] != body["booked"]
+
+
+def test_a_pending_transaction_is_booked_when_its_day_comes(kari: DeskClient, branch: Branch) -> None:
+    path = f"/v1/accounts/{account_id(kari)}"
+    before = listed(kari, f"{path}/transactions?bookingStatus=pending")["transactions"]["pending"]
+    advance(branch, hours=22)  # past 6 o'clock tomorrow
+    kari.log_in(KARI)
+    after = listed(kari, f"{path}/transactions")["transactions"]
+    assert [entry["transactionId"] for entry in after["pending"]] == [before[0]["transactionId"]]
+    booked = after["booked"][0]
+    assert (booked["transactionId"], booked["bookingDate"]) == (before[1]["transactionId"], "2026-03-03")
+    balances = listed(kari, f"{path}/balances")["balances"]
+    assert balances[0]["balanceAmount"]["amount"] == "184093.50"
+
+
+def test_without_the_psu_nothing_older_than_ninety_days_is_shown(kari: DeskClient, branch: Branch) -> None:
+    own = account_id(kari)
+    advance(branch, minutes=30)
+    old = {**branch.bank.documents.find("transaction", accountId=own)[0], "id": "old"}
+    old |= {"bookingDate": "2025-10-01", "valueDate": "2025-10-01", "order": "2025-10-01|2025-10-01"}
+    branch.bank.documents.put("transaction", old)
+    path = f"/v1/accounts/{own}/transactions"
+    assert entries(listed(kari, f"{path}?dateFrom=2025-09-01&limit=500"))[-1] == "old"
+    assert kari.get(f"{path}/old").status == 200
+    alone = {"headers": {"PSU-IP-Address": None}}
+    body = listed(kari, f"{path}?dateFrom=2025-09-01&limit=500", **alone)
+    assert "old" not in entries(body)
+    assert "dateFrom=2025-12-02" in body["transactions"]["_links"]["self"]["href"]
+    hidden = kari.get(f"{path}/old", **alone)
+    assert (hidden.status, messages(hidden)) == (404, [("RESOURCE_UNKNOWN", "transactionId")])
+
+
+def test_without_the_psu_four_calls_a_day_may_be_made(kari: DeskClient) -> None:
+    own = account_id(kari)
+    alone = {"headers": {"PSU-IP-Address": None}}
+    first = listed(kari, f"/v1/accounts/{own}/transactions?limit=1")["transactions"]["pending"][0]["transactionId"]
+    for path in ("balances", "transactions", f"transactions/{first}"):
+        statuses = [kari.get(f"/v1/accounts/{own}/{path}", **alone).status for _ in range(5)]
+        assert statuses == [200, 200, 200, 200, 429]
+
+
+def test_details_of_a_transaction_with_exchange_and_reference(tpp: DeskClient) -> None:
+    client = tpp.log_in(SIRI)
+    own = account_id(client, "NO2799911000012")
+    path = f"/v1/accounts/{own}/transactions"
+    body = listed(client, f"{path}?bookingStatus=booked&limit=500")
+    kid = next(e for e in body["transactions"]["booked"] if e.get("creditorName") == "Mølla Mel AS")
+    assert listed(client, f"{path}/{kid['transactionId']}") == {"transactionsDetails": kid}
+    assert kid["remittanceInformationStructuredArray"] == [{"reference": "120014782", "referenceType": "SCOR"}]
+    link = {"href": f"{path}/{kid['transactionId']}", "verbs": ["GET"]}
+    assert kid["_links"] == {"transactionDetails": link}
+    unknown = client.get(f"{path}/nothing")
+    assert (unknown.status, messages(unknown)) == (404, [("RESOURCE_UNKNOWN", None)])
+
+
+def test_details_of_a_currency_exchange(kari: DeskClient) -> None:
+    path = f"/v1/accounts/{account_id(kari)}/transactions"
+    body = listed(kari, f"{path}?limit=500")
+    exchanged = next(e for e in body["transactions"]["booked"] if "currencyExchange" in e)
+    details = listed(kari, f"{path}/{exchanged['transactionId']}")["transactionsDetails"]
+    assert details["currencyExchange"] == {
+        "sourceCurrency": "EUR",
+        "targetCurrency": "NOK",
+        "unitCurrency": "EUR",
+        "exchangeRate": "11.7350",
+        "contractIdentification": "330411",
+        "quotationDate": "2026-01-28",
+    }
+    assert "_links" not in details
+
+
+def test_a_batch_shows_its_entries_in_corporate_context_each_with_its_own_details(tpp: DeskClient) -> None:
+    client = tpp.log_in(SIRI)
+    path = f"/v1/accounts/{account_id(client, 'NO2799911000012')}/transactions"
+    body = listed(client, f"{path}?limit=500")
+    batch = next(e for e in body["transactions"]["booked"] if e.get("batchIndicator"))
+    assert list(batch)[:2] == ["batchIndicator", "batchNumberOfTransactions"]
+    assert "entryDetails" not in batch
+    details = listed(client, f"{path}/{batch['transactionId']}")["transactionsDetails"]
+    assert {name: details[name] for name in details if name != "entryDetails"} == batch
+    assert len(details["entryDetails"]) == batch["batchNumberOfTransactions"] == 4
+    first = details["entryDetails"][0]
+    assert first["transactionAmount"] == {"amount": "-36480.55", "currency": "NOK"}
+    item = listed(client, first["_links"]["transactionDetails"]["href"])["transactionsDetails"]
+    assert item["creditorName"] == first["creditorName"] == "Kari Kladd"
+    assert "batchIndicator" not in item

@@ -1,0 +1,119 @@
+"""GET /v1/card-accounts and what hangs on it (CONTRACT 5)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from emulator.api.branch import Branch
+from tests.api.desk import DeskClient, messages
+
+KARI = "14888520059"
+SIRI = "21909220006"
+
+
+@pytest.fixture
+def kari(tpp: DeskClient) -> DeskClient:
+    return tpp.log_in(KARI)
+
+
+def get(client: DeskClient, path: str) -> Any:
+    answer = client.get(path)
+    assert answer.status == 200, answer.json()
+    return answer.json()
+
+
+def card_id(branch: Branch) -> str:
+    return str(next(branch.bank.documents.all("card"))["id"])
+
+
+def test_card_accounts_name_the_account_that_payments_are_taken_from(kari: DeskClient, branch: Branch) -> None:
+    card = card_id(branch)
+    shown = get(kari, "/v1/card-accounts")["cardAccounts"]
+    assert shown == [
+        {
+            "resourceId": card,
+            "maskedPan": "999900xxxxxx1204",
+            "currency": "NOK",
+            "name": "Kredittkort Kladd med reise- og avbestillingsforsikring",
+            "product": "Kredittkort Pluss",
+            "status": "enabled",
+            "usage": "PRIV",
+            "creditLimit": {"amount": "50000.00", "currency": "NOK"},
+            "relatedAccount": {
+                "bban": "99901000014",
+                "iban": "NO8599901000014",
+                "currency": "NOK",
+                "other": {"identification": "99901000014", "schemeNameProprietary": "creditCardAccount"},
+            },
+            "_links": {
+                "self": {"href": f"/v1/card-accounts/{card}", "verbs": ["GET"]},
+                "balances": {"href": f"/v1/card-accounts/{card}/balances", "verbs": ["GET"]},
+                "transactions": {"href": f"/v1/card-accounts/{card}/transactions", "verbs": ["GET"]},
+            },
+        }
+    ]
+    assert get(kari, f"/v1/card-accounts/{card}") == {"cardAccount": shown[0]}
+
+
+def test_balances_of_a_card_end_in_what_may_still_be_spent(kari: DeskClient, branch: Branch) -> None:
+    card = card_id(branch)
+    body = get(kari, f"/v1/card-accounts/{card}/balances")
+    assert body["cardAccount"] == {"maskedPan": "999900xxxxxx1204", "currency": "NOK"}
+    amounts = {balance["balanceType"]: balance["balanceAmount"]["amount"] for balance in body["balances"]}
+    assert amounts == {"closingBooked": "-6412.85", "expected": "-6871.85", "forwardAvailable": "43128.15"}
+    listed = get(kari, "/v1/card-accounts?withBalance=true")["cardAccounts"][0]
+    assert listed["balances"] == body["balances"]
+
+
+def test_card_transactions_come_in_pages_newest_first(kari: DeskClient, branch: Branch) -> None:
+    path = f"/v1/card-accounts/{card_id(branch)}/transactions"
+    body = get(kari, f"{path}?limit=500")
+    assert list(body) == ["cardAccount", "cardTransactions"]
+    assert list(body["cardTransactions"]) == ["booked", "pending", "_links"]
+    everything = [e["cardTransactionId"] for e in body["cardTransactions"]["pending"]]
+    everything += [e["cardTransactionId"] for e in body["cardTransactions"]["booked"]]
+    walked: list[str] = []
+    target = f"{path}?limit=4"
+    while target:
+        page = get(kari, target)["cardTransactions"]
+        walked += [e["cardTransactionId"] for shelf in ("pending", "booked") for e in page[shelf]]
+        target = page["_links"].get("next", {}).get("href")
+    assert walked == everything
+    abroad = next(e for e in body["cardTransactions"]["booked"] if e["transactionDetails"] == "Brasserie Modèle")
+    assert abroad == {
+        "cardTransactionId": abroad["cardTransactionId"],
+        "transactionDate": "2026-01-28",
+        "bookingDate": "2026-01-28",
+        "transactionAmount": {"amount": "-574.55", "currency": "NOK"},
+        "originalAmount": {"amount": "-48.00", "currency": "EUR"},
+        "markupFee": {"amount": "-11.27", "currency": "NOK"},
+        "markupFeePercentage": "2.00",
+        "cardAcceptorAddress": {"city": "Paris", "country": "FR"},
+        "merchantCategoryCode": "5812",
+        "maskedPan": "999900xxxxxx1204",
+        "transactionDetails": "Brasserie Modèle",
+        "invoiced": True,
+        "proprietaryBankTransactionCode": "PURCHASE",
+    }
+
+
+def test_dates_and_limit_hold_for_pending_card_transactions_in_production_too(kari: DeskClient, branch: Branch) -> None:
+    branch.bank.change_settings({"pending": "unfiltered"})
+    path = f"/v1/card-accounts/{card_id(branch)}/transactions"
+    assert len(get(kari, path)["cardTransactions"]["pending"]) == 1
+    assert get(kari, f"{path}?dateTo=2026-02-01")["cardTransactions"]["pending"] == []
+
+
+def test_a_corporate_customer_has_no_card_and_another_ones_is_unknown(tpp: DeskClient, branch: Branch) -> None:
+    client = tpp.log_in(SIRI)
+    assert get(client, "/v1/card-accounts") == {"cardAccounts": []}
+    for path in ("", "/balances", "/transactions"):
+        answer = client.get(f"/v1/card-accounts/{card_id(branch)}{path}")
+        assert (answer.status, messages(answer)) == (404, [("RESOURCE_UNKNOWN", None)])
+
+
+def test_there_are_no_details_of_card_transactions(kari: DeskClient, branch: Branch) -> None:
+    answer = kari.get(f"/v1/card-accounts/{card_id(branch)}/transactions/x")
+    assert (answer.status, messages(answer)) == (404, [("NOT_FOUND", None)])

@@ -1,0 +1,30 @@
+"""The known state on a Monday morning."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from emulator.bank import fixtures
+from emulator.bank.bank import Bank
+from emulator.bank.kinds import KINDS
+from emulator.store import Document, memory_store
+
+NOW = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
+SALARY = "99901000014"  # a private current account
+BAKERY = "99911000012"  # a corporate account with batches
+
+
+@pytest.fixture
+def bank() -> Bank:
+    bank = Bank(memory_store(KINDS), seed=1)
+    fixtures.reset(bank, "known-state", now=NOW, mode="frozen")
+    return bank
+
+
+def account(bank: Bank, bban: str) -> Document:
+    found = bank.documents.first("account", bban=bban)
+    if found is None:
+        raise LookupError(bban)
+    return found

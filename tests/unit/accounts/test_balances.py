@@ -1,0 +1,69 @@
+"""Balances of accounts and cards."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+from emulator.bank import accounts, cards, ledger
+from emulator.bank.bank import Bank
+from tests.unit.accounts.conftest import SALARY, account
+
+
+def amounts(balances: list[dict[str, Any]]) -> dict[str, str]:
+    return {balance["balanceType"]: balance["balanceAmount"]["amount"] for balance in balances}
+
+
+def test_expected_includes_what_is_pending_and_available_what_is_reserved_and_the_credit_line(bank: Bank) -> None:
+    holder = account(bank, SALARY)
+    assert amounts(accounts.balances(bank, holder)) == {
+        "closingBooked": "184312.50",
+        "expected": "184442.50",
+        "interimAvailable": "184312.50",
+    }
+    ledger.reserve(bank, holder["id"], Decimal("312.50"))
+    changed = account(bank, SALARY)
+    bank.documents.put("account", {**changed, "creditLine": "1000.00"})
+    assert amounts(accounts.balances(bank, account(bank, SALARY))) == {
+        "closingBooked": "184312.50",
+        "expected": "184442.50",
+        "interimAvailable": "185000.00",
+    }
+
+
+def test_a_balance_names_its_day_and_the_last_change(bank: Bank) -> None:
+    holder = account(bank, SALARY)
+    ledger.book(bank, holder["id"], {"amount": Decimal("-1.00")})
+    balance = accounts.balances(bank, account(bank, SALARY))[0]
+    assert balance == {
+        "balanceAmount": {"amount": "184311.50", "currency": "NOK"},
+        "balanceType": "closingBooked",
+        "referenceDate": "2026-03-02",
+        "lastChangeDateTime": "2026-03-02T08:00:00+00:00",
+    }
+
+
+def test_a_card_may_still_spend_its_limit_less_what_is_owed_and_pending(bank: Bank) -> None:
+    card = next(iter(bank.documents.all("card")))
+    assert amounts(cards.balances(bank, card)) == {
+        "closingBooked": "-6412.85",
+        "expected": "-6871.85",
+        "forwardAvailable": "43128.15",
+    }
+
+
+def test_the_related_account_of_a_card_is_what_a_payment_from_it_names(bank: Bank) -> None:
+    card = next(iter(bank.documents.all("card")))
+    assert cards.view(bank, card, longer_names=True)["relatedAccount"] == {
+        "bban": "99901000014",
+        "iban": "NO8599901000014",
+        "currency": "NOK",
+        "other": {"identification": "99901000014", "schemeNameProprietary": "creditCardAccount"},
+    }
+    assert account(bank, SALARY)["relatedCard"] == card["id"]
+    unrelated = {**card, "accountNumber": "123412341234"}
+    assert cards.view(bank, unrelated, longer_names=True)["relatedAccount"] == {
+        "bban": "123412341234",
+        "other": {"identification": "123412341234", "schemeNameProprietary": "creditCardAccount"},
+    }
+    assert "relatedAccount" not in cards.view(bank, {**card, "accountNumber": ""}, longer_names=True)
