@@ -1,0 +1,261 @@
+"""Signing baskets: one SCA for several payments, and the worst case of them as status."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from emulator.bank import baskets, payments, progression, sca
+from emulator.bank.approach import Approach
+from emulator.bank.bank import Bank
+from emulator.bank.errors import BankError
+from emulator.bank.transitions import STATUSES
+from tests.unit.payments import world
+from tests.unit.payments.world import (
+    AGREEMENT,
+    BULK,
+    DOMESTIC,
+    EVEN,
+    KARI,
+    PERIODIC,
+    SIRI,
+    STRAKS,
+    TOR,
+    advance,
+    agree,
+    approve,
+    bulk,
+    domestic,
+    initiate,
+    money,
+    paid,
+    payment,
+    reject,
+    status,
+)
+
+HOW = Approach("https://tpp.example/back")
+
+
+def create(bank: Bank, *payment_ids: str, **more: Any) -> str:
+    owner = {"tpp_id": world.TPP, "national_id": KARI, "context": "PRIVATE", "agreement": None, **more}
+    with bank.documents.transaction():
+        return str(baskets.create(bank, payment_ids=payment_ids, how=HOW, **owner)["id"])
+
+
+def refused(bank: Bank, *payment_ids: str, **more: Any) -> tuple[list[tuple[str, str | None]], bool]:
+    """Codes and paths of the refusal, and whether ids in the body are at fault; nothing may have been written."""
+    before = bank.documents.dump()
+    with pytest.raises(BankError) as error:
+        create(bank, *payment_ids, **more)
+    assert bank.documents.dump() == before
+    return [(message.code, message.path) for message in error.value.messages], error.value.in_body
+
+
+def basket(bank: Bank, basket_id: str) -> dict[str, Any]:
+    return bank.documents.get("basket", basket_id) or {}
+
+
+def state(bank: Bank, basket_id: str) -> str:
+    return baskets.state(bank, basket(bank, basket_id))[0]
+
+
+def straks(bank: Bank, amount: str = "100.00", **more: Any) -> str:
+    return initiate(bank, STRAKS, domestic(amount), **more)
+
+
+@pytest.mark.parametrize(
+    ("statuses", "worst"),
+    [
+        (["ACTC", "ACSC", "ACSP", "ACCP", "ACWC", "ACWP", "PDNG"], "ACTC"),
+        (["ACSC", "PATC"], "PATC"),
+        (["ACSC", "PART"], "PATC"),
+        (["PATC", "RCVD"], "RCVD"),
+        (["RCVD", "PATC", "RJCT", "ACSC"], "RJCT"),
+        (["RCVD", "CANC"], "RJCT"),
+    ],
+)
+def test_the_worst_payment_is_the_baskets_status(statuses: list[str], worst: str) -> None:
+    assert baskets.status_of(statuses) == worst
+
+
+@given(st.lists(st.sampled_from(STATUSES), min_size=1, max_size=10))
+def test_the_order_of_the_payments_does_not_matter_and_more_payments_make_nothing_better(statuses: list[str]) -> None:
+    worst = baskets.status_of(statuses)
+    assert baskets.status_of(sorted(statuses)) == worst
+    rank = baskets.WORST_FIRST.index
+    assert all(rank(baskets.status_of([*statuses, more])) <= rank(worst) for more in STATUSES)
+
+
+def test_one_sca_signs_all_payments_of_a_basket(bank: Bank) -> None:
+    first, second = straks(bank), initiate(bank, DOMESTIC, domestic("50.00"))
+    basket_id = create(bank, first, second)
+    assert state(bank, basket_id) == "RCVD"
+    opened = bank.documents.get("sca", basket(bank, basket_id)["sca"]) or {}
+    assert (opened["purpose"], opened["target"], opened["nationalId"]) == ("basket", basket_id, KARI)
+    approve(bank, basket_id)
+    assert (status(bank, first), status(bank, second), state(bank, basket_id)) == ("ACTC", "ACTC", "ACTC")
+    assert all(not sca.is_open(sca.find(bank, target)) for target in (first, second, basket_id))
+    advance(bank, minutes=1)
+    assert (status(bank, first), status(bank, second)) == ("ACSC", "ACSC")
+    assert money(bank, "kari") == (9850, 0)
+
+
+def test_one_payments_failure_does_not_stop_the_others(bank: Bank) -> None:
+    rejected = straks(bank, script=world.Script(progress=[("RJCT", 0)]))
+    cancelled, fine = straks(bank), straks(bank)
+    basket_id = create(bank, rejected, cancelled, fine)
+    payments.cancel(bank, payment(bank, cancelled))
+    approve(bank, basket_id)
+    assert [status(bank, one) for one in (rejected, cancelled, fine)] == ["RJCT", "CANC", "ACTC"]
+    assert state(bank, basket_id) == "RJCT"
+    advance(bank, minutes=1)
+    assert status(bank, fine) == "ACSC"
+
+
+def test_a_payment_signed_on_its_own_is_not_signed_again(bank: Bank) -> None:
+    alone, other = straks(bank), straks(bank)
+    basket_id = create(bank, alone, other)
+    approve(bank, alone)
+    advance(bank, seconds=5)
+    approve(bank, basket_id)
+    assert (status(bank, alone), status(bank, other)) == ("ACSC", "ACTC")
+
+
+def test_a_declined_basket_rejects_its_payments_that_wait(bank: Bank) -> None:
+    signed, waiting = straks(bank), straks(bank)
+    basket_id = create(bank, signed, waiting)
+    approve(bank, signed)
+    reject(bank, basket_id)
+    assert (status(bank, signed), status(bank, waiting), state(bank, basket_id)) == ("ACTC", "RJCT", "RJCT")
+
+
+def test_an_expired_sca_changes_nothing_and_another_can_be_started(bank: Bank) -> None:
+    payment_id = straks(bank)
+    basket_id = create(bank, payment_id)
+    advance(bank, minutes=11)
+    approve(bank, basket_id)
+    assert (status(bank, payment_id), state(bank, basket_id)) == ("RCVD", "RCVD")
+    _, token = baskets.start_authorisation(bank, basket(bank, basket_id), HOW, national_id=KARI)
+    assert basket(bank, basket_id)["sca"] == token
+    approve(bank, basket_id)
+    assert state(bank, basket_id) == "ACTC"
+    with pytest.raises(BankError, match="CONFLICT"):
+        baskets.start_authorisation(bank, basket(bank, basket_id), HOW, national_id=KARI)
+
+
+def test_two_signatures_take_a_basket_over_patc(bank: Bank) -> None:
+    agree(bank, signatures=2)
+    firm: dict[str, Any] = {"context": "CORPORATE", "agreement": AGREEMENT}
+    body = domestic(debtorAccount={"bban": "99911000012", "currency": "NOK"})
+    one, two = (initiate(bank, STRAKS, body, who=SIRI, **firm) for _ in range(2))
+    basket_id = create(bank, one, two, national_id=SIRI, **firm)
+    approve(bank, basket_id, SIRI)
+    assert (status(bank, one), state(bank, basket_id)) == ("PATC", "PATC")
+    approve(bank, basket_id, TOR)
+    assert (status(bank, one), status(bank, two), state(bank, basket_id)) == ("ACTC", "ACTC", "ACTC")
+
+
+# what cannot be in a basket
+
+
+def test_a_payment_that_is_unknown_or_another_customers_is_refused_by_its_place(bank: Bank) -> None:
+    mine, evens = straks(bank), initiate(bank, STRAKS, _evens(), who=EVEN)
+    other_tpps = straks(bank, tpp="PSDNO-FSA-000002")
+    firms = initiate(
+        bank,
+        STRAKS,
+        domestic(debtorAccount={"bban": "99911000012", "currency": "NOK"}),
+        who=SIRI,
+        context="CORPORATE",
+        agreement=AGREEMENT,
+    )
+    expected = [("RESOURCE_UNKNOWN", f"paymentIds[{place}]") for place in (1, 2, 3, 4)]
+    assert refused(bank, mine, evens, "nothing", other_tpps, firms) == (expected, True)
+    assert refused(bank, mine, tpp_id="PSDNO-FSA-000002") == ([("RESOURCE_UNKNOWN", "paymentIds[0]")], True)
+    in_context = {"context": "CORPORATE", "agreement": AGREEMENT}
+    assert refused(bank, mine, **in_context) == ([("RESOURCE_UNKNOWN", "paymentIds[0]")], True)
+
+
+def _evens() -> dict[str, Any]:
+    return domestic(debtorAccount={"bban": "99901100019", "currency": "NOK"})
+
+
+def test_bulk_and_periodic_payments_cannot_be_in_a_basket(bank: Bank) -> None:
+    standing = initiate(bank, PERIODIC, domestic(frequency="Monthly", startDate="2026-03-10"))
+    several = initiate(bank, BULK, bulk("1.00"))
+    expected = [("REFERENCE_MIX_INVALID", "paymentIds[1]"), ("REFERENCE_MIX_INVALID", "paymentIds[2]")]
+    assert refused(bank, straks(bank), standing, several) == (expected, False)
+
+
+def test_a_payment_that_is_signed_or_in_another_basket_is_a_conflict(bank: Bank) -> None:
+    signed, taken, free = paid(bank, STRAKS, domestic()), straks(bank), straks(bank)
+    basket_id = create(bank, taken)
+    expected = [("CONFLICT", "paymentIds[0]"), ("CONFLICT", "paymentIds[1]")]
+    assert refused(bank, signed, taken, free) == (expected, False)
+    baskets.delete(bank, basket(bank, basket_id))
+    create(bank, taken, free)
+
+
+# deleting
+
+
+def test_a_deleted_basket_leaves_its_payments(bank: Bank) -> None:
+    payment_id = straks(bank)
+    basket_id = create(bank, payment_id)
+    baskets.delete(bank, basket(bank, basket_id))
+    assert bank.documents.get("basket", basket_id) is None
+    assert "basketId" not in payment(bank, payment_id)
+    assert not sca.is_open(sca.find(bank, basket_id))
+    approve(bank, payment_id)
+    assert status(bank, payment_id) == "ACTC"
+
+
+def test_an_authorised_basket_stays(bank: Bank) -> None:
+    basket_id = create(bank, straks(bank))
+    approve(bank, basket_id)
+    with pytest.raises(BankError, match="CONFLICT"):
+        baskets.delete(bank, basket(bank, basket_id))
+
+
+# who sees it, and what is told
+
+
+def test_a_basket_is_found_by_its_own_tpp_and_customer_only(bank: Bank) -> None:
+    basket_id = create(bank, straks(bank))
+    assert baskets.find(bank, basket_id, tpp_id=world.TPP, national_id=KARI)["id"] == basket_id
+    for tpp_id, national_id in (("PSDNO-FSA-000002", KARI), (world.TPP, EVEN)):
+        with pytest.raises(BankError) as error:
+            baskets.find(bank, basket_id, tpp_id=tpp_id, national_id=national_id)
+        assert error.value.code == "RESOURCE_UNKNOWN"
+
+
+def test_the_summary_lists_what_is_still_to_be_signed(bank: Bank) -> None:
+    first, second = straks(bank, "1.00"), straks(bank, "2.00")
+    basket_id = create(bank, first, second)
+    assert [item["amount"] for item in baskets.summary(bank, basket_id)] == ["1.00", "2.00"]
+    approve(bank, first)
+    assert [item["amount"] for item in baskets.summary(bank, basket_id)] == ["2.00"]
+    assert baskets.summary(bank, "nothing") == []
+
+
+def test_the_listing_shows_the_newest_first(bank: Bank) -> None:
+    older = create(bank, straks(bank))
+    advance(bank, seconds=1)
+    newer = create(bank, straks(bank))
+    assert [(one["basketId"], one["transactionStatus"]) for one in baskets.listing(bank)] == [
+        (newer, "RCVD"),
+        (older, "RCVD"),
+    ]
+
+
+def test_a_basket_whose_payments_are_all_gone_further_is_signed_by_nobody(bank: Bank) -> None:
+    payment_id = straks(bank)
+    basket_id = create(bank, payment_id)
+    progression.advance(bank, payment_id, "ACSC")
+    with pytest.raises(BankError) as error:
+        baskets.authorised(bank, basket_id, KARI)
+    assert error.value.code == "SCA_INVALID"

@@ -1,0 +1,367 @@
+"""What a payment must fulfil to come into being, and what is kept of it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from emulator.bank import payments
+from emulator.bank.bank import Bank
+from emulator.bank.errors import BankError
+from emulator.bank.script import Script
+from tests.unit.payments import world
+from tests.unit.payments.world import (
+    AGREEMENT,
+    BULK,
+    CROSS_BORDER,
+    DOMESTIC,
+    EVEN,
+    KARI,
+    NOW,
+    PERIODIC,
+    SEPA,
+    SIRI,
+    STRAKS,
+    bulk,
+    domestic,
+    initiate,
+    payment,
+    reject,
+    sepa,
+)
+
+HELD_HERE = "99901100019"
+FIRM = {"bban": "99911000012", "currency": "NOK"}
+
+
+def refused(
+    bank: Bank, product: tuple[str, str], initiation: dict[str, Any], **more: Any
+) -> list[tuple[str, str | None]]:
+    """Codes and paths of the refusal; nothing may have been written."""
+    before = bank.documents.dump()
+    with pytest.raises(BankError) as error:
+        initiate(bank, product, initiation, **more)
+    assert bank.documents.dump() == before
+    return [(message.code, message.path) for message in error.value.messages]
+
+
+def test_a_new_payment_is_received_and_waits_a_day_for_its_approval(bank: Bank) -> None:
+    kept = payment(bank, initiate(bank, STRAKS, domestic()))
+    assert kept["status"] == "RCVD"
+    assert kept["history"] == [{"status": "RCVD", "at": "2026-03-02T08:00:00.000000+00:00"}]
+    assert kept["due"] == "2026-03-03T08:00:00.000000+00:00"
+    assert kept["initiation"] == domestic()
+    opened = bank.documents.get("sca", kept["sca"]) or {}
+    assert (opened["purpose"], opened["target"], opened["nationalId"]) == ("payment", kept["id"], KARI)
+
+
+# the debtor's account
+
+
+@pytest.mark.parametrize(
+    "debtor",
+    [
+        {"bban": "99901100019", "currency": "NOK"},  # another person's
+        {"bban": "99911000012", "currency": "NOK"},  # a firm's
+        {"bban": "99921000010", "currency": "NOK"},  # nobody's here
+        {"iban": "NO2599901100027", "currency": "EUR"},
+        {"other": {"identification": "99901000014", "schemeNameProprietary": "creditCardAccount"}, "currency": "NOK"},
+    ],
+)
+def test_paying_from_an_account_that_is_not_the_customers_is_forbidden(bank: Bank, debtor: dict[str, Any]) -> None:
+    assert refused(bank, STRAKS, domestic(debtorAccount=debtor)) == [("FORBIDDEN", "debtorAccount")]
+
+
+def test_the_debtors_account_number_may_be_written_with_dots_and_blanks(bank: Bank) -> None:
+    kept = payment(bank, initiate(bank, STRAKS, domestic(debtorAccount={"bban": "9990.10 00014", "currency": "NOK"})))
+    assert kept["debtorAccountId"] == "kari"
+
+
+def test_a_credit_card_account_is_named_by_the_account_it_is_related_to(bank: Bank) -> None:
+    other = {"identification": "99901000022", "schemeNameProprietary": "creditCardAccount"}
+    kept = payment(bank, initiate(bank, STRAKS, domestic(debtorAccount={"other": other, "currency": "NOK"})))
+    assert kept["debtorAccountId"] == "kari-card"
+
+
+def test_the_currency_of_the_debtors_account_must_be_the_accounts(bank: Bank) -> None:
+    debtor = {"bban": "99901000014", "currency": "EUR"}
+    assert refused(bank, STRAKS, domestic(debtorAccount=debtor)) == [("FORMAT_ERROR", "debtorAccount.currency")]
+
+
+@pytest.mark.parametrize("change", [{"paymentsRemoved": True}, {"status": "blocked"}])
+def test_an_account_that_is_shut_to_payments_is_forbidden(bank: Bank, change: dict[str, Any]) -> None:
+    bank.documents.put("account", {**(bank.documents.get("account", "kari") or {}), **change})
+    assert refused(bank, STRAKS, domestic()) == [("FORBIDDEN", "debtorAccount")]
+
+
+def test_a_script_can_remove_the_permission_to_pay(bank: Bank) -> None:
+    script = Script(permission_removed=True)
+    assert refused(bank, STRAKS, domestic(), script=script) == [("FORBIDDEN", "debtorAccount")]
+
+
+def test_a_loan_is_no_account_to_pay_from(bank: Bank) -> None:
+    bank.documents.put("account", {**(bank.documents.get("account", "kari") or {}), "cashAccountType": "LOAN"})
+    assert refused(bank, STRAKS, domestic()) == [("PRODUCT_INVALID", "debtorAccount")]
+
+
+def test_a_corporate_customer_pays_from_the_accounts_of_its_agreement(bank: Bank) -> None:
+    firm = {"who": SIRI, "context": "CORPORATE", "agreement": AGREEMENT}
+    assert payment(bank, initiate(bank, STRAKS, domestic(debtorAccount=FIRM), **firm))["agreement"] == AGREEMENT
+    assert refused(bank, STRAKS, domestic(), **firm) == [("FORBIDDEN", "debtorAccount")]
+
+
+def test_without_the_role_register_nobody_pays_from_an_account(bank: Bank) -> None:
+    agreement = bank.documents.get("agreement", AGREEMENT) or {}
+    engagements = [{**engagement, "roles": ["VIEW"]} for engagement in agreement["engagements"]]
+    bank.documents.put("agreement", {**agreement, "engagements": engagements})
+    firm = {"who": SIRI, "context": "CORPORATE", "agreement": AGREEMENT}
+    assert refused(bank, STRAKS, domestic(debtorAccount=FIRM), **firm) == [("FORBIDDEN", "debtorAccount")]
+
+
+def test_the_register_limit_of_an_engagement_is_the_most_that_may_be_registered(bank: Bank) -> None:
+    world.agree(bank, registerLimit="100.00")
+    firm = {"who": SIRI, "context": "CORPORATE", "agreement": AGREEMENT}
+    initiate(bank, STRAKS, domestic("100.00", debtorAccount=FIRM), **firm)
+    over = domestic("100.01", debtorAccount=FIRM)
+    assert refused(bank, STRAKS, over, **firm) == [("FORBIDDEN", "instructedAmount.amount")]
+
+
+# the creditor's account
+
+
+@pytest.mark.parametrize("number", ["99921000010", "9992.10.00010", "9992 10 00010"])
+def test_a_norwegian_account_number_may_be_written_with_dots_and_blanks(bank: Bank, number: str) -> None:
+    initiate(bank, DOMESTIC, domestic(to=number))
+
+
+@pytest.mark.parametrize(
+    "number", ["99921000011", "9992100001", "999210000100", "9992100001A", "٩٩٩٢١٠٠٠٠١٠", "9992-10-00010"]
+)
+def test_a_number_that_is_no_norwegian_account_is_refused(bank: Bank, number: str) -> None:
+    for product in (STRAKS, DOMESTIC):
+        assert refused(bank, product, domestic(to=number)) == [("FORMAT_ERROR", "creditorAccount.bban")]
+
+
+def test_an_account_of_this_bank_needs_no_check_digit(bank: Bank) -> None:
+    bank.documents.put("account", {**(bank.documents.get("account", "even") or {}), "id": "odd", "bban": "12345678900"})
+    kept = payment(bank, initiate(bank, STRAKS, domestic(to="1234.56.78900")))
+    assert kept["creditorAccountId"] == "odd"
+
+
+@pytest.mark.parametrize("iban", ["DE19999999990000123457", "DE1999999999000012345", "XX19999999990000123456", "de"])
+def test_an_iban_with_wrong_check_digits_is_refused(bank: Bank, iban: str) -> None:
+    assert refused(bank, CROSS_BORDER, sepa(to=iban), who=EVEN) == [("FORMAT_ERROR", "creditorAccount.iban")]
+
+
+def test_an_iban_may_be_written_in_groups(bank: Bank) -> None:
+    initiate(bank, SEPA, sepa(to="DE19 9999 9999 0000 1234 56"), who=EVEN)
+    kept = payment(bank, initiate(bank, SEPA, sepa(to="NO47 9990 1100 019"), who=EVEN))
+    assert kept["creditorAccountId"] == "even"
+
+
+def test_a_cross_border_creditor_may_have_another_number_than_an_iban(bank: Bank) -> None:
+    abroad = sepa()
+    abroad["creditorAccount"] = {"bban": "021000021 1234567", "currency": "USD"}
+    abroad["instructedAmount"] = {"amount": "5.00", "currency": "USD"}
+    initiate(bank, CROSS_BORDER, abroad, who=EVEN)
+
+
+def test_sepa_reaches_sepa_countries_only(bank: Bank) -> None:
+    outside = "TR039999901234567890123456"
+    assert refused(bank, SEPA, sepa(to=outside), who=EVEN) == [("FORMAT_ERROR", "creditorAccount.iban")]
+    initiate(bank, CROSS_BORDER, sepa(to=outside), who=EVEN)
+
+
+# amounts
+
+
+def test_straks_pays_in_nok_and_sepa_in_eur_only(bank: Bank) -> None:
+    for currency in ("EUR", "SEK"):
+        wrong = domestic(currency=currency)
+        assert refused(bank, STRAKS, wrong) == [("FORMAT_ERROR", "instructedAmount.currency")]
+    in_kroner = sepa()
+    in_kroner["instructedAmount"]["currency"] = "NOK"
+    assert refused(bank, SEPA, in_kroner, who=EVEN) == [("FORMAT_ERROR", "instructedAmount.currency")]
+
+
+def test_straks_takes_at_most_its_limit(bank: Bank) -> None:
+    initiate(bank, STRAKS, domestic("500000.00"))
+    assert refused(bank, STRAKS, domestic("500000.01")) == [("FORMAT_ERROR", "instructedAmount.amount")]
+    initiate(bank, DOMESTIC, domestic("500000.01"))
+    bank.change_settings({"straks_limit": "99.99"})
+    assert refused(bank, STRAKS, domestic("100.00")) == [("FORMAT_ERROR", "instructedAmount.amount")]
+
+
+def test_missing_money_is_a_refusal_only_when_it_is_checked_at_initiation(bank: Bank) -> None:
+    initiate(bank, DOMESTIC, domestic("10000.01"))
+    bank.change_settings({"funds_check": "initiation"})
+    assert refused(bank, DOMESTIC, domestic("10000.01")) == [("PAYMENT_FAILED", "debtorAccount")]
+    assert refused(bank, BULK, bulk("9000.00", "1000.01")) == [("PAYMENT_FAILED", "debtorAccount")]
+    initiate(bank, DOMESTIC, domestic("10000.00"))
+
+
+def test_the_fee_counts_when_funds_are_checked_at_initiation(bank: Bank) -> None:
+    bank.change_settings({"funds_check": "initiation"})
+    enough_without_fee = Script(fee="0.01")
+    found = refused(bank, DOMESTIC, domestic("10000.00"), script=enough_without_fee)
+    assert found == [("PAYMENT_FAILED", "debtorAccount")]
+
+
+def test_cost_and_fee_are_kept_in_the_currency_of_the_account(bank: Bank) -> None:
+    abroad = sepa("10.00", debtorAccount={"iban": "NO8599901000014", "currency": "NOK"})
+    kept = payment(bank, initiate(bank, SEPA, abroad))
+    assert (kept["amount"], kept["currency"], kept["fee"], kept["rate"]) == ("117.35", "NOK", "25.00", "11.7350")
+
+
+# the reference
+
+
+def _kid(reference: str, **more: str) -> dict[str, Any]:
+    return {"remittanceInformationStructured": {"reference": reference, **more}}
+
+
+@pytest.mark.parametrize("reference", ["1234567897", "123456785", "18", "104-"])
+def test_a_right_kid_is_accepted(bank: Bank, reference: str) -> None:
+    initiate(bank, STRAKS, domestic(**_kid(reference)))
+    initiate(bank, DOMESTIC, domestic(remittanceInformationStructuredArray=[{"reference": reference}]))
+
+
+@pytest.mark.parametrize("reference", ["1", "12", "12345", "ABC", "1" * 26, "12 34", "１８"])
+def test_a_wrong_kid_is_refused(bank: Bank, reference: str) -> None:
+    single, several = (
+        _kid(reference),
+        {"remittanceInformationStructuredArray": [{"reference": "18"}, {"reference": reference}]},
+    )
+    for product in (STRAKS, DOMESTIC):
+        assert refused(bank, product, domestic(**single)) == [
+            ("KID_INVALID", "remittanceInformationStructured.reference")
+        ]
+        path = "remittanceInformationStructuredArray[1].reference"
+        assert refused(bank, product, domestic(**several)) == [("KID_INVALID", path)]
+
+
+def test_a_reference_of_another_type_is_no_kid(bank: Bank) -> None:
+    initiate(bank, STRAKS, domestic(**_kid("invoice 7", referenceType="CINV")))
+    found = refused(bank, STRAKS, domestic(**_kid("invoice 7", referenceType="SCOR")))
+    assert found == [("KID_INVALID", "remittanceInformationStructured.reference")]
+
+
+def test_an_account_that_demands_a_kid_is_not_paid_without(bank: Bank) -> None:
+    missing = [("KID_MISSING", "remittanceInformationStructured")]
+    assert refused(bank, STRAKS, domestic(to="99911000020")) == missing
+    message = {"remittanceInformationUnstructured": "hello"}
+    assert refused(bank, STRAKS, domestic(to="99911000020", **message)) == missing
+    other = _kid("invoice 7", referenceType="CINV")
+    assert refused(bank, STRAKS, domestic(to="99911000020", **other)) == missing
+    initiate(bank, STRAKS, domestic(to="99911000020", **_kid("18")))
+
+
+def test_the_structured_object_earns_a_warning_from_its_last_day_on(bank: Bank) -> None:
+    initiation = domestic(**_kid("18"))
+    (warning,) = payments.warnings(bank, initiation)
+    assert (warning.category, warning.path) == ("WARNING", "remittanceInformationStructured")
+    in_bulk = bulk("1.00", "2.00")
+    in_bulk["payments"][1] |= _kid("18")
+    (warning,) = payments.warnings(bank, in_bulk)
+    assert warning.path == "payments[1].remittanceInformationStructured"
+    assert payments.warnings(bank, domestic(remittanceInformationStructuredArray=[{"reference": "18"}])) == []
+    bank.clock.set(now=NOW.replace(year=2024, month=9, day=4, hour=21))
+    assert payments.warnings(bank, initiation) == []
+    bank.clock.set(now=NOW.replace(year=2024, month=9, day=4, hour=22))  # midnight in Oslo
+    assert len(payments.warnings(bank, initiation)) == 1
+
+
+# dates
+
+
+@pytest.mark.parametrize("product", [DOMESTIC, SEPA, BULK])
+def test_the_execution_date_is_not_past_and_at_most_365_days_ahead(bank: Bank, product: tuple[str, str]) -> None:
+    for day, good in (("2026-03-01", False), ("2026-03-02", True), ("2027-03-02", True), ("2027-03-03", False)):
+        date = {"requestedExecutionDate": day}
+        body = sepa(**date) if product is SEPA else bulk("1.00", **date) if product is BULK else domestic(**date)
+        who = EVEN if product is SEPA else KARI
+        if good:
+            initiate(bank, product, body, who=who)
+        else:
+            assert refused(bank, product, body, who=who) == [("EXECUTION_DATE_INVALID", "requestedExecutionDate")]
+
+
+def test_today_is_the_oslo_date_of_bank_time(bank: Bank) -> None:
+    bank.clock.set(now=NOW.replace(hour=23))  # past midnight in Oslo
+    found = refused(bank, DOMESTIC, domestic(requestedExecutionDate="2026-03-02"))
+    assert found == [("EXECUTION_DATE_INVALID", "requestedExecutionDate")]
+
+
+def _standing(**more: Any) -> dict[str, Any]:
+    return domestic(**{"frequency": "Monthly", "startDate": "2026-03-10", **more})
+
+
+@pytest.mark.parametrize(
+    ("more", "path"),
+    [
+        ({"startDate": "2026-03-01"}, "startDate"),
+        ({"startDate": "2027-03-03"}, "startDate"),
+        ({"endDate": "2026-03-09"}, "endDate"),
+        ({"dayOfExecution": "9", "endDate": "2026-04-08"}, "endDate"),
+        ({"frequency": "MonthlyVariable", "monthsOfExecution": ["7"], "endDate": "2026-07-09"}, "endDate"),
+    ],
+)
+def test_a_standing_order_has_at_least_one_execution_in_its_time(bank: Bank, more: dict[str, Any], path: str) -> None:
+    assert refused(bank, PERIODIC, _standing(**more)) == [("EXECUTION_DATE_INVALID", path)]
+
+
+def test_all_mistakes_are_told_at_once(bank: Bank) -> None:
+    wrong = bulk("1.00", "2.00", requestedExecutionDate="2026-03-01")
+    wrong["payments"][0]["creditorAccount"]["bban"] = "1"
+    wrong["payments"][1] |= _kid("12")
+    assert refused(bank, BULK, wrong) == [
+        ("FORMAT_ERROR", "payments[0].creditorAccount.bban"),
+        ("KID_INVALID", "payments[1].remittanceInformationStructured.reference"),
+        ("EXECUTION_DATE_INVALID", "requestedExecutionDate"),
+    ]
+
+
+# duplicates
+
+
+def test_a_payment_alike_within_24_hours_is_a_conflict_only_where_duplicates_are_not_allowed(bank: Bank) -> None:
+    initiate(bank, DOMESTIC, domestic())
+    initiate(bank, DOMESTIC, domestic())
+    assert refused(bank, DOMESTIC, domestic(), allow_duplicate=False) == [("CONFLICT", "allowLogicalDuplicate")]
+    bank.clock.advance(timedelta(hours=24))
+    initiate(bank, DOMESTIC, domestic(), allow_duplicate=False)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        domestic("100.01"),
+        domestic(to=HELD_HERE),
+        domestic(debtorAccount={"bban": "99901000022", "currency": "NOK"}),
+        domestic(remittanceInformationUnstructured="something else"),
+        domestic(remittanceInformationStructured={"reference": "18"}),
+    ],
+)
+def test_another_debtor_creditor_amount_or_reference_makes_no_duplicate(bank: Bank, other: dict[str, Any]) -> None:
+    initiate(bank, DOMESTIC, domestic())
+    initiate(bank, DOMESTIC, other, allow_duplicate=False)
+
+
+def test_the_same_account_written_otherwise_is_a_duplicate(bank: Bank) -> None:
+    initiate(bank, DOMESTIC, domestic(to="9992.10.00010"))
+    found = refused(bank, STRAKS, domestic(to="99921000010"), allow_duplicate=False)
+    assert found == [("CONFLICT", "allowLogicalDuplicate")]
+
+
+def test_a_rejected_or_cancelled_payment_makes_no_duplicate(bank: Bank) -> None:
+    reject(bank, initiate(bank, DOMESTIC, domestic()))
+    cancelled = payment(bank, initiate(bank, DOMESTIC, domestic(), allow_duplicate=False))
+    assert payments.cancel(bank, cancelled)
+    initiate(bank, DOMESTIC, domestic(), allow_duplicate=False)
+
+
+def test_another_tpps_payment_makes_no_duplicate(bank: Bank) -> None:
+    initiate(bank, DOMESTIC, domestic())
+    initiate(bank, DOMESTIC, domestic(), allow_duplicate=False, tpp="PSDNO-FSA-000002")

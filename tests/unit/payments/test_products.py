@@ -1,0 +1,82 @@
+"""The products are found by their folder; a wrong one stops the start."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from emulator.bank import products
+from emulator.bank.errors import BankError
+from emulator.bank.products import MalformedProduct
+
+GOOD = """
+from emulator.bank.products import PAYMENTS, Product
+
+PRODUCT = Product(service=PAYMENTS, name="{name}", flow="{flow}", body="Body", words="Words", checks=(),
+                  issued="{code}", received="PMNT-RCDT-DMCT", code="Own")
+"""
+
+
+def _load(folder: Path, **files: str) -> dict[tuple[str, str], products.Product]:
+    package = folder / "shelf"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    for name, text in files.items():
+        (package / f"{name}.py").write_text(text)
+    sys.path.insert(0, str(folder))
+    try:
+        return products.load([str(package)], "shelf")
+    finally:
+        sys.path.remove(str(folder))
+        for name in [name for name in sys.modules if name.split(".")[0] == "shelf"]:
+            del sys.modules[name]
+
+
+def _good(name: str = "new-transfers", flow: str = "dated", code: str = "PMNT-ICDT-DMCT") -> str:
+    return GOOD.format(name=name, flow=flow, code=code)
+
+
+def test_the_products_of_contract_6_are_there() -> None:
+    domestic = "norwegian-domestic-credit-transfers"
+    assert set(products.table()) == {
+        ("payments", "instant-norwegian-domestic-credit-transfers-straks"),
+        ("payments", domestic),
+        ("payments", "sepa-credit-transfers"),
+        ("payments", "cross-border-credit-transfers"),
+        ("periodic-payments", domestic),
+        ("bulk-payments", domestic),
+    }
+
+
+def test_a_product_that_is_not_there_is_unknown() -> None:
+    with pytest.raises(BankError) as refused:
+        products.find("periodic-payments", "sepa-credit-transfers")
+    assert refused.value.code == "PRODUCT_UNKNOWN"
+
+
+def test_a_file_in_the_folder_is_a_product(tmp_path: Path) -> None:
+    assert set(_load(tmp_path, one=_good())) == {("payments", "new-transfers")}
+
+
+@pytest.mark.parametrize(
+    ("files", "told"),
+    [
+        ({"one": _good(), "two": _good()}, "two.py is a second payments/new-transfers"),
+        ({"one": "PRODUCT = 1"}, "one.py has no PRODUCT"),
+        ({"one": ""}, "one.py has no PRODUCT"),
+        ({"one": _good(flow="standing")}, "one.py gives payments the flow standing"),
+        ({"one": _good(name="New Transfers")}, "one.py has the name New Transfers"),
+        ({"one": _good(code="PMNT")}, None),
+        ({"one": _good(code="pmnt-icdt")}, "one.py has a bank transaction code"),
+    ],
+)
+def test_a_doubled_or_malformed_product_is_refused_by_name(
+    tmp_path: Path, files: dict[str, str], told: str | None
+) -> None:
+    if told is None:
+        assert _load(tmp_path, **files)
+        return
+    with pytest.raises(MalformedProduct, match=told):
+        _load(tmp_path, **files)

@@ -1,0 +1,530 @@
+"""How payments go from status to status as bank time passes."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from emulator.bank import ledger, payment_views, payments, progression
+from emulator.bank.bank import Bank
+from emulator.bank.errors import BankError
+from emulator.bank.script import Script
+from tests.unit.payments import world
+from tests.unit.payments.world import (
+    CROSS_BORDER,
+    DOMESTIC,
+    EVEN,
+    NOW,
+    SEPA,
+    STRAKS,
+    advance,
+    approve,
+    authorise,
+    domestic,
+    entries,
+    give,
+    initiate,
+    life,
+    money,
+    paid,
+    payment,
+    reject,
+    sepa,
+    status,
+    to,
+)
+
+RCVD = ("RCVD", 0)
+DAY = 86400
+OSLO_MIDNIGHT = 15 * 3600  # of the next day, from NOW
+
+
+def at(day: int, hour: int, minute: int = 0, month: int = 3) -> datetime:
+    return datetime(2026, month, day, hour, minute, tzinfo=UTC)
+
+
+def since_now(moment: datetime) -> float:
+    return (moment - NOW).total_seconds()
+
+
+# progression: time
+
+
+@pytest.mark.parametrize(
+    ("product", "body", "who", "ways"),
+    [
+        (STRAKS, domestic(), world.KARI, [RCVD, ("ACTC", 0), ("ACSP", 1), ("ACSC", 3)]),
+        (DOMESTIC, domestic(), world.KARI, [RCVD, ("ACTC", 0), ("ACSP", 1), ("ACSC", 3)]),
+        (SEPA, sepa(), EVEN, [RCVD, ("ACTC", 0), ("ACSP", 1), ("ACWP", 2), ("ACSC", 3)]),
+        (CROSS_BORDER, sepa(), EVEN, [RCVD, ("ACTC", 0), ("ACSP", 1), ("ACWP", 2), ("ACSC", 3)]),
+    ],
+)
+def test_an_approved_payment_is_booked_after_three_seconds(
+    bank: Bank, product: tuple[str, str], body: dict[str, Any], who: str, ways: list[tuple[str, float]]
+) -> None:
+    payment_id = initiate(bank, product, body, who=who)
+    assert life(bank, payment_id) == [RCVD]
+    approve(bank, payment_id, who)
+    assert life(bank, payment_id) == [RCVD, ("ACTC", 0)]
+    advance(bank, seconds=10)
+    assert life(bank, payment_id) == ways
+    assert "due" not in payment(bank, payment_id)
+
+
+def test_each_step_shows_when_its_second_has_come_and_not_before(bank: Bank) -> None:
+    payment_id = paid(bank, STRAKS, domestic())
+    seen = []
+    for _ in range(7):
+        seen.append(status(bank, payment_id))
+        advance(bank, milliseconds=500)
+    assert seen == ["ACTC", "ACTC", "ACSP", "ACSP", "ACSP", "ACSP", "ACSC"]
+
+
+def test_due_items_are_applied_in_due_order_each_at_its_own_moment(bank: Bank) -> None:
+    told: list[tuple[str, str, str]] = []
+    first = paid(bank, STRAKS, domestic())
+    bank.clock.set(now=NOW.replace(microsecond=500_000))
+    second = paid(bank, STRAKS, domestic())
+    bank.watch(lambda event: told.append((event["id"], event["status"], event["at"])))
+    advance(bank, minutes=1)
+    names = {first: "first", second: "second"}
+    assert [(names[name], to, when[17:21]) for name, to, when in told] == [
+        ("first", "ACSP", "01.0"),
+        ("second", "ACSP", "01.5"),
+        ("first", "ACSC", "03.0"),
+        ("second", "ACSC", "03.5"),
+    ]
+
+
+def test_a_payment_for_a_later_date_waits_as_pending_and_runs_at_midnight_in_oslo(bank: Bank) -> None:
+    payment_id = paid(bank, DOMESTIC, domestic(requestedExecutionDate="2026-03-03"))
+    advance(bank, seconds=2)
+    assert life(bank, payment_id) == [RCVD, ("ACTC", 0), ("PDNG", 1)]
+    advance(bank, days=2)
+    assert life(bank, payment_id)[3:] == [("ACSP", OSLO_MIDNIGHT + 1), ("ACSC", OSLO_MIDNIGHT + 3)]
+    assert entries(bank, "kari")[0]["bookingDate"] == "2026-03-03"
+
+
+def test_a_payment_that_asks_for_today_does_not_wait(bank: Bank) -> None:
+    payment_id = paid(bank, DOMESTIC, domestic(requestedExecutionDate="2026-03-02"))
+    advance(bank, seconds=3)
+    assert status(bank, payment_id) == "ACSC"
+
+
+def test_a_date_that_has_passed_at_approval_is_moved_to_today(bank: Bank) -> None:
+    payment_id = initiate(bank, DOMESTIC, domestic(requestedExecutionDate="2026-03-02"))
+    to(bank, at(3, 7))
+    authorise(bank, payment_id)
+    assert status(bank, payment_id) == "ACWC"
+    assert payment(bank, payment_id)["psuMessage"]
+    advance(bank, seconds=3)
+    assert status(bank, payment_id) == "ACSC"
+
+
+def test_a_payment_that_is_not_approved_within_24_hours_is_rejected(bank: Bank) -> None:
+    payment_id = initiate(bank, STRAKS, domestic())
+    advance(bank, hours=23, minutes=59)
+    assert status(bank, payment_id) == "RCVD"
+    advance(bank, days=3)
+    assert life(bank, payment_id) == [RCVD, ("RJCT", DAY)]
+    assert payment(bank, payment_id)["psuMessage"] == progression.NOT_APPROVED
+    (closed,) = bank.documents.find("sca", target=payment_id)
+    assert closed["status"] == "failed"
+
+
+def test_a_declined_payment_is_rejected_and_moves_no_money(bank: Bank) -> None:
+    payment_id = initiate(bank, STRAKS, domestic())
+    reject(bank, payment_id)
+    assert life(bank, payment_id) == [RCVD, ("RJCT", 0)]
+    assert payment(bank, payment_id)["psuMessage"] == payments.DECLINED
+    assert money(bank, "kari") == (10000, 0)
+    assert progression.next_due(bank) is None
+
+
+def test_text_that_the_payment_system_does_not_carry_is_changed(bank: Bank) -> None:
+    unchanged = paid(bank, DOMESTIC, domestic(remittanceInformationUnstructured="Blåbær & øl, 100 %"))
+    assert status(bank, unchanged) == "ACTC"
+    changed = paid(bank, DOMESTIC, domestic(remittanceInformationUnstructured="Žluťoučký Ω 漢"))
+    assert status(bank, changed) == "ACWC"
+    assert payment(bank, changed)["psuMessage"] == progression.TEXT_CHANGED
+    advance(bank, seconds=3)
+    assert [name for name, _ in life(bank, changed)] == ["RCVD", "ACWC", "ACSP", "ACSC"]
+    assert "psuMessage" not in payment(bank, changed)
+    texts = {entry["paymentId"]: entry["remittanceInformationUnstructured"] for entry in entries(bank, "kari")}
+    assert texts == {unchanged: "Blåbær & øl, 100 %", changed: "Zlutoucký ? ?"}
+    assert payment_views.details(bank, payment(bank, changed))["remittanceInformationUnstructured"] == "Žluťoučký Ω 漢"
+
+
+def test_straks_is_never_accepted_with_a_change(bank: Bank) -> None:
+    payment_id = paid(bank, STRAKS, domestic(remittanceInformationUnstructured="漢"))
+    assert status(bank, payment_id) == "ACTC"
+
+
+# calendar: norway
+
+
+@pytest.fixture
+def norway() -> Bank:
+    return world.build(calendar="norway")
+
+
+def _approved(bank: Bank, moment: datetime, product: tuple[str, str] = DOMESTIC, **more: Any) -> str:
+    to(bank, moment)
+    if product is SEPA:
+        return paid(bank, product, sepa(**more), who=EVEN)
+    return paid(bank, product, domestic(**more))
+
+
+def test_before_the_cut_off_a_payment_runs_at_14_the_same_day(norway: Bank) -> None:
+    payment_id = _approved(norway, at(2, 12, 59))  # 13:59 in Oslo
+    advance(norway, days=1)
+    run = since_now(at(2, 13))
+    approved = since_now(at(2, 12, 59))
+    assert life(norway, payment_id)[1:] == [
+        ("ACTC", approved),
+        ("PDNG", approved + 1),
+        ("ACSP", run + 1),
+        ("ACSC", run + 3),
+    ]
+
+
+def test_after_the_cut_off_it_counts_for_the_next_banking_day(norway: Bank) -> None:
+    friday = _approved(norway, at(6, 13, 1))  # 14:01 in Oslo
+    advance(norway, days=5)
+    assert life(norway, friday)[-1] == ("ACSC", since_now(at(9, 13)) + 3)
+    assert life(norway, friday)[1][0] == "ACTC"
+
+
+def test_at_14_sharp_it_is_in_time(norway: Bank) -> None:
+    payment_id = _approved(norway, at(2, 13))
+    advance(norway, minutes=1)
+    assert status(norway, payment_id) == "ACSC"
+
+
+def test_a_date_that_the_cut_off_has_passed_is_moved(norway: Bank) -> None:
+    payment_id = _approved(norway, at(2, 13, 1), requestedExecutionDate="2026-03-02")
+    assert status(norway, payment_id) == "ACWC"
+    assert payment(norway, payment_id)["psuMessage"] == progression.MOVED
+    advance(norway, days=1)
+    assert [name for name, _ in life(norway, payment_id)] == ["RCVD", "ACWC", "PDNG", "ACSP", "ACSC"]
+
+
+def test_a_date_that_is_no_banking_day_moves_to_the_next(norway: Bank) -> None:
+    # Maundy Thursday to Easter Monday 2026: 2 to 6 April.
+    payment_id = _approved(norway, at(2, 9), requestedExecutionDate="2026-04-02")
+    assert status(norway, payment_id) == "ACWC"
+    advance(norway, days=60)
+    assert life(norway, payment_id)[-1] == ("ACSC", since_now(at(7, 12, month=4)) + 3)
+
+
+def test_sepa_follows_the_days_of_target2(norway: Bank) -> None:
+    # 1 May rests in both, Ascension Day (14 May 2026) in Norway only.
+    domestic_one = _approved(norway, at(2, 9), requestedExecutionDate="2026-05-14")
+    sepa_one = _approved(norway, at(2, 9), SEPA, requestedExecutionDate="2026-05-14")
+    assert (status(norway, domestic_one), status(norway, sepa_one)) == ("ACWC", "ACTC")
+
+
+def test_straks_executes_at_once_whatever_the_day(norway: Bank) -> None:
+    payment_id = _approved(norway, at(8, 2), STRAKS)  # a Sunday night
+    advance(norway, seconds=3)
+    assert status(norway, payment_id) == "ACSC"
+
+
+# no money
+
+
+def test_without_money_a_payment_is_accp_and_paid_at_the_next_run_after_money_came(bank: Bank) -> None:
+    payment_id = paid(bank, DOMESTIC, domestic("10000.01"))
+    assert status(bank, payment_id) == "ACTC"
+    assert payment(bank, payment_id)["fundsAvailable"] is False
+    advance(bank, seconds=10)
+    assert life(bank, payment_id) == [RCVD, ("ACTC", 0), ("ACCP", 1)]
+    advance(bank, days=1)
+    assert status(bank, payment_id) == "ACCP"
+    give(bank, "kari", "0.01")
+    advance(bank, days=1)
+    midnight = OSLO_MIDNIGHT + DAY
+    assert life(bank, payment_id)[3:] == [("ACSP", midnight), ("ACSC", midnight + 2)]
+    assert payment(bank, payment_id)["fundsAvailable"] is True
+    assert money(bank, "kari") == (0, 0)
+
+
+def test_without_money_for_three_banking_days_it_is_rejected(bank: Bank) -> None:
+    payment_id = paid(bank, DOMESTIC, domestic("10000.01"))
+    advance(bank, days=30)
+    assert life(bank, payment_id)[2:] == [("ACCP", 1), ("RJCT", OSLO_MIDNIGHT + 2 * DAY)]
+    assert payment(bank, payment_id)["psuMessage"] == progression.NO_MONEY
+    assert entries(bank, "kari") == entries(bank, "kari", "pending") == []
+
+
+def test_in_norway_the_runs_are_those_of_banking_days(norway: Bank) -> None:
+    payment_id = _approved(norway, at(6, 9), amount="10000.01")  # a Friday
+    advance(norway, days=30)
+    friday, wednesday = since_now(at(6, 13)), since_now(at(11, 13))
+    assert life(norway, payment_id)[3:] == [("ACCP", friday + 1), ("RJCT", wednesday)]
+
+
+def test_straks_without_money_is_retried_each_minute_for_ten_minutes(bank: Bank) -> None:
+    lost, saved = paid(bank, STRAKS, domestic("10000.01")), paid(bank, STRAKS, domestic("10000.02"))
+    advance(bank, minutes=5)
+    give(bank, "kari", "0.02")
+    advance(bank, minutes=30)
+    assert life(bank, saved)[2:] == [("ACCP", 1), ("RJCT", 600)]
+    assert [name for name, _ in life(bank, lost)] == ["RCVD", "ACTC", "ACCP", "ACSP", "ACSC"]
+    assert life(bank, lost)[3] == ("ACSP", 301)
+
+
+def test_money_that_is_reserved_cannot_be_spent_twice(bank: Bank) -> None:
+    waiting = paid(bank, DOMESTIC, domestic("6000.00", requestedExecutionDate="2026-03-20"))
+    second = paid(bank, STRAKS, domestic("6000.00"))
+    advance(bank, minutes=1)
+    assert (status(bank, waiting), status(bank, second)) == ("PDNG", "ACCP")
+    assert money(bank, "kari") == (10000, 6000)
+
+
+def test_an_account_that_is_gone_has_no_money(bank: Bank) -> None:
+    payment_id = paid(bank, DOMESTIC, domestic(requestedExecutionDate="2026-03-05"))
+    bank.documents.delete("account", "kari")
+    advance(bank, days=30)
+    assert status(bank, payment_id) == "ACSC"  # its money was held back in time; nothing is left to book it on
+    later = paid_without_account(bank)
+    advance(bank, days=30)
+    assert [name for name, _ in life(bank, later)][-2:] == ["ACCP", "RJCT"]
+
+
+def paid_without_account(bank: Bank) -> str:
+    payment_id = initiate(bank, SEPA, sepa(), who=EVEN)
+    bank.documents.delete("account", "even-eur")
+    approve(bank, payment_id, EVEN)
+    return payment_id
+
+
+# the other paces
+
+
+def test_immediate_takes_every_step_at_once() -> None:
+    bank = world.build(progression="immediate")
+    payment_id = paid(bank, SEPA, sepa(), who=EVEN)
+    names = ["RCVD", "ACTC", "ACSP", "ACWP", "ACSC"]
+    assert life(bank, payment_id) == [(name, 0) for name in names]
+    waiting = paid(bank, DOMESTIC, domestic(requestedExecutionDate="2026-03-03"))
+    assert life(bank, waiting) == [RCVD, ("ACTC", 0), ("PDNG", 0)]
+    advance(bank, days=1)
+    assert life(bank, waiting)[3:] == [("ACSP", OSLO_MIDNIGHT), ("ACSC", OSLO_MIDNIGHT)]
+    empty = paid(bank, STRAKS, domestic("99999.00"))
+    assert status(bank, empty) == "ACCP"
+
+
+def _reads(bank: Bank, payment_id: str, count: int) -> list[str]:
+    seen = []
+    for _ in range(count):
+        seen.append(status(bank, payment_id))
+        progression.read(bank, payment(bank, payment_id))
+    return seen
+
+
+def test_with_polls_every_nth_status_read_brings_a_step_that_the_next_one_shows() -> None:
+    bank = world.build(progression={"polls": 2})
+    payment_id = paid(bank, STRAKS, domestic())
+    advance(bank, hours=1)
+    assert _reads(bank, payment_id, 6) == ["ACTC", "ACTC", "ACSP", "ACSP", "ACSC", "ACSC"]
+    assert money(bank, "kari") == (9900, 0)
+
+
+def test_polls_bring_neither_an_approval_nor_a_date_nor_money() -> None:
+    bank = world.build(progression={"polls": 1})
+    unsigned = initiate(bank, STRAKS, domestic())
+    assert _reads(bank, unsigned, 3) == ["RCVD"] * 3
+    waiting = paid(bank, DOMESTIC, domestic(requestedExecutionDate="2026-03-03"))
+    assert _reads(bank, waiting, 4) == ["ACTC", "PDNG", "PDNG", "PDNG"]
+    empty = paid(bank, DOMESTIC, domestic("99999.00"))
+    assert _reads(bank, empty, 4) == ["ACTC", "ACCP", "ACCP", "ACCP"]
+    advance(bank, days=5)
+    assert _reads(bank, waiting, 3) == ["PDNG", "ACSP", "ACSC"]
+    assert status(bank, empty) == "RJCT"
+    assert _reads(bank, unsigned, 1) == ["RJCT"]
+
+
+def test_manual_waits_for_a_hand() -> None:
+    bank = world.build(progression="manual")
+    payment_id = paid(bank, DOMESTIC, domestic(requestedExecutionDate="2026-03-03"))
+    advance(bank, days=9)
+    assert life(bank, payment_id) == [RCVD, ("ACTC", 0)]
+    seen = [progression.advance(bank, payment_id)["status"] for _ in range(2)]
+    assert seen == ["ACSP", "ACSC"]
+    with pytest.raises(BankError, match="CONFLICT"):
+        progression.advance(bank, payment_id)
+
+
+def test_the_next_step_by_hand_goes_through_pending_while_the_date_is_ahead() -> None:
+    bank = world.build(progression="manual")
+    payment_id = paid(bank, DOMESTIC, domestic(requestedExecutionDate="2026-03-03"))
+    seen = [progression.advance(bank, payment_id)["status"] for _ in range(3)]
+    assert seen == ["PDNG", "ACSP", "ACSC"]
+
+
+# by hand
+
+
+def test_a_hand_can_approve_in_the_customers_place(bank: Bank) -> None:
+    payment_id = initiate(bank, STRAKS, domestic())
+    assert progression.advance(bank, payment_id)["status"] == "ACTC"
+    assert [sca["status"] for sca in bank.documents.find("sca", target=payment_id)] == ["failed"]
+    advance(bank, seconds=3)
+    assert status(bank, payment_id) == "ACSC"
+
+
+def test_a_hand_leads_along_the_table_and_money_follows(bank: Bank) -> None:
+    payment_id = initiate(bank, SEPA, sepa("900.00"), who=EVEN)  # more than there is
+    assert progression.advance(bank, payment_id, "ACSC")["status"] == "ACSC"
+    assert [name for name, _ in life(bank, payment_id)] == ["RCVD", "ACTC", "ACSP", "ACWP", "ACSC"]
+    assert money(bank, "even-eur") == (-100, 0)
+    assert ledger.report(bank)["balanced"]
+
+
+def test_a_hand_can_take_the_money_away(bank: Bank) -> None:
+    payment_id = paid(bank, DOMESTIC, domestic())
+    assert progression.advance(bank, payment_id, "ACCP")["fundsAvailable"] is False
+    assert money(bank, "kari") == (10000, 0)
+    assert progression.advance(bank, payment_id, "RJCT")["psuMessage"]
+
+
+@pytest.mark.parametrize(
+    ("target", "code"), [("ACXX", "FORMAT_ERROR"), ("PART", "CONFLICT"), ("RCVD", "CONFLICT"), ("ACTC", "CONFLICT")]
+)
+def test_a_hand_cannot_leave_the_table(bank: Bank, target: str, code: str) -> None:
+    payment_id = paid(bank, STRAKS, domestic())
+    before = bank.documents.dump()
+    with pytest.raises(BankError) as refused:
+        progression.advance(bank, payment_id, target)
+    assert refused.value.code == code
+    assert bank.documents.dump() == before
+
+
+def test_a_hand_on_nothing_is_refused(bank: Bank) -> None:
+    with pytest.raises(BankError) as refused:
+        progression.advance(bank, "nothing")
+    assert refused.value.code == "RESOURCE_UNKNOWN"
+
+
+# scripts
+
+
+def test_a_script_leads_a_payment_over_any_edge_in_its_own_time(bank: Bank) -> None:
+    script = Script(progress=[("ACTC", 0), ("PDNG", 30), ("RJCT", 5)])
+    payment_id = paid(bank, STRAKS, domestic(), script=script)
+    assert money(bank, "kari") == (10000, 100)
+    advance(bank, minutes=5)
+    assert life(bank, payment_id) == [RCVD, ("ACTC", 0), ("PDNG", 30), ("RJCT", 35)]
+    assert money(bank, "kari") == (10000, 0)
+    assert entries(bank, "kari", "pending") == []
+
+
+def test_a_payment_stays_where_its_script_ends(bank: Bank) -> None:
+    payment_id = paid(bank, STRAKS, domestic(), script=Script(progress=[("ACTC", 0), ("PDNG", 1)]))
+    advance(bank, days=60)
+    assert life(bank, payment_id) == [RCVD, ("ACTC", 0), ("PDNG", 1)]
+    assert progression.advance(bank, payment_id, "ACSC")["status"] == "ACSC"
+
+
+def test_a_script_that_begins_with_a_wait_begins_with_actc(bank: Bank) -> None:
+    payment_id = paid(bank, STRAKS, domestic(), script=Script(progress=[("ACSC", 10)]))
+    advance(bank, seconds=10)
+    assert life(bank, payment_id) == [RCVD, ("ACTC", 0), ("ACSC", 10)]
+    assert money(bank, "kari") == (9900, 0)
+
+
+def test_a_script_can_reject_at_once(bank: Bank) -> None:
+    payment_id = paid(bank, STRAKS, domestic(), script=Script(progress=[("RJCT", 0)]))
+    assert life(bank, payment_id) == [RCVD, ("RJCT", 0)]
+    assert money(bank, "kari") == (10000, 0)
+
+
+def test_scripted_statuses_that_mean_no_approval_are_left_out(bank: Bank) -> None:
+    payment_id = paid(bank, STRAKS, domestic(), script=Script(progress=[("RCVD", 0), ("PATC", 0), ("ACSP", 0)]))
+    assert life(bank, payment_id) == [RCVD, ("ACSP", 0)]
+
+
+# money and messages
+
+
+def test_an_approved_payment_reserves_and_shows_pending_then_booked(bank: Bank) -> None:
+    payment_id = paid(bank, STRAKS, domestic("100.00", to="99901100019"))
+    assert money(bank, "kari") == (10000, 100)
+    (pending,) = entries(bank, "kari", "pending")
+    assert (pending["amount"], pending["paymentId"]) == ("-100.00", payment_id)
+    assert entries(bank, "even") == entries(bank, "even", "pending") == []
+    advance(bank, seconds=3)
+    assert (money(bank, "kari"), money(bank, "even")) == ((9900, 0), (600, 0))
+    assert entries(bank, "kari", "pending") == []
+    (booked,) = entries(bank, "kari")
+    assert booked["id"] == pending["id"]
+    (received,) = entries(bank, "even")
+    assert received["amount"] == "100.00"
+
+
+def test_a_fee_is_booked_with_the_payment_as_an_entry_of_its_own(bank: Bank) -> None:
+    abroad = sepa("10.00", debtorAccount={"iban": "NO8599901000014", "currency": "NOK"})
+    payment_id = paid(bank, SEPA, abroad)
+    assert money(bank, "kari") == (10000, world.Decimal("142.35"))
+    advance(bank, seconds=3)
+    first, second = sorted(entries(bank, "kari"), key=lambda entry: str(entry["amount"]))
+    assert (first["amount"], second["amount"]) == ("-117.35", "-25.00")
+    assert first["currencyExchange"] == {
+        "sourceCurrency": "NOK",
+        "exchangeRate": "11.7350",
+        "unitCurrency": "EUR",
+        "targetCurrency": "EUR",
+        "quotationDate": "2026-03-02",
+    }
+    assert (first["paymentId"], second["feeFor"]) == (payment_id, payment_id)
+    assert ledger.report(bank)["balanced"]
+
+
+def test_a_creditor_here_is_paid_in_the_currency_of_its_account(bank: Bank) -> None:
+    paid(bank, DOMESTIC, domestic("117.35", to="99901100027"))
+    advance(bank, seconds=3)
+    (received,) = entries(bank, "even-eur")
+    assert (received["amount"], received["currency"]) == ("10.00", "EUR")
+    assert received["currencyExchange"]["exchangeRate"] == "0.0852152"
+    assert entries(bank, "kari")[0]["amount"] == "-117.35"
+
+
+def test_transfers_between_accounts_of_the_bank_conserve_money(bank: Bank) -> None:
+    before = ledger.report(bank)["totals"]
+    paid(bank, DOMESTIC, domestic("100.00", to="99901100019"))
+    paid(bank, STRAKS, domestic("5.00", to="99901000014"))  # to itself
+    advance(bank, minutes=1)
+    assert ledger.report(bank)["totals"] == before
+
+
+def test_funds_available_shows_from_authorisation_on(bank: Bank) -> None:
+    payment_id = initiate(bank, STRAKS, domestic())
+    assert payment_views.status(payment(bank, payment_id)) == {"paymentId": payment_id, "transactionStatus": "RCVD"}
+    approve(bank, payment_id)
+    assert payment_views.status(payment(bank, payment_id)) == {
+        "paymentId": payment_id,
+        "transactionStatus": "ACTC",
+        "fundsAvailable": True,
+    }
+
+
+def test_every_change_of_status_is_an_event(bank: Bank) -> None:
+    told: list[dict[str, Any]] = []
+    bank.watch(told.append)
+    payment_id = paid(bank, STRAKS, domestic())
+    advance(bank, minutes=1)
+    seen = [(event["status"], event["at"]) for event in told if event["type"] == "payment"]
+    assert seen == [(one["status"], one["at"]) for one in payment(bank, payment_id)["history"]]
+    assert all(event["id"] == payment_id for event in told if event["type"] == "payment")
+
+
+def test_a_second_approval_of_the_same_payment_is_refused(bank: Bank) -> None:
+    payment_id = paid(bank, STRAKS, domestic())
+    before = bank.documents.dump()
+    with pytest.raises(BankError) as refused:
+        payments.authorised(bank, payment_id, world.KARI)
+    assert refused.value.code == "SCA_INVALID"
+    assert bank.documents.dump() == before

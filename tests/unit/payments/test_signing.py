@@ -1,0 +1,290 @@
+"""Who signs a payment: its customer, under some agreements two; and who may cancel it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from emulator.bank import payments, progression, sca
+from emulator.bank.approach import Approach
+from emulator.bank.bank import Bank
+from emulator.bank.errors import BankError
+from tests.unit.payments import world
+from tests.unit.payments.world import (
+    AGREEMENT,
+    DOMESTIC,
+    EVEN,
+    KARI,
+    PERIODIC,
+    SEPA,
+    SIRI,
+    STRAKS,
+    TOR,
+    advance,
+    agree,
+    approve,
+    domestic,
+    entries,
+    initiate,
+    life,
+    money,
+    paid,
+    payment,
+    reject,
+    sepa,
+    status,
+)
+
+FIRM: dict[str, Any] = {"who": SIRI, "context": "CORPORATE", "agreement": AGREEMENT}
+HOW = Approach("https://tpp.example/back")
+
+
+def from_firm(amount: str = "100.00") -> dict[str, Any]:
+    return domestic(amount, debtorAccount={"bban": "99911000012", "currency": "NOK"})
+
+
+def outcome(redirect: str | None) -> str:
+    """The code of a failed redirect, `ok` of a good one."""
+    text = redirect or ""
+    return text.partition("code=")[2].partition("&")[0] if "code=" in text else "ok"
+
+
+# two signatures
+
+
+def test_two_signatures_take_a_payment_over_patc(bank: Bank) -> None:
+    agree(bank, signatures=2)
+    payment_id = initiate(bank, STRAKS, from_firm(), **FIRM)
+    approve(bank, payment_id, SIRI)
+    assert life(bank, payment_id) == [("RCVD", 0), ("PATC", 0)]
+    assert money(bank, "firm") == (50000, 0)
+    assert "fundsAvailable" not in payment(bank, payment_id)
+    second = sca.find(bank, payment_id)
+    assert (sca.is_open(second), second["identityHint"], second["id"]) == (True, TOR, payment(bank, payment_id)["sca"])
+    approve(bank, payment_id, TOR)
+    assert status(bank, payment_id) == "ACTC"
+    advance(bank, minutes=1)
+    assert status(bank, payment_id) == "ACSC"
+
+
+def test_the_same_person_does_not_sign_twice(bank: Bank) -> None:
+    agree(bank, signatures=2)
+    payment_id = initiate(bank, STRAKS, from_firm(), **FIRM)
+    approve(bank, payment_id, SIRI)
+    before = payment(bank, payment_id)
+    with pytest.raises(BankError) as refused:
+        payments.authorised(bank, payment_id, SIRI)
+    assert refused.value.code == "SCA_INVALID"
+    assert payment(bank, payment_id) == before
+
+
+def test_who_is_not_of_the_agreement_does_not_sign_second(bank: Bank) -> None:
+    agree(bank, signatures=2)
+    payment_id = initiate(bank, STRAKS, from_firm(), **FIRM)
+    approve(bank, payment_id, SIRI)
+    with pytest.raises(BankError) as refused:
+        payments.authorised(bank, payment_id, KARI)
+    assert refused.value.code == "PSU_CREDENTIALS_INVALID"
+    assert status(bank, payment_id) == "PATC"
+
+
+def test_patc_waits_without_a_limit_and_survives_a_declined_second_signature(bank: Bank) -> None:
+    agree(bank, signatures=2)
+    payment_id = initiate(bank, STRAKS, from_firm(), **FIRM)
+    approve(bank, payment_id, SIRI)
+    with bank.documents.transaction():
+        second = sca.find(bank, payment_id)
+        sca.reject(bank, second)
+    advance(bank, days=30)
+    assert status(bank, payment_id) == "PATC"
+
+
+def test_an_explicit_authorisation_gets_the_second_signature_too(bank: Bank) -> None:
+    agree(bank, signatures=2)
+    payment_id = initiate(bank, DOMESTIC, from_firm(), **FIRM)
+    approve(bank, payment_id, SIRI)
+    advance(bank, hours=1)
+    payments.start_authorisation(bank, payment(bank, payment_id), HOW, national_id=TOR)
+    approve(bank, payment_id, TOR)
+    assert status(bank, payment_id) == "ACTC"
+
+
+def test_above_the_approval_limit_two_sign(bank: Bank) -> None:
+    agree(bank, approvalLimit="100.00")
+    at_limit, above = initiate(bank, STRAKS, from_firm(), **FIRM), initiate(bank, STRAKS, from_firm("100.01"), **FIRM)
+    approve(bank, at_limit, SIRI)
+    approve(bank, above, SIRI)
+    assert (status(bank, at_limit), status(bank, above)) == ("ACTC", "PATC")
+
+
+def test_where_only_one_person_can_sign_one_signature_is_enough(bank: Bank) -> None:
+    agree(bank, signatures=2, persons=(SIRI,))
+    payment_id = initiate(bank, STRAKS, from_firm(), **FIRM)
+    approve(bank, payment_id, SIRI)
+    assert status(bank, payment_id) == "ACTC"
+
+
+def test_a_payment_that_waits_for_its_second_signature_is_cancelled_at_once(bank: Bank) -> None:
+    agree(bank, signatures=2)
+    payment_id = initiate(bank, STRAKS, from_firm(), **FIRM)
+    approve(bank, payment_id, SIRI)
+    assert payments.cancel(bank, payment(bank, payment_id)) is True
+    assert status(bank, payment_id) == "CANC"
+    assert not sca.is_open(sca.find(bank, payment_id))
+
+
+# one signature
+
+
+def test_only_the_person_behind_the_payment_approves_it(bank: Bank) -> None:
+    payment_id = initiate(bank, STRAKS, domestic())
+    assert outcome(approve(bank, payment_id, EVEN)) == "PSU_CREDENTIALS_INVALID"
+    assert status(bank, payment_id) == "RCVD"
+
+
+def test_who_approves_a_payment_of_an_unknown_customer_must_own_the_account(bank: Bank) -> None:
+    payment_id = initiate(bank, STRAKS, domestic(), who=None)
+    with pytest.raises(BankError) as refused:
+        payments.authorised(bank, payment_id, EVEN)
+    assert refused.value.code == "PSU_CREDENTIALS_INVALID"
+    payments.authorised(bank, payment_id, KARI)
+    assert (status(bank, payment_id), payment(bank, payment_id)["nationalId"]) == ("ACTC", KARI)
+
+
+def test_an_authorisation_can_be_started_anew_while_a_signature_is_missing(bank: Bank) -> None:
+    payment_id = initiate(bank, STRAKS, domestic())
+    first = payment(bank, payment_id)["sca"]
+    advance(bank, minutes=30)
+    assert outcome(approve(bank, payment_id)) == "SCA_EXPIRED"
+    authorisation, token = payments.start_authorisation(bank, payment(bank, payment_id), HOW, national_id=KARI)
+    assert payment(bank, payment_id)["sca"] == token != first
+    assert (bank.documents.get("authorisation", authorisation) or {})["sca"] == token
+    approve(bank, payment_id)
+    assert status(bank, payment_id) == "ACTC"
+    with pytest.raises(BankError) as refused:
+        payments.start_authorisation(bank, payment(bank, payment_id), HOW, national_id=KARI)
+    assert refused.value.code == "CONFLICT"
+
+
+# DELETE and cancellation
+
+
+def _in(bank: Bank, wanted: str) -> str:
+    """A payment in the wanted status."""
+    if wanted == "RCVD":
+        return initiate(bank, DOMESTIC, domestic())
+    if wanted == "PDNG":
+        payment_id = paid(bank, DOMESTIC, domestic(requestedExecutionDate="2026-03-09"))
+        advance(bank, seconds=2)
+    elif wanted == "ACCP":
+        payment_id = paid(bank, DOMESTIC, domestic("90000.00"))
+        advance(bank, seconds=2)
+    elif wanted == "ACWC":
+        payment_id = paid(bank, DOMESTIC, domestic(remittanceInformationUnstructured="漢"))
+    elif wanted == "ACWP":
+        payment_id = paid(bank, SEPA, sepa(), who=EVEN)
+        advance(bank, seconds=2)
+    elif wanted == "RJCT":
+        payment_id = initiate(bank, DOMESTIC, domestic())
+        reject(bank, payment_id)
+    else:
+        payment_id = paid(bank, DOMESTIC, domestic())
+        progression.advance(bank, payment_id, wanted) if wanted != "ACTC" else None
+    assert status(bank, payment_id) == wanted
+    return payment_id
+
+
+@pytest.mark.parametrize("wanted", ["ACTC", "ACWC", "PDNG", "ACCP"])
+def test_an_authorised_payment_is_cancelled_with_an_sca(bank: Bank, wanted: str) -> None:
+    payment_id = _in(bank, wanted)
+    assert payments.cancel(bank, payment(bank, payment_id)) is False
+    assert status(bank, payment_id) == wanted
+    payments.start_cancellation(bank, payment(bank, payment_id), HOW, national_id=KARI)
+    assert outcome(approve(bank, payment_id)) == "ok"
+    assert status(bank, payment_id) == "CANC"
+    assert money(bank, "kari") == (10000, 0)
+    assert entries(bank, "kari", "pending") == []
+    advance(bank, days=30)
+    assert status(bank, payment_id) == "CANC"
+
+
+@pytest.mark.parametrize("wanted", ["ACSP", "ACWP", "ACSC", "RJCT", "CANC"])
+def test_a_payment_that_is_executing_or_final_cannot_be_cancelled(bank: Bank, wanted: str) -> None:
+    payment_id = _in(bank, wanted)
+    for attempt in (
+        lambda: payments.cancel(bank, payment(bank, payment_id)),
+        lambda: payments.start_cancellation(bank, payment(bank, payment_id), HOW, national_id=KARI),
+        lambda: payments.cancelled(bank, payment_id),
+    ):
+        with pytest.raises(BankError) as refused:
+            attempt()
+        assert refused.value.code == "CONFLICT"
+    assert status(bank, payment_id) == wanted
+
+
+def test_straks_cannot_be_cancelled_once_it_is_accepted_but_without_money_it_can(bank: Bank) -> None:
+    accepted, empty = paid(bank, STRAKS, domestic()), paid(bank, STRAKS, domestic("90000.00"))
+    with pytest.raises(BankError, match="CONFLICT"):
+        payments.cancel(bank, payment(bank, accepted))
+    advance(bank, seconds=2)
+    assert payments.cancel(bank, payment(bank, empty)) is False
+
+
+def test_what_is_not_authorised_is_cancelled_at_once_and_its_sca_is_void(bank: Bank) -> None:
+    payment_id = _in(bank, "RCVD")
+    with pytest.raises(BankError, match="CONFLICT"):
+        payments.start_cancellation(bank, payment(bank, payment_id), HOW, national_id=KARI)
+    assert payments.cancel(bank, payment(bank, payment_id)) is True
+    assert life(bank, payment_id) == [("RCVD", 0), ("CANC", 0)]
+    assert not sca.is_open(sca.find(bank, payment_id))
+
+
+def test_a_declined_cancellation_changes_nothing(bank: Bank) -> None:
+    payment_id = _in(bank, "PDNG")
+    payments.start_cancellation(bank, payment(bank, payment_id), HOW, national_id=KARI)
+    reject(bank, payment_id)
+    assert status(bank, payment_id) == "PDNG"
+    advance(bank, days=30)
+    assert status(bank, payment_id) == "ACSC"
+
+
+def test_a_cancellation_that_comes_too_late_changes_nothing(bank: Bank) -> None:
+    payment_id = _in(bank, "PDNG")
+    payments.start_cancellation(bank, payment(bank, payment_id), HOW, national_id=KARI)
+    progression.advance(bank, payment_id, "ACSC")
+    with pytest.raises(BankError, match="CONFLICT"):
+        payments.cancelled(bank, payment_id)
+    assert status(bank, payment_id) == "ACSC"
+
+
+# who sees a payment
+
+
+def _find(bank: Bank, payment_id: str, product: tuple[str, str] = STRAKS, **more: Any) -> str:
+    owner = {"tpp_id": world.TPP, "national_id": KARI, **more}
+    found = payments.find(bank, payment_id, service=product[0], product=product[1], **owner)
+    return str(found["id"])
+
+
+def test_a_payment_is_found_by_its_own_tpp_customer_and_address_only(bank: Bank) -> None:
+    payment_id = initiate(bank, STRAKS, domestic())
+    assert _find(bank, payment_id) == payment_id
+    assert _find(bank, payment_id, national_id=None) == payment_id
+    for other in (
+        {"tpp_id": "PSDNO-FSA-000002"},
+        {"national_id": EVEN},
+        {"national_id": EVEN, "agreement": AGREEMENT},
+        {"product": DOMESTIC},
+        {"product": PERIODIC},
+    ):
+        with pytest.raises(BankError) as refused:
+            _find(bank, payment_id, **other)
+        assert refused.value.code == "RESOURCE_UNKNOWN"
+
+
+def test_who_acts_under_the_same_agreement_finds_its_payments(bank: Bank) -> None:
+    payment_id = initiate(bank, STRAKS, from_firm(), **FIRM)
+    assert _find(bank, payment_id, national_id=TOR, agreement=AGREEMENT) == payment_id
+    with pytest.raises(BankError):
+        _find(bank, payment_id, national_id=TOR)

@@ -1,0 +1,170 @@
+"""Standing orders: executed as bank time passes, each on its own date."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from emulator.bank import ledger, payment_views, payments, progression
+from emulator.bank.bank import Bank
+from tests.unit.payments import world
+from tests.unit.payments.world import (
+    PERIODIC,
+    advance,
+    approve,
+    domestic,
+    entries,
+    give,
+    initiate,
+    life,
+    money,
+    paid,
+    payment,
+    status,
+    to,
+)
+
+
+def standing(amount: str = "100.00", **more: Any) -> dict[str, Any]:
+    return domestic(amount, **{"frequency": "Monthly", "startDate": "2026-03-10", **more})
+
+
+def dates(bank: Bank, account_id: str = "kari") -> list[str]:
+    return [entry["bookingDate"] for entry in entries(bank, account_id)]
+
+
+def test_it_is_actc_from_approval_and_acsc_after_its_last_execution(bank: Bank) -> None:
+    payment_id = paid(bank, PERIODIC, standing(endDate="2026-05-31"))
+    assert status(bank, payment_id) == "ACTC"
+    assert money(bank, "kari") == (10000, 0)
+    advance(bank, days=365)
+    assert dates(bank) == ["2026-03-10", "2026-04-10", "2026-05-10"]
+    assert [name for name, _ in life(bank, payment_id)] == ["RCVD", "ACTC", "ACSC"]
+    assert payment(bank, payment_id)["history"][-1]["at"] == "2026-05-09T22:00:00.000000+00:00"  # midnight in Oslo
+    assert "due" not in payment(bank, payment_id)
+    assert ledger.report(bank)["balanced"]
+
+
+def test_without_an_end_it_goes_on_for_ever(bank: Bank) -> None:
+    payment_id = paid(bank, PERIODIC, standing("10.00"))
+    advance(bank, days=800)
+    assert status(bank, payment_id) == "ACTC"
+    assert len(dates(bank)) == 27
+    assert payment(bank, payment_id)["due"] > bank.clock.stamp()
+
+
+def test_the_first_execution_may_be_today(bank: Bank) -> None:
+    paid(bank, PERIODIC, standing(startDate="2026-03-02"))
+    progression.run_due(bank)
+    assert dates(bank) == ["2026-03-02"]
+
+
+def test_an_execution_whose_day_passed_before_the_approval_is_made_up_for_at_once(bank: Bank) -> None:
+    payment_id = initiate(bank, PERIODIC, standing(startDate="2026-03-02"))
+    to(bank, datetime(2026, 3, 3, 7, tzinfo=UTC))
+    world.authorise(bank, payment_id)
+    progression.run_due(bank)
+    assert dates(bank) == ["2026-03-03"]
+    advance(bank, days=40)
+    assert dates(bank) == ["2026-03-03", "2026-04-02"]
+
+
+def test_executions_and_other_payments_are_applied_in_due_order(bank: Bank) -> None:
+    paid(bank, PERIODIC, standing("6000.00", startDate="2026-03-03", endDate="2026-03-04", to="99901100019"))
+    paid(bank, PERIODIC, standing("6000.00", startDate="2026-03-04", endDate="2026-03-05"))
+    advance(bank, days=9)
+    assert [(entry["bookingDate"], entry["creditorAccount"]["bban"]) for entry in entries(bank, "kari")] == [
+        ("2026-03-03", "99901100019")
+    ]
+
+
+def test_an_execution_without_funds_is_skipped_and_shows_in_the_details(bank: Bank) -> None:
+    payment_id = paid(bank, PERIODIC, standing("6000.00", endDate="2026-06-30"))
+    advance(bank, days=60)
+    assert payment(bank, payment_id)["fundsAvailable"] is False
+    give(bank, "kari", "4000.00")
+    advance(bank, days=100)
+    details = payment_views.details(bank, payment(bank, payment_id))
+    assert details["executions"] == [
+        {"executionDate": "2026-06-10", "transactionStatus": "RJCT"},
+        {"executionDate": "2026-05-10", "transactionStatus": "ACSC"},
+        {"executionDate": "2026-04-10", "transactionStatus": "RJCT"},
+        {"executionDate": "2026-03-10", "transactionStatus": "ACSC"},
+    ]
+    assert details["transactionStatus"] == "ACSC"
+
+
+def test_a_fee_is_booked_with_every_execution(bank: Bank) -> None:
+    script = world.Script(fee="5.00")
+    paid(bank, PERIODIC, standing(endDate="2026-04-30"), script=script)
+    advance(bank, days=60)
+    assert money(bank, "kari") == (9790, 0)
+    assert sorted(entry["amount"] for entry in entries(bank, "kari")) == ["-100.00", "-100.00", "-5.00", "-5.00"]
+
+
+def test_funds_available_is_told_at_approval(bank: Bank) -> None:
+    assert payment(bank, paid(bank, PERIODIC, standing("10000.00")))["fundsAvailable"] is True
+    assert payment(bank, paid(bank, PERIODIC, standing("10000.01")))["fundsAvailable"] is False
+
+
+@pytest.mark.parametrize(
+    ("rule", "day"),
+    [("following", "2026-04-07"), ("preceding", "2026-04-01"), ("preceeding", "2026-04-01"), (None, "2026-04-07")],
+)
+def test_in_norway_a_date_that_is_no_banking_day_moves_by_its_rule(rule: str, day: str) -> None:
+    bank = world.build(calendar="norway")
+    paid(bank, PERIODIC, standing(startDate="2026-03-03", executionRule=rule, endDate="2026-05-01"))
+    advance(bank, days=60)
+    assert dates(bank) == ["2026-03-03", day]
+
+
+def test_in_norway_it_runs_at_14_and_after_that_on_the_next_banking_day() -> None:
+    bank = world.build(calendar="norway")
+    before = paid(bank, PERIODIC, standing(startDate="2026-03-06"))
+    to(bank, datetime(2026, 3, 6, 13, 30, tzinfo=UTC))  # a Friday, 14:30 in Oslo
+    late = paid(bank, PERIODIC, standing("50.00", startDate="2026-03-06"))
+    advance(bank, days=7)
+    booked = {entry["paymentId"]: entry["bookingDate"] for entry in entries(bank, "kari")}
+    assert booked == {before: "2026-03-06", late: "2026-03-09"}
+
+
+def test_manual_leaves_each_execution_to_a_hand() -> None:
+    bank = world.build(progression="manual")
+    payment_id = paid(bank, PERIODIC, standing(endDate="2026-04-30"))
+    advance(bank, days=90)
+    assert dates(bank) == []
+    assert progression.advance(bank, payment_id)["status"] == "ACTC"
+    assert progression.advance(bank, payment_id)["status"] == "ACSC"
+    assert len(dates(bank)) == 2
+
+
+def test_a_hand_can_end_it(bank: Bank) -> None:
+    payment_id = paid(bank, PERIODIC, standing())
+    assert progression.advance(bank, payment_id, "ACSC")["status"] == "ACSC"
+    advance(bank, days=90)
+    assert dates(bank) == []
+
+
+def test_it_can_be_cancelled_between_its_executions(bank: Bank) -> None:
+    payment_id = paid(bank, PERIODIC, standing())
+    advance(bank, days=20)
+    assert payments.cancel(bank, payment(bank, payment_id)) is False
+    how = world.Approach("https://tpp.example/back")
+    payments.start_cancellation(bank, payment(bank, payment_id), how, national_id=world.KARI)
+    approve(bank, payment_id)
+    assert status(bank, payment_id) == "CANC"
+    advance(bank, days=90)
+    assert dates(bank) == ["2026-03-10"]
+
+
+def test_a_year_over_a_hundred_orders_books_every_execution_on_its_date(bank: Bank) -> None:
+    give(bank, "kari", "1000000.00")
+    for day in range(100):
+        paid(bank, PERIODIC, standing("10.00", startDate=f"2026-03-{day % 28 + 3:02}"))
+    advance(bank, days=365)
+    booked = [entry for entry in entries(bank, "kari") if entry["amount"] == "-10.00"]
+    assert len(booked) == 1200
+    assert {entry["bookingDate"][-2:] for entry in booked} == {f"{day % 28 + 3:02}" for day in range(28)}
+    assert ledger.report(bank)["balanced"]

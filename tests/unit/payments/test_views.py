@@ -1,0 +1,215 @@
+"""What a payment looks like: entries, details, the approval page, the control room."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from emulator.bank import entries, payment_views, payments
+from emulator.bank.bank import Bank
+from emulator.bank.script import Script
+from tests.unit.payments import world
+from tests.unit.payments.world import (
+    BIC,
+    BULK,
+    CROSS_BORDER,
+    DOMESTIC,
+    EVEN,
+    KARI,
+    PERIODIC,
+    SEPA,
+    STRAKS,
+    advance,
+    approve,
+    bulk,
+    domestic,
+    initiate,
+    paid,
+    payment,
+    sepa,
+)
+
+
+def _members(entry: dict[str, Any]) -> dict[str, Any]:
+    """What SPEC 2.9 knows of an entry."""
+    return {name: value for name, value in entry.items() if name not in ("id", "accountId", "status", "shelf", "order")}
+
+
+def test_a_domestic_entry_has_every_member_that_applies(bank: Bank) -> None:
+    initiation = domestic(
+        "100.00",
+        to="9990 11 00019",
+        endToEndIdentification="E2E-7",
+        purposeCode="SALA",
+        ultimateDebtor="Kari's mother",
+        remittanceInformationStructuredArray=[{"reference": "18"}, {"reference": "INV 7", "referenceType": "CINV"}],
+    )
+    payment_id = paid(bank, DOMESTIC, initiation)
+    advance(bank, seconds=3)
+    (booked,) = world.entries(bank, "kari")
+    both = {
+        "creditorName": "Takstein Utleie AS",
+        "creditorAccount": {"bban": "99901100019", "iban": "NO4799901100019", "currency": "NOK"},
+        "creditorAgent": BIC,
+        "debtorName": "Kari Kladd",
+        "debtorAccount": {"bban": "99901000014", "iban": "NO8599901000014", "currency": "NOK"},
+        "debtorAgent": BIC,
+        "endToEndId": "E2E-7",
+        "purposeCode": "SALA",
+        "ultimateDebtor": "Kari's mother",
+        "remittanceInformationStructuredArray": [{"reference": "18"}, {"reference": "INV 7", "referenceType": "CINV"}],
+        "proprietaryBankTransactionCode": "Overføring",
+        "bookingDate": "2026-03-02",
+        "valueDate": "2026-03-02",
+        "currency": "NOK",
+    }
+    issued = {"amount": "-100.00", "bankTransactionCode": "PMNT-ICDT-DMCT", "paymentId": payment_id}
+    assert _members(booked) == {**both, **issued}
+    (received,) = world.entries(bank, "even")
+    assert _members(received) == {**both, "amount": "100.00", "bankTransactionCode": "PMNT-RCDT-DMCT"}
+
+
+def test_a_creditor_elsewhere_is_shown_as_the_payment_names_it(bank: Bank) -> None:
+    paid(bank, STRAKS, domestic(to="9992.10.00010", remittanceInformationUnstructured="Husleie"))
+    abroad = sepa(creditorAgent="MUSTDE22XXX", to="DE19 9999 9999 0000 1234 56")
+    paid(bank, CROSS_BORDER, abroad, who=EVEN)
+    advance(bank, seconds=3)
+    (norwegian,), (german, _fee) = (
+        world.entries(bank, "kari"),
+        sorted(world.entries(bank, "even-eur"), key=lambda entry: str(entry.get("creditorName", "~"))),
+    )
+    assert norwegian["creditorAccount"] == {"bban": "99921000010", "iban": "NO6699921000010", "currency": "NOK"}
+    assert "creditorAgent" not in norwegian
+    assert norwegian["remittanceInformationUnstructuredArray"] == ["Husleie"]
+    assert german["creditorAccount"] == {"iban": "DE19999999990000123456", "currency": "EUR"}
+    assert german["creditorAgent"] == "MUSTDE22XXX"
+    assert german["bankTransactionCode"] == "PMNT-ICDT-XBCT"
+
+
+def test_every_bank_transaction_code_has_4_to_14_characters() -> None:
+    from emulator.bank import products
+
+    codes = [code for product in products.table().values() for code in (product.issued, product.received)]
+    assert all(4 <= len(code) <= 14 for code in [*codes, entries.FEE_CODE])
+
+
+@given(st.text(alphabet=st.characters(max_codepoint=0xFFFF, exclude_categories=["Cs", "Cc"]), max_size=140))
+def test_text_is_carried_in_the_characters_of_the_payment_system(text: str) -> None:
+    carried = entries.carried(text)
+    carried.encode("latin-1")
+    assert entries.carried(carried) == carried
+    assert (carried == text) == all(letter <= "\xff" for letter in text)
+
+
+# details
+
+
+def test_details_echo_the_initiation(bank: Bank) -> None:
+    initiation = domestic("100.00", purposeCode="SALA")
+    payment_id = initiate(bank, STRAKS, initiation)
+    assert payment_views.details(bank, payment(bank, payment_id)) == {
+        **initiation,
+        "paymentId": payment_id,
+        "transactionStatus": "RCVD",
+        "debtorName": "Kari Kladd",
+    }
+
+
+def test_details_of_bulk_and_periodic_payments_tell_more_once_they_are_authorised(bank: Bank) -> None:
+    several, standing = bulk("1.00", "2.00"), domestic(frequency="Monthly", startDate="2026-03-10")
+    for product, body, member, value in (
+        (BULK, several, "entryStatuses", ["ACTC", "ACTC"]),
+        (PERIODIC, standing, "executions", []),
+    ):
+        payment_id = initiate(bank, product, body)
+        assert member not in payment_views.details(bank, payment(bank, payment_id))
+        approve(bank, payment_id)
+        details = payment_views.details(bank, payment(bank, payment_id))
+        assert details[member] == value
+        assert details.items() >= body.items()
+
+
+def test_the_fee_is_told_if_and_only_if_there_is_one(bank: Bank) -> None:
+    assert payment_views.fees(payment(bank, initiate(bank, DOMESTIC, domestic()))) == {}
+    with_fee = payment(bank, initiate(bank, CROSS_BORDER, sepa(), who=EVEN))
+    expected = {"transactionFees": {"amount": "4.26", "currency": "EUR"}, "transactionFeeIndicator": True}
+    assert payment_views.fees(with_fee) == expected
+    assert payment_views.details(bank, with_fee).items() >= expected.items()
+    no_fee = payment(bank, initiate(bank, CROSS_BORDER, sepa(), who=EVEN, script=Script(fee="0.00")))
+    assert payment_views.fees(no_fee) == {}
+
+
+# the page where it is approved
+
+
+def test_the_summary_says_what_is_approved(bank: Bank) -> None:
+    payment_id = initiate(bank, STRAKS, domestic(remittanceInformationUnstructured="Husleie"))
+    assert payments.summary(bank, payment_id) == [
+        {
+            "kind": "Instant transfer",
+            "amount": "100.00",
+            "currency": "NOK",
+            "creditorName": "Takstein Utleie AS",
+            "creditorAccount": "99921000010",
+            "debtorAccount": "NO8599901000014",
+            "debtorAccountName": "Brukskonto",
+            "remittance": "Husleie",
+        }
+    ]
+    assert payments.summary(bank, "nothing") == []
+
+
+@pytest.mark.parametrize(
+    ("product", "body", "who", "told"),
+    [
+        (
+            DOMESTIC,
+            domestic(requestedExecutionDate="2026-03-09", remittanceInformationStructured={"reference": "18"}),
+            KARI,
+            {"kind": "Transfer", "date": "2026-03-09", "remittance": "18"},
+        ),
+        (CROSS_BORDER, sepa(), EVEN, {"kind": "Transfer abroad", "fee": "4.26 EUR"}),
+        (SEPA, sepa(), EVEN, {"kind": "SEPA transfer", "creditorAccount": world.GERMAN}),
+        (
+            PERIODIC,
+            domestic(frequency="EveryTwoWeeks", startDate="2026-03-10", endDate="2026-09-01"),
+            KARI,
+            {"kind": "Standing order, every two weeks from 2026-03-10 to 2026-09-01", "date": "2026-03-10"},
+        ),
+    ],
+)
+def test_the_summary_is_in_plain_words(
+    bank: Bank, product: tuple[str, str], body: dict[str, Any], who: str, told: dict[str, str]
+) -> None:
+    (item,) = payments.summary(bank, initiate(bank, product, body, who=who))
+    assert item.items() >= told.items()
+
+
+def test_the_summary_of_a_bulk_lists_its_entries(bank: Bank) -> None:
+    items = payments.summary(bank, initiate(bank, BULK, bulk("1.00", "2.00", requestedExecutionDate="2026-03-09")))
+    assert [(item["kind"], item["amount"], item["date"]) for item in items] == [
+        ("Bulk payment", "1.00", "2026-03-09"),
+        ("Bulk payment", "2.00", "2026-03-09"),
+    ]
+
+
+# the control room
+
+
+def test_the_listing_shows_the_newest_first_with_their_history(bank: Bank) -> None:
+    older = paid(bank, STRAKS, domestic())
+    advance(bank, seconds=1)
+    newer = initiate(bank, BULK, bulk("1.00", "2.00"))
+    first, second = payments.listing(bank, 10)
+    assert (first["paymentId"], second["paymentId"]) == (newer, older)
+    assert first["instructedAmount"] == {"amount": "3.00", "currency": "NOK"}
+    assert second["history"] == [
+        {"status": "RCVD", "at": "2026-03-02T08:00:00+00:00"},
+        {"status": "ACTC", "at": "2026-03-02T08:00:00+00:00"},
+        {"status": "ACSP", "at": "2026-03-02T08:00:01+00:00"},
+    ]
+    assert second["due"] == "2026-03-02T08:00:03+00:00"
+    assert payments.listing(bank, 1) == [first]
