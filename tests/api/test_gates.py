@@ -1,0 +1,235 @@
+"""The gates of the pipeline, in the order of CONTRACT 3: the first that fails answers and reports all it found."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from emulator.api.branch import Branch
+from emulator.api.operations import table
+from emulator.authority import Authority
+from emulator.bank.bank import Bank
+from tests.api.desk import DeskClient, advance, approve, messages
+
+KARI, EVEN, SIRI = "14888520059", "03817910172", "21909220006"
+SEPA = "/v1/payments/sepa-credit-transfers"
+BODY = {
+    "instructedAmount": {"amount": "12.50", "currency": "EUR"},
+    "creditorName": "Librairie Exemple",
+    "creditorAccount": {"iban": "FR1420041010050500013M02606", "currency": "EUR"},
+    "debtorAccount": {"iban": "NO8599901000014", "currency": "NOK"},
+}
+
+
+def documents(bank: Bank) -> dict[str, Any]:
+    return bank.documents.dump()
+
+
+def test_an_unsigned_request_to_nowhere_is_not_found_before_it_is_unsigned(tpp: DeskClient) -> None:
+    answer = tpp.get("/v1/nowhere", headers={"Signature": None})
+    assert (answer.status, messages(answer)) == (404, [("NOT_FOUND", None)])
+
+
+def test_a_wrong_method_names_the_right_ones(tpp: DeskClient) -> None:
+    answer = tpp.request("PATCH", "/v1/accounts")
+    assert (answer.status, messages(answer), answer.headers["allow"]) == (405, [("BAD_REQUEST", None)], "GET")
+
+
+def test_the_signature_comes_before_the_headers(tpp: DeskClient) -> None:
+    answer = tpp.get("/v1/accounts", headers={"Signature": None, "x-accept-fix": None})
+    assert (answer.status, messages(answer)) == (400, [("HTTP_HEADER_REQUIRED", "Signature")])
+
+
+def test_the_role_comes_before_the_headers(branch: Branch, authority: Authority) -> None:
+    authority.find("only-pisp") or authority.issue("only-pisp", roles=["PISP"])
+    pisp = DeskClient(branch, authority, name="only-pisp")
+    answer = pisp.get("/v1/accounts", headers={"x-accept-fix": None})
+    assert (answer.status, messages(answer)) == (403, [("FORBIDDEN", None)])
+
+
+def test_all_missing_headers_are_reported_at_once(tpp: DeskClient) -> None:
+    answer = tpp.post(SEPA, json=BODY, headers={"x-accept-fix": None, "TPP-Session-ID": None, "PSU-IP-Address": "no"})
+    assert answer.status == 400
+    assert messages(answer) == [
+        ("HTTP_HEADER_REQUIRED", "x-accept-fix"),
+        ("HTTP_HEADER_REQUIRED", "TPP-Session-ID"),
+        ("HTTP_HEADER_REQUIRED", "PSU-ID"),
+        ("FORMAT_ERROR", "PSU-IP-Address"),
+    ]
+
+
+def test_the_query_comes_before_the_body(tpp: DeskClient) -> None:
+    tpp.log_in(KARI)
+    answer = tpp.post(f"{SEPA}?allowLogicalDuplicate=maybe", json={})
+    assert messages(answer) == [("FORMAT_ERROR", "allowLogicalDuplicate")]
+
+
+def test_all_mistakes_of_a_body_are_reported_at_once(tpp: DeskClient) -> None:
+    tpp.log_in(KARI)
+    wrong = {**BODY, "instructedAmount": {"amount": "1,5", "currency": "EUR"}, "creditorName": "x" * 71}
+    answer = tpp.post(SEPA, json=wrong)
+    assert answer.status == 400
+    assert messages(answer) == [("FORMAT_ERROR", "instructedAmount.amount"), ("FORMAT_ERROR", "creditorName")]
+
+
+def test_the_body_comes_before_the_customer(tpp: DeskClient) -> None:
+    tpp.psu_id = "00000000-0000-4000-8000-000000000000"
+    assert messages(tpp.post(SEPA, json={}))[0][0] == "FORMAT_ERROR"
+    answer = tpp.post(SEPA, json=BODY)
+    assert (answer.status, messages(answer)) == (401, [("PSU_CREDENTIALS_INVALID", "PSU-ID")])
+    assert answer.sca_redirect is not None
+
+
+def test_a_401_adds_one_open_sca_and_nothing_else(branch: Branch, tpp: DeskClient) -> None:
+    before = documents(branch.bank)
+    answer = tpp.get("/v1/accounts")
+    after = documents(branch.bank)
+    assert answer.status == 401
+    assert len(after.pop("sca")) == len(before.pop("sca")) + 1
+    assert after == before
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "options"),
+    [
+        ("GET", "/v1/accounts/nothing", {}),
+        ("POST", SEPA, {"json": {}}),
+        ("POST", SEPA, {"json": {**BODY, "debtorAccount": {"iban": "NO4299901100019", "currency": "NOK"}}}),
+        ("POST", "/v1/signing-baskets", {"json": {"paymentIds": ["nothing"]}}),
+        ("GET", f"{SEPA}/nothing", {}),
+        ("DELETE", f"{SEPA}/nothing", {}),
+        ("POST", "/v1/sandbox/customers", {"json": {"customerNumber": "1"}}),
+        ("DELETE", "/v1/sandbox/customers/nothing", {}),
+    ],
+)
+def test_a_refusal_leaves_the_documents_as_they_were(
+    branch: Branch, tpp: DeskClient, method: str, path: str, options: dict[str, Any]
+) -> None:
+    tpp.log_in(KARI)
+    before = documents(branch.bank)
+    answer = tpp.request(method, path, **options)
+    assert 400 <= answer.status < 500
+    assert answer.status != 401
+    assert documents(branch.bank) == before
+
+
+def test_the_x_request_id_comes_back_even_from_refusals(tpp: DeskClient) -> None:
+    for path in ("/v1/nowhere", "/v1/accounts"):
+        answer = tpp.get(path, headers={"X-Request-ID": "my-request-1"})
+        assert answer.headers["x-request-id"] == "my-request-1"
+
+
+def test_answers_are_compact_json_in_utf_8(tpp: DeskClient) -> None:
+    answer = tpp.log_in(KARI).get("/v1/accounts")
+    assert answer.headers["content-type"] == "application/json; charset=utf-8"
+    assert b'": ' not in answer.body
+    assert b'", "' not in answer.body
+
+
+def test_an_accept_that_excludes_json_is_refused_before_the_route(tpp: DeskClient) -> None:
+    answer = tpp.get("/v1/accounts", headers={"Accept": "text/html"})
+    assert (answer.status, messages(answer)) == (406, [("BAD_REQUEST", "Accept")])
+
+
+def test_a_creation_is_repeated_by_its_x_request_id(branch: Branch, tpp: DeskClient) -> None:
+    tpp.log_in(KARI)
+    first = tpp.post(SEPA, json=BODY, headers={"X-Request-ID": "again"})
+    count = branch.bank.documents.count("payment")
+    second = tpp.post(SEPA, json=BODY, headers={"X-Request-ID": "again"})
+    assert (first.status, second.status, second.body) == (201, 201, first.body)
+    assert branch.bank.documents.count("payment") == count
+    other = tpp.post(SEPA, json={**BODY, "creditorName": "Other"}, headers={"X-Request-ID": "again"})
+    assert (other.status, messages(other)) == (409, [("CONFLICT", "X-Request-ID")])
+    advance(branch, hours=24)
+    third = tpp.post(SEPA, json=BODY, headers={"X-Request-ID": "again"})
+    assert third.status == 201
+    assert third.json()["paymentId"] != first.json()["paymentId"]
+
+
+def test_after_a_refusal_the_x_request_id_is_free_again(tpp: DeskClient) -> None:
+    tpp.log_in(KARI)
+    assert tpp.post(SEPA, json={}, headers={"X-Request-ID": "once"}).status == 400
+    assert tpp.post(SEPA, json=BODY, headers={"X-Request-ID": "once"}).status == 201
+
+
+def test_two_tpps_may_use_one_x_request_id(branch: Branch, tpp: DeskClient, authority: Authority) -> None:
+    authority.find("second") or authority.issue("second")
+    second = DeskClient(branch, authority, name="second").log_in(KARI)
+    first = tpp.log_in(KARI).post(SEPA, json=BODY, headers={"X-Request-ID": "shared"})
+    other = second.post(SEPA, json=BODY, headers={"X-Request-ID": "shared"})
+    assert (first.status, other.status) == (201, 201)
+    assert first.json()["paymentId"] != other.json()["paymentId"]
+
+
+@pytest.mark.parametrize("path", ["/v1/consents", "/v1/bank-offered-consents"])
+def test_a_consent_is_given_in_the_sca_that_its_answer_links_to(branch: Branch, tpp: DeskClient, path: str) -> None:
+    answer = tpp.post(path, json={"access": {}}, headers={"X-Request-ID": "consent"}, digest=False)
+    assert answer.status == 201
+    assert answer.sca_redirect is not None
+    assert tpp.post(path, json={"access": {}}, headers={"X-Request-ID": "consent"}, digest=False).body == answer.body
+    told = approve(branch, answer.json()["consentId"], national_id=KARI, accounts=["NO8599901000014"])
+    tpp.psu_id, tpp.session_id = told["psu-id"], told["tpp-session-id"]
+    accounts = tpp.get("/v1/accounts").json()["accounts"]
+    assert [account["iban"] for account in accounts] == ["NO8599901000014"]
+    assert tpp.get("/v1/card-accounts").json()["cardAccounts"] == []
+
+
+@pytest.mark.parametrize("path", ["/v1/user", "/v1/users"])
+def test_a_pisp_learns_who_the_psu_is_through_sca(branch: Branch, authority: Authority, path: str) -> None:
+    authority.find("only-pisp") or authority.issue("only-pisp", roles=["PISP"])
+    pisp = DeskClient(branch, authority, name="only-pisp")
+    first = pisp.get(path)
+    assert first.status == 401
+    told = approve(branch, first.sca_redirect or "", national_id=EVEN, context="PRIVATE")
+    pisp.psu_id, pisp.session_id = told["psu-id"], told["tpp-session-id"]
+    answer = pisp.get(path)
+    assert answer.status == 200
+    assert answer.json()["psuId"] == told["psu-id"]
+    assert branch.bank.documents.count("consent") == 0
+
+
+def test_the_agreements_of_a_psu_are_listed_to_choose_from(branch: Branch, tpp: DeskClient) -> None:
+    tpp.log_in(SIRI)
+    [agreement] = tpp.get("/v1/agreements").json()["agreements"]
+    assert agreement == {
+        "psuCorporateId": tpp.psu_corporate_id,
+        "name": "Nettbank bedrift Prøvebakeriet",
+        "organisationNumber": "310001007",
+    }
+
+
+def test_choosing_another_agreement_starts_a_consent_flow_for_it(branch: Branch, tpp: DeskClient) -> None:
+    tpp.log_in(EVEN, context="PRIVATE")
+    [agreement] = tpp.get("/v1/agreements").json()["agreements"]
+    chosen = {"PSU-Corporate-ID": agreement["psuCorporateId"], "PSU-Context": "CORPORATE"}
+    answer = tpp.get("/v1/accounts", headers=chosen)
+    assert (answer.status, messages(answer)) == (401, [("PSU_CREDENTIALS_INVALID", "PSU-Corporate-ID")])
+    told = approve(branch, answer.sca_redirect or "", national_id=EVEN)
+    assert told["psu-corporate-id"] == agreement["psuCorporateId"]
+    assert tpp.get("/v1/accounts", headers=chosen).status == 200
+    assert tpp.get("/v1/accounts", headers={"PSU-Context": "PRIVATE"}).status == 200
+
+
+def test_absolute_links_name_the_whole_address(branch: Branch, tpp: DeskClient) -> None:
+    branch.bank.change_settings({"links": "absolute"})
+    [first, *_] = tpp.log_in(KARI).get("/v1/accounts").json()["accounts"]
+    assert first["_links"]["self"]["href"].startswith("http://127.0.0.1:8080/v1/accounts/")
+
+
+def test_signed_answers_carry_digest_and_signature(branch: Branch, tpp: DeskClient) -> None:
+    branch.bank.change_settings({"sign_responses": True})
+    answer = tpp.log_in(KARI).get("/v1/accounts")
+    assert answer.headers["digest"].startswith("SHA-256=")
+    assert 'headers="digest x-request-id date"' in answer.headers["signature"]
+
+
+def test_the_prefix_of_production_clients_is_served_and_signed_as_sent(branch: Branch, authority: Authority) -> None:
+    client = DeskClient(branch, authority, prefix="/api-sandbox").log_in(KARI)
+    assert client.get("/v1/accounts").status == 200
+
+
+def test_every_operation_is_named_once_and_has_a_section() -> None:
+    rows = table()
+    assert len({row.id for row in rows}) == len(rows)
+    assert all(row.spec and row.summary and row.answers for row in rows)
