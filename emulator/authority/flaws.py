@@ -93,9 +93,7 @@ def flawed(plan: Plan, flaw: str | None) -> Plan:
     return _CHANGES[flaw](plan)
 
 
-def distinguished_name(
-    *, common: str, organization: str, country: str, identifier: str | None = None
-) -> x509.Name:
+def distinguished_name(*, common: str, organization: str, country: str, identifier: str | None = None) -> x509.Name:
     """A name in the usual encoded order: C, O, organizationIdentifier, CN."""
     parts = [(NameOID.COUNTRY_NAME, country), (NameOID.ORGANIZATION_NAME, organization)]
     if identifier is not None:

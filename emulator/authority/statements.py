@@ -21,9 +21,7 @@ _E_SEAL = bytes.fromhex("060704008e46010602")  # OID 0.4.0.1862.1.6.2, for elect
 
 def psd2_statements(roles: Iterable[str]) -> x509.UnrecognizedExtension:
     """The extension that gives `roles` (of `PISP`, `AISP`); an empty list is written as such."""
-    listed = b"".join(
-        _sequence(oid + _text(name)) for role, (oid, name) in _ROLES.items() if role in frozenset(roles)
-    )
+    listed = b"".join(_sequence(oid + _text(name)) for role, (oid, name) in _ROLES.items() if role in frozenset(roles))
     psd2 = _sequence(_PSD2 + _sequence(_sequence(listed) + _text(AUTHORITY_NAME) + _text(AUTHORITY_ID)))
     seal = _sequence(_QC_TYPE + _sequence(_E_SEAL))
     return x509.UnrecognizedExtension(QC_STATEMENTS, _sequence(seal + psd2))

@@ -13,12 +13,8 @@ _LONG_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"
 _FIXDATE = re.compile(
     r"([A-Z][a-z]{2}), ([0-9]{1,2}) ([A-Z][a-z]{2}) ([0-9]{4}) ([0-9]{2}):([0-9]{2}):([0-9]{2}) (GMT|[+-][0-9]{4})"
 )
-_RFC850 = re.compile(
-    r"([A-Z][a-z]{5,8}), ([0-9]{2})-([A-Z][a-z]{2})-([0-9]{2}) ([0-9]{2}):([0-9]{2}):([0-9]{2}) GMT"
-)
-_ASCTIME = re.compile(
-    r"([A-Z][a-z]{2}) ([A-Z][a-z]{2}) ([0-9 ][0-9]) ([0-9]{2}):([0-9]{2}):([0-9]{2}) ([0-9]{4})"
-)
+_RFC850 = re.compile(r"([A-Z][a-z]{5,8}), ([0-9]{2})-([A-Z][a-z]{2})-([0-9]{2}) ([0-9]{2}):([0-9]{2}):([0-9]{2}) GMT")
+_ASCTIME = re.compile(r"([A-Z][a-z]{2}) ([A-Z][a-z]{2}) ([0-9 ][0-9]) ([0-9]{2}):([0-9]{2}):([0-9]{2}) ([0-9]{4})")
 
 
 class DateUnreadable(ValueError):
@@ -88,7 +84,12 @@ def _moment(
     try:
         # RFC 7231 allows second 60 for a leap second, datetime does not.
         local = datetime(
-            int(year), MONTHS.index(month) + 1, int(day), hour, minute, min(second, 59 if second == 60 else second),
+            int(year),
+            MONTHS.index(month) + 1,
+            int(day),
+            hour,
+            minute,
+            min(second, 59 if second == 60 else second),
             tzinfo=timezone(offset),
         )
         seconds = local.timestamp()

@@ -106,7 +106,7 @@ def _trouble(text: str, at: int) -> str:
     closed = re.match(_QUOTED, value, re.DOTALL)
     if closed is None:
         return f"the quoted value of {name[:40]} does not end"
-    return f"after the value of {name[:40]} a comma was expected, found {value[closed.end():][:30]!r}"
+    return f"after the value of {name[:40]} a comma was expected, found {value[closed.end() :][:30]!r}"
 
 
 def render(*, key_id: str, algorithm: str, headers: Sequence[str], signature: str) -> str:

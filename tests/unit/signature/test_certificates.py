@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 from datetime import timedelta
 from typing import Any
 
@@ -26,7 +27,10 @@ ISSUER_KEY = ec.generate_private_key(ec.SECP256R1())
 QC = x509.ObjectIdentifier(qcstatements.OID)
 
 
-def made(key: Any, subject: list[tuple[x509.ObjectIdentifier, str]], *extensions: x509.ExtensionType) -> x509.Certificate:
+Subject = list[tuple[x509.ObjectIdentifier, str]]
+
+
+def made(key: Any, subject: Subject, *extensions: x509.ExtensionType) -> x509.Certificate:
     name = x509.Name([x509.NameAttribute(kind, text) for kind, text in subject])
     builder = x509.CertificateBuilder(name, name, key.public_key(), 7)
     builder = builder.not_valid_before(NOW - timedelta(days=1)).not_valid_after(NOW + timedelta(days=1))
@@ -116,7 +120,8 @@ def test_a_key_that_may_not_sign_is_refused(making: Making, key: Any, reason: st
 @pytest.mark.parametrize(
     ("subject", "tpp_id", "name"),
     [
-        ([(NameOID.ORGANIZATION_NAME, "Firm"), (NameOID.ORGANIZATION_IDENTIFIER, "PSDNO-SBX-9"), (NameOID.COMMON_NAME, "Seal")],
+        ([(NameOID.ORGANIZATION_NAME, "Firm"), (NameOID.ORGANIZATION_IDENTIFIER, "PSDNO-SBX-9"),
+          (NameOID.COMMON_NAME, "Seal")],
          "PSDNO-SBX-9", "Seal"),
         ([(NameOID.COUNTRY_NAME, "NO"), (NameOID.ORGANIZATION_NAME, "Firm, AS"), (NameOID.COMMON_NAME, "Seal")],
          r"CN=Seal,O=Firm\, AS,C=NO", "Seal"),
@@ -168,11 +173,9 @@ def test_a_broken_statement_is_refused(making: Making) -> None:
 
 @given(st.binary(max_size=60) | st.binary(max_size=20).map(lambda tail: psd2_statements(["PISP"]).value[:40] + tail))
 def test_no_bytes_break_the_reading_of_statements(der: bytes) -> None:
-    try:
+    with contextlib.suppress(qcstatements.StatementsUnreadable):
         roles = qcstatements.psd2_roles(der)
-    except qcstatements.StatementsUnreadable:
-        return
-    assert roles is None or roles <= {"PISP", "AISP"}
+        assert roles is None or roles <= {"PISP", "AISP"}
 
 
 @given(st.binary(max_size=400) | st.text(max_size=200).map(str.encode))
@@ -186,12 +189,8 @@ def test_no_text_breaks_the_reading_of_certificates(raw: bytes) -> None:
 def test_no_altered_byte_breaks_the_reading_of_certificates(position: int, byte: int) -> None:
     der = bytearray(ALTERED)
     der[position % len(der)] = byte
-    try:
-        read = read_certificate(base64.b64encode(der).decode())
-    except CertificateUnreadable as error:
-        assert str(error)
-        return
-    read.key_id("SN=1,CA=CN=x", lenient=True)
+    with contextlib.suppress(CertificateUnreadable):
+        read_certificate(base64.b64encode(der).decode()).key_id("SN=1,CA=CN=x", lenient=True)
 
 
 ALTERED = made(

@@ -105,7 +105,8 @@ MISTAKES: dict[str, list[tuple[Callable[[Lines], str | bytes], str]]] = {
         (lambda lines: signing_string([x for x in lines if x[0] != "psu-id"]), "without psu-id, which is listed")
     ],
     "line-not-listed": [
-        (lambda lines: signing_string([*lines, ("host", "127.0.0.1:8080")]), "that also holds host, which is not listed")
+        (lambda lines: signing_string([*lines, ("host", "127.0.0.1:8080")]),
+         "that also holds host, which is not listed")
     ],
     "values-lower-case": [
         (each(lambda n, v: (n, v.lower())), "with the values in lower case"),
@@ -257,8 +258,9 @@ def test_pss_padding_is_named(making: Making) -> None:
     pss = padding.PSS(padding.MGF1(hashes.SHA256()), padding.PSS.DIGEST_LENGTH)
     refused = making.but(sign=lambda key, data: key.sign(data, pss, hashes.SHA256())).refused()
     assert refused.text == "The signature is padded as RSA-PSS, rsa-sha256 means PKCS #1 v1.5."
-    both = making.but(sign=lambda key, data: key.sign(data, pss, hashes.SHA256()), text=target(f"post {PATH}")).refused()
-    assert both.text.endswith("; and it was made over a signing string without the query.")
+    newline = joined(": ", "\n", after="\n")
+    both = making.but(sign=lambda key, data: key.sign(data, pss, hashes.SHA256()), text=newline).refused()
+    assert both.text.endswith("; and it was made over a signing string that ends in a newline.")
     hopeless = making.but(sign=lambda key, data: key.sign(b"else", pss, hashes.SHA256())).refused()
     assert hopeless.text == (
         "The signature was made with another key than that of TPP-Signature-Certificate, or padded as RSA-PSS; "
@@ -305,7 +307,11 @@ def test_a_hash_without_digest_info_is_named(making: Making) -> None:
 
 
 @pytest.mark.parametrize(
-    "encode", [lambda raw: base64.b64encode(base64.b64encode(raw)).decode(), lambda raw: base64.b64encode(raw[:-9]).decode()]
+    "encode",
+    [
+        lambda raw: base64.b64encode(base64.b64encode(raw)).decode(),
+        lambda raw: base64.b64encode(raw[:-9]).decode(),
+    ],
 )
 def test_a_signature_of_the_wrong_length_is_named(making: Making, encode: Any) -> None:
     assert making.but(encode=encode).refused().text.startswith("The signature has ")

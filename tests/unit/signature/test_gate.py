@@ -109,10 +109,12 @@ def test_a_header_that_cannot_be_read_says_why(making: Making, finish: Any, text
         ({"listed": ""}, "The headers parameter is empty."),
         ({"listed": "(request-target) Date digest x-request-id psu-id tpp-redirect-uri"},
          "The headers parameter must list names in lower case: Date."),
-        ({"listed": "date,digest,x-request-id"}, "The headers parameter separates names by something else than blanks."),
+        ({"listed": "date,digest,x-request-id"},
+         "The headers parameter separates names by something else than blanks."),
         ({"encode": lambda raw: "."}, "The parameter signature is not base64."),
         ({"encode": lambda raw: ""}, "The parameter signature is not base64: it is empty."),
-        ({"encode": lambda raw: raw.hex() + " "}, "The parameter signature is not base64: it holds blanks or line breaks."),
+        ({"encode": lambda raw: raw.hex() + " "},
+         "The parameter signature is not base64: it holds blanks or line breaks."),
         ({"encode": lambda raw: "_" + raw.hex()},
          "The parameter signature is not base64: it is URL-safe base64, use the alphabet with + and /."),
         ({"encode": lambda raw: "eA"}, "The parameter signature is not base64: its padding is missing."),
@@ -320,8 +322,9 @@ def test_the_refusal_speaks_for_its_first_fault(making: Making) -> None:
 
 
 def test_the_request_target_is_what_was_sent_not_what_it_means(making: Making) -> None:
-    encoded = making.but(target="/api-sandbox/v1/accounts/a%2Fb?x=%20&x=+")
-    assert encoded.check().signing_string.startswith("(request-target): post /api-sandbox/v1/accounts/a%2Fb?x=%20&x=+\n")
+    target = "/api-sandbox/v1/accounts/a%2Fb?x=%20&x=+"
+    encoded = making.but(target=target)
+    assert encoded.check().signing_string.startswith(f"(request-target): post {target}\n")
     headers = encoded.sent()
     assert replace(encoded, target="/api-sandbox/v1/accounts/a/b?x=%20&x=+").faults(headers)
 

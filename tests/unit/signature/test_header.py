@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from email.header import Header
 
 import pytest
@@ -18,7 +19,8 @@ READ = SignatureHeader("SN=1,CA=CN=a\\, b=c", "rsa-sha256", "date digest", "eA==
 
 def test_the_documented_form_is_read() -> None:
     assert parse(FULL) == READ
-    assert render(key_id="SN=1,CA=CN=a\\, b=c", algorithm="rsa-sha256", headers=["date", "digest"], signature="eA==") == FULL
+    key_id = "SN=1,CA=CN=a\\, b=c"
+    assert render(key_id=key_id, algorithm="rsa-sha256", headers=["date", "digest"], signature="eA==") == FULL
 
 
 @pytest.mark.parametrize(
@@ -43,8 +45,11 @@ def test_an_escaped_quote_does_not_end_the_string_and_backslashes_stay() -> None
 
 
 def test_an_unknown_parameter_is_noted_quoted_or_not() -> None:
-    assert parse('keyId="x",created=1,opaque="y"') == SignatureHeader(
-        "x", None, None, None, ("Signature: unknown parameter created ignored", "Signature: unknown parameter opaque ignored")
+    read = parse('keyId="x",created=1,opaque="y"')
+    assert (read.key_id, read.algorithm, read.headers, read.signature) == ("x", None, None, None)
+    assert read.notes == (
+        "Signature: unknown parameter created ignored",
+        "Signature: unknown parameter opaque ignored",
     )
 
 
@@ -58,7 +63,10 @@ def test_the_short_cut_reads_what_the_general_reader_reads(a: str, b: str, c: st
     assert parse(text + ",") == parse(text)  # a final comma takes the general way
 
 
-@pytest.mark.parametrize("text", ['keyId="a"algorithm="b",headers="c",signature="d"', 'keyId="a",keyId="b",headers="c",signature="d"'])
+@pytest.mark.parametrize(
+    "text",
+    ['keyId="a"algorithm="b",headers="c",signature="d"', 'keyId="a",keyId="b",headers="c",signature="d"'],
+)
 def test_the_short_cut_leaves_odd_texts_to_the_general_reader(text: str) -> None:
     assert module._usual(text) is None
     with pytest.raises(HeaderUnreadable):
@@ -67,25 +75,33 @@ def test_the_short_cut_leaves_odd_texts_to_the_general_reader(text: str) -> None
 
 @given(st.text(max_size=200) | st.text(alphabet='keyId="\\, \tsn=', max_size=200))
 def test_no_text_breaks_the_reader(text: str) -> None:
-    try:
+    with contextlib.suppress(HeaderUnreadable):
         assert isinstance(parse(text), SignatureHeader)
-    except HeaderUnreadable as error:
-        assert str(error)
 
 
-@pytest.mark.parametrize("text", ['keyId="' + "\\a" * 50_000, "a" * 100_000, "a=" * 50_000, 'a="b"' + " " * 100_000 + "x", '"' * 100_000])
+@pytest.mark.parametrize(
+    "text",
+    ['keyId="' + "\\a" * 50_000, "a" * 100_000, "a=" * 50_000, 'a="b"' + " " * 100_000 + "x", '"' * 100_000],
+    ids=["escapes", "letters", "equals", "blanks", "quotes"],
+)
 def test_long_nonsense_is_refused_without_delay(text: str) -> None:
     """Quadratic work on 100,000 characters would take minutes."""
     with pytest.raises(HeaderUnreadable):
         parse(text)
 
 
-@given(st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"], exclude_characters="\u2028\u2029"), max_size=80), st.sampled_from("BQ"))
+@given(
+    st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), max_size=80),
+    st.sampled_from("BQ"),
+)
 def test_wrapped_text_comes_back(text: str, encoding: str) -> None:
     assert unwrap(wrap(text, encoding=encoding)) == text
 
 
-@given(st.text(st.characters(min_codepoint=32, max_codepoint=255, exclude_categories=["Cc"]), max_size=80), st.sampled_from("BQ"))
+@given(
+    st.text(st.characters(min_codepoint=32, max_codepoint=255, exclude_categories=["Cc"]), max_size=80),
+    st.sampled_from("BQ"),
+)
 def test_wrapped_text_comes_back_from_iso_8859_1(text: str, encoding: str) -> None:
     assert unwrap(wrap(text, charset="iso-8859-1", encoding=encoding)) == text
 
@@ -115,10 +131,8 @@ def test_wrappings_of_other_writers_are_read(wrapped: str, text: str) -> None:
 @given(st.text(max_size=100) | st.text(alphabet="=?utf-8BQ ", max_size=100))
 def test_no_text_breaks_the_unwrapping(text: str) -> None:
     for attempt in (text, f"=?utf-8?B?{text}?=", f"=?utf-8?Q?{text}?=", f"=?{text}"):
-        try:
+        with contextlib.suppress(WrappingUnreadable):
             assert isinstance(unwrap(attempt), str)
-        except WrappingUnreadable as error:
-            assert str(error)
 
 
 def test_a_long_row_of_encoded_words_is_read_without_delay() -> None:

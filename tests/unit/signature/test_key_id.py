@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from datetime import timedelta
 
 import pytest
@@ -194,9 +195,11 @@ def test_any_name_reads_back_from_any_escaping(issuer: x509.Name) -> None:
     def escaped(text: str) -> str:
         return "".join(f"\\{byte:02x}" for byte in text.encode())
 
-    text = ",".join(
-        "+".join(f"{part.oid.dotted_string}={escaped(str(part.value))}" for part in rdn) for rdn in reversed(issuer.rdns)
-    )
+    rdns = [
+        "+".join(f"{part.oid.dotted_string}={escaped(str(part.value))}" for part in rdn)
+        for rdn in reversed(issuer.rdns)
+    ]
+    text = ",".join(rdns)
     assert [sorted(rdn) for rdn in read_name(text).rdns] == [sorted(rdn) for rdn in certificate_name(issuer)[::-1]]
 
 
@@ -204,7 +207,5 @@ def test_any_name_reads_back_from_any_escaping(issuer: x509.Name) -> None:
 def test_no_text_breaks_the_comparison(text: str, lenient: bool) -> None:
     for key_id in (text, f"SN=ABCDEF,CA={text}", f"SN={text},CA=CN=x"):
         assert compare_key_id(key_id, PLAIN, lenient=lenient).fault
-    try:
-        read_name(text, lists=True)
-    except NameUnreadable as error:
-        assert str(error)
+    with contextlib.suppress(NameUnreadable):
+        assert read_name(text, lists=True).rdns is not None

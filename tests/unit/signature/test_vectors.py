@@ -64,9 +64,7 @@ REFUSED = {
 
 def vectors() -> list[dict[str, Any]]:
     return [
-        vector
-        for name in ("openssl.json", "npm.json")
-        for vector in json.loads((FOLDER / name).read_text())["vectors"]
+        vector for name in ("openssl.json", "npm.json") for vector in json.loads((FOLDER / name).read_text())["vectors"]
     ]
 
 

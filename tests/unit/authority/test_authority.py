@@ -1,0 +1,284 @@
+"""The sandbox CA: what it issues, wrong on purpose or not, and how it keeps it (CONTRACT 1, 9.7)."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+import ssl
+import stat
+import threading
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.serialization import load_pem_private_key, pkcs12
+
+from emulator.api.certificates import identity
+from emulator.authority import (
+    FLAWS,
+    Authority,
+    AuthorityDamaged,
+    IssueRefused,
+    TppExists,
+    TppNameRefused,
+)
+from emulator.authority.files import claim_private, write_folder, write_private
+from emulator.httpsig.keyid import compare_key_id, key_id_for
+
+NOW = datetime(2026, 3, 2, 8, 0, 0, tzinfo=UTC)
+CA_NAME = "CN=Bank Emulator Sandbox CA,O=Bank Emulator,C=NO"
+
+
+def authority(directory: Path | None = None) -> Authority:
+    return Authority(directory, clock=lambda: NOW)
+
+
+@pytest.fixture(scope="module")
+def shared() -> Authority:
+    return authority()
+
+
+def test_the_first_start_makes_a_ca_and_a_demo_tpp(tmp_path: Path) -> None:
+    state = tmp_path / "deep" / "state"
+    first = authority(state)
+    demo = first.demo()
+    assert first.certificate.subject.rfc4514_string() == CA_NAME
+    made = sorted(str(path.relative_to(state)) for path in state.rglob("*"))
+    assert made == ["ca-key.pem", "ca.pem", "tpps", "tpps/demo", "tpps/demo/certificate.pem", "tpps/demo/key.pem"]
+    demo.certificate.verify_directly_issued_by(first.certificate)
+    assert identity(demo.certificate).roles == frozenset({"PISP", "AISP"})
+    assert isinstance(demo.key, rsa.RSAPrivateKey)
+    assert demo.key.key_size == 2048
+
+
+def test_files_are_for_this_user_alone(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    made = authority(state)
+    made.issue("demo", keystore_password="secret")
+    made.answering()
+    for path in (state, *state.rglob("*")):
+        assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600), path
+
+
+def test_a_later_start_finds_what_was_made(tmp_path: Path) -> None:
+    first = authority(tmp_path)
+    demo, other = first.demo(), first.issue("other", roles=["PISP"])
+    second = authority(tmp_path)
+    assert second.certificate == first.certificate
+    assert second.demo().certificate == demo.certificate
+    assert second.demo().key.private_numbers() == demo.key.private_numbers()
+    assert [tpp.name for tpp in second.tpps()] == ["demo", "other"]
+    assert second.get("other").certificate == other.certificate
+    assert second.answering().certificate == authority(tmp_path).answering().certificate
+
+
+def test_in_memory_nothing_is_written_and_everything_is_found(shared: Authority) -> None:
+    issued = shared.issue("memory")
+    assert shared.find("memory") is issued
+    assert issued in shared.tpps()
+    assert shared.find("nobody") is None
+    with pytest.raises(KeyError):
+        shared.get("nobody")
+
+
+def test_an_expired_demo_tpp_is_issued_anew(tmp_path: Path) -> None:
+    old = authority(tmp_path).demo()
+    later = Authority(tmp_path, clock=lambda: NOW + timedelta(days=4 * 365))
+    new = later.demo()
+    assert new.certificate != old.certificate
+    assert later.demo().certificate == new.certificate
+
+
+def test_a_name_is_taken_once_unless_it_is_replaced(tmp_path: Path) -> None:
+    for place in (None, tmp_path):
+        made = authority(place)
+        first = made.issue("one")
+        with pytest.raises(TppExists, match="one"):
+            made.issue("one")
+        assert made.issue("one", replace=True).certificate != first.certificate
+        assert len(made.tpps()) == 1
+
+
+@pytest.mark.parametrize("name", ["", "..", "../x", "a/b", ".hidden", "x.", "a" * 64, "ø", "a\nb", "-a"])
+def test_names_that_are_no_folder_names_are_refused(shared: Authority, name: str, tmp_path: Path) -> None:
+    with pytest.raises(TppNameRefused):
+        shared.issue(name)
+    assert authority(tmp_path).find(name) is None
+
+
+def test_unknown_roles_flaws_and_empty_identifiers_are_refused(shared: Authority) -> None:
+    with pytest.raises(IssueRefused, match="PISP and AISP"):
+        shared.issue("x", roles=["ASPSP"])
+    with pytest.raises(IssueRefused, match="there are expired, "):
+        shared.issue("x", flaw="no-such-flaw")
+    with pytest.raises(IssueRefused, match="1 to 256"):
+        shared.issue("x", organization_identifier="")
+
+
+def test_every_flaw_of_the_contract_is_there() -> None:
+    assert set(FLAWS) == {
+        "expired", "not-yet-valid", "unknown-ca", "no-roles", "leading-zero-serial", "special-characters"
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("flaw", [None, *FLAWS])
+def test_a_flawed_certificate_is_wrong_in_that_alone(shared: Authority, flaw: str | None) -> None:
+    issued = shared.issue(f"with {flaw}", flaw=flaw, organization_identifier="PSDNO-SBX-7")
+    certificate = issued.certificate
+    assert (certificate.not_valid_after_utc < NOW) == (flaw == "expired")
+    assert (certificate.not_valid_before_utc > NOW) == (flaw == "not-yet-valid")
+    assert certificate.not_valid_before_utc < certificate.not_valid_after_utc
+    known = certificate.issuer == shared.certificate.subject
+    assert known == (flaw not in ("unknown-ca", "special-characters"))
+    assert issued.issuer is not None
+    certificate.verify_directly_issued_by(issued.issuer)
+    assert identity(certificate).id == "PSDNO-SBX-7"
+    assert identity(certificate).roles == (frozenset() if flaw == "no-roles" else frozenset({"PISP", "AISP"}))
+    assert (f"{certificate.serial_number:032X}".startswith("0A") and certificate.serial_number < 1 << 128) == (
+        flaw == "leading-zero-serial"
+    )
+    special = any(character in certificate.issuer.rfc4514_string() for character in '\\"æ')
+    assert special == (flaw == "special-characters")
+    assert compare_key_id(key_id_for(certificate), certificate).notes == ()
+
+
+def test_special_characters_are_all_those_that_rfc_2253_escapes(shared: Authority) -> None:
+    issuer = shared.issue("all of them", flaw="special-characters").certificate.issuer
+    values = "".join(str(attribute.value) for attribute in issuer)
+    assert set(',+"\\<>;=#') <= set(values)
+    assert not values.isascii()
+    assert issuer.get_attributes_for_oid(x509.NameOID.ORGANIZATION_IDENTIFIER)
+
+
+def test_the_keystore_holds_key_and_chain(tmp_path: Path) -> None:
+    made = authority(tmp_path)
+    issued = made.issue("store", keystore_password="secret")
+    store = pkcs12.load_pkcs12((tmp_path / "tpps" / "store" / "keystore.p12").read_bytes(), b"secret")
+    assert store.cert is not None
+    assert store.cert.certificate == issued.certificate
+    assert [extra.certificate for extra in store.additional_certs] == [made.certificate]
+    assert isinstance(store.key, rsa.RSAPrivateKey)
+    assert store.key.private_numbers() == issued.key.private_numbers()
+
+
+def test_keys_do_not_show_in_a_repr(shared: Authority) -> None:
+    assert "PRIVATE" not in repr(shared.issue("quiet"))
+
+
+@pytest.mark.parametrize("file", ["ca.pem", "ca-key.pem", "tpps/demo/certificate.pem"])
+def test_a_damaged_file_is_named(tmp_path: Path, file: str) -> None:
+    authority(tmp_path).demo()
+    (tmp_path / file).write_text("damaged")
+    with pytest.raises(AuthorityDamaged, match=str(tmp_path / file)):
+        authority(tmp_path).demo()
+
+
+def test_a_missing_tpp_key_is_named(tmp_path: Path) -> None:
+    authority(tmp_path).demo()
+    (tmp_path / "tpps" / "demo" / "key.pem").unlink()
+    with pytest.raises(AuthorityDamaged, match=r"key\.pem: the key is missing"):
+        authority(tmp_path).demo()
+
+
+def test_a_certificate_of_another_key_is_named(tmp_path: Path) -> None:
+    authority(tmp_path / "a")
+    authority(tmp_path / "b")
+    (tmp_path / "a" / "ca.pem").write_bytes((tmp_path / "b" / "ca.pem").read_bytes())
+    with pytest.raises(AuthorityDamaged, match=r"not the certificate of ca-key\.pem"):
+        authority(tmp_path / "a")
+
+
+def test_a_start_that_was_killed_between_key_and_certificate_is_finished(tmp_path: Path) -> None:
+    authority(tmp_path)
+    (tmp_path / "ca.pem").unlink()
+    again = authority(tmp_path)
+    key = load_pem_private_key((tmp_path / "ca-key.pem").read_bytes(), None)
+    assert isinstance(key, ec.EllipticCurvePrivateKey)
+    assert again.certificate.public_key() == key.public_key()
+
+
+def test_two_starts_at_once_agree_on_one_ca(tmp_path: Path) -> None:
+    found: list[Authority] = []
+    barrier = threading.Barrier(6)
+
+    def start() -> None:
+        barrier.wait()
+        found.append(authority(tmp_path))
+
+    threads = [threading.Thread(target=start) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len({entry.certificate_pem for entry in found}) == 1
+    assert len(found) == 6
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["ca-key.pem", "ca.pem"]
+
+
+def test_files_are_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    write_private(tmp_path / "a", b"one")
+    write_private(tmp_path / "a", b"two")
+    assert (tmp_path / "a").read_bytes() == b"two"
+    assert claim_private(tmp_path / "a", b"three") == b"two"
+    assert claim_private(tmp_path / "b", b"three") == b"three"
+    assert write_folder(tmp_path / "f", {"x": b"1"})
+    assert not write_folder(tmp_path / "f", {"x": b"2"})
+    assert (tmp_path / "f" / "x").read_bytes() == b"1"
+    assert write_folder(tmp_path / "f", {"y": b"3"}, replace=True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b", "f"]
+    assert [path.name for path in (tmp_path / "f").iterdir()] == ["y"]
+
+
+def test_the_bank_signs_its_answers_with_a_certificate_of_the_ca(shared: Authority) -> None:
+    answering = shared.answering()
+    answering.certificate.verify_directly_issued_by(shared.certificate)
+    assert answering.certificate.subject.rfc4514_string() == "CN=Bank Emulator,O=Bank Emulator,C=NO"
+    assert shared.answering() is answering
+
+
+@pytest.mark.filterwarnings("ignore:ssl.TLSVersion:DeprecationWarning")
+def test_tls_is_1_2_or_higher_with_every_host_named() -> None:
+    shared = Authority(None, clock=lambda: datetime.now(UTC))  # a TLS client looks at the real time
+    server = shared.server_context(["localhost", "127.0.0.1", "::1", "bank.test", "localhost"])
+    client = ssl.create_default_context(cadata=shared.certificate_pem)
+    client.verify_flags |= ssl.VERIFY_X509_STRICT
+    shown = handshake(server, client, "bank.test")
+    names = shown.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert names.get_values_for_type(x509.DNSName) == ["localhost", "bank.test"]
+    addresses = [ipaddress.ip_address("127.0.0.1"), ipaddress.ip_address("::1")]
+    assert names.get_values_for_type(x509.IPAddress) == addresses
+    handshake(server, client, "127.0.0.1")
+    with pytest.raises(ssl.SSLCertVerificationError):
+        handshake(server, client, "other.test")
+    old = ssl.create_default_context(cadata=shared.certificate_pem)
+    old.set_ciphers("ALL:@SECLEVEL=0")
+    old.minimum_version = ssl.TLSVersion.TLSv1
+    old.maximum_version = ssl.TLSVersion.TLSv1_1
+    with pytest.raises(ssl.SSLError):
+        handshake(server, old, "bank.test")
+
+
+def handshake(server: ssl.SSLContext, client: ssl.SSLContext, host: str) -> x509.Certificate:
+    """The server's certificate after a handshake over a pair of sockets."""
+    near, far = socket.socketpair()
+    failures: list[Exception] = []
+
+    def answer() -> None:
+        try:
+            with server.wrap_socket(far, server_side=True):
+                pass
+        except (ssl.SSLError, OSError) as error:
+            failures.append(error)
+        finally:
+            far.close()
+
+    thread = threading.Thread(target=answer)
+    thread.start()
+    try:
+        with client.wrap_socket(near, server_hostname=host) as connection:
+            return x509.load_der_x509_certificate(connection.getpeercert(binary_form=True) or b"")
+    finally:
+        near.close()
+        thread.join()

@@ -1,0 +1,291 @@
+"""The signed clients, over a real port: what they send is what the bank's gate accepts."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from emulator.api.signature import SignaturePolicy, SignatureRefused, check
+from emulator.authority import Authority, Credentials
+from emulator.client import TAMPERINGS, AsyncTppClient, Identity, TppClient, sign, signed_headers
+from emulator.httpsig.digest import digest_value
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+class Gate(BaseHTTPRequestHandler):
+    """Answers with what arrived, and with what the bank's gate says of it."""
+
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def handle_any(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
+        sent = [(name, value.encode("latin-1").decode()) for name, value in self.headers.items()]
+        answer: dict[str, Any] = {"method": self.command, "target": self.path, "headers": sent, "body": body.decode()}
+        try:
+            verified = check(
+                self.command, self.path, sent, body,
+                digest_required=bool(body), body_ignored=False, policy=SignaturePolicy(), now=now(), trusted_ca=None,
+            )  # fmt: skip
+            answer |= {"tpp": verified.tpp.id, "notes": verified.notes}
+        except SignatureRefused as refused:
+            answer["messages"] = refused.messages
+        content = json.dumps(answer).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(content)))
+        self.send_header("X-Twice", "1")
+        self.send_header("X-Twice", "2")
+        if "close" in self.path:
+            self.send_header("X-Silent", "closes without saying so")
+            self.close_connection = True
+        self.end_headers()
+        self.wfile.write(content)
+
+    def do_GET(self) -> None:
+        self.handle_any()
+
+    def do_POST(self) -> None:
+        self.handle_any()
+
+    def do_PUT(self) -> None:
+        self.handle_any()
+
+    def do_DELETE(self) -> None:
+        self.handle_any()
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Quiet."""
+
+
+@pytest.fixture(scope="module")
+def authority() -> Authority:
+    return Authority(None, clock=now)
+
+
+@pytest.fixture(scope="module")
+def credentials(authority: Authority) -> Credentials:
+    return authority.issue("client", organization_identifier="PSDNO-SBX-3")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Gate) as listening:
+        thread = threading.Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield f"http://127.0.0.1:{listening.server_port}"
+        listening.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def client(server: str, credentials: Credentials) -> Iterator[TppClient]:
+    with TppClient(server, credentials) as made:
+        yield made
+
+
+def headers_of(answer: Any) -> dict[str, str]:
+    return {name.lower(): value for name, value in answer.json()["headers"]}
+
+
+def test_a_signed_request_arrives_with_its_required_headers(client: TppClient) -> None:
+    answer = client.post("/v1/payments/sepa-credit-transfers?allowLogicalDuplicate=true", json={"a": "ø"})
+    told = answer.json()
+    assert answer.status == 200
+    assert (told["tpp"], told["notes"], told["body"]) == ("PSDNO-SBX-3", [], '{"a":"ø"}')
+    assert told["target"] == "/v1/payments/sepa-credit-transfers?allowLogicalDuplicate=true"
+    sent = headers_of(answer)
+    assert sent["digest"] == digest_value('{"a":"ø"}'.encode())
+    assert {"x-accept-fix", "tpp-session-id", "tpp-redirect-uri", "psu-ip-address", "x-request-id", "date"} <= set(sent)
+    assert "psu-id" not in sent
+    assert len(told["headers"]) == len(sent)
+
+
+@pytest.mark.parametrize("method", ["get", "post", "put", "delete"])
+def test_every_method_is_signed(client: TppClient, method: str) -> None:
+    answer = getattr(client, method)("/v1/x")
+    assert (answer.json()["method"], answer.json()["tpp"]) == (method.upper(), "PSDNO-SBX-3")
+    assert "digest" not in headers_of(answer)
+
+
+def test_headers_may_be_given_overridden_and_left_out(client: TppClient) -> None:
+    answer = client.get("/v1/x", headers={"psu-ip-address": None, "X-Request-ID": "mine", "TPP-Session-ID": "s"})
+    sent = headers_of(answer)
+    assert answer.json()["tpp"]
+    assert "psu-ip-address" not in sent
+    assert (sent["x-request-id"], sent["tpp-session-id"]) == ("mine", "s")
+    assert headers_of(client.get("/v1/x", headers={"Date": None})).get("date") is None
+    assert headers_of(client.get("/v1/x", headers={"x-request-id": None})).get("x-request-id") is None
+
+
+def test_defaults_hold_for_every_request(server: str, credentials: Credentials) -> None:
+    with TppClient(server, credentials, defaults={"PSU-Context": "PRIVATE", "x-accept-fix": None}) as made:
+        sent = headers_of(made.get("/v1/x"))
+    assert sent["psu-context"] == "PRIVATE"
+    assert "x-accept-fix" not in sent
+
+
+def test_a_base_address_may_end_in_a_path(server: str, credentials: Credentials) -> None:
+    with TppClient(f"{server}/banks/a/", credentials) as made:
+        assert made.get("/v1/x").json()["target"] == "/banks/a/v1/x"
+        assert made.get(f"{server}/banks/a/v1/y?z=%20#f").json()["target"] == "/banks/a/v1/y?z=%20"
+        assert made.get("/v1/x").json()["tpp"]
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:8080", "ftp://x", "http://", ""])
+def test_a_base_address_of_another_form_is_refused(credentials: Credentials, address: str) -> None:
+    with pytest.raises(ValueError, match="a base address such as"):
+        TppClient(address, credentials)
+
+
+def test_a_relative_path_is_refused(client: TppClient) -> None:
+    with pytest.raises(ValueError, match="must start with /"):
+        client.get("v1/x")
+
+
+def test_what_an_sca_tells_is_remembered(client: TppClient) -> None:
+    told = client.remember(
+        "https://tpp.example/callback?keep=1&psu-id=P&psu-corporate-id=C&tpp-session-id=S&context=CORPORATE"
+    )
+    assert told == {
+        "keep": "1", "psu-id": "P", "psu-corporate-id": "C", "tpp-session-id": "S", "context": "CORPORATE"
+    }  # fmt: skip
+    sent = headers_of(client.get("/v1/x"))
+    assert (sent["psu-id"], sent["psu-corporate-id"], sent["tpp-session-id"], sent["psu-context"]) == (
+        "P", "C", "S", "CORPORATE"
+    )  # fmt: skip
+    client.remember("https://tpp.example/callback?status=401&code=SCA_INVALID")
+    assert client.psu_id == "P"
+    client.forget()
+    sent = headers_of(client.get("/v1/x"))
+    assert "psu-id" not in sent
+    assert sent["tpp-session-id"] != "S"
+
+
+def test_a_prepared_request_can_be_sent_twice(client: TppClient) -> None:
+    prepared = client.prepare("POST", "/v1/x", json={})
+    assert client.send(prepared).json() == client.send(prepared).json()
+
+
+def test_a_connection_that_the_bank_closed_is_opened_again(client: TppClient) -> None:
+    for _ in range(3):
+        assert client.get("/v1/close").json()["tpp"]
+        if client._connection is not None and client._connection.sock is not None:
+            client._connection.sock.recv(1)  # wait for the end of the stream
+            assert client.get("/v1/x").json()["tpp"]
+
+
+def test_an_answer_reads_like_those_of_other_libraries(client: TppClient) -> None:
+    answer = client.get("/v1/x")
+    assert answer.headers["x-twice"] == answer.headers["X-TWICE"] == "1, 2"
+    assert "X-Twice" in answer.headers
+    assert answer.headers.get("absent") is None
+    assert json.loads(answer.text) == answer.json()
+    assert answer.sca_redirect is None
+
+
+@pytest.mark.parametrize("tamper", TAMPERINGS)
+def test_every_tampering_is_refused_by_name(client: TppClient, tamper: str) -> None:
+    expected = {
+        "no-signature": ("HTTP_HEADER_REQUIRED", "Signature", "is required"),
+        "no-certificate": ("HTTP_HEADER_REQUIRED", "TPP-Signature-Certificate", "is required"),
+        "no-date": ("HTTP_HEADER_REQUIRED", "Date", "is required"),
+        "no-digest": ("HTTP_HEADER_REQUIRED", "Digest", "is required"),
+        "unlisted": ("BAD_REQUEST", "Signature", "carries x-request-id"),
+        "leading-word": ("BAD_REQUEST", "Signature", "begins with the word Signature"),
+        "algorithm": ("BAD_REQUEST", "Signature", "hs2019"),
+        "other-serial": ("BAD_REQUEST", "Signature", "The KeyID is not matching"),
+        "lower-case-serial": ("BAD_REQUEST", "Signature", "in lower case"),
+        "other-key": ("BAD_REQUEST", "Signature", "another key"),
+        "bit-flipped": ("BAD_REQUEST", "Signature", "another key"),
+        "old-date": ("BAD_REQUEST", "Date", " s behind the bank"),
+        "other-date": ("BAD_REQUEST", "Signature", "a date 1 s earlier"),
+        "other-body": ("BAD_REQUEST", "Digest", "does not fit the body"),
+        "reordered": ("BAD_REQUEST", "Signature", "in the reverse of the order listed"),
+        "without-query": ("BAD_REQUEST", "Signature", "without the query"),
+    }
+    code, path, text = client.post("/v1/x?y=1", json={"a": 1}, tamper=tamper).json()["messages"][0]
+    assert (code, path) == expected[tamper][:2]
+    assert expected[tamper][2] in text
+
+
+def test_tampering_works_with_a_wrapped_signature(server: str, authority: Authority) -> None:
+    special = authority.issue("wrapped", flaw="special-characters")
+    with TppClient(server, special) as made:
+        assert made.get("/v1/x").json()["notes"] == []
+        for tamper in TAMPERINGS.keys() - {"no-digest"}:
+            assert made.post("/v1/x?y=1", json={}, tamper=tamper).json()["messages"], tamper
+
+
+def test_an_unknown_tampering_is_refused(client: TppClient) -> None:
+    with pytest.raises(ValueError, match="there are no-signature, "):
+        client.get("/v1/x", tamper="nothing")
+
+
+async def test_the_asynchronous_client_does_the_same(server: str, credentials: Credentials) -> None:
+    async with AsyncTppClient(f"{server}/banks/a", credentials) as made:
+        answer = await made.post("/v1/x%2Fy?z=%20+&b=a,b", json={"a": "ø"})
+        told = answer.json()
+        assert (told["tpp"], told["notes"]) == ("PSDNO-SBX-3", [])
+        assert told["target"] == "/banks/a/v1/x%2Fy?z=%20+&b=a,b"
+        assert (await made.get("/v1/x", headers={"PSU-IP-Address": None})).json()["tpp"]
+        assert (await made.put("/v1/x", body=b"x")).json()["body"] == "x"
+        assert (await made.delete("/v1/x", tamper="other-key")).json()["messages"]
+        assert answer.headers["x-twice"] == "1, 2"
+    assert (await made.get("/v1/x")).status == 200
+    await made.close()
+
+
+def test_sign_gives_the_headers_for_any_library(credentials: Credentials, tmp_path: Path) -> None:
+    (tmp_path / "certificate.pem").write_text(credentials.certificate_pem)
+    (tmp_path / "key.pem").write_bytes(credentials.key_pem)
+    for certificate, key in (
+        (credentials.certificate_pem, credentials.key_pem),
+        (tmp_path / "certificate.pem", str(tmp_path / "key.pem")),
+    ):
+        headers = sign(
+            "post",
+            "https://bank.example/v1/x?y=1#z",
+            certificate=certificate,
+            key=key,
+            body='{"a":1}',
+            headers={"PSU-ID": "p"},
+        )
+        verified = check(
+            "POST", "/v1/x?y=1", list(headers.items()), b'{"a":1}',
+            digest_required=True, body_ignored=False, policy=SignaturePolicy(), now=now(), trusted_ca=None,
+        )  # fmt: skip
+        assert verified.signing_string.split("\n")[0] == "(request-target): post /v1/x?y=1"
+    assert Identity.from_folder(tmp_path).key_id == Identity.of(credentials).key_id
+
+
+def test_a_key_that_is_not_the_certificates_is_refused(credentials: Credentials, authority: Authority) -> None:
+    other = authority.issue("other")
+    with pytest.raises(ValueError, match="not that of the certificate"):
+        Identity.from_pem(credentials.certificate_pem, other.key_pem)
+
+
+def test_names_digest_and_algorithm_can_be_chosen(credentials: Credentials) -> None:
+    headers = signed_headers(
+        "GET", "/", credentials, names=["x-request-id", "date"], digest=True, algorithm="rsa-sha512"
+    )
+    assert 'algorithm="rsa-sha512",headers="x-request-id date",' in headers["Signature"]
+    assert headers["Digest"] == digest_value(b"")
+    assert "Digest" not in signed_headers("POST", "/", credentials, body="x", digest=False)
+
+
+def test_importing_the_client_does_not_import_aiohttp() -> None:
+    import subprocess
+    import sys
+
+    code = "import sys, emulator.client; print('aiohttp' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"

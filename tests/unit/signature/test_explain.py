@@ -1,0 +1,175 @@
+"""Explaining captured requests: raw HTTP, `curl -v`, HAR and the request log (CONTRACT 11)."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from emulator.api.signature.explain import CaptureUnreadable, Explanation, explain, read_capture
+from emulator.httpsig.message import signing_string
+from tests.unit.signature.making import BODY, NOW, TARGET, Making
+
+PATH = TARGET.partition("?")[0]
+
+
+def queryless(lines: list[tuple[str, str]]) -> str:
+    return signing_string([(name, value.partition("?")[0] if name[0] == "(" else value) for name, value in lines])
+
+
+def raw(making: Making, newline: str = "\r\n", end: str = "") -> str:
+    lines = [f"{making.method} {making.target} HTTP/1.1", *(f"{name}: {value}" for name, value in making.sent())]
+    return newline.join([*lines, f"Content-Length: {len(making.body)}", "", ""]) + making.body.decode() + end
+
+
+def curl(making: Making) -> str:
+    sent = [f"> {making.method} {making.target} HTTP/1.1", *(f"> {name}: {value}" for name, value in making.sent())]
+    return "\n".join(
+        ["*   Trying 127.0.0.1:8080...", "* Connected to 127.0.0.1", *sent, f"> Content-Length: {len(making.body)}",
+         "> ", "* upload completely sent off", "< HTTP/1.1 400 Bad Request", "< Content-Length: 3", "< ", "{}"]
+    )  # fmt: skip
+
+
+def har(making: Making) -> str:
+    request = {
+        "method": making.method,
+        "url": "http://127.0.0.1:8080" + making.target,
+        "headers": [{"name": name, "value": value} for name, value in making.sent()],
+        "postData": {"mimeType": "application/json", "text": making.body.decode()},
+    }
+    other = {"request": {"method": "GET", "url": "http://x/", "headers": []}}
+    return json.dumps({"log": {"entries": [other, {"request": request}, other]}})
+
+
+def log_entry(making: Making) -> str:
+    request = {"method": making.method, "target": making.target, "headers": making.sent(), "body": making.body.decode()}
+    return json.dumps({"id": "7", "request": request, "response": {"status": 400, "headers": [], "body": ""}})
+
+
+def plain_json(making: Making) -> str:
+    request = {"method": "post", "url": making.target, "headers": dict(making.sent()), "body": making.body.decode()}
+    return json.dumps(request, indent=1)
+
+
+FORMS: list[Any] = [raw, lambda m: raw(m, "\n", "\n"), har, log_entry, plain_json, lambda m: "\ufeff\n" + raw(m)]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_of_capture_gives_the_request(making: Making, form: Any) -> None:
+    seen = read_capture(form(making))
+    assert (seen.method, seen.target, seen.body) == ("POST", TARGET, BODY)
+    assert {name.lower(): value for name, value in making.sent()}.items() <= {
+        name.lower(): value for name, value in seen.headers
+    }.items()
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_good_capture_holds(making: Making, form: Any) -> None:
+    told = explain(form(making), now=NOW)
+    assert told.valid
+    assert told.data["tpp"] == "PSDNO-SBX-1"
+    assert told.text.startswith("The signature holds. TPP PSDNO-SBX-1, roles AISP, PISP.\n")
+
+
+@pytest.mark.parametrize("form", [*FORMS, curl])
+def test_a_bad_capture_is_explained(making: Making, form: Any) -> None:
+    told = explain(form(making.but(text=queryless)), now=NOW)
+    assert not told.valid
+    assert told.data["mistake"] == "query-left-out"
+    lines = told.text.splitlines()
+    assert lines[0] == "The bank refuses this request:"
+    assert lines[1].startswith("  Signature: The signature was made over a signing string without the query (")
+    assert f"  (request-target): post {TARGET}" in lines
+    assert f"  client  (request-target): post {PATH}" in lines
+    mark = lines[lines.index(f"  client  (request-target): post {PATH}") + 1]
+    assert mark.index("^") == len(f"  client  (request-target): post {PATH}")
+
+
+def test_curl_does_not_show_the_body_so_the_digest_is_left_alone(making: Making) -> None:
+    told = explain(curl(making), now=NOW)
+    assert told.valid
+    assert told.data["remarks"] == ["The capture does not show the body, so the Digest was not compared with it."]
+    assert explain(curl(making), now=NOW, body=BODY).data.get("remarks") is None
+    wrong = explain(curl(making), now=NOW, body=BODY + b" ")
+    assert [message["path"] for message in wrong.data["messages"]] == ["Digest"]
+
+
+def test_an_old_capture_is_judged_at_its_own_date(making: Making) -> None:
+    told = explain(raw(making), now=NOW + timedelta(days=30))
+    assert told.valid
+    assert told.data["remarks"] == [
+        "The request is of 2026-03-02 08:00:00 UTC; sent again now, its Date would be refused."
+    ]
+
+
+def test_a_wrong_key_id_shows_both(making: Making) -> None:
+    told = explain(raw(making.but(key_id="SN=-,CA=CN=x")), now=NOW)
+    assert "  sent      SN=-,CA=CN=x" in told.text.splitlines()
+    assert "               ^" in told.text.splitlines()
+
+
+def test_what_cannot_be_seen_is_written_out(making: Making) -> None:
+    told = explain(raw(making.but(text=lambda lines: signing_string(lines).replace("\n", "\r\n"))), now=NOW)
+    assert f"  client  (request-target): post {TARGET}\\r" in told.text.splitlines()
+    blank = explain(raw(making.but(text=lambda lines: signing_string(lines) + " ")), now=NOW)
+    assert "  client  tpp-redirect-uri: https://tpp.example/callback?a=b%20c·" in blank.text.splitlines()
+
+
+def test_a_get_without_body_needs_no_digest(making: Making) -> None:
+    get = making.but(method="GET", body=b"", digest=None)
+    assert explain(raw(get), now=NOW).valid
+    assert explain(raw(making.but(digest=None)), now=NOW).data["messages"][0]["path"] == "Digest"
+
+
+def test_folded_headers_are_joined() -> None:
+    seen = read_capture("GET /v1/accounts HTTP/1.1\nX-A: one\n two\nX-B: three\n\n")
+    assert seen.headers == (("X-A", "one two"), ("X-B", "three"))
+
+
+def test_the_last_request_of_a_curl_log_counts() -> None:
+    seen = read_capture("> GET /a HTTP/1.1\n> A: 1\n>\n< HTTP/1.1 302\n> GET /b HTTP/2\n> B: 2\n>\n")
+    assert (seen.method, seen.target, seen.headers, seen.body) == ("GET", "/b", (("B", "2"),), b"")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "a request line such as `GET /v1/accounts HTTP/1.1` was expected, found ''"),
+        ("hello", "a request line such as `GET /v1/accounts HTTP/1.1` was expected, found 'hello'"),
+        ("{", "it looks like JSON but is not"),
+        ("[" * 100_000, "it looks like JSON but is not"),
+        ('{"log":{"entries":[]}}', "the JSON holds no request with method, url (or target) and headers"),
+        ("> hello", "after > there is no request line such as `> GET /v1/accounts HTTP/1.1`"),
+    ],
+)
+def test_what_is_no_request_is_refused(text: str, reason: str) -> None:
+    with pytest.raises(CaptureUnreadable) as refused:
+        explain(text, now=NOW)
+    assert str(refused.value).startswith(reason)
+
+
+MEMBERS = st.sampled_from(["log", "entries", "request", "method", "url", "headers", "name", "value"])
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=10),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(MEMBERS, inner),
+    max_leaves=10,
+)
+
+
+@given(st.sampled_from(["", "GET / HTTP/1.1\n", "> GET /\n> "]), st.text(max_size=100))
+def test_no_text_breaks_the_reading(beginning: str, rest: str) -> None:
+    text = beginning + rest
+    with contextlib.suppress(CaptureUnreadable):
+        assert isinstance(explain(text, now=NOW), Explanation)
+
+
+@given(JSON, JSON)
+def test_no_json_breaks_the_reading(value: Any, headers: Any) -> None:
+    for document in (value, {"method": "GET", "url": "/", "headers": headers}, {"request": value}):
+        with contextlib.suppress(CaptureUnreadable):
+            assert isinstance(explain(json.dumps({"log": document}), now=NOW), Explanation)
