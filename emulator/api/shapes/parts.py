@@ -157,7 +157,8 @@ def _fitting_currency(amount: str) -> str:
 _LOOSE_AMOUNT = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")
 
 
-def _loose_amount(value: Any) -> Any:
+def loose_amount(value: Any) -> Any:
+    """A number, or decimal text, of sandbox data; ValueError for anything else."""
     if isinstance(value, str):
         number = Decimal(value) if len(value) <= 40 and _LOOSE_AMOUNT.fullmatch(value) else None
     elif isinstance(value, int | Decimal) and not isinstance(value, bool):
@@ -184,7 +185,7 @@ def _as_json(number: Decimal) -> int | float:
 
 LooseAmount = Annotated[
     Any,
-    BeforeValidator(_loose_amount),
+    BeforeValidator(loose_amount),
     WithJsonSchema({"anyOf": [{"type": "number"}, {"type": "string", "pattern": r"^-?[0-9]+(\.[0-9]{1,5})?$"}]}),
 ]
 

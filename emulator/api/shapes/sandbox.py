@@ -27,6 +27,7 @@ from emulator.api.shapes.parts import (
 )
 from emulator.api.shapes.sandbox_parts import (
     CashAccountType,
+    CreditLimit,
     CustomerNumber,
     CustomerType,
     LooseDate,
@@ -117,7 +118,7 @@ class CardAccount(TypedDict):
     customerNumber: Filled70
     maskedPan: Annotated[str, Field(min_length=1, max_length=35)]
     currency: Currency
-    creditLimit: NotRequired[LooseAmount]
+    creditLimit: NotRequired[CreditLimit]
     balances: NotRequired[list[Balance]]
     cardId: NotRequired[Text70]
     cardIdVNo: NotRequired[Text70]

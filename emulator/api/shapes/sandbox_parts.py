@@ -6,10 +6,11 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
-from emulator.api.shapes.parts import Rule, inner, is_real_date, loose_amount_rule
+from emulator.api.shapes.parts import Rule, inner, is_real_date, loose_amount, loose_amount_rule
 from emulator.bank.errors import Message
+from emulator.bank.money import CURRENCIES
 
 _CUSTOMER_TYPES = ("private", "corporate")
 _ACCOUNT_TYPES = ("CACC", "SVGS", "LOAN", "TRAN", "TAXE")
@@ -45,6 +46,18 @@ def _one_of(*names: str) -> Callable[[str], str]:
     return validator
 
 
+def _limit(value: Any) -> Any:
+    """A credit limit: a lone amount, or one with its currency, as clients of the hosted sandboxes post it."""
+    if not isinstance(value, dict):
+        return loose_amount(value)
+    if value.get("currency") not in CURRENCIES:
+        raise ValueError("A currency of SPEC 2.6 was expected in it")
+    amount = loose_amount(value.get("amount"))
+    if str(amount).startswith("-"):
+        raise ValueError("An amount of 0 or more was expected")
+    return {"amount": amount, "currency": value["currency"]}
+
+
 def _pattern(pattern: str) -> WithJsonSchema:
     return WithJsonSchema({"type": "string", "pattern": f"^({pattern})$"})
 
@@ -71,6 +84,23 @@ CashAccountType = Annotated[
 OwnBban = Annotated[str, AfterValidator(taken_off(". ", _BBAN, "An account number of letters and digits"))]
 OwnIban = Annotated[
     str, AfterValidator(taken_off(" ", _IBAN, "An IBAN in capital letters and digits, 15 to 34 of them,"))
+]
+CreditLimit = Annotated[
+    Any,
+    BeforeValidator(_limit),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "number"},
+                {"type": "string", "pattern": r"^[0-9]+(\.[0-9]{1,5})?$"},
+                {
+                    "type": "object",
+                    "properties": {"amount": {"type": ["number", "string"]}, "currency": {"type": "string"}},
+                    "required": ["amount", "currency"],
+                },
+            ]
+        }
+    ),
 ]
 LooseDate = Annotated[
     str,

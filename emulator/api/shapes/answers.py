@@ -1,0 +1,288 @@
+"""What operations answer: the source of the OpenAPI document's schemas (SPEC 2.2, 2.8; CONTRACT 3.3, 4 to 8).
+
+All answers are named here; those of account information and of sandbox data stand in files of their own.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, NotRequired
+
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from emulator.api.shapes.account_answers import (
+    AccountDetails,
+    Accounts,
+    Balances,
+    CardAccountDetails,
+    CardAccounts,
+    CardBalances,
+    CardTransactions,
+    TransactionDetails,
+    Transactions,
+)
+from emulator.api.shapes.answer_parts import Code, Links, ShownAmount
+from emulator.api.shapes.parts import Address, Bban, Bic, Currency, Iban, IsoDate, StructuredReference, closed
+from emulator.api.shapes.payments import CardReference, Frequency, PurposeCode
+from emulator.api.shapes.sandbox_answers import (
+    ContactInformation,
+    SandboxAccount,
+    SandboxAccountList,
+    SandboxAgreement,
+    SandboxAgreementList,
+    SandboxCardAccount,
+    SandboxCardAccountList,
+    SandboxCardTransaction,
+    SandboxCardTransactionList,
+    SandboxCardTransactions,
+    SandboxCustomer,
+    SandboxCustomerList,
+    SandboxCustomers,
+    SandboxEngagement,
+    SandboxEngagementList,
+    SandboxTransaction,
+    SandboxTransactionList,
+    SandboxTransactions,
+)
+
+__all__ = [
+    "AccountDetails",
+    "Accounts",
+    "Agreements",
+    "Authorisation",
+    "Balances",
+    "BasketCreated",
+    "BasketDetails",
+    "BasketStatus",
+    "CancellationStarted",
+    "CardAccountDetails",
+    "CardAccounts",
+    "CardBalances",
+    "CardTransactions",
+    "Consent",
+    "ContactInformation",
+    "Error",
+    "PaymentCreated",
+    "PaymentDetails",
+    "PaymentStatus",
+    "SandboxAccount",
+    "SandboxAccountList",
+    "SandboxAgreement",
+    "SandboxAgreementList",
+    "SandboxCardAccount",
+    "SandboxCardAccountList",
+    "SandboxCardTransaction",
+    "SandboxCardTransactionList",
+    "SandboxCardTransactions",
+    "SandboxCustomer",
+    "SandboxCustomerList",
+    "SandboxCustomers",
+    "SandboxEngagement",
+    "SandboxEngagementList",
+    "SandboxTransaction",
+    "SandboxTransactionList",
+    "SandboxTransactions",
+    "ScaStatus",
+    "TppMessage",
+    "TransactionDetails",
+    "Transactions",
+    "User",
+]
+
+# SPEC 2.8, and PATC for a payment that waits for its second signature (CONTRACT 6, over SPEC).
+TransactionStatus = Literal[
+    "ACCP", "ACSC", "ACSP", "ACTC", "ACWC", "ACWP", "RCVD", "PDNG", "RJCT", "CANC", "PART", "PATC"
+]
+BasketTransactionStatus = Literal["RCVD", "ACTC", "PATC", "RJCT"]
+PsuMessage = Annotated[str, Field(max_length=512)]
+
+
+@closed
+class TppMessage(TypedDict):
+    """One operational message to the TPP (SPEC 2.8, 7)."""
+
+    category: Literal["ERROR", "WARNING"]
+    code: Code
+    path: NotRequired[str]
+    text: NotRequired[Annotated[str, Field(max_length=512)]]
+
+
+@closed
+class Error(TypedDict):
+    """A refusal (CONTRACT 3.3); a 401 carries `_links.scaRedirect`."""
+
+    tppMessages: list[TppMessage]
+    _links: NotRequired[Links]
+
+
+@closed
+class PaymentCreated(TypedDict):
+    """A payment that has been created (SPEC 2.8)."""
+
+    paymentId: str
+    transactionStatus: TransactionStatus
+    transactionFees: NotRequired[ShownAmount]
+    transactionFeeIndicator: NotRequired[bool]
+    tppMessages: NotRequired[list[TppMessage]]
+    psuMessage: NotRequired[PsuMessage]
+    _links: NotRequired[Links]
+
+
+@closed
+class PaymentStatus(TypedDict):
+    """The status of a payment (CONTRACT 6)."""
+
+    paymentId: str
+    transactionStatus: TransactionStatus
+    fundsAvailable: NotRequired[bool]
+    psuMessage: NotRequired[PsuMessage]
+    _links: NotRequired[Links]
+
+
+@closed
+class CancellationStarted(TypedDict):
+    """The customer must approve that an authorised payment is cancelled (CONTRACT 6, DELETE)."""
+
+    paymentId: str
+    transactionStatus: TransactionStatus
+    _links: Links
+
+
+@closed
+class NamedAccount(TypedDict):
+    """An account as the initiation named it."""
+
+    bban: NotRequired[Bban]
+    iban: NotRequired[Iban]
+    other: NotRequired[CardReference]
+    currency: Currency
+
+
+@closed
+class InitiatedPayment(TypedDict):
+    """The members of a payment's initiation, of every product (SPEC 2.4, 2.5; CONTRACT 13)."""
+
+    endToEndIdentification: NotRequired[str]
+    instructedAmount: NotRequired[ShownAmount]
+    creditorName: NotRequired[str]
+    creditorAccount: NotRequired[NamedAccount]
+    creditorAgent: NotRequired[Bic]
+    creditorAddress: NotRequired[Address]
+    ultimateDebtor: NotRequired[str]
+    purposeCode: NotRequired[PurposeCode]
+    remittanceInformationUnstructured: NotRequired[str]
+    remittanceInformationStructured: NotRequired[StructuredReference]
+    remittanceInformationStructuredArray: NotRequired[list[StructuredReference]]
+
+
+@closed
+class Execution(TypedDict):
+    """One execution of a standing order: booked (ACSC), or skipped for lack of funds (RJCT)."""
+
+    executionDate: IsoDate
+    transactionStatus: TransactionStatus
+
+
+@closed
+class PaymentDetails(InitiatedPayment):
+    """A payment: the members of its initiation and what has become of it (CONTRACT 6)."""
+
+    paymentId: str
+    transactionStatus: TransactionStatus
+    fundsAvailable: NotRequired[bool]
+    transactionFees: NotRequired[ShownAmount]
+    transactionFeeIndicator: NotRequired[bool]
+    psuMessage: NotRequired[PsuMessage]
+    debtorName: NotRequired[str]
+    debtorAccount: NamedAccount
+    requestedExecutionDate: NotRequired[IsoDate]
+    startDate: NotRequired[IsoDate]
+    endDate: NotRequired[IsoDate]
+    frequency: NotRequired[Frequency]
+    executionRule: NotRequired[str]
+    dayOfExecution: NotRequired[str]
+    monthsOfExecution: NotRequired[list[str]]
+    executions: NotRequired[list[Execution]]
+    payments: NotRequired[list[InitiatedPayment]]
+    entryStatuses: NotRequired[list[TransactionStatus]]
+    batchBookingPreferred: NotRequired[bool]
+    paymentInformationId: NotRequired[str]
+    _links: Links
+
+
+@closed
+class Authorisation(TypedDict):
+    """An explicit authorisation that has been started (CONTRACT 6)."""
+
+    scaStatus: Literal["started"]
+    authorisationId: str
+    _links: Links
+
+
+@closed
+class ScaStatus(TypedDict):
+    """Where an authorisation stands (CONTRACT 13)."""
+
+    scaStatus: Literal["started", "finalised", "failed"]
+
+
+@closed
+class BasketCreated(TypedDict):
+    """A signing basket that has been created (SPEC 2.2)."""
+
+    basketId: str
+    transactionStatus: BasketTransactionStatus
+    tppMessages: NotRequired[list[TppMessage]]
+    _links: NotRequired[Links]
+
+
+@closed
+class BasketDetails(TypedDict):
+    """A signing basket (SPEC 2.2)."""
+
+    payments: list[str]
+    transactionStatus: BasketTransactionStatus
+    _links: NotRequired[Links]
+
+
+@closed
+class BasketStatus(TypedDict):
+    """The worst case of a basket's payments (CONTRACT 7)."""
+
+    transactionStatus: BasketTransactionStatus
+    _links: NotRequired[Links]
+
+
+@closed
+class Consent(TypedDict):
+    """A consent that the customer gives at scaRedirect (CONTRACT 4, 13)."""
+
+    consentId: str
+    consentStatus: Literal["received"]
+    _links: Links
+
+
+@closed
+class User(TypedDict):
+    """The PSU behind a PSU-ID (CONTRACT 4)."""
+
+    psuId: str
+    psuCorporateId: NotRequired[str]
+    name: str | None
+    context: Literal["PRIVATE", "CORPORATE"]
+
+
+@closed
+class Agreement(TypedDict):
+    """A corporate agreement of the PSU."""
+
+    psuCorporateId: str
+    name: str
+    organisationNumber: str
+
+
+@closed
+class Agreements(TypedDict):
+    """The corporate agreements of the PSU (CONTRACT 4)."""
+
+    agreements: list[Agreement]

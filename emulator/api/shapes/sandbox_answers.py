@@ -1,0 +1,193 @@
+"""What the operations on sandbox data and contact information answer (SPEC 2.10, CONTRACT 8)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, NotRequired
+
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from emulator.api.shapes.account_answers import CardTransaction
+from emulator.api.shapes.answer_parts import Link, Links
+from emulator.api.shapes.parts import Currency, LooseAmount, closed
+from emulator.api.shapes.sandbox import Balance, EngagedAccount
+from emulator.api.shapes.sandbox import CardTransaction as PostedCardTransaction
+from emulator.api.shapes.sandbox import Transaction as PostedTransaction
+
+Int32 = Annotated[int, Field(ge=-(2**31), le=2**31 - 1)]
+Roles = list[Literal["VIEW", "REGISTER"]]
+
+
+@closed
+class SandboxAccount(TypedDict):
+    """An account as it was posted, with the balance as it is now."""
+
+    customerNumber: str
+    accountName: str
+    bban: str
+    iban: str
+    currency: Currency
+    product: str
+    cashAccountType: str
+    creditLine: LooseAmount
+    balances: list[Balance]
+    id: str
+    _links: Links
+
+
+SandboxAccountList = list[SandboxAccount]
+
+
+@closed
+class SandboxEngagement(TypedDict):
+    """What an agreement lets its persons do with an account."""
+
+    engagementId: str
+    customer: str
+    account: EngagedAccount
+    roles: Roles
+    registerLimit: NotRequired[LooseAmount]
+    approvalLimit: NotRequired[LooseAmount]
+    _links: Links
+
+
+SandboxEngagementList = list[SandboxEngagement]
+
+
+@closed
+class SandboxAgreement(TypedDict):
+    """A corporate agreement."""
+
+    agreementId: str
+    owner: str
+    name: str
+    engagements: list[SandboxEngagement]
+    _links: Links
+
+
+SandboxAgreementList = list[SandboxAgreement]
+
+
+@closed
+class SandboxCustomer(TypedDict):
+    """A customer."""
+
+    customerId: str
+    customerNumber: str
+    customerType: Literal["private", "corporate"]
+    customerName: str
+    _links: Links
+    accounts: NotRequired[list[SandboxAccount]]
+    agreements: NotRequired[list[SandboxAgreement]]
+
+
+SandboxCustomerList = list[SandboxCustomer]
+
+
+@closed
+class SandboxCustomers(TypedDict):
+    """The customers of the known state."""
+
+    customers: list[SandboxCustomer]
+
+
+@closed
+class OwnLink(TypedDict):
+    """The link to the transaction itself."""
+
+    self: Link
+
+
+@closed
+class BothNumbers(TypedDict):
+    """An account by both its numbers; one that is not known is empty."""
+
+    iban: str
+    bban: str
+
+
+@closed
+class SandboxTransaction(TypedDict):
+    """A transaction of an account: `amount` in whole currency units, absent text is empty (SPEC 2.10)."""
+
+    id: str
+    amount: Int32
+    currency: str
+    valueDate: str
+    remittanceInformationUnstructured: str
+    creditorName: str
+    creditorAccount: BothNumbers
+    debtorName: str
+    debtorAccount: BothNumbers
+    bankTransactionCode: str
+    ultimateDebtor: str
+    ultimateCreditor: str
+    purposeCode: str
+    bookingDate: str
+    _links: OwnLink
+
+
+SandboxTransactionList = list[SandboxTransaction]
+
+
+@closed
+class MadeTransaction(PostedTransaction):
+    """A transaction that has been made: what was posted, and its id."""
+
+    id: str
+    _links: OwnLink
+
+
+SandboxTransactions = MadeTransaction | list[MadeTransaction]
+
+
+@closed
+class SandboxCardAccount(TypedDict):
+    """A card account as it was posted, with the balance as it is now."""
+
+    customerNumber: str
+    maskedPan: str
+    currency: Currency
+    creditLimit: LooseAmount
+    balances: list[Balance]
+    cardId: str
+    cardIdVNo: str
+    accountNumber: str
+    expiry: str
+    name: str
+    product: str
+    status: str
+    resourceId: str
+    _links: Links
+
+
+SandboxCardAccountList = list[SandboxCardAccount]
+
+
+@closed
+class SandboxCardTransaction(CardTransaction):
+    """A card transaction, whatever x-accept-fix says with the amounts in their right places."""
+
+    id: str
+    _links: OwnLink
+
+
+SandboxCardTransactionList = list[SandboxCardTransaction]
+
+
+@closed
+class MadeCardTransaction(PostedCardTransaction):
+    """A card transaction that has been made: what was posted, and its id."""
+
+    id: str
+    _links: OwnLink
+
+
+SandboxCardTransactions = MadeCardTransaction | list[MadeCardTransaction]
+
+
+@closed
+class ContactInformation(TypedDict):
+    """Where the bank tells the TPP of downtime."""
+
+    email: str
