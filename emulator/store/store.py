@@ -17,6 +17,7 @@ from emulator.store.errors import StoreUnwritable
 from emulator.store.image import FrozenTable, Image, TableImage
 from emulator.store.kinds import Kind
 from emulator.store.reading import Readable
+from emulator.store.snapshot import INDEX_TABLE, STORE_TABLE
 from emulator.store.storage import JournalStorage, VolatileStorage
 from emulator.store.syncing import SyncTicket
 from emulator.store.table import DocumentTable
@@ -62,6 +63,9 @@ class Store(Readable):
     def __init__(self, storage: JournalStorage | VolatileStorage, kinds: Mapping[str, Kind]) -> None:
         super().__init__()
         self.kinds = dict(kinds)
+        for name in (STORE_TABLE, INDEX_TABLE):
+            if name in self.kinds:
+                raise ValueError(f"the name {name} is the snapshot's own")
         self.sequence = 0
         self._kept = storage if isinstance(storage, JournalStorage) else None
         self._steps: list[Undo] = []

@@ -1,0 +1,23 @@
+"""A store in memory and one in a directory; what holds for the one holds for the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from emulator.store import Store, memory_store, open_store
+from tests.unit.store.making import KINDS
+
+
+@pytest.fixture(params=["memory", "directory"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    made = memory_store(KINDS) if request.param == "memory" else open_store(tmp_path / "bank", KINDS)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    return tmp_path / "bank"

@@ -1,0 +1,168 @@
+"""Kinds, documents and troublesome disks for the tests of the store."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from emulator.store import Document, Kind, Ordered, Store
+from emulator.store.disk import Disk
+
+KINDS = {
+    "book": Kind(
+        indexes=("author", "tags"),
+        ordered={"year": Ordered(by="year"), "shelf": Ordered(by="title", group="shelf")},
+    ),
+    "note": Kind(),
+}
+
+
+def book(identity: str, **members: Any) -> Document:
+    """A document of the kind `book`."""
+    return {"id": identity, **members}
+
+
+def some_books(count: int = 5) -> list[Document]:
+    """Books with all that indexes and orders look at."""
+    return [
+        book(
+            f"b{number}",
+            author=f"author {number % 2}",
+            tags=["all", f"tag {number % 3}"],
+            year=2000 - number,
+            shelf="left" if number % 2 else "right",
+            title=f"Title {number:03d}",
+        )
+        for number in range(count)
+    ]
+
+
+def copy_of(directory: Path) -> Path:
+    """The directory as a kill at this moment would leave it."""
+    for number in count(1):
+        other = directory.with_name(f"{directory.name}-killed-{number}")
+        if not other.exists():
+            shutil.copytree(directory, other)
+            return other
+    raise AssertionError("there are more numbers than that")
+
+
+def answers(store: Store) -> dict[str, Any]:
+    """Everything that can be asked about books, to compare two stores by."""
+    books = list(store.all("book"))
+    authors = sorted({b["author"] for b in books if "author" in b})
+    tags = sorted({tag for b in books for tag in b.get("tags", ())})
+    shelves = sorted({b["shelf"] for b in books if "shelf" in b})
+    return {
+        "dump": store.dump(),
+        "author": {author: store.find("book", author=author) for author in authors},
+        "tags": {tag: store.find("book", tags=tag, newest_first=True) for tag in tags},
+        "year": store.range("book", "year"),
+        "shelf": {shelf: store.range("book", "shelf", group=shelf) for shelf in shelves},
+        "first": store.first_key("book", "year"),
+    }
+
+
+class Crash(BaseException):
+    """The process is dead; nothing catches this."""
+
+
+class TroubledDisk(Disk):
+    """A disk whose calls can fail: `trouble(name)` is asked before each call and raises, or returns.
+
+    `calls` has the names of all calls that change something since `watch`.
+    """
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+        self.trouble: Callable[[str], None] = lambda _: None
+        self.write_at_most: int | None = None
+
+    def watch(self) -> None:
+        self.calls.clear()
+
+    def _about_to(self, name: str) -> None:
+        self.calls.append(name)
+        self.trouble(name)
+
+    def open_to_append(self, path: Path) -> int:
+        self._about_to("open_to_append")
+        return super().open_to_append(path)
+
+    def open_anew(self, path: Path) -> int:
+        self._about_to("open_anew")
+        return super().open_anew(path)
+
+    def write(self, file: int, data: bytes | memoryview) -> int:
+        try:
+            self._about_to("write")
+        except (Crash, OSError):
+            # part of it may have been written
+            os.write(file, data[: len(data) // 2])
+            raise
+        if self.write_at_most is not None:
+            data = data[: self.write_at_most]
+        return super().write(file, data)
+
+    def write_at(self, file: int, data: bytes, offset: int) -> int:
+        self._about_to("write_at")
+        return super().write_at(file, data, offset)
+
+    def cut(self, file: int, size: int) -> None:
+        self._about_to("cut")
+        super().cut(file, size)
+
+    def sync(self, file: int) -> None:
+        self._about_to("sync")
+        super().sync(file)
+
+    def sync_directory(self, path: Path) -> None:
+        self._about_to("sync_directory")
+        super().sync_directory(path)
+
+    def duplicate(self, file: int) -> int:
+        self._about_to("duplicate")
+        return super().duplicate(file)
+
+    def rename(self, old: Path, new: Path) -> None:
+        self._about_to("rename")
+        super().rename(old, new)
+
+    def remove(self, path: Path) -> None:
+        self._about_to("remove")
+        super().remove(path)
+
+
+def failing(*names: str, error: int = errno.ENOSPC) -> Callable[[str], None]:
+    """A trouble: these calls fail."""
+
+    def trouble(name: str) -> None:
+        if name in names:
+            raise OSError(error, os.strerror(error))
+
+    return trouble
+
+
+def at_call(number: int, error: BaseException, *, once: bool) -> Callable[[str], None]:
+    """A trouble: the call with this number (from 0) fails, and unless `once` every later one."""
+    calls = count()
+
+    def trouble(name: str) -> None:
+        now = next(calls)
+        if now == number or (now > number and not once):
+            raise error
+
+    return trouble
+
+
+def every_call(run: Callable[[int], bool]) -> Iterator[int]:
+    """Numbers 0, 1, 2, ... as long as `run(number)` says that its trouble came."""
+    for number in count():
+        if not run(number):
+            return
+        yield number

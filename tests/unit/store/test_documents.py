@@ -1,0 +1,134 @@
+"""Documents by id."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from emulator.store import Kind, Store, memory_store
+from emulator.store.table import DocumentTable
+from tests.unit.store.making import KINDS, book
+
+
+def test_a_document_comes_back_as_it_went_in(store: Store) -> None:
+    document = book("b1", title="Æ", nested={"list": [1, 2.5, None, True], "text": 'a"b\\c\n'})
+    store.put("book", document)
+    assert store.get("book", "b1") == document
+    assert store.exists("book", "b1")
+
+
+def test_there_is_nothing_where_nothing_was_put(store: Store) -> None:
+    store.put("book", book("b1"))
+    assert store.get("book", "b2") is None
+    assert not store.exists("book", "b2")
+    assert store.get("note", "b1") is None
+
+
+def test_nothing_outside_aliases_what_is_inside(store: Store) -> None:
+    tags = ["x"]
+    store.put("book", book("b1", tags=tags))
+    tags.append("y")
+    read = store.get("book", "b1")
+    assert read is not None
+    read["tags"].append("z")
+    next(store.all("book"))["tags"].append("z")
+    store.find("book", tags="x")[0]["tags"].append("z")
+    assert store.get("book", "b1") == book("b1", tags=["x"])
+
+
+def test_a_put_with_a_known_id_replaces_the_whole_document_in_its_place(store: Store) -> None:
+    store.put("book", book("b1", title="old", year=1))
+    store.put("book", book("b2"))
+    store.put("book", book("b1", title="new"))
+    assert list(store.all("book")) == [book("b1", title="new"), book("b2")]
+
+
+def test_a_deleted_document_is_gone_and_comes_back_as_the_newest(store: Store) -> None:
+    for identity in ("b1", "b2", "b3"):
+        store.put("book", book(identity))
+    assert store.delete("book", "b1")
+    assert not store.delete("book", "b1")
+    store.put("book", book("b1"))
+    assert [b["id"] for b in store.all("book")] == ["b2", "b3", "b1"]
+
+
+def test_all_is_the_content_at_the_call_whatever_changes_meanwhile(store: Store) -> None:
+    for identity in ("b1", "b2", "b3"):
+        store.put("book", book(identity))
+    seen = []
+    for document in store.all("book"):
+        store.delete("book", document["id"])
+        store.put("book", book("new " + document["id"]))
+        seen.append(document["id"])
+    assert seen == ["b1", "b2", "b3"]
+
+
+def test_every_change_has_a_number_and_only_changes_have(store: Store) -> None:
+    begin = store.sequence
+    store.put("book", book("b1"))
+    assert store.sequence == begin + 1
+    store.put("book", book("b1"))
+    store.delete("book", "b2")
+    store.get("book", "b1")
+    assert store.sequence == begin + 1, "nothing changed"
+    store.delete("book", "b1")
+    assert store.sequence == begin + 2
+
+
+def test_dump_has_every_kind(store: Store) -> None:
+    store.put("note", {"id": "n"})
+    assert store.dump() == {"book": [], "note": [{"id": "n"}]}
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {},
+        {"id": None},
+        {"id": 7},
+        {"id": "x", "amount": object()},
+        {"id": "x", "text": "\ud800"},
+        {"id": "x", "number": 1 << 80},
+        {"id": "x", 7: "a key that is no text"},
+        {"id": "x", "author": {"an": "object"}},
+        {"id": "x", "author": [["nested"]]},
+        {"id": "x", "author": float("nan")},
+        {"id": "x", "year": ["2000"]},
+        {"id": "x", "shelf": 7, "title": "t"},
+    ],
+)
+def test_a_document_that_cannot_be_kept_is_refused_and_changes_nothing(store: Store, document: dict[Any, Any]) -> None:
+    store.put("book", book("b0", author="a", year=1))
+    before, number = store.dump(), store.sequence
+    with pytest.raises(ValueError):
+        store.put("book", document)
+    with suppress(ValueError), store.transaction():
+        store.put("book", book("b9", author="a"))
+        store.put("book", document)
+    assert (store.dump(), store.sequence) == (before, number)
+    assert store.find("book", author="a") == [book("b0", author="a", year=1)]
+    store.put("book", book("b1", author="a"))
+    assert store.count("book", author="a") == 2
+
+
+def test_a_kind_that_is_not_declared_is_refused(store: Store) -> None:
+    with pytest.raises(KeyError):
+        store.get("film", "f1")
+    with pytest.raises(KeyError):
+        store.put("film", {"id": "f1"})
+
+
+def test_names_that_the_file_needs_for_itself_are_no_kinds() -> None:
+    with pytest.raises(ValueError, match="_store"):
+        memory_store({"_store": Kind()})
+
+
+def test_documents_are_kept_in_bytes_of_exact_size() -> None:
+    store = memory_store(KINDS)
+    store.put("note", {"id": "n", "text": "x" * 700})
+    table = store.database.table("note")
+    assert isinstance(table, DocumentTable)
+    (raw,) = table.rows.values()
+    assert raw == b'{"id":"n","text":"' + b"x" * 700 + b'"}'

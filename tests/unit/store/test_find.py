@@ -1,0 +1,101 @@
+"""Documents by a declared index."""
+
+from __future__ import annotations
+
+import pytest
+
+from emulator.store import Store
+from emulator.store.index import SHARED_BELOW
+from tests.unit.store.making import book
+
+
+def ids(documents: list[dict[str, object]]) -> list[object]:
+    return [document["id"] for document in documents]
+
+
+def test_find_gives_insertion_order_whenever_the_value_was_set(store: Store) -> None:
+    for identity in ("b1", "b2", "b3"):
+        store.put("book", book(identity, author="other"))
+    for identity in ("b3", "b1", "b2"):
+        store.put("book", book(identity, author="one"))
+    assert ids(store.find("book", author="one")) == ["b1", "b2", "b3"]
+    assert ids(store.find("book", author="one", newest_first=True)) == ["b3", "b2", "b1"]
+    assert store.find("book", author="other") == []
+
+
+@pytest.mark.parametrize(
+    ("limit", "newest_first", "expected"),
+    [
+        (2, False, ["b0", "b1"]),
+        (2, True, ["b3", "b2"]),
+        (0, False, []),
+        (0, True, []),
+        (9, True, ["b3", "b2", "b1", "b0"]),
+    ],
+)
+def test_a_limit_counts_from_the_front(store: Store, limit: int, newest_first: bool, expected: list[str]) -> None:
+    for number in range(4):
+        store.put("book", book(f"b{number}", author="a"))
+    assert ids(store.find("book", author="a", limit=limit, newest_first=newest_first)) == expected
+
+
+def test_first_is_the_earliest_or_none(store: Store) -> None:
+    assert store.first("book", author="a") is None
+    store.put("book", book("b1", author="a"))
+    store.put("book", book("b2", author="a"))
+    assert store.first("book", author="a") == book("b1", author="a")
+
+
+def test_a_list_is_found_by_each_element_once(store: Store) -> None:
+    store.put("book", book("b1", tags=["x", "y", "x"]))
+    store.put("book", book("b2", tags=["y"]))
+    store.put("book", book("b3", tags=[]))
+    assert ids(store.find("book", tags="x")) == ["b1"]
+    assert ids(store.find("book", tags="y")) == ["b1", "b2"]
+    store.put("book", book("b1", tags=["z"]))
+    assert [store.count("book", tags=tag) for tag in "xyz"] == [0, 1, 1]
+
+
+def test_a_missing_member_and_none_are_not_found_by_anything(store: Store) -> None:
+    store.put("book", book("b1"))
+    store.put("book", book("b2", author=None))
+    assert store.find("book", author=None) == []
+    assert store.first("book", author=None) is None
+    assert store.count("book", author=None) == 0
+
+
+def test_numbers_are_values_too_and_differ_from_text(store: Store) -> None:
+    store.put("book", book("b1", author=7))
+    store.put("book", book("b2", author="7"))
+    assert ids(store.find("book", author=7)) == ["b1"]
+    assert ids(store.find("book", author="7")) == ["b2"]
+
+
+def test_count_without_an_index_counts_the_kind(store: Store) -> None:
+    store.put("book", book("b1", author="a"))
+    store.put("book", book("b2"))
+    assert store.count("book") == 2
+    assert store.count("book", author="a") == 1
+
+
+def test_exactly_one_declared_index_is_searched(store: Store) -> None:
+    with pytest.raises(ValueError, match="no index 'title'"):
+        store.find("book", title="x")
+    with pytest.raises(ValueError, match="exactly one"):
+        store.find("book", author="x", tags="y")
+    with pytest.raises(ValueError, match="exactly one"):
+        store.find("book")
+
+
+def test_many_under_one_value_come_and_go(store: Store) -> None:
+    """Past SHARED_BELOW a value's documents are held in another way."""
+    many = 3 * SHARED_BELOW
+    for number in range(many):
+        store.put("book", book(f"b{number}", author="a"))
+    assert ids(store.find("book", author="a")) == [f"b{number}" for number in range(many)]
+    for number in range(many - 1, 0, -1):
+        store.delete("book", f"b{number}")
+        assert store.count("book", author="a") == number
+    assert ids(store.find("book", author="a")) == ["b0"]
+    store.delete("book", "b0")
+    assert store.find("book", author="a") == []

@@ -1,0 +1,127 @@
+"""Pictures of the whole content."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from emulator.store import Image, Kind, Store, StoreDamaged, StoreTooNew, memory_store, open_store
+from emulator.store.index import SHARED_BELOW
+from tests.unit.store.making import KINDS, answers, book, copy_of, some_books
+
+
+@pytest.fixture
+def filled(store: Store) -> Store:
+    for document in some_books(3 * SHARED_BELOW):
+        store.put("book", document)
+    store.put("note", {"id": "n"})
+    return store
+
+
+def test_restore_brings_back_everything_but_the_number(filled: Store) -> None:
+    before, image, number = answers(filled), filled.image(), filled.sequence
+    filled.put("book", book("b1", author="changed"))
+    filled.delete("book", "b2")
+    filled.put("book", book("new", author="author 1", tags=["all"]))
+    filled.delete("note", "n")
+    filled.restore(image)
+    assert answers(filled) == before
+    assert filled.sequence == number + 5
+
+
+def test_an_image_can_be_restored_again_and_again_and_never_changes(filled: Store) -> None:
+    before, image = answers(filled), filled.image()
+    for _ in range(3):
+        for number in range(SHARED_BELOW + 3):
+            filled.delete("book", f"b{number}")
+        filled.put("book", book("new", author="author 1", tags=["all"], year=1, shelf="left", title="A"))
+        filled.restore(image)
+        assert answers(filled) == before
+
+
+def test_restoring_what_is_there_already_is_no_change(filled: Store) -> None:
+    image, number = filled.image(), filled.sequence
+    filled.restore(image)
+    assert filled.sequence == number
+
+
+def test_restore_is_part_of_its_transaction(filled: Store) -> None:
+    empty = memory_store(KINDS).image()
+    before, number = answers(filled), filled.sequence
+    with pytest.raises(RuntimeError), filled.transaction():
+        filled.put("book", book("first"))
+        filled.restore(empty)
+        filled.put("book", book("b1", author="in the new content"))
+        assert filled.count("book") == 1
+        raise RuntimeError
+    assert answers(filled) == before
+    with filled.transaction():
+        filled.put("book", book("first"))
+        filled.restore(empty)
+        filled.put("book", book("b1", author="in the new content"))
+    assert filled.dump() == {"book": [book("b1", author="in the new content")], "note": []}
+    assert filled.sequence == number + 1
+
+
+def test_a_built_image_equals_a_filled_store() -> None:
+    documents = some_books(40)
+    store, other = memory_store(KINDS), memory_store(KINDS)
+    for document in documents:
+        store.put("book", document)
+    other.restore(Image.build(KINDS, {"book": documents}))
+    assert answers(other) == answers(store)
+    with pytest.raises(ValueError, match="'id'"):
+        Image.build(KINDS, {"book": [{"title": "no id"}]})
+    with pytest.raises(KeyError):
+        Image.build(KINDS, {"film": []})
+
+
+def test_an_image_survives_as_bytes(filled: Store) -> None:
+    before = answers(filled)
+    data = filled.image().to_bytes()
+    for number in range(10):
+        filled.delete("book", f"b{number}")
+    filled.restore(Image.from_bytes(data, KINDS))
+    assert answers(filled) == before
+
+
+def test_bytes_of_an_image_are_checked() -> None:
+    data = Image.build(KINDS, {"book": some_books()}).to_bytes()
+    with pytest.raises(StoreDamaged) as damaged:
+        Image.from_bytes(data.replace(b"Title 001", b"Title 009"), KINDS, file=Path("named.json"))
+    assert damaged.value.file == Path("named.json")
+    with pytest.raises(StoreDamaged):
+        Image.from_bytes(b"", KINDS)
+    with pytest.raises(StoreTooNew):
+        Image.from_bytes(b'{"_store": {"1": {"id": "snapshot", "format": 2, "sequence": 0}}}', KINDS)
+
+
+def test_an_image_of_other_declarations_is_indexed_anew(filled: Store) -> None:
+    declared = {"book": Kind(indexes=("title",)), "note": Kind(indexes=("id",))}
+    for image in (filled.image(), Image.from_bytes(filled.image().to_bytes(), declared)):
+        other = memory_store(declared)
+        other.restore(image)
+        assert other.dump() == filled.dump()
+        assert other.first("book", title="Title 007") == filled.get("book", "b7")
+        assert other.count("note", id="n") == 1
+
+
+def test_restored_content_survives_a_kill(directory: Path) -> None:
+    store = open_store(directory, KINDS)
+    for document in some_books():
+        store.put("book", document)
+    image, before = store.image(), answers(store)
+    store.delete("book", "b1")
+    store.put("book", book("b1", author="under another number"))
+    store.put("book", book("c1"))
+    later = store.image()
+    store.restore(image)
+    assert answers(open_store(copy_of(directory), KINDS)) == before
+    after = answers(store)
+    store.restore(memory_store(KINDS).image())
+    store.put("book", book("takes the first number"))
+    store.restore(later)
+    store.restore(image)
+    assert answers(open_store(copy_of(directory), KINDS)) == after == answers(store)
+    store.close()

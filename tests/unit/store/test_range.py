@@ -1,0 +1,100 @@
+"""Documents by a declared order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from emulator.store import Store
+from tests.unit.store.making import book
+
+
+@pytest.fixture
+def filled(store: Store) -> Store:
+    for identity, year in (("d", 1999), ("b", 2001), ("c", 2001), ("a", 2001), ("e", 2005)):
+        store.put("book", book(identity, year=year))
+    for identity, shelf, title in (("x", "left", "M"), ("y", "right", "A"), ("z", "left", "B"), ("w", "left", "M")):
+        store.put("book", book(identity, shelf=shelf, title=title))
+    return store
+
+
+def ids(documents: list[dict[str, Any]]) -> str:
+    return "".join(document["id"] for document in documents)
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ({}, "dabce"),
+        ({"reverse": True}, "ecbad"),
+        ({"low": 2001}, "abce"),
+        ({"high": 2001}, "dabc"),
+        ({"low": 2001, "high": 2001}, "abc"),
+        ({"low": 2002, "high": 2004}, ""),
+        ({"low": 2005, "high": 1999}, ""),
+        ({"offset": 1, "limit": 2}, "ab"),
+        ({"reverse": True, "offset": 1, "limit": 2}, "cb"),
+        ({"reverse": True, "limit": 1}, "e"),
+        ({"offset": 4}, "e"),
+        ({"offset": 5}, ""),
+        ({"offset": 99, "reverse": True}, ""),
+        ({"limit": 0}, ""),
+        ({"low": 2001, "reverse": True, "offset": 3}, "a"),
+    ],
+)
+def test_a_range_is_sorted_by_value_then_id(filled: Store, asked: dict[str, Any], expected: str) -> None:
+    assert ids(filled.range("book", "year", **asked)) == expected
+    bounds = {name: value for name, value in asked.items() if name in ("low", "high")}
+    if bounds == asked:
+        assert filled.range_count("book", "year", **bounds) == len(expected)
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ({"group": "left"}, "zwx"),
+        ({"group": "right"}, "y"),
+        ({"group": "nowhere"}, ""),
+        ({"group": "left", "low": "C"}, "wx"),
+        ({"group": "left", "high": "L"}, "z"),
+        ({"group": "left", "reverse": True, "limit": 1}, "x"),
+    ],
+)
+def test_a_group_is_an_order_of_its_own(filled: Store, asked: dict[str, Any], expected: str) -> None:
+    assert ids(filled.range("book", "shelf", **asked)) == expected
+
+
+def test_the_first_key_is_the_smallest_value(filled: Store) -> None:
+    assert filled.first_key("book", "year") == 1999
+    assert filled.first_key("book", "shelf", group="left") == "B"
+    assert filled.first_key("book", "shelf", group="nowhere") is None
+    filled.delete("book", "d")
+    assert filled.first_key("book", "year") == 2001
+
+
+def test_a_change_moves_a_document_and_none_takes_it_out(filled: Store) -> None:
+    filled.put("book", book("e", year=1000))
+    filled.put("book", book("a", year=None))
+    filled.put("book", book("x", shelf="right", title="M"))
+    filled.put("book", book("w", title="M"))
+    assert ids(filled.range("book", "year")) == "edbc"
+    assert ids(filled.range("book", "shelf", group="left")) == "z"
+    assert ids(filled.range("book", "shelf", group="right")) == "yx"
+
+
+def test_text_and_numbers_do_not_sort_together(filled: Store) -> None:
+    with pytest.raises(ValueError, match="'year'"):
+        filled.put("book", book("f", year="2001"))
+    with pytest.raises(ValueError, match="'title'"):
+        filled.put("book", book("f", shelf="left", title=7))
+    assert filled.range_count("book", "year") == 5
+
+
+def test_a_group_is_named_exactly_where_there_are_groups(filled: Store) -> None:
+    with pytest.raises(ValueError, match="group"):
+        filled.range("book", "year", group="left")
+    with pytest.raises(ValueError, match="group"):
+        filled.range("book", "shelf")
+    with pytest.raises(ValueError, match="no order"):
+        filled.range("book", "author")
