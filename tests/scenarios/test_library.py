@@ -1,0 +1,98 @@
+"""Every ready scenario plays green, and turns red when what it is about is taken out."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import jsonschema
+import pytest
+
+from emulator.scenario import loader
+from emulator.scenario.mistakes import ScenarioRefused
+from emulator.scenario.schema import scenario_schema
+from tests.scenarios.conftest import Play
+
+LIBRARY = loader.library()
+LOOKS_ON = ("GET", "requests/count")
+
+
+def source_of(name: str) -> dict[str, Any]:
+    return dict(loader.named(name).source)
+
+
+@pytest.mark.parametrize("name", LIBRARY)
+def test_the_story_plays_green(name: str, stage_play: Play) -> None:
+    played = stage_play(source_of(name))
+    assert played.passed, json.dumps([step.as_json() for step in played.steps if step.differences], indent=2)
+    assert len(played.steps) == len(source_of(name)["story"])
+
+
+@pytest.mark.parametrize("name", LIBRARY)
+def test_it_says_what_it_shows_and_starts_from_the_same_state_every_time(name: str) -> None:
+    source = source_of(name)
+    assert source["scenario"] == name
+    assert source["summary"].endswith(".")
+    assert source["start"]["from"] == "known-state"
+    assert "clock" in source["start"]
+
+
+@pytest.mark.parametrize("name", LIBRARY)
+def test_it_fits_the_published_schema(name: str) -> None:
+    jsonschema.validate(source_of(name), scenario_schema())
+
+
+def test_there_are_at_least_twenty() -> None:
+    assert len(LIBRARY) >= 20
+
+
+def test_the_schema_in_the_folder_is_the_one_the_bank_publishes() -> None:
+    file = next(iter(LIBRARY.values())).with_name("scenario.schema.json")
+    assert json.loads(file.read_text()) == scenario_schema()
+
+
+def mutations(source: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The scenario without one of its rules or changes, or without something that happens in its story."""
+    for index, rule in enumerate(source.get("rules", [])):
+        yield f"rule {rule['name']}", without(source, "rules", index)
+    for index, change in enumerate(source["start"].get("change", [])):
+        yield f"change {change}", without(source, "start", "change", index)
+    for index, step in enumerate(source["story"]):
+        acts = "psu" in step or "clock" in step or not any(word in step.get("control", "GET") for word in LOOKS_ON)
+        if acts and "expect" not in step:
+            yield f"step {index + 1}", without(source, "story", index)
+        if "tamper" in step:
+            yield f"tampering {index + 1}", without(source, "story", index, "tamper")
+        if isinstance(step.get("as", {}).get("tpp"), dict):
+            yield f"certificate {index + 1}", without(source, "story", index, "as")
+
+
+def without(source: Mapping[str, Any], *path: Any) -> dict[str, Any]:
+    changed = copy.deepcopy(dict(source))
+    here: Any = changed
+    for name in path[:-1]:
+        here = here[name]
+    del here[path[-1]]
+    return changed
+
+
+CASES = [(name, what, mutant) for name in LIBRARY for what, mutant in mutations(source_of(name))]
+# The bank is down for everybody: signed or not makes no difference, and that is what the step shows.
+MAKES_NO_DIFFERENCE = {("bank-down", "tampering 2")}
+
+
+@pytest.mark.parametrize("name, what, mutant", [pytest.param(*case, id=f"{case[0]}: {case[1]}") for case in CASES])
+def test_it_turns_red_without_what_it_is_about(
+    name: str, what: str, mutant: dict[str, Any], stage_play: Play
+) -> None:
+    try:
+        played = stage_play(mutant)
+    except ScenarioRefused:
+        return  # a later step needs what this one saves
+    assert played.passed is ((name, what) in MAKES_NO_DIFFERENCE)
+
+
+def test_every_scenario_has_something_to_take_out() -> None:
+    assert {name for name, _, _ in CASES} | {"accept-fix-before", "basket-with-bulk"} == set(LIBRARY)

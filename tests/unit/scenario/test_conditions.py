@@ -1,0 +1,125 @@
+"""What a value must be like: exact, with *, {gt, lt, in, regex, absent}, nested."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from emulator.scenario import conditions
+from emulator.scenario.conditions import ABSENT
+from emulator.scenario.mistakes import shown
+from emulator.scenario.part import Part
+
+
+def fits(wanted: Any, value: Any, *, strict: bool = False) -> bool:
+    part = Part(wanted)
+    condition = conditions.read(part, strict=strict)
+    assert condition is not None, part.report.mistakes
+    assert not part.report
+    return conditions.fits(condition, value)
+
+
+def mistakes(wanted: Any, *, nested: bool = True) -> list[str]:
+    part = Part(wanted)
+    conditions.read(part, nested=nested)
+    return [f"{shown(mistake.path)}: {mistake.text}" for mistake in part.report.mistakes]
+
+
+@pytest.mark.parametrize(
+    "wanted, value, expected",
+    [
+        ("ACME*", "ACME Ltd", True),
+        ("ACME*", "acme Ltd", False),
+        ("*", "", True),
+        ("*", {"any": "thing"}, True),
+        ("*", ABSENT, False),
+        ("10.00", "10.00", True),
+        ("10.00", "10.0", False),
+        (10, "10.00", True),  # numbers are compared also where they stand in text
+        (10, 11, False),
+        ("10", 10, True),
+        (True, True, True),
+        (True, "true", True),
+        (True, 1, False),
+        (1, True, False),
+        (None, None, True),
+        (None, ABSENT, False),
+        ({"gt": 10}, "10.01", True),
+        ({"gt": 10}, "10.00", False),
+        ({"gt": "10", "lt": 20}, 15, True),
+        ({"gt": 10, "lt": 20}, 20, False),
+        ({"gt": 10}, "ten", False),
+        ({"gt": 10}, ABSENT, False),
+        ({"gt": 0}, "99999999999999999999.99", True),
+        ({"in": ["NOK", "EUR"]}, "EUR", True),
+        ({"in": ["NOK", "E*"]}, "EUR", True),
+        ({"in": ["NOK"]}, ABSENT, False),
+        ({"regex": "^NO[0-9]{13}$"}, "NO8599901000014", True),
+        ({"regex": "^NO[0-9]{13}$"}, "NO859990100001", False),
+        ({"absent": True}, ABSENT, True),
+        ({"absent": True}, None, False),
+        ({"absent": False}, None, True),
+        ({"absent": False}, ABSENT, False),
+        ({"a": {"b": "x*"}}, {"a": {"b": "xy", "c": 1}}, True),
+        ({"a": {"b": "x"}}, {"a": {}}, False),
+        ({"a": {"b": {"absent": True}}}, {}, True),
+        ({"payments": {"creditorName": "B"}}, {"payments": [{"creditorName": "A"}, {"creditorName": "B"}]}, True),
+        (["a", "c"], ["a", "b", "c"], True),
+        (["c", "a"], ["a", "b", "c"], False),
+        ([], [], True),
+        ([], ["a"], False),
+        ([{"code": "X"}], [{"code": "Y"}, {"code": "X", "text": "t"}], True),
+    ],
+)
+def test_a_rule_fits(wanted: Any, value: Any, expected: bool) -> None:
+    assert fits(wanted, value) is expected
+
+
+@pytest.mark.parametrize(
+    "wanted, value, expected",
+    [(10, "10", False), ("10", 10, False), (10, 10.0, True), ("*", 5, True), ({"a": 1}, [{"a": 1}], False)],
+)
+def test_an_expectation_is_strict_about_types(wanted: Any, value: Any, expected: bool) -> None:
+    assert fits(wanted, value, strict=True) is expected
+
+
+@given(st.text(alphabet="ab*", max_size=8), st.text(alphabet="ab", max_size=8))
+def test_wildcards_are_those_of_the_shell(pattern: str, text: str) -> None:
+    assert conditions.wildcard(pattern, text) == bool(re.match(fnmatch.translate(pattern), text))
+
+
+@pytest.mark.parametrize(
+    "wanted, told",
+    [
+        ({"gte": 5}, ["gte: There is no condition 'gte'; did you mean gt?"]),
+        ({"gt": "much"}, ["gt: Expected a number, found the text 'much'."]),
+        ({"in": []}, ["in: Expected a list with at least 1 entry."]),
+        ({"in": "x"}, ["in: Expected a list, found the text 'x'."]),
+        ({"absent": "yes"}, ["absent: Expected true or false, found the text 'yes'."]),
+        ({"regex": "(a"}, ["regex: This is no regular expression: an opening bracket has no closing one."]),
+        ({"gt": 1, "amount": 2}, [": gt cannot stand beside amount; a condition is {gt, lt, in, regex, absent}."]),
+        ({"a": {"b": {"lt": None}}}, ["a.b.lt: Expected a number, found nothing."]),
+    ],
+)
+def test_a_condition_with_a_mistake_is_explained(wanted: Any, told: list[str]) -> None:
+    assert mistakes(wanted) == told
+
+
+def test_a_header_has_one_value() -> None:
+    assert mistakes(["a"], nested=False) == [": Expected one value; several are written as {in: [...]}."]
+    assert mistakes({"name": "a"}, nested=False)[0].startswith("name: There is no condition 'name'")
+
+
+def test_differences_say_where_and_why() -> None:
+    condition = conditions.read(Part({"a": {"b": "x"}, "list": [{"code": "X", "n": 1}]}), strict=True)
+    assert condition is not None
+    found = condition.differences({"a": {"b": 5}, "list": [{"code": "X", "n": 2}, {"code": "Z"}]})
+    assert [(shown(path), text) for path, text in found] == [
+        ("a.b", "expected the text 'x', found the number 5"),
+        ("list[0].n", "expected the number 1, found the number 2"),
+    ]

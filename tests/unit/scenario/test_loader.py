@@ -1,0 +1,205 @@
+"""A scenario file with mistakes: all of them at once, each with its place, a plain sentence and a guess."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from emulator.scenario import loader
+from emulator.scenario.mistakes import ScenarioRefused
+
+GOOD = """\
+scenario: shop
+summary: A shop.
+start:
+  from: known-state
+  clock: 2026-03-02T09:00:00+01:00
+  settings: {progression: time}
+  change:
+    - account: NO8599901000014
+      balance: "0.00"
+rules:
+  - name: lost
+    when: {operation: createPayment, body: {creditorName: "ACME*"}}
+    times: {first: 2}
+    then: {disconnect: after}
+as: {nationalId: "14888520059"}
+story:
+  - tpp: GET /v1/accounts
+    save: {account: "accounts[0].resourceId"}
+    expect: {status: 200}
+  - tpp: GET /v1/accounts/${account}
+  - clock: advance 10s
+"""
+
+
+def refused(text: str) -> list[str]:
+    with pytest.raises(ScenarioRefused) as caught:
+        loader.from_text(text, "shop.yaml")
+    return caught.value.lines()
+
+
+def test_a_good_file_is_read_and_kept_as_it_stands() -> None:
+    scenario = loader.from_text(GOOD, "shop.yaml")
+    assert (scenario.name, scenario.summary, scenario.start.base) == ("shop", "A shop.", "known-state")
+    assert [rule.name for rule in scenario.rules] == ["lost"]
+    assert [step.title for step in scenario.story] == [
+        "tpp GET /v1/accounts",
+        "tpp GET /v1/accounts/${account}",
+        "clock advance 10s",
+    ]
+    assert loader.from_value(dict(scenario.source)).source == scenario.source
+
+
+def test_every_mistake_is_told_at_once_in_the_order_of_the_file() -> None:
+    text = """\
+scenario: Shop!
+start:
+  form: known-state
+  settings: {progresion: time, links: sideways}
+rules:
+  - when: {operation: createPaymnt}
+    then: {delay: -2s}
+  - times: {chance: 1.5}
+    then: {answr: {status: 500}}
+story:
+  - tpp: GTE /v1/accounts
+  - clok: advance 10s
+  - psu: aprove ${payment}
+"""
+    assert refused(text) == [
+        "shop.yaml:1:1: A scenario's name has small letters, digits and dashes, such as slow-bank. (scenario)",
+        "shop.yaml:3:3: There is no member 'form'; did you mean from? (start.form)",
+        "shop.yaml:4:14: There is no member 'progresion'; did you mean progression? (start.settings.progresion)",
+        "shop.yaml:4:32: The setting links takes one of relative, absolute. (start.settings.links)",
+        "shop.yaml:6:12: There is no operation 'createPaymnt'; did you mean createPayment? (rules[0].when.operation)",
+        "shop.yaml:7:12: Expected a length of time such as 10s, 2m, 1h30m, 3d or PT1H, found the text '-2s'. "
+        "(rules[0].then.delay)",
+        "shop.yaml:8:13: Expected a number from 0 to 1, found the number 1.5. (rules[1].times.chance)",
+        "shop.yaml:9:12: There is no member 'answr'; did you mean answer? (rules[1].then.answr)",
+        "shop.yaml:11:5: There is no method 'GTE'; did you mean GET? (story[0].tpp)",
+        "shop.yaml:12:5: A step is one of clock, control, psu, tpp; there is no 'clok'; did you mean clock? (story[1])",
+        "shop.yaml:13:5: A customer cannot 'aprove'; did you mean approve? (story[2].psu)",
+        "shop.yaml:13:5: No earlier step saves 'payment'. (story[2].psu)",
+    ]
+
+
+@pytest.mark.parametrize(
+    "member, told",
+    [
+        ("start: {from: knwn-state}", "There is no fixture 'knwn-state'; did you mean known-state?"),
+        ("start: {clock: 2026-03-02}", "Expected a moment with its zone"),
+        ("start: {clock: 2026-02-30T09:00:00Z}", "Expected a moment with its zone"),
+        ("start: {change: [{account: X, balance: 0.00}]}", "write it in quotes"),
+        ("start: {change: [{account: X, blance: '1.00'}]}", "did you mean balance?"),
+        ("start: {change: [{account: X}]}", "What is to change is missing"),
+        ("start: {add: {custmers: []}}", "did you mean customers?"),
+        ("start: {add: {accounts: [{bban: 1}]}}", "The member customerNumber is missing."),
+        ("rules: [{then: {}}]", "A rule needs an effect"),
+        ("rules: [{when: {}}]", "The member then is missing."),
+        ("rules: [{then: {delay: {min: 2s, max: 1s}}}]", "max is shorter than min."),
+        ("rules: [{then: {delay: 2h}}]", "At most 1:00:00 was expected."),
+        ("rules: [{then: {delay: 5}}]", "Expected a length of time"),
+        ("rules: [{then: {disconnect: during}}]", "There is no disconnect 'during'"),
+        ("rules: [{then: {malformed: truncted}}]", "did you mean truncated?"),
+        ("rules: [{then: {sca: rejct}}]", "did you mean reject?"),
+        ("rules: [{then: {progress: [ACTC, PNDG]}}]", "did you mean PDNG?"),
+        ("rules: [{then: {progress: [RJCT, PDNG]}}]", "RJCT is final; nothing follows it."),
+        ("rules: [{then: {progress: [{PDNG: -3s}]}}]", "Expected a length of time"),
+        ("rules: [{then: {fee: 10}}]", "Expected an amount in quotes"),
+        ("rules: [{then: {fee: '-1.00'}}]", "Expected an amount in quotes"),
+        ("rules: [{then: {answer: {code: KID_WRONG}}}]", "There is no code 'KID_WRONG'"),
+        ("rules: [{then: {answer: {status: 99}}}]", "a whole number from 200 to 599"),
+        ("rules: [{then: {answer: {text: hello}}}]", "An answer needs a status, a code or a json."),
+        ("rules: [{then: {answer: {status: 500, headers: {Content-Length: 5}}}}]", "written by the bank itself"),
+        ("rules: [{then: {answer: {status: 500, headers: {X-A: \"a\\r\\nb\"}}}}]", "one line of ASCII text"),
+        ("rules: [{then: {answer: {status: 500}, sca: reject}}]", "sca has no use beside answer"),
+        ("rules: [{when: {operation: getAccounts}, then: {fee: '1.00'}}]", "fee does nothing to getAccounts"),
+        ("rules: [{when: {product: sepa}, then: {delay: 1s}}]", "There is no product 'sepa'"),
+        ("rules: [{when: {operation: getStuff*}, then: {delay: 1s}}]", "There is no operation 'getStuff*'"),
+        ("rules: [{when: {status: 500}, then: {delay: 1s}}]", "status is known only in requests/count"),
+        ("rules: [{when: {headers: {A: [1]}}, then: {delay: 1s}}]", "several are written as {in: [...]}"),
+        ("rules: [{times: {first: 0}, then: {delay: 1s}}]", "a whole number from 1"),
+        ("rules: [{times: {first: 1, every: 2}, then: {delay: 1s}}]", "Expected one of first, every"),
+        ("rules: [{name: a, then: {delay: 1s}}, {name: a, then: {delay: 1s}}]", "two rules called 'a'"),
+        ("story: [{tpp: GET /v1/accounts, psu: approve x}]", "write two steps"),
+        ("story: [{tpp: GET accounts}]", "a path without blanks"),
+        ("story: [{tpp: GET /v1/accounts, tamper: bitflipped}]", "did you mean bit-flipped?"),
+        ("story: [{tpp: GET /v1/accounts, expect: {stats: 200}}]", "did you mean status?"),
+        ("story: [{psu: approve}]", "such as approve ${payment}"),
+        ("story: [{psu: reject latest, accounts: [x]}]", "reject takes no accounts."),
+        ("story: [{clock: advance -1s}]", "Expected advance and a length of time"),
+        ("story: [{clock: set noon}]", "Expected a moment with its zone"),
+        ("story: [{tpp: 'GET /v1/a', save: {id: paymentId}}, {tpp: 'GET /v1/${ids}'}]", "did you mean id?"),
+        ("as: {nationalID: '1'}", "did you mean nationalId?"),
+        ("as: {context: private}", "did you mean PRIVATE?"),
+        ("sumary: x", "did you mean summary?"),
+    ],
+)
+def test_a_mistake_is_explained(member: str, told: str) -> None:
+    lines = refused(f"scenario: shop\n{member}\n")
+    assert any(told in line for line in lines), lines
+    assert all(line.startswith("shop.yaml:2:") for line in lines)
+
+
+@pytest.mark.parametrize(
+    "text, line",
+    [
+        ("scenario: a\nscenario: b\n", 2),
+        ("scenario: &x a\n", 1),
+        ("scenario: a\nrules: *x\n", 2),
+        ("scenario: !!str a\n", 1),
+        ("scenario: a\n  b: [\n", 2),
+        ("", 1),
+    ],
+)
+def test_what_is_not_our_yaml_is_refused_with_its_line(text: str, line: int) -> None:
+    assert refused(text)[0].startswith(f"shop.yaml:{line}:")
+
+
+def test_a_file_over_a_mebibyte_is_refused() -> None:
+    assert "1 MiB" in refused("scenario: a\nsummary: " + "x" * 1024 * 1024)[0]
+
+
+def test_text_that_yaml_would_bend_stays_text() -> None:
+    scenario = loader.from_text(
+        "scenario: a\nstory:\n  - tpp: POST /v1/x\n    json: {country: NO, on: yes, bban: '0123', n: 1.50}\n", "a"
+    )
+    assert scenario.source["story"][0]["json"] == {"country": "NO", "on": "yes", "bban": "0123", "n": 1.5}
+
+
+def test_an_unknown_name_of_the_library_gets_a_guess() -> None:
+    with pytest.raises(ScenarioRefused, match="There is no scenario 'insuficient-funds'; did you mean insufficient-"):
+        loader.named("insuficient-funds")
+
+
+NAMES = (
+    *("scenario", "start", "from", "clock", "settings", "add", "change", "rules", "when", "times", "then", "story"),
+    *("tpp", "psu", "json", "expect", "save", "as", "delay", "progress", "answer", "first", "body", "gt", "x"),
+)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3)
+    | st.dictionaries(
+        st.sampled_from(NAMES),
+        inner,
+        max_size=4,
+    ),
+    max_leaves=12,
+)
+
+
+@given(JSON)
+def test_any_json_is_read_or_refused(value: Any) -> None:
+    with contextlib.suppress(ScenarioRefused):
+        assert loader.from_value(value).source == value
+
+
+@given(st.text(max_size=60))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    with contextlib.suppress(ScenarioRefused):
+        assert loader.from_text("scenario: a\nsummary: " + text, "a.yaml").name == "a"
