@@ -127,6 +127,8 @@ class Image:
         """
         from emulator.store.store import memory_store
 
+        if not documents.keys() <= kinds.keys():
+            raise KeyError(*(documents.keys() - kinds.keys()))
         store = memory_store(kinds)
         with store.transaction():
             for kind, several in documents.items():
