@@ -1,0 +1,153 @@
+"""Signing baskets through the pipeline (SPEC 2.2, 4.1, 4.2; CONTRACT 7)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from emulator.api.branch import Branch
+from emulator.authority import Authority
+from tests.api.desk import BASE, DeskClient, advance, approve, messages, reject
+from tests.api.test_payments import BODIES, BULK, DOMESTIC, EVEN, KARI, PERIODIC, STRAKS, authorised, created, in_status
+
+BASKETS = "/v1/signing-baskets"
+
+
+@pytest.fixture
+def kari(tpp: DeskClient) -> DeskClient:
+    return tpp.log_in(KARI)
+
+
+def payments(client: DeskClient, count: int = 2) -> list[str]:
+    return [created(client, (STRAKS, DOMESTIC)[n % 2], BODIES[STRAKS])["paymentId"] for n in range(count)]
+
+
+def basket(client: DeskClient, ids: list[str]) -> dict[str, Any]:
+    return created(client, BASKETS, {"paymentIds": ids})
+
+
+def test_a_basket_answers_with_its_id_status_and_links(kari: DeskClient) -> None:
+    ids = payments(kari)
+    answer = kari.post(BASKETS, json={"paymentIds": ids})
+    body = answer.json()
+    path = f"{BASKETS}/{body['basketId']}"
+    redirect = body["_links"].pop("scaRedirect")
+    assert (answer.status, set(body)) == (201, {"basketId", "transactionStatus", "_links"})
+    assert redirect["href"].startswith(f"{BASE}/sca/")
+    assert body["transactionStatus"] == "RCVD"
+    assert body["_links"] == {
+        "self": {"href": path, "verbs": ["GET", "DELETE"]},
+        "status": {"href": f"{path}/status", "verbs": ["GET"]},
+        "startAuthorisation": {"href": f"{path}/authorisations", "verbs": ["POST"]},
+    }
+    details = kari.get(path).json()
+    links = {**body["_links"], "scaRedirect": redirect}
+    assert details == {"payments": ids, "transactionStatus": "RCVD", "_links": links}
+    assert kari.get(f"{path}/status").json() == {"transactionStatus": "RCVD", "_links": links}
+
+
+def test_one_approval_signs_all_and_the_links_go(kari: DeskClient) -> None:
+    ids = payments(kari)
+    made = basket(kari, ids)
+    path = f"{BASKETS}/{made['basketId']}"
+    told = approve(kari.branch, made["_links"]["scaRedirect"]["href"])
+    assert set(told) == {"psu-id", "tpp-session-id", "context"}
+    body = kari.get(path).json()
+    assert body["transactionStatus"] == "ACTC"
+    assert body["_links"] == {
+        "self": {"href": path, "verbs": ["GET"]},
+        "status": {"href": f"{path}/status", "verbs": ["GET"]},
+    }
+    advance(kari.branch, seconds=3)
+    assert [in_status(kari, STRAKS, ids[0]), in_status(kari, DOMESTIC, ids[1])] == ["ACSC", "ACSC"]
+
+
+def test_a_declined_basket_is_rejected(kari: DeskClient) -> None:
+    ids = payments(kari)
+    made = basket(kari, ids)
+    assert reject(kari.branch, made["basketId"])["code"] == "SCA_INVALID"
+    assert kari.get(f"{BASKETS}/{made['basketId']}/status").json()["transactionStatus"] == "RJCT"
+    assert in_status(kari, STRAKS, ids[0]) == "RJCT"
+
+
+def test_a_basket_holds_1_to_10_different_payments(kari: DeskClient) -> None:
+    ids = payments(kari, 11)
+    for wrong in ([], ids, [ids[0], ids[0]]):
+        answer = kari.post(BASKETS, json={"paymentIds": wrong})
+        assert (answer.status, [code for code, _ in messages(answer)]) == (400, ["FORMAT_ERROR"])
+    basket(kari, ids[:10])
+
+
+def test_what_cannot_be_in_a_basket_is_refused_and_nothing_changes(kari: DeskClient) -> None:
+    (mine,) = payments(kari, 1)
+    bulk_id, standing = (created(kari, path, BODIES[path])["paymentId"] for path in (BULK, PERIODIC))
+    signed = authorised(kari, STRAKS, BODIES[STRAKS])
+    taken = payments(kari, 1)
+    basket(kari, taken)
+    before = kari.branch.bank.documents.dump()
+    for ids, status, code in (
+        ([mine, bulk_id], 400, "REFERENCE_MIX_INVALID"),
+        ([standing, mine], 400, "REFERENCE_MIX_INVALID"),
+        ([mine, "0e0b4b6a-8f1c-4a9e-9d53-0f3c2b1a0e01"], 400, "RESOURCE_UNKNOWN"),
+        ([mine, signed], 409, "CONFLICT"),
+        ([mine, *taken], 409, "CONFLICT"),
+    ):
+        answer = kari.post(BASKETS, json={"paymentIds": ids})
+        at = next(place for place, one in enumerate(ids) if one != mine)
+        assert (answer.status, messages(answer)) == (status, [(code, f"paymentIds[{at}]")])
+    assert kari.branch.bank.documents.dump() == before
+
+
+def test_delete_dissolves_a_basket_that_is_not_authorised(kari: DeskClient) -> None:
+    ids = payments(kari)
+    made = basket(kari, ids)
+    path = f"{BASKETS}/{made['basketId']}"
+    assert kari.delete(path).status == 204
+    gone = kari.get(path)
+    assert (gone.status, messages(gone)) == (404, [("RESOURCE_UNKNOWN", "basketId")])
+    again = basket(kari, ids)
+    approve(kari.branch, again["basketId"])
+    late = kari.delete(f"{BASKETS}/{again['basketId']}")
+    assert (late.status, messages(late)) == (409, [("CONFLICT", None)])
+
+
+def test_an_explicit_authorisation_of_a_basket(kari: DeskClient) -> None:
+    made = basket(kari, payments(kari))
+    path = f"{BASKETS}/{made['basketId']}/authorisations"
+    started = kari.post(path)
+    body = started.json()
+    address = f"{path}/{body['authorisationId']}"
+    assert (started.status, body["scaStatus"]) == (201, "started")
+    assert body["_links"]["scaStatus"] == {"href": address, "verbs": ["GET"]}
+    approve(kari.branch, body["_links"]["scaRedirect"]["href"])
+    assert kari.get(address).json() == {"scaStatus": "finalised"}
+    again = kari.post(path)
+    assert (again.status, messages(again)) == (409, [("CONFLICT", None)])
+
+
+def test_another_tpps_or_persons_basket_is_the_same_as_none(
+    kari: DeskClient, authority: Authority, branch: Branch
+) -> None:
+    made = basket(kari, payments(kari))
+    stranger = DeskClient(branch, authority, name="other").log_in(KARI)
+    even = DeskClient(branch, authority).log_in(EVEN)
+    for method, tail in (
+        ("GET", ""),
+        ("GET", "/status"),
+        ("DELETE", ""),
+        ("POST", "/authorisations"),
+        ("GET", "/authorisations/x"),
+    ):
+        unknown = kari.request(method, f"{BASKETS}/0e0b4b6a-8f1c-4a9e-9d53-0f3c2b1a0e01{tail}")
+        assert (unknown.status, messages(unknown)) == (404, [("RESOURCE_UNKNOWN", "basketId")])
+        for client in (stranger, even):
+            answer = client.request(method, f"{BASKETS}/{made['basketId']}{tail}")
+            assert (answer.status, answer.json()) == (404, unknown.json())
+
+
+def test_a_repeat_under_the_same_request_id_makes_no_second_basket(kari: DeskClient) -> None:
+    headers = {"X-Request-ID": "0e0b4b6a-8f1c-4a9e-9d53-0f3c2b1a0e02"}
+    body = {"paymentIds": payments(kari)}
+    first, again = (kari.post(BASKETS, json=body, headers=headers) for _ in range(2))
+    assert (first.status, again.status, first.body) == (201, 201, again.body)

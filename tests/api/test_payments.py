@@ -1,0 +1,424 @@
+"""Payments through the pipeline: answers, links and statuses (SPEC 2.4 to 2.8, 4.3, 4.4; CONTRACT 6, 13)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from emulator.api.branch import Branch
+from emulator.authority import Authority
+from emulator.bank import ledger, products
+from tests.api.desk import BASE, DeskClient, advance, approve, messages, reject
+from tests.unit.payments.world import bulk, domestic, sepa
+
+KARI, EVEN = "14888520059", "03817910172"
+STRAKS = "/v1/payments/instant-norwegian-domestic-credit-transfers-straks"
+DOMESTIC = "/v1/payments/norwegian-domestic-credit-transfers"
+SEPA = "/v1/payments/sepa-credit-transfers"
+CROSS_BORDER = "/v1/payments/cross-border-credit-transfers"
+PERIODIC = "/v1/periodic-payments/norwegian-domestic-credit-transfers"
+BULK = "/v1/bulk-payments/norwegian-domestic-credit-transfers"
+STANDING: dict[str, Any] = {"frequency": "Monthly", "startDate": "2026-03-10"}
+BODIES = {
+    STRAKS: domestic(),
+    DOMESTIC: domestic(),
+    SEPA: sepa(debtorAccount={"iban": "NO8599901000014", "currency": "NOK"}),
+    CROSS_BORDER: sepa(debtorAccount={"iban": "NO8599901000014", "currency": "NOK"}),
+    PERIODIC: domestic(**STANDING),
+    BULK: bulk("1.00", "2.00"),
+}
+
+
+@pytest.fixture
+def kari(tpp: DeskClient) -> DeskClient:
+    return tpp.log_in(KARI)
+
+
+def created(client: DeskClient, path: str, body: dict[str, Any], **options: Any) -> dict[str, Any]:
+    answer = client.post(path, json=body, **options)
+    assert answer.status == 201, answer.json()
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def in_status(client: DeskClient, path: str, payment_id: str) -> str:
+    return str(client.get(f"{path}/{payment_id}/status").json()["transactionStatus"])
+
+
+def authorised(client: DeskClient, path: str, body: dict[str, Any]) -> str:
+    payment_id = str(created(client, path, body)["paymentId"])
+    assert "psu-id" in approve(client.branch, payment_id)
+    return payment_id
+
+
+def own(path: str, payment_id: str, *verbs: str) -> dict[str, Any]:
+    return {"href": f"{path}/{payment_id}", "verbs": list(verbs)}
+
+
+# creation
+
+
+@pytest.mark.parametrize("path", BODIES)
+def test_a_created_payment_answers_with_its_id_status_and_links(kari: DeskClient, path: str) -> None:
+    answer = kari.post(path, json=BODIES[path])
+    body = answer.json()
+    payment_id, links = body["paymentId"], body["_links"]
+    assert (answer.status, body["transactionStatus"]) == (201, "RCVD")
+    redirect = links.pop("scaRedirect")
+    assert redirect["verbs"] == ["GET"]
+    assert redirect["href"].startswith(f"{BASE}/sca/")
+    assert links == {
+        "self": own(path, payment_id, "GET", "DELETE"),
+        "status": {"href": f"{path}/{payment_id}/status", "verbs": ["GET"]},
+        "startAuthorisation": {"href": f"{path}/{payment_id}/authorisations", "verbs": ["POST"]},
+    }
+    assert answer.headers["Location"] == f"{path}/{payment_id}"
+
+
+def test_the_answer_tells_fee_and_warnings(kari: DeskClient) -> None:
+    abroad = created(kari, SEPA, {**BODIES[SEPA], "colour": "blue"})
+    assert abroad["transactionFees"] == {"amount": "25.00", "currency": "NOK"}
+    assert abroad["transactionFeeIndicator"] is True
+    assert [(told["category"], told["path"]) for told in abroad["tppMessages"]] == [("WARNING", "colour")]
+    free = created(kari, STRAKS, domestic())
+    assert {"transactionFees", "transactionFeeIndicator", "tppMessages", "psuMessage"}.isdisjoint(free)
+    structured = created(kari, STRAKS, domestic(remittanceInformationStructured={"reference": "18"}))
+    (told,) = structured["tppMessages"]
+    assert (told["category"], told["path"]) == ("WARNING", "remittanceInformationStructured")
+
+
+def test_an_unknown_product_is_404(kari: DeskClient) -> None:
+    for path in ("/v1/payments/no-such-product", "/v1/periodic-payments/sepa-credit-transfers"):
+        answer = kari.post(path, json=domestic())
+        assert (answer.status, messages(answer)) == (404, [("PRODUCT_UNKNOWN", "payment-product")])
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "told"),
+    [
+        (STRAKS, domestic("1"), 400, [("FORMAT_ERROR", "instructedAmount.amount")]),
+        (STRAKS, domestic(to="99921000011"), 400, [("FORMAT_ERROR", "creditorAccount.bban")]),
+        (STRAKS, domestic("500000.01"), 400, [("FORMAT_ERROR", "instructedAmount.amount")]),
+        (STRAKS, domestic(currency="EUR"), 400, [("FORMAT_ERROR", "instructedAmount.currency")]),
+        (
+            STRAKS,
+            domestic(remittanceInformationStructured={"reference": "12"}),
+            400,
+            [("KID_INVALID", "remittanceInformationStructured.reference")],
+        ),
+        (STRAKS, domestic(to="99911000020"), 400, [("KID_MISSING", "remittanceInformationStructured")]),
+        (
+            DOMESTIC,
+            domestic(requestedExecutionDate="2026-03-01"),
+            400,
+            [("EXECUTION_DATE_INVALID", "requestedExecutionDate")],
+        ),
+        (SEPA, BODIES[SEPA] | {"creditorAccount": {"iban": "DE00", "currency": "EUR"}}, 400, None),
+        (
+            STRAKS,
+            domestic(debtorAccount={"bban": "99901100019", "currency": "NOK"}),
+            403,
+            [("FORBIDDEN", "debtorAccount")],
+        ),
+        (
+            STRAKS,
+            domestic(debtorAccount={"bban": "99901000014", "currency": "EUR"}),
+            400,
+            [("FORMAT_ERROR", "debtorAccount.currency")],
+        ),
+        (
+            STRAKS,
+            domestic(remittanceInformationUnstructured="text", remittanceInformationStructured={"reference": "18"}),
+            400,
+            [("FORMAT_ERROR", "remittanceInformationStructured")],
+        ),
+        (PERIODIC, domestic(**STANDING, monthsOfExecution=["1"]), 400, [("FORMAT_ERROR", "monthsOfExecution")]),
+        (BULK, bulk("1.00", "0.00"), 400, [("FORMAT_ERROR", "payments[1].instructedAmount.amount")]),
+    ],
+)
+def test_a_refused_payment_changes_nothing(
+    kari: DeskClient, path: str, body: dict[str, Any], status: int, told: list[tuple[str, str | None]] | None
+) -> None:
+    before = kari.branch.bank.documents.dump()
+    answer = kari.post(path, json=body)
+    assert answer.status == status
+    assert messages(answer) == told if told is not None else messages(answer)[0][0] == "FORMAT_ERROR"
+    assert kari.branch.bank.documents.dump() == before
+
+
+def test_insufficient_funds_at_initiation_is_a_regular_error(kari: DeskClient) -> None:
+    kari.branch.bank.change_settings({"funds_check": "initiation"})
+    answer = kari.post(DOMESTIC, json=domestic("99999999.00"))
+    assert (answer.status, messages(answer)) == (400, [("PAYMENT_FAILED", "debtorAccount")])
+
+
+def test_a_logical_duplicate_is_409_when_it_is_not_allowed(kari: DeskClient) -> None:
+    created(kari, STRAKS, domestic())
+    created(kari, STRAKS, domestic())
+    answer = kari.post(f"{STRAKS}?allowLogicalDuplicate=false", json=domestic())
+    assert (answer.status, messages(answer)) == (409, [("CONFLICT", "allowLogicalDuplicate")])
+    created(kari, f"{STRAKS}?allowLogicalDuplicate=true", domestic())
+    assert kari.post(f"{STRAKS}?allowLogicalDuplicate=perhaps", json=domestic()).status == 400
+
+
+def test_a_repeat_under_the_same_request_id_creates_nothing(kari: DeskClient) -> None:
+    headers = {"X-Request-ID": "0e0b4b6a-8f1c-4a9e-9d53-0f3c2b1a0e01"}
+    first = kari.post(STRAKS, json=domestic(), headers=headers)
+    again = kari.post(STRAKS, json=domestic(), headers=headers)
+    assert (first.status, again.status) == (201, 201)
+    assert first.body == again.body
+    assert kari.branch.bank.documents.count("payment") == 1
+    other = kari.post(STRAKS, json=domestic("2.00"), headers=headers)
+    assert (other.status, messages(other)) == (409, [("CONFLICT", "X-Request-ID")])
+
+
+# status and details
+
+
+@pytest.mark.parametrize("path", BODIES)
+def test_details_echo_the_initiation(kari: DeskClient, path: str) -> None:
+    made = created(kari, path, BODIES[path])
+    answer = kari.get(f"{path}/{made['paymentId']}")
+    body = answer.json()
+    assert answer.status == 200
+    assert body["_links"] == made["_links"]
+    assert body.items() >= BODIES[path].items()
+    assert (body["paymentId"], body["transactionStatus"], body["debtorName"]) == (
+        made["paymentId"],
+        "RCVD",
+        "Kari Kladd",
+    )
+
+
+def test_links_go_as_the_payment_goes_on(kari: DeskClient) -> None:
+    payment_id = created(kari, STRAKS, domestic())["paymentId"]
+    path = f"{STRAKS}/{payment_id}/status"
+    assert set(kari.get(path).json()["_links"]) == {"self", "status", "startAuthorisation", "scaRedirect"}
+    approve(kari.branch, payment_id)
+    status = {"href": path, "verbs": ["GET"]}
+    assert kari.get(path).json() == {
+        "paymentId": payment_id,
+        "transactionStatus": "ACTC",
+        "fundsAvailable": True,
+        "_links": {"self": own(STRAKS, payment_id, "GET", "DELETE"), "status": status},
+    }
+    advance(kari.branch, seconds=3)
+    assert kari.get(path).json() == {
+        "paymentId": payment_id,
+        "transactionStatus": "ACSC",
+        "fundsAvailable": True,
+        "_links": {"self": own(STRAKS, payment_id, "GET"), "status": status},
+    }
+
+
+def test_an_approved_payment_is_in_the_transactions_of_both(kari: DeskClient, authority: Authority) -> None:
+    authorised(kari, STRAKS, domestic("123.45", to="99901100019", remittanceInformationUnstructured="Middag"))
+    (account,) = [a for a in kari.get("/v1/accounts").json()["accounts"] if a["bban"] == "99901000014"]
+    path = f"/v1/accounts/{account['resourceId']}/transactions?dateFrom=2026-03-02"
+    pending = kari.get(path).json()["transactions"]["pending"]
+    assert [e["transactionAmount"]["amount"] for e in pending if e.get("remittanceInformationUnstructured") == "Middag"]
+    advance(kari.branch, seconds=3)
+    (mine,) = [
+        entry
+        for entry in kari.get(path).json()["transactions"]["booked"]
+        if entry.get("remittanceInformationUnstructured") == "Middag"
+    ]
+    assert mine["transactionAmount"] == {"amount": "-123.45", "currency": "NOK"}
+    assert (mine["creditorAccount"]["bban"], mine["bankTransactionCode"]) == ("99901100019", "PMNT-IRCT-DMCT")
+    assert ledger.report(kari.branch.bank)["balanced"]
+
+
+def test_the_known_issue_hides_a_domestic_payment_until_it_is_approved(kari: DeskClient) -> None:
+    kari.branch.bank.change_settings({"known_issues": True})
+    payment_id = created(kari, DOMESTIC, domestic())["paymentId"]
+    for path in (f"{DOMESTIC}/{payment_id}", f"{DOMESTIC}/{payment_id}/status"):
+        answer = kari.get(path)
+        assert (answer.status, messages(answer)) == (404, [("RESOURCE_UNKNOWN", "paymentId")])
+    approve(kari.branch, payment_id)
+    assert in_status(kari, DOMESTIC, payment_id) == "ACTC"
+    straks_id = created(kari, STRAKS, domestic())["paymentId"]
+    assert in_status(kari, STRAKS, straks_id) == "RCVD"
+
+
+def test_a_rejected_payment_says_why(kari: DeskClient) -> None:
+    payment_id = created(kari, STRAKS, domestic())["paymentId"]
+    told = reject(kari.branch, payment_id)
+    assert (told["status"], told["code"]) == ("401", "SCA_INVALID")
+    body = kari.get(f"{STRAKS}/{payment_id}/status").json()
+    assert (body["transactionStatus"], bool(body["psuMessage"])) == ("RJCT", True)
+
+
+def test_with_polls_the_read_that_reaches_the_count_still_shows_the_old_status(kari: DeskClient) -> None:
+    kari.branch.bank.change_settings({"progression": {"polls": 2}})
+    payment_id = authorised(kari, STRAKS, domestic())
+    seen = [in_status(kari, STRAKS, payment_id) for _ in range(6)]
+    assert seen == ["ACTC", "ACTC", "ACSP", "ACSP", "ACSC", "ACSC"]
+
+
+# whose payment
+
+
+def test_another_tpps_or_persons_payment_is_the_same_as_none(
+    kari: DeskClient, authority: Authority, branch: Branch
+) -> None:
+    payment_id = created(kari, STRAKS, domestic())["paymentId"]
+    stranger = DeskClient(branch, authority, name="other").log_in(KARI)
+    even = DeskClient(branch, authority).log_in(EVEN)
+    for method, tail in (
+        ("GET", ""),
+        ("GET", "/status"),
+        ("DELETE", ""),
+        ("POST", "/authorisations"),
+        ("POST", "/cancellation-authorisations"),
+        ("GET", "/authorisations/x"),
+        ("GET", "/cancellation-authorisations/x"),
+    ):
+        unknown = kari.request(method, f"{STRAKS}/0e0b4b6a-8f1c-4a9e-9d53-0f3c2b1a0e01{tail}")
+        assert (unknown.status, messages(unknown)) == (404, [("RESOURCE_UNKNOWN", "paymentId")])
+        for client in (stranger, even):
+            answer = client.request(method, f"{STRAKS}/{payment_id}{tail}")
+            assert (answer.status, answer.json()) == (404, unknown.json())
+        elsewhere = kari.request(method, f"{DOMESTIC}/{payment_id}{tail}")
+        assert (elsewhere.status, elsewhere.json()) == (404, unknown.json())
+    assert in_status(kari, STRAKS, payment_id) == "RCVD"
+
+
+def test_payments_need_the_role_pisp(branch: Branch, authority: Authority) -> None:
+    authority.issue("payments-reader", roles=("AISP",))
+    answer = DeskClient(branch, authority, name="payments-reader").log_in(KARI).post(STRAKS, json=domestic())
+    assert (answer.status, messages(answer)) == (403, [("FORBIDDEN", None)])
+
+
+def test_a_payment_needs_no_live_session_but_always_its_own_sca(kari: DeskClient) -> None:
+    advance(kari.branch, hours=2)
+    first, second = (created(kari, STRAKS, domestic()) for _ in range(2))
+    assert first["_links"]["scaRedirect"] != second["_links"]["scaRedirect"]
+    approve(kari.branch, first["_links"]["scaRedirect"]["href"])
+    assert in_status(kari, STRAKS, first["paymentId"]) == "ACTC"
+    assert in_status(kari, STRAKS, second["paymentId"]) == "RCVD"
+
+
+# authorisations and DELETE
+
+
+def test_an_explicit_authorisation_tells_its_sca_status(kari: DeskClient) -> None:
+    payment_id = created(kari, STRAKS, domestic())["paymentId"]
+    answer = kari.post(f"{STRAKS}/{payment_id}/authorisations")
+    body = answer.json()
+    address = f"{STRAKS}/{payment_id}/authorisations/{body['authorisationId']}"
+    assert (answer.status, body["scaStatus"]) == (201, "started")
+    assert body["_links"]["scaStatus"] == {"href": address, "verbs": ["GET"]}
+    assert kari.get(address).json() == {"scaStatus": "started"}
+    approve(kari.branch, body["_links"]["scaRedirect"]["href"])
+    assert kari.get(address).json() == {"scaStatus": "finalised"}
+    assert in_status(kari, STRAKS, payment_id) == "ACTC"
+    again = kari.post(f"{STRAKS}/{payment_id}/authorisations")
+    assert (again.status, messages(again)) == (409, [("CONFLICT", None)])
+    unknown = kari.get(f"{STRAKS}/{payment_id}/authorisations/x")
+    assert (unknown.status, messages(unknown)) == (404, [("RESOURCE_UNKNOWN", "authorisationId")])
+
+
+def test_an_authorisation_that_was_declined_or_is_too_old_has_failed(kari: DeskClient) -> None:
+    payment_id = created(kari, STRAKS, domestic())["paymentId"]
+    late = kari.post(f"{STRAKS}/{payment_id}/authorisations").json()
+    advance(kari.branch, minutes=11)
+    declined = kari.post(f"{STRAKS}/{payment_id}/authorisations").json()
+    reject(kari.branch, declined["_links"]["scaRedirect"]["href"])
+    for started in (late, declined):
+        address = f"{STRAKS}/{payment_id}/authorisations/{started['authorisationId']}"
+        assert kari.get(address).json() == {"scaStatus": "failed"}
+
+
+def test_delete_cancels_at_once_what_is_not_authorised(kari: DeskClient) -> None:
+    payment_id = created(kari, STRAKS, domestic())["paymentId"]
+    answer = kari.delete(f"{STRAKS}/{payment_id}")
+    assert (answer.status, answer.body) == (204, b"")
+    assert in_status(kari, STRAKS, payment_id) == "CANC"
+    again = kari.delete(f"{STRAKS}/{payment_id}")
+    assert (again.status, messages(again)) == (409, [("CONFLICT", None)])
+
+
+def test_delete_of_an_authorised_payment_leads_to_the_sca_that_cancels_it(kari: DeskClient) -> None:
+    payment_id = authorised(kari, DOMESTIC, domestic(requestedExecutionDate="2026-03-09"))
+    answer = kari.delete(f"{DOMESTIC}/{payment_id}")
+    address = f"{DOMESTIC}/{payment_id}/cancellation-authorisations"
+    assert answer.status == 202
+    assert answer.json()["_links"]["startAuthorisation"] == {"href": address, "verbs": ["POST"]}
+    started = kari.post(address).json()
+    own_address = f"{address}/{started['authorisationId']}"
+    assert kari.get(own_address).json() == {"scaStatus": "started"}
+    assert kari.get(f"{DOMESTIC}/{payment_id}/authorisations/{started['authorisationId']}").status == 404
+    approve(kari.branch, started["_links"]["scaRedirect"]["href"])
+    assert kari.get(own_address).json() == {"scaStatus": "finalised"}
+    assert in_status(kari, DOMESTIC, payment_id) == "CANC"
+
+
+def test_delete_of_a_payment_that_executes_is_a_conflict(kari: DeskClient) -> None:
+    for path in (STRAKS, DOMESTIC):
+        payment_id = authorised(kari, path, domestic())
+        advance(kari.branch, seconds=1)
+        answer = kari.delete(f"{path}/{payment_id}")
+        assert (answer.status, messages(answer)) == (409, [("CONFLICT", None)])
+
+
+# every product, from end to end
+
+
+def test_a_sepa_payment_passes_acwp(kari: DeskClient) -> None:
+    payment_id = authorised(kari, SEPA, BODIES[SEPA])
+    seen = []
+    for _ in range(4):
+        seen.append(in_status(kari, SEPA, payment_id))
+        advance(kari.branch, seconds=1)
+    assert seen == ["ACTC", "ACSP", "ACWP", "ACSC"]
+
+
+def test_a_standing_order_is_executed_as_bank_time_passes(kari: DeskClient) -> None:
+    payment_id = authorised(kari, PERIODIC, domestic(**STANDING, endDate="2026-05-01"))
+    advance(kari.branch, days=90)
+    details = kari.get(f"{PERIODIC}/{payment_id}").json()
+    assert (details["transactionStatus"], [e["executionDate"] for e in details["executions"]]) == (
+        "ACSC",
+        ["2026-04-10", "2026-03-10"],
+    )
+
+
+def test_a_bulk_is_part_when_some_entries_are_rejected(kari: DeskClient) -> None:
+    payment_id = authorised(kari, BULK, bulk("1.00", "99999999.00"))
+    advance(kari.branch, days=5)
+    details = kari.get(f"{BULK}/{payment_id}").json()
+    assert (details["transactionStatus"], details["entryStatuses"]) == ("PART", ["ACSC", "RJCT"])
+
+
+def test_a_card_account_pays_through_its_related_account(kari: DeskClient) -> None:
+    (card,) = kari.branch.bank.documents.find("card", customerId=_customer(kari.branch)["id"])
+    other = {"identification": card["accountNumber"], "schemeNameProprietary": "creditCardAccount"}
+    payment_id = authorised(kari, STRAKS, domestic(debtorAccount={"other": other, "currency": "NOK"}))
+    advance(kari.branch, seconds=3)
+    assert in_status(kari, STRAKS, payment_id) == "ACSC"
+
+
+def _customer(branch: Branch) -> dict[str, Any]:
+    return branch.bank.documents.first("customer", customerNumber=KARI) or {}
+
+
+def test_every_product_has_a_body_that_works() -> None:
+    assert {f"/v1/{service}/{name}" for service, name in products.table()} == set(BODIES)
+
+
+def test_a_corporate_payment_names_its_agreement(branch: Branch, authority: Authority) -> None:
+    siri = DeskClient(branch, authority).log_in("21909220006")
+    body = domestic(debtorAccount={"bban": "99911000012", "currency": "NOK"})
+    payment_id = authorised(siri, STRAKS, body)
+    assert in_status(siri, STRAKS, payment_id) == "ACTC"
+    siri.psu_corporate_id = None
+    missing = siri.post(STRAKS, json=body)
+    assert (missing.status, messages(missing)) == (400, [("HTTP_HEADER_REQUIRED", "PSU-Corporate-ID")])
+
+
+def test_the_identity_number_stands_in_for_a_psu_id(branch: Branch, tpp: DeskClient) -> None:
+    made = created(tpp, STRAKS, domestic(), headers={"X-PSU-IDENTITY": KARI})
+    told = approve(branch, made["paymentId"])
+    tpp.psu_id = told["psu-id"]
+    assert in_status(tpp, STRAKS, made["paymentId"]) == "ACTC"
