@@ -38,7 +38,7 @@ def document(operations: Iterable[Operation] | None = None) -> dict[str, Any]:
     paths: dict[str, dict[str, Any]] = {}
     for operation in operations or table():
         paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation, schemas)
-    schemas.use("emulator.api.shapes.answers:Refusal")
+    schemas.use("emulator.api.shapes.answers:Error")
     return {
         "openapi": "3.1.0",
         "info": {
@@ -213,5 +213,5 @@ def _responses(operation: Operation, schemas: _Schemas) -> dict[str, Any]:
 
 
 def _refusal(text: str) -> dict[str, Any]:
-    schema = {"$ref": "#/components/schemas/Refusal"}
+    schema = {"$ref": "#/components/schemas/Error"}
     return {"description": text, "content": {JSON_TYPE: {"schema": schema}}}

@@ -15,6 +15,12 @@ from emulator.cli.failure import Failed
 # One module a noun, with an attribute `command` (a click command or group).
 COMMANDS: dict[str, str] = {
     "serve": "emulator.cli.serve",
+    "tpp": "emulator.cli.tpp",
+    "request": "emulator.cli.request",
+    "proxy": "emulator.cli.proxy",
+    "explain": "emulator.cli.explain",
+    "openapi": "emulator.cli.openapi",
+    "completion": "emulator.cli.completion",
 }
 
 

@@ -1,0 +1,82 @@
+"""Where a command finds the state directory and a TPP's certificate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from emulator.cli.failure import Failed
+from emulator.settings import ServeSettings, variable
+
+if TYPE_CHECKING:
+    from emulator.authority import Authority
+    from emulator.client.identity import Identity
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+DEFAULT_URL = "http://127.0.0.1:8080"
+
+
+def state_directory(given: str | None) -> Path:
+    """--state, else BANK_EMULATOR_STATE, else the default of `serve`."""
+    return Path(given or variable("STATE") or ServeSettings().state)
+
+
+def state_option(command: Command) -> Command:
+    """The option --state of a command."""
+    about = f"The state directory. Variable BANK_EMULATOR_STATE. Default: {ServeSettings().state}."
+    return click.option("--state", metavar="DIR", help=about)(command)
+
+
+def url_option(command: Command) -> Command:
+    """The option --url of a command that talks to a running bank."""
+    about = f"The bank's address. Variable BANK_EMULATOR_URL. Default: {DEFAULT_URL}."
+    return click.option("--url", metavar="URL", help=about)(command)
+
+
+def bank_url(given: str | None) -> str:
+    """--url, else BANK_EMULATOR_URL, else the default address."""
+    return (given or variable("URL") or DEFAULT_URL).rstrip("/")
+
+
+def signer_options(command: Command) -> Command:
+    """The options that say who signs: --tpp of a state directory, or --certificate with --key."""
+    command = click.option("--key", metavar="FILE", help="The private key to --certificate (PEM).")(command)
+    command = click.option("--certificate", metavar="FILE", help="Sign with this certificate (PEM).")(command)
+    command = click.option("--tpp", metavar="NAME", default="demo", show_default=True, help="Sign as this TPP.")(
+        command
+    )
+    return state_option(command)
+
+
+def authority_in(state: Path) -> Authority:
+    """The sandbox CA of a state directory, made when there is none."""
+    from emulator.authority import Authority, AuthorityDamaged
+    from emulator.bank.clock import real_now
+
+    try:
+        return Authority(state, clock=real_now)
+    except AuthorityDamaged as error:
+        raise Failed(str(error)) from error
+    except OSError as error:
+        raise Failed(f"--state {state}: {error.strerror or error}") from error
+
+
+def identity_of(*, state: str | None, tpp: str, certificate: str | None, key: str | None) -> Identity:
+    """The certificate and key that a command signs with; Failed says what is missing."""
+    from emulator.client.identity import Identity
+
+    if (certificate is None) != (key is None):
+        raise Failed("--certificate and --key go together")
+    try:
+        if certificate is not None and key is not None:
+            return Identity.from_pem(Path(certificate), Path(key))
+        folder = state_directory(state) / "tpps" / tpp
+        if not (folder / "certificate.pem").is_file():
+            raise Failed(f"there is no TPP {tpp} in {folder.parent}: `bank-emulator tpp new {tpp}` makes one")
+        return Identity.from_folder(folder)
+    except (OSError, ValueError) as error:
+        raise Failed(f"the certificate or its key cannot be read: {error}") from error

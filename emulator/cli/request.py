@@ -1,0 +1,97 @@
+"""`bank-emulator request`: one signed request to this bank or any other."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from emulator.cli.failure import CheckFailed, Failed
+from emulator.cli.folders import bank_url, identity_of, signer_options, url_option
+
+EPILOG = """\b
+Headers that SPEC 2.1 requires are filled in unless -H gives them; -H 'Name;' leaves one out.
+Example: bank-emulator request GET /v1/accounts -H 'PSU-ID: 3f2b...'
+Example: bank-emulator request POST /v1/payments/sepa-credit-transfers --json @payment.json
+"""
+
+
+@click.command(name="request", epilog=EPILOG)
+@click.argument("method")
+@click.argument("path")
+@click.option("-H", "--header", "headers", multiple=True, metavar="'Name: value'", help="A header; may be repeated.")
+@click.option("--json", "content", metavar="TEXT|@FILE", help="The body, sent as it stands.")
+@click.option("-i", "--include", is_flag=True, help="Show the answer's status and headers too.")
+@click.option("--fail", is_flag=True, help="Exit with 1 when the answer is 400 or more.")
+@click.option("--ca", metavar="FILE", help="The CA of a bank's TLS certificate, such as DIR/ca.pem.")
+@url_option
+@signer_options
+def command(
+    method: str,
+    path: str,
+    headers: tuple[str, ...],
+    content: str | None,
+    include: bool,
+    fail: bool,
+    ca: str | None,
+    url: str | None,
+    state: str | None,
+    tpp: str,
+    certificate: str | None,
+    key: str | None,
+) -> None:
+    """Send a signed request and print the answer; the status goes to stderr."""
+    from emulator.client import TppClient
+
+    signer = identity_of(state=state, tpp=tpp, certificate=certificate, key=key)
+    try:
+        client = TppClient(bank_url(url), signer, ca=ca)
+        answer = client.request(method.upper(), path, body=_body(content), headers=_headers(headers))
+    except ValueError as error:
+        raise Failed(str(error)) from error
+    except OSError as error:
+        raise Failed(f"{bank_url(url)} does not answer: {error}") from error
+    click.echo(f"HTTP {answer.status}", err=True)
+    if include:
+        for name, value in answer.headers.pairs:
+            click.echo(f"{name}: {value}", err=True)
+    if answer.body:
+        click.echo(_readable(answer.body))
+    if fail and answer.status >= 400:
+        raise CheckFailed("")
+
+
+def _body(content: str | None) -> bytes | None:
+    if content is None or not content.startswith("@"):
+        return None if content is None else content.encode()
+    try:
+        return sys.stdin.buffer.read() if content == "@-" else Path(content[1:]).read_bytes()
+    except OSError as error:
+        raise Failed(f"--json {content}: {error.strerror}") from error
+
+
+def _headers(given: tuple[str, ...]) -> dict[str, str | None]:
+    found: dict[str, str | None] = {}
+    for text in given:
+        name, colon, value = text.partition(":")
+        if not colon and text.endswith(";"):
+            found[text[:-1].strip()] = None
+        elif colon and name.strip():
+            found[name.strip()] = value.strip()
+        else:
+            raise Failed(f"-H takes 'Name: value' (or 'Name;' to leave one out), not {text!r}")
+    return found
+
+
+def _readable(body: bytes) -> str:
+    text = body.decode("utf-8", "replace")
+    if not sys.stdout.isatty():
+        return text
+    try:
+        value: Any = json.loads(text)
+    except ValueError:
+        return text
+    return json.dumps(value, indent=2, ensure_ascii=False)

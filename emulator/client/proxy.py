@@ -1,0 +1,84 @@
+"""A signing proxy: what plain curl or a REST client sends is signed and passed on (CONTRACT 11, `proxy`)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+from collections.abc import Callable
+
+from aiohttp import ClientError, web
+
+from emulator.client.asynchronous import AsyncTppClient
+
+CALLBACK = "/_proxy/callback"
+LARGEST_BODY = 16 * 1024 * 1024
+# Belong to one connection, or are made anew for the request that goes on (RFC 9110 7.6.1).
+_NOT_PASSED_ON = {
+    *("connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection"),
+    *("te", "trailer", "transfer-encoding", "upgrade", "expect", "host", "content-length"),
+    *("date", "digest", "signature", "tpp-signature-certificate"),
+}
+_NOT_PASSED_BACK = {"connection", "content-encoding", "content-length", "keep-alive", "transfer-encoding"}
+
+
+class SigningProxy:
+    """Signs and forwards; it also receives the customer after SCA, and sends PSU-ID and session from then on."""
+
+    def __init__(self, client: AsyncTppClient, *, log: Callable[[str], None]) -> None:
+        self._client = client
+        self._log = log
+
+    async def run(self, host: str, port: int, ready: Callable[[str], None]) -> None:
+        """Serve until SIGINT or SIGTERM; `ready` is told the proxy's address. OSError when the port is taken."""
+        runner = web.ServerRunner(web.Server(self._handle))
+        await runner.setup()
+        site = web.TCPSite(runner, host, port)
+        await site.start()
+        bound = runner.addresses[0][1]
+        address = f"http://{host}:{bound}"
+        self._client.redirect_uri = address + CALLBACK
+        told = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, told.set)
+        ready(address)
+        try:
+            await told.wait()
+        finally:
+            await runner.cleanup()
+            await self._client.close()
+
+    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        if request.path == CALLBACK:
+            return self._welcome(request)
+        request._client_max_size = LARGEST_BODY
+        body = await request.read()
+        given = {name: value for name, value in request.headers.items() if name.lower() not in _NOT_PASSED_ON}
+        for name in ("User-Agent", "Accept"):
+            given.setdefault(name, "*/*" if name == "Accept" else "bank-emulator-proxy")
+        try:
+            answer = await self._client.request(request.method, request.raw_path, body=body, headers=given)
+        except (ClientError, OSError, TimeoutError) as error:
+            self._log(f"{request.method} {request.raw_path} -> no answer: {error}")
+            return _told(502, f"{self._client.base_url} does not answer: {error}")
+        except ValueError as error:
+            return _told(400, str(error))
+        self._log(f"{request.method} {request.raw_path} -> {answer.status}")
+        response = web.Response(status=answer.status, body=answer.body)
+        for name, value in answer.headers.pairs:
+            if name.lower() not in _NOT_PASSED_BACK:
+                response.headers.add(name, value)
+        return response
+
+    def _welcome(self, request: web.BaseRequest) -> web.Response:
+        told = self._client.remember(request.raw_path)
+        if "psu-id" not in told:
+            return web.Response(text=f"The SCA failed: {told.get('code')} {told.get('message')}\n", status=200)
+        self._log(f"the customer {told['psu-id']} is known; its requests are sent with PSU-ID and session")
+        return web.Response(text="The customer is known to the proxy now. Repeat your request.\n")
+
+
+def _told(status: int, text: str) -> web.Response:
+    body = {"tppMessages": [{"category": "ERROR", "code": "SYSTEM_ERROR", "text": text}]}
+    return web.Response(status=status, text=json.dumps(body), content_type="application/json")
