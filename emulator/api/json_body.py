@@ -114,9 +114,9 @@ def _charset(headers: Headers) -> str:
         text = "A body with a Content-Encoding is not read: send it as it is."
         raise BankError("BAD_REQUEST", text, "Content-Encoding", status=415)
     content_type = headers.get("content-type")
-    if content_type in (None, "application/json"):
+    if content_type is None or (content_type == "application/json" and not headers.repeated):
         return "utf-8"
-    media_type, *parameters = (part.strip() for part in (content_type or "").split(";"))
+    media_type, *parameters = (part.strip() for part in content_type.split(";"))
     if media_type.lower() != "application/json" or "content-type" in headers.repeated:
         raise BankError("BAD_REQUEST", "The bank reads application/json only.", "Content-Type", status=415)
     for parameter in parameters:

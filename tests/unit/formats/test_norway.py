@@ -1,0 +1,213 @@
+"""Norwegian numbers and the IBAN (CONTRACT 4, 6)."""
+
+from __future__ import annotations
+
+import random
+from datetime import date
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from stdnum import iban as stdnum_iban
+from stdnum import luhn
+from stdnum.no import fodselsnummer, kontonr, orgnr
+
+from emulator.bank.norway import (
+    BANK_CODES,
+    birth_date,
+    iban_of,
+    is_account_number,
+    is_iban,
+    is_kid,
+    is_national_number,
+    is_organisation_number,
+    kid_mod_10,
+    kid_mod_11,
+    synthetic_account_number,
+    synthetic_national_number,
+    synthetic_organisation_number,
+)
+
+DIGITS = st.text(alphabet="0123456789", min_size=1, max_size=26)
+NOT_QUITE_DIGITS = st.text(alphabet="0123456789 .-٣²", max_size=27)
+SEEDS = st.integers(0, 2**32)
+
+
+def test_account_numbers_have_11_digits_and_a_mod_11_check_digit():
+    assert is_account_number("99990100001") is kontonr.is_valid("99990100001")
+    good = synthetic_account_number(random.Random(1).randrange)
+    assert is_account_number(good)
+    for digit in "0123456789":
+        if digit != good[-1]:
+            assert not is_account_number(good[:-1] + digit)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "1234567", "8601.11.17947", "8601 11 17947", "860111179470", "８６０１１１１７９４７"]
+)
+def test_other_forms_are_no_account_number_however_stdnum_reads_them(text):
+    assert not is_account_number(text)
+
+
+@given(NOT_QUITE_DIGITS)
+def test_an_account_number_is_exactly_11_ascii_digits(text):
+    if is_account_number(text):
+        assert len(text) == 11
+        assert text.isascii()
+        assert text.isdigit()
+
+
+@given(st.integers(0, 10**11 - 1))
+def test_account_numbers_are_those_that_stdnum_knows(number):
+    text = f"{number:011}"
+    if not text.startswith("0000"):  # stdnum reads these as 7 digits of another kind
+        assert is_account_number(text) is kontonr.is_valid(text)
+
+
+@given(st.integers(0, 10**11 - 1))
+def test_the_iban_of_an_account_has_right_check_digits(number):
+    iban = iban_of(f"{number:011}")
+    assert stdnum_iban.is_valid(iban, check_country=False)
+    assert is_iban(iban)
+
+
+@pytest.mark.parametrize(
+    "text", ["NO8599901000014", "DE89370400440532013000", "GB82WEST12345698765432", "FR1420041010050500013M02606"]
+)
+def test_ibans_with_right_length_and_check_digits_are_accepted(text):
+    assert is_iban(text)
+    assert not is_iban(text[:-1] + ("0" if text[-1] != "0" else "1"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "NO",
+        "NO85 9990 1000 014",
+        "no8599901000014",
+        "NO859990100001",
+        "NO85999010000144",
+        "XX8599901000014",
+        "NO８５99901000014",
+        "NO8599901000014\n",
+        "US64SVBKUS6S3300958879",
+    ],
+)
+def test_other_texts_are_no_iban(text):
+    assert not is_iban(text)
+
+
+def test_check_digits_that_are_never_given_out_are_refused():
+    """98 and 01 leave the same remainder; only 02 to 98 are check digits."""
+    number = next(f"{n:011}" for n in range(1000) if iban_of(f"{n:011}").startswith("NO98"))
+    assert is_iban(f"NO98{number}")
+    assert not is_iban(f"NO01{number}")
+
+
+@pytest.mark.parametrize(
+    ("text", "good"),
+    [
+        ("2345676", True),  # MOD-10
+        ("1234567897", True),  # MOD-10
+        ("12345678911", True),  # MOD-11
+        ("00", True),
+        ("0", False),
+        ("-", False),
+        ("1234567890", False),
+        ("12-4567897", False),
+        ("1234567897 ", False),
+        ("１２３４５６７８９７", False),
+        ("", False),
+    ],
+)
+def test_payment_references(text, good):
+    assert is_kid(text) is good
+
+
+@given(DIGITS)
+def test_a_reference_with_either_check_digit_is_a_kid_of_2_to_25_characters(digits):
+    assert luhn.calc_check_digit(digits) == kid_mod_10(digits)
+    for check in (kid_mod_10(digits), kid_mod_11(digits)):
+        assert is_kid(digits + check) is (len(digits) <= 24)
+
+
+def test_the_mod_11_digit_10_is_written_as_a_hyphen():
+    digits = next(str(n) for n in range(10, 1000) if kid_mod_11(str(n)) == "-")
+    assert is_kid(f"{digits}-")
+
+
+@given(NOT_QUITE_DIGITS)
+def test_a_kid_is_digits_and_perhaps_a_final_hyphen(text):
+    if is_kid(text):
+        assert 2 <= len(text) <= 25
+        assert text.isascii()
+        assert text[:-1].isdigit()
+        assert text[-1].isdigit() or text[-1] == "-"
+
+
+@given(st.dates(date(1940, 1, 1), date(2039, 12, 31)), st.integers(0, 10**5 - 1), st.booleans())
+def test_every_identity_number_that_stdnum_knows_is_one(born, rest, d_number):
+    day = born.day + 40 if d_number else born.day
+    text = f"{day:02}{born:%m%y}{rest:05}"
+    if fodselsnummer.is_valid(text):
+        assert is_national_number(text)
+
+
+@pytest.mark.parametrize("added", [0, 40, 65, 80])
+def test_the_synthetic_series_count_with_both_check_digits(added):
+    nines = (f"01{added + 1:02}80{individual:03}" for individual in range(500))
+    numbers = [
+        nine + f"{check:02}" for nine in nines for check in range(100) if is_national_number(nine + f"{check:02}")
+    ]
+    assert numbers
+    assert birth_date(numbers[0]) == date(1980, 1, 1)
+    for number in numbers[:20]:
+        assert not any(is_national_number(number[:9] + f"{c:02}") for c in range(100) if f"{c:02}" != number[9:])
+
+
+@pytest.mark.parametrize(
+    "text", ["", "14888520059 ", "1488852005", "31028012345", "00018012345", "01138012345", "81018012345"]
+)
+def test_numbers_without_a_real_birth_date_are_no_identity_numbers(text):
+    assert not is_national_number(text)
+
+
+def test_the_individual_number_tells_the_century():
+    assert birth_date("01015049900") == date(1950, 1, 1)
+    assert birth_date("01013950000") == date(2039, 1, 1)
+    assert birth_date("01015950000") == date(1859, 1, 1)
+    assert birth_date("01014095000") == date(1940, 1, 1)
+    assert birth_date("01014550000") is None
+
+
+@given(SEEDS)
+def test_generated_numbers_are_valid_and_synthetic(seed):
+    below = random.Random(seed).randrange
+    person = synthetic_national_number(below)
+    assert is_national_number(person)
+    assert int(person[2:4]) > 80
+    assert not fodselsnummer.is_valid(person)  # nobody has it
+    organisation = synthetic_organisation_number(below)
+    assert is_organisation_number(organisation)
+    assert orgnr.is_valid(organisation)
+    account = synthetic_account_number(below, BANK_CODES[seed % 4])
+    assert is_account_number(account)
+    assert account[:4] == BANK_CODES[seed % 4]
+
+
+@given(NOT_QUITE_DIGITS)
+def test_an_organisation_number_is_9_ascii_digits(text):
+    if is_organisation_number(text):
+        assert len(text) == 9
+        assert text.isascii()
+        assert text.isdigit()
+
+
+def test_the_same_seed_gives_the_same_number():
+    assert synthetic_national_number(random.Random(7).randrange) == synthetic_national_number(
+        random.Random(7).randrange
+    )
+    assert synthetic_national_number(random.Random(7).randrange) != synthetic_national_number(
+        random.Random(8).randrange
+    )

@@ -1,0 +1,114 @@
+"""Query parameters (CONTRACT 3.2, 13)."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from emulator.api.query import Parameter, parse
+from emulator.bank.errors import BankError
+
+DECLARED = (
+    Parameter("withBalance", "boolean", default=False),
+    Parameter("dateFrom", "date"),
+    Parameter("limit", "int", minimum=1, maximum=500, default=100),
+    Parameter("offset", "int"),
+    Parameter("bookingStatus", "enum", values=("booked", "pending", "both"), default="both"),
+    Parameter("name", "text"),
+)
+DEFAULTS = {"withBalance": False, "limit": 100, "bookingStatus": "both"}
+
+
+def mistakes(raw: str, declared=DECLARED) -> list[tuple[str, str | None, str]]:
+    with pytest.raises(BankError) as refused:
+        parse(declared, raw)
+    return [(message.code, message.path, message.text) for message in refused.value.messages]
+
+
+def test_nothing_sent_gives_the_defaults():
+    assert parse(DECLARED, "") == DEFAULTS
+    assert parse((), "") == {}
+
+
+def test_values_are_read_by_their_types():
+    raw = "withBalance=true&dateFrom=2026-02-28&limit=500&offset=0&bookingStatus=booked&name=a%20b%C3%A5+c"
+    assert parse(DECLARED, raw) == {
+        "withBalance": True,
+        "dateFrom": "2026-02-28",
+        "limit": 500,
+        "offset": 0,
+        "bookingStatus": "booked",
+        "name": "a bå c",
+    }
+    assert parse(DECLARED, "withBalance")["withBalance"] is True
+    assert parse(DECLARED, "withBalance=false")["withBalance"] is False
+    assert parse(DECLARED, "%6Cimit=5")["limit"] == 5
+
+
+def test_unknown_parameters_are_ignored_whatever_they_hold():
+    assert parse(DECLARED, "other=1&other=2&&Limit=x&dateFrom2=%41") == DEFAULTS
+    assert parse((), "other=1") == {}
+
+
+@pytest.mark.parametrize(
+    ("raw", "path"),
+    [
+        ("withBalance=1", "withBalance"),
+        ("withBalance=", "withBalance"),
+        ("withBalance=True", "withBalance"),
+        ("limit=0", "limit"),
+        ("limit=501", "limit"),
+        ("limit=", "limit"),
+        ("limit=-1", "limit"),
+        ("limit=+1", "limit"),
+        ("limit=1.0", "limit"),
+        ("limit=1_0", "limit"),
+        ("limit=%D9%A1", "limit"),
+        ("limit=%201", "limit"),
+        ("limit=" + "9" * 30, "limit"),
+        ("offset=2147483648", "offset"),
+        ("dateFrom=2026-02-29", "dateFrom"),
+        ("dateFrom=2026-2-1", "dateFrom"),
+        ("dateFrom=20260201", "dateFrom"),
+        ("dateFrom=2026-W05-1", "dateFrom"),
+        ("dateFrom=2026-02-01T00:00:00", "dateFrom"),
+        ("dateFrom=0000-01-01", "dateFrom"),
+        ("bookingStatus=BOOKED", "bookingStatus"),
+        ("name=%00", "name"),
+        ("name=%zz", "name"),
+        ("name=%C3", "name"),
+        ("%zz=1", None),
+        ("name=a&name=b", "name"),
+        ("limit=5&%6Cimit=6", "limit"),
+    ],
+)
+def test_what_is_malformed_or_there_twice_is_a_format_error_under_its_name(raw, path):
+    assert [(code, where) for code, where, _ in mistakes(raw)] == [("FORMAT_ERROR", path)]
+
+
+def test_all_mistakes_are_told_at_once():
+    assert mistakes("limit=x&dateFrom=y&limit2=z&offset=1&offset=1") == [
+        ("FORMAT_ERROR", "offset", "The query parameter offset is there more than once."),
+        ("FORMAT_ERROR", "dateFrom", 'The query parameter dateFrom must be a date of the form YYYY-MM-DD; "y" came.'),
+        ("FORMAT_ERROR", "limit", 'The query parameter limit must be a whole number from 1 to 500; "x" came.'),
+    ]
+
+
+def test_a_required_parameter_that_is_missing_has_its_own_code():
+    declared = (Parameter("name", "text", required=True),)
+    assert mistakes("", declared) == [("QUERY_PARAMETER_REQUIRED", "name", "The query parameter name is required.")]
+    assert [code for code, _, _ in mistakes("name=1&name=2", declared)] == ["FORMAT_ERROR"]
+
+
+@given(st.text(alphabet="limtdaeFro=&%+0123456789-ABC", max_size=40))
+def test_whatever_is_accepted_is_in_range(raw):
+    try:
+        found = parse(DECLARED, raw)
+    except BankError:
+        return
+    assert 1 <= found["limit"] <= 500
+    if "dateFrom" in found:
+        assert date.fromisoformat(found["dateFrom"]).isoformat() == found["dateFrom"]
