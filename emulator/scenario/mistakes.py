@@ -90,5 +90,5 @@ def column(line: str, path: Path) -> int:
         found = re.search(rf"(?<![\w.-])[\"']?{re.escape(last)}[\"']?\s*:", line)
         if found is not None:
             return found.start() + 1
-    stripped = line.lstrip()
-    return len(line) - len(stripped) + 1 if stripped else 1
+    begins = re.match(r"[\s-]*", line)
+    return (begins.end() if begins is not None and begins.end() < len(line) else 0) + 1

@@ -83,8 +83,8 @@ story:
         "shop.yaml:9:12: There is no member 'answr'; did you mean answer? (rules[1].then.answr)",
         "shop.yaml:11:5: There is no method 'GTE'; did you mean GET? (story[0].tpp)",
         "shop.yaml:12:5: A step is one of clock, control, psu, tpp; there is no 'clok'; did you mean clock? (story[1])",
-        "shop.yaml:13:5: A customer cannot 'aprove'; did you mean approve? (story[2].psu)",
         "shop.yaml:13:5: No earlier step saves 'payment'. (story[2].psu)",
+        "shop.yaml:13:5: A customer cannot 'aprove'; did you mean approve? (story[2].psu)",
     ]
 
 
