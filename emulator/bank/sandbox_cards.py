@@ -150,14 +150,16 @@ def _transaction(bank: Bank, card: Document, body: Body, at: str) -> Document:
         "order": f"{booking}|{at}",
         "bookingDate": booking,
         "transactionDate": body.get("transactionDate") or booking,
-        **{name: body[name] for name in _POSTED_TEXTS if name in body},
+        **{name: body[name] for name in _POSTED_TEXTS if body.get(name) not in (None, "", {})},
     }
     for name in _AMOUNTS:
         if body.get(name) is not None:
             amount, currency = body[name]["amount"], body[name]["currency"]
             document[name] = {"amount": plain(decimal(amount), currency), "currency": currency}
     document.setdefault("originalAmount", document["transactionAmount"])
-    document["maskedPan"] = document.get("maskedPan") or card["maskedPan"]
+    document.setdefault("maskedPan", card["maskedPan"])
+    if "markupFeePercentage" in document:
+        document["markupFeePercentage"] = str(document["markupFeePercentage"])
     return document
 
 

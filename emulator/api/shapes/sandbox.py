@@ -31,6 +31,7 @@ from emulator.api.shapes.sandbox_parts import (
     CustomerNumber,
     CustomerType,
     LooseDate,
+    LooseFlag,
     Mail,
     OwnBban,
     OwnIban,
@@ -157,7 +158,7 @@ class CardTransaction(TypedDict):
     cardAcceptorAddress: NotRequired[AcceptorAddress]
     maskedPan: NotRequired[Text35]
     transactionDetails: NotRequired[Annotated[str, Field(max_length=1000)]]
-    invoiced: NotRequired[bool]
+    invoiced: NotRequired[LooseFlag]
     proprietaryBankTransactionCode: NotRequired[Text35]
 
 

@@ -13,6 +13,7 @@ from emulator.api.shapes.parts import Currency, LooseAmount, closed
 from emulator.api.shapes.sandbox import Balance, EngagedAccount
 from emulator.api.shapes.sandbox import CardTransaction as PostedCardTransaction
 from emulator.api.shapes.sandbox import Transaction as PostedTransaction
+from emulator.api.shapes.sandbox_parts import CreditLimit
 
 Int32 = Annotated[int, Field(ge=-(2**31), le=2**31 - 1)]
 Roles = list[Literal["VIEW", "REGISTER"]]
@@ -148,7 +149,7 @@ class SandboxCardAccount(TypedDict):
     customerNumber: str
     maskedPan: str
     currency: Currency
-    creditLimit: LooseAmount
+    creditLimit: CreditLimit
     balances: list[Balance]
     cardId: str
     cardIdVNo: str

@@ -58,6 +58,13 @@ def _limit(value: Any) -> Any:
     return {"amount": amount, "currency": value["currency"]}
 
 
+def _yes_or_no(value: Any) -> Any:
+    """true, false, or the empty text that clients of the hosted sandboxes post for neither."""
+    if isinstance(value, bool) or value == "":
+        return value
+    raise ValueError("true or false was expected")
+
+
 def _pattern(pattern: str) -> WithJsonSchema:
     return WithJsonSchema({"type": "string", "pattern": f"^({pattern})$"})
 
@@ -101,6 +108,11 @@ CreditLimit = Annotated[
             ]
         }
     ),
+]
+LooseFlag = Annotated[
+    Any,
+    BeforeValidator(_yes_or_no),
+    WithJsonSchema({"anyOf": [{"type": "boolean"}, {"const": ""}]}),
 ]
 LooseDate = Annotated[
     str,
