@@ -1,0 +1,137 @@
+"""Another TPP's resource is indistinguishable from one that does not exist, on every operation (CONTRACT 3.3).
+
+Driven from the operation table: an operation whose path names something unknown to this test fails it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from emulator.api import examples
+from emulator.api.branch import Branch
+from emulator.api.operation import Operation
+from emulator.api.operations import table
+from emulator.authority import Authority
+from emulator.client.response import Response
+from tests.api.desk import DeskClient, approve
+
+KARI, EVEN, SIRI = "14888520059", "03817910172", "21909220006"
+NOBODYS = "5f0f3b0e-8a53-4c2f-9d0e-6a1f7c2b9e41"
+SERVICES = {
+    "payments": "norwegian-domestic-credit-transfers",
+    "periodic-payments": "norwegian-domestic-credit-transfers",
+    "bulk-payments": "norwegian-domestic-credit-transfers",
+}
+BODIES = {
+    "payments": examples.BODIES["createPayment"]["norwegian-domestic-credit-transfers"],
+    "periodic-payments": examples.BODIES["createPayment"]["periodic norwegian-domestic-credit-transfers"],
+    "bulk-payments": examples.BODIES["createPayment"]["bulk norwegian-domestic-credit-transfers"],
+}
+# Sandbox data is every TPP's: it stands for the bank's own customers.
+ROWS = [row for row in table() if "{" in row.path and not row.path.startswith("/v1/sandbox/")]
+
+
+class Estate:
+    """What one TPP has at the bank: by path template, the parameters that name it."""
+
+    def __init__(self, branch: Branch, owner: DeskClient) -> None:
+        self.owner = owner
+        self._payments: dict[str, dict[str, str]] = {}
+        for service, product in SERVICES.items():
+            address = f"/v1/{service}/{product}"
+            created = owner.post(address, json=BODIES[service])
+            assert created.status == 201, created.text
+            payment = created.json()["paymentId"]
+            started = owner.post(f"{address}/{payment}/authorisations").json()["authorisationId"]
+            if service == "payments":
+                approve(branch, payment)
+            self._payments[service] = {"payment-id": payment, "authorisationId": started}
+        other = owner.post(
+            "/v1/payments/sepa-credit-transfers", json=examples.BODIES["createPayment"]["sepa-credit-transfers"]
+        )
+        basket = owner.post("/v1/signing-baskets", json={"paymentIds": [other.json()["paymentId"]]})
+        assert basket.status == 201, basket.text
+        self._basket = basket.json()["basketId"]
+        self._basket_authorisation = owner.post(f"/v1/signing-baskets/{self._basket}/authorisations").json()[
+            "authorisationId"
+        ]
+        [account, *_] = owner.get("/v1/accounts").json()["accounts"]
+        transactions = owner.get(f"/v1/accounts/{account['resourceId']}/transactions?bookingStatus=booked").json()
+        self._transaction = transactions["transactions"]["booked"][0]["transactionId"]
+        self._account = account["resourceId"]
+        self._card = owner.get("/v1/card-accounts").json()["cardAccounts"][0]["resourceId"]
+
+    def addresses(self, row: Operation) -> Iterator[str]:
+        """Every address of an operation that names something of the owner's."""
+        if "{payment-service}" in row.path:
+            for service, product in SERVICES.items():
+                if "{payment-id}" in row.path:
+                    values = {"payment-service": service, "payment-product": product, **self._payments[service]}
+                    yield _filled(row.path, values)
+            return
+        values = {
+            "basketId": self._basket,
+            "authorisationId": self._basket_authorisation,
+            "id": self._card if row.path.startswith("/v1/card-accounts") else self._account,
+            "transactionId": self._transaction,
+            "tppId": self.owner.tpp_id,
+        }
+        yield _filled(row.path, values)
+
+
+def _filled(path: str, values: dict[str, str]) -> str:
+    return re.sub(r"{([^}]+)}", lambda found: values[found[1]], path)
+
+
+def _body(row: Operation) -> Any:
+    shown = examples.BODIES.get(row.id)
+    return next(iter(shown.values())) if shown and row.body else None
+
+
+def _essence(answer: Response, *names: str) -> tuple[int, str]:
+    """Status and body, with what differs by construction (ids, tokens) taken out."""
+    text = answer.text
+    for name in names:
+        text = text.replace(name, "ID")
+    body = json.loads(text) if text else None
+    if isinstance(body, dict):
+        body.pop("_links", None)
+    return answer.status, json.dumps(body, sort_keys=True)
+
+
+@pytest.fixture
+def estate(branch: Branch, tpp: DeskClient) -> Estate:
+    return Estate(branch, tpp.log_in(KARI))
+
+
+# A person's accounts are its own at every TPP, so only another person's are strange there.
+CASES = [
+    pytest.param(row, who, id=f"{row.id} {what}")
+    for row in ROWS
+    for who, what in ((EVEN, "another person"), (KARI, "the same person"))
+    if not (who == KARI and "{id}" in row.path)
+]
+
+
+@pytest.mark.parametrize(("row", "who"), CASES)
+def test_what_is_another_tpps_is_as_if_it_were_not(
+    branch: Branch, authority: Authority, estate: Estate, row: Operation, who: str
+) -> None:
+    authority.find("stranger") or authority.issue("stranger")
+    stranger = DeskClient(branch, authority, name="stranger")
+    stranger.log_in(who, **({"context": "PRIVATE"} if who == EVEN else {}))
+    for address in estate.addresses(row):
+        names = set(re.findall(r"[0-9a-f]{8}-[0-9a-f-]{27}|PSD[A-Z]{2}-[\w-]+", address))
+        nowhere = address
+        for name in names:
+            nowhere = nowhere.replace(name, NOBODYS)
+        assert nowhere != address
+        theirs = stranger.request(row.method, address, json=_body(row))
+        nobodys = stranger.request(row.method, nowhere, json=_body(row))
+        assert theirs.status in (401, 403, 404)
+        assert _essence(theirs, *names) == _essence(nobodys, NOBODYS)
