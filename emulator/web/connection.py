@@ -126,6 +126,11 @@ class Connection(RequestHandler):
         elif data and not self._unanswered:
             self._took_partial_head(len(data))
 
+    def resume_reading(self, resume_parser: bool = True) -> None:
+        # aiohttp calls this for every body that was read, paused or not
+        if self._reading_paused:
+            super().resume_reading(resume_parser)
+
     def _took(self, new: int, size: int) -> None:
         self._forget_timer()
         self._unanswered += new

@@ -10,6 +10,7 @@ import logging
 from weakref import WeakKeyDictionary
 
 from emulator.store import Store, StoreUnwritable
+from emulator.store.compaction import Compaction
 
 log = logging.getLogger(__name__)
 
@@ -42,16 +43,16 @@ class Upkeep:
 
     def compact(self, store: Store) -> None:
         """Renew the snapshot of `store`; a failure is logged and changes nothing."""
-        task = asyncio.get_running_loop().create_task(_compact(store))
+        try:
+            compaction = store.begin_compaction()  # before another request finds it due
+        except StoreUnwritable as error:
+            log.warning("the snapshot is not renewed: %s", error)
+            return
+        task = asyncio.get_running_loop().create_task(_compact(store, compaction))
         self._compactions.add(task)
         task.add_done_callback(self._compactions.discard)
 
 
-async def _compact(store: Store) -> None:
-    try:
-        compaction = store.begin_compaction()
-    except StoreUnwritable as error:
-        log.warning("the snapshot is not renewed: %s", error)
-        return
+async def _compact(store: Store, compaction: Compaction) -> None:
     await asyncio.get_running_loop().run_in_executor(None, compaction.run)
     store.finish_compaction(compaction)

@@ -25,6 +25,9 @@ CORES = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else
 SERVER_CORE = CORES[0] if len(CORES) > 1 else None
 LOAD_CORE = CORES[1] if len(CORES) > 1 else None
 
+# Servers run as installed ones do: from compiled modules, whatever the shell that starts the benchmark prefers.
+ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -78,7 +81,7 @@ class Running:
 def running(command: Sequence[str], port: int, path: str) -> Iterator[Running]:
     """Start a server on the server's core; it counts as running when GET `path` is 200."""
     since = perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, preexec_fn=_on_server_core)
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=ENVIRONMENT, preexec_fn=_on_server_core)
     try:
         _first_answer(process, port, path)
         yield Running(process, port, perf_counter() - since)

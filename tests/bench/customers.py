@@ -1,0 +1,66 @@
+"""A TPP with a logged-in customer at a running bank, and its signed requests as bytes, made before they are timed."""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+from emulator.client import Identity, TppClient
+from tests.bench.harness import raw
+
+SEPA = "/v1/payments/sepa-credit-transfers"
+
+
+class Customer:
+    """The TPP `demo` with a session for the bank's first private person; payments go out from its first account."""
+
+    def __init__(self, port: int, state: Path) -> None:
+        self.base = f"http://127.0.0.1:{port}"
+        self.client = TppClient(self.base, Identity.from_folder(state / "tpps" / "demo"))
+        people = self.control("GET", "people")["people"]
+        person = next(person for person in people if person["accounts"] and not person["agreements"])
+        self.account = person["accounts"][0]
+        tpp = self.control("GET", "tpps")["tpps"][0]["tppId"]
+        session = self.control("POST", "sessions", {"tpp": tpp, "nationalId": person["nationalId"]})
+        self.client.psu_id, self.client.session_id = session["psuId"], session["tppSessionId"]
+
+    def control(self, method: str, path: str, body: Any = None) -> Any:
+        """An operation of /_emulator."""
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(f"{self.base}/_emulator/{path}", data, method=method)
+        request.add_header("Content-Type", "application/json")
+        with urllib.request.urlopen(request) as answer:
+            return json.loads(answer.read() or b"null")
+
+    def payment(self) -> dict[str, Any]:
+        """A SEPA payment whose JSON has about 600 bytes."""
+        return {
+            "instructedAmount": {"amount": "12.34", "currency": "EUR"},
+            "creditorName": "Beispiel Lieferung und Montage",
+            "creditorAccount": {"iban": "DE75512108001245126199", "currency": "EUR"},
+            "creditorAddress": {"country": "DE", "city": "Musterstadt", "postalCode": "12345", "street": "Beispielweg"},
+            "debtorAccount": {"iban": self.account["iban"], "currency": self.account["currency"]},
+            "endToEndIdentification": "BENCH-0000000001",
+            "remittanceInformationUnstructured": "Rechnung 4711, Lieferung vom zweiten Quartal, mit Dank",
+        }
+
+    def creates(self, count: int) -> list[bytes]:
+        """Signed payment initiations, each with its own X-Request-ID."""
+        return [self._raw("POST", SEPA, self.payment()) for _ in range(count)]
+
+    def gets(self, path: str, count: int) -> list[bytes]:
+        """Signed reads of `path`, each with its own X-Request-ID."""
+        return [self._raw("GET", path) for _ in range(count)]
+
+    def a_payment(self) -> str:
+        """The id of a new payment."""
+        answer = self.client.post(SEPA, json=self.payment())
+        if answer.status != 201:
+            raise RuntimeError(f"{answer.status}: {answer.text}")
+        return str(answer.json()["paymentId"])
+
+    def _raw(self, method: str, path: str, body: Any = None) -> bytes:
+        made = self.client.prepare(method, path, json=body)
+        return raw(made.method, made.target, made.headers, made.body)
