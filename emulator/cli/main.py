@@ -20,6 +20,7 @@ COMMANDS: dict[str, str] = {
     "proxy": "emulator.cli.proxy",
     "explain": "emulator.cli.explain",
     "openapi": "emulator.cli.openapi",
+    "state": "emulator.cli.state",
     "completion": "emulator.cli.completion",
 }
 

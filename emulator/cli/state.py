@@ -1,0 +1,92 @@
+"""`bank-emulator state`: whether the documents on disk are whole, without starting the bank."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from emulator.cli.failure import Failed, StateDamaged
+from emulator.cli.folders import state_directory, state_option
+
+if TYPE_CHECKING:
+    from emulator.store.inspection import Report
+
+EPILOG = "Example: bank-emulator state check --state .bank-emulator --repair"
+
+
+@click.group(name="state", epilog=EPILOG)
+def command() -> None:
+    """Look after the documents on disk."""
+
+
+@command.command(epilog=EPILOG)
+@click.option("--repair", is_flag=True, help="Mend what is damaged; a copy of what changes is kept.")
+@click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@state_option
+def check(repair: bool, output: str, state: str | None) -> None:
+    """Verify snapshot and journal of every bank; exit 3 when something is damaged."""
+    from emulator.bank.kinds import KINDS
+    from emulator.store import StoreTooNew
+    from emulator.store.inspection import verify
+    from emulator.store.repair import repair as mend
+
+    directory = state_directory(state) / "banks"
+    banks = sorted(path for path in directory.iterdir() if path.is_dir()) if directory.is_dir() else []
+    if not banks:
+        raise Failed(f"{directory} holds no bank")
+    try:
+        reports = [mend(bank, KINDS) if repair else verify(bank, KINDS) for bank in banks]
+    except (StoreTooNew, OSError) as error:
+        raise Failed(str(error)) from error
+    if output == "json":
+        click.echo(json.dumps([_shown(report) for report in reports], indent=2))
+    else:
+        for report in reports:
+            _tell(report)
+    for report in reports:
+        if report.in_use is not None:
+            raise Failed(f"{report.directory} is in use by {report.in_use}")
+        if report.findings and not repair:
+            first = report.findings[0]
+            raise StateDamaged(f"{first.file} is damaged at byte {first.offset}: {first.reason} (--repair mends it)")
+
+
+def _shown(report: Report) -> dict[str, Any]:
+    return {
+        "bank": report.directory.name,
+        "inUse": report.in_use,
+        "changes": report.sequence,
+        "documents": report.documents,
+        "damage": [_finding(finding) for finding in report.findings],
+        "torn": _finding(report.torn) if report.torn else None,
+        "actions": list(report.actions),
+        "copies": str(report.copies) if report.copies else None,
+    }
+
+
+def _finding(finding: Any) -> dict[str, Any]:
+    return {"file": str(finding.file), "offset": finding.offset, "reason": finding.reason}
+
+
+def _tell(report: Report) -> None:
+    name = report.directory.name
+    if report.in_use is not None:
+        click.echo(f"{name}: in use by {report.in_use}, not looked at")
+        return
+    whole = "damaged" if report.findings else "whole"
+    click.echo(f"{name}: {whole}, {sum(report.documents.values())} documents after {report.sequence} changes")
+    for finding in report.findings:
+        click.echo(f"  {_place(finding.file)} at byte {finding.offset}: {finding.reason}")
+    if report.torn is not None:
+        click.echo(f"  {_place(report.torn.file)} ends in a record that was not written whole; a start drops it")
+    for action in report.actions:
+        click.echo(f"  {action}")
+    if report.copies is not None:
+        click.echo(f"  copies of what changed: {report.copies}")
+
+
+def _place(file: Path) -> str:
+    return file.name
