@@ -141,7 +141,7 @@ def household(draw: random.Random, pools: Pools, *, days: int, count: int) -> li
         monthly.append(
             (draw.randrange(1, 29), -draw.randrange(199_00, 2_400_00), _to(biller, "Avtalegiro", **_kid(draw)))
         )
-    moves = _monthly(draw, monthly, days=days, count=count * 2 // 5 or 1)
+    moves = _monthly(draw, monthly, days=days, count=-(-count * 2 // 5))
     rest = count - len(moves)
     left = min(salary * 3 // 10 * days // 30, rest * 450_00)
     moves += _spread(draw, pools.shops, -1, total=left, days=days, count=rest, least=15_00)
@@ -168,7 +168,7 @@ def firm(draw: random.Random, pools: Pools, *, days: int, count: int) -> list[Mo
     for wage in wages:
         paid = wage | {"purposeCode": "SALA", "bankTransactionCode": SALARY_OUT}
         monthly.append((12, -turnover // 12, paid))
-    moves = _monthly(draw, monthly, days=days, count=count * 2 // 5 or 1)
+    moves = _monthly(draw, monthly, days=days, count=-(-count * 2 // 5))
     rest = count - len(moves)
     bills = rest // 3
     period = turnover * max(days, 1) // 30

@@ -1,0 +1,397 @@
+"""Sandbox data: accounts, card accounts and their transactions (CONTRACT 8; SPEC 2.10, 4.6)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from emulator.api.branch import Branch
+from emulator.bank import ledger
+from tests.api.desk import DeskClient, advance, messages
+
+KARI = "14888520059"
+ACCOUNTS = "/v1/sandbox/accounts"
+CARDS = "/v1/sandbox/card-accounts"
+
+ACCOUNT = {
+    "customerNumber": KARI,
+    "accountName": "Ny konto",
+    "bban": "99901000030",
+    "iban": "NO4199901000030",
+    "currency": "NOK",
+    "product": "Konto",
+    "cashAccountType": "Current",
+    "creditLine": "500.00",
+    "balances": [
+        {"balanceType": "EXPECTED", "balanceAmount": {"amount": "1.00", "currency": "NOK"}},
+        {"balanceType": "closingBooked", "balanceAmount": {"amount": 1000, "currency": "NOK"}},
+    ],
+}
+CARD = {
+    "customerNumber": KARI,
+    "maskedPan": "123456xxxxxx7890",
+    "currency": "NOK",
+    "creditLimit": "2000.00",
+    "balances": [{"balanceType": "AUTHORISED", "balanceAmount": {"amount": "-50.00", "currency": "NOK"}}],
+    "cardId": "1",
+    "cardIdVNo": "2",
+    "accountNumber": "99901000022",
+    "expiry": "2030-01-01",
+    "name": "Kort",
+    "product": "Kredittkort",
+    "status": "ENABLED",
+}
+
+
+def ok(answer: Any, status: int = 200) -> Any:
+    assert answer.status == status, answer.body
+    return answer.json() if answer.body else None
+
+
+@pytest.fixture
+def account(tpp: DeskClient) -> str:
+    """The path of a new account."""
+    return f"{ACCOUNTS}/{ok(tpp.post(ACCOUNTS, json=ACCOUNT), 201)['id']}"
+
+
+def balanced(branch: Branch) -> bool:
+    return bool(ledger.report(branch.bank)["balanced"])
+
+
+def test_an_account_is_answered_as_it_was_posted(tpp: DeskClient, branch: Branch) -> None:
+    made = ok(tpp.post(ACCOUNTS, json=ACCOUNT), 201)
+    path = f"{ACCOUNTS}/{made['id']}"
+    assert made == {
+        **ACCOUNT,
+        "balances": [
+            {"balanceType": "EXPECTED", "balanceAmount": {"amount": "1000.00", "currency": "NOK"}},
+            {"balanceType": "closingBooked", "balanceAmount": {"amount": 1000, "currency": "NOK"}},
+        ],
+        "id": made["id"],
+        "_links": {
+            "self": {"href": path, "verbs": ["GET", "PUT", "DELETE"]},
+            "transactions": {"href": f"{path}/transactions", "verbs": ["GET", "POST", "DELETE"]},
+        },
+    }
+    assert ok(tpp.get(path)) == made
+    assert ok(tpp.get(ACCOUNTS))[-1] == made
+    kept = branch.bank.documents.get("account", made["id"])
+    assert kept is not None
+    assert (kept["cashAccountType"], kept["usage"], kept["booked"], kept["opening"]) == (
+        "CACC",
+        "PRIV",
+        "1000.00",
+        "1000.00",
+    )
+    assert balanced(branch)
+
+
+def test_only_customer_numbers_and_currency_are_required(tpp: DeskClient) -> None:
+    least = {name: ACCOUNT[name] for name in ("customerNumber", "bban", "iban", "currency")}
+    made = ok(tpp.post(ACCOUNTS, json=least), 201)
+    assert made["balances"] == [
+        {"balanceType": "closingBooked", "balanceAmount": {"amount": "0.00", "currency": "NOK"}}
+    ]
+    refused = tpp.post(ACCOUNTS, json={})
+    assert refused.status == 400
+    assert sorted(str(path) for _, path in messages(refused)) == ["bban", "currency", "customerNumber", "iban"]
+
+
+def test_replacing_an_account_restates_its_balance_and_keeps_its_transactions(
+    tpp: DeskClient, branch: Branch, account: str
+) -> None:
+    ok(tpp.post(f"{account}/transactions", json={"amount": 25, "currency": "NOK"}), 201)
+    body = {**ACCOUNT, "accountName": "Nytt navn", "cashAccountType": "SVGS", "bban": "99901000049"}
+    body |= {"iban": "NO1199901000049", "balances": [_balance(2000)]}
+    replaced = ok(tpp.put(account, json=body))
+    assert {name: replaced[name] for name in body} == body
+    assert len(ok(tpp.get(f"{account}/transactions"))) == 1
+    kept = branch.bank.documents.get("account", account.rpartition("/")[2])
+    assert kept is not None
+    assert (kept["booked"], kept["opening"], kept["cashAccountType"]) == ("2000.00", "1975.00", "SVGS")
+    assert balanced(branch)
+    refused = tpp.put(account, json={**body, "currency": "EUR", "balances": []})
+    assert (refused.status, messages(refused)) == (409, [("CONFLICT", "currency")])
+
+
+def _balance(amount: Any, currency: str = "NOK") -> dict[str, Any]:
+    return {"balanceType": "EXPECTED", "balanceAmount": {"amount": amount, "currency": currency}}
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "expected"),
+    [
+        ({"customerNumber": "99999999"}, 400, [("RESOURCE_UNKNOWN", "customerNumber")]),
+        ({"bban": "99901000014"}, 409, [("CONFLICT", "bban")]),
+        ({"iban": "NO8599901000014"}, 409, [("CONFLICT", "iban")]),
+        ({"balances": [_balance(1), _balance(1, "EUR")]}, 400, [("FORMAT_ERROR", "balances[1].balanceAmount")]),
+        ({"cashAccountType": "OTHER"}, 400, [("FORMAT_ERROR", "cashAccountType")]),
+    ],
+)
+def test_an_account_that_cannot_be_is_refused(
+    tpp: DeskClient, branch: Branch, change: dict[str, Any], status: int, expected: list[tuple[str, str]]
+) -> None:
+    before = branch.bank.documents.dump()
+    refused = tpp.post(ACCOUNTS, json=ACCOUNT | change)
+    assert (refused.status, messages(refused)) == (status, expected)
+    assert branch.bank.documents.dump() == before
+
+
+def test_check_digits_are_not_looked_at(tpp: DeskClient) -> None:
+    ok(tpp.post(ACCOUNTS, json={**ACCOUNT, "bban": "99901000031", "iban": "NO0099901000031"}), 201)
+
+
+def test_a_removed_account_is_gone_everywhere(tpp: DeskClient, branch: Branch) -> None:
+    documents = branch.bank.documents
+    client = tpp.log_in(KARI)
+    held = documents.find("account", bban="99901000014")[0]["id"]
+    ok(client.get(f"/v1/accounts/{held}/balances", headers={"PSU-IP-Address": None}))
+    assert documents.count("quota") == 1
+    ok(tpp.delete(f"{ACCOUNTS}/{held}"), 204)
+    assert [a["iban"] for a in ok(client.get("/v1/accounts"))["accounts"]] == ["NO6399901000022"]
+    assert documents.find("transaction", accountId=held) == []
+    assert documents.count("quota") == 0
+    assert all(held not in consent["accounts"] for consent in documents.all("consent"))
+    for path in (f"/v1/accounts/{held}", f"{ACCOUNTS}/{held}", f"{ACCOUNTS}/{held}/transactions"):
+        answer = client.get(path)
+        assert (answer.status, messages(answer)) == (404, [("RESOURCE_UNKNOWN", None)])
+    firm = documents.find("account", bban="99911000012")[0]["id"]
+    ok(tpp.delete(f"{ACCOUNTS}/{firm}"), 204)
+    assert all(firm not in agreement["accounts"] for agreement in documents.all("agreement"))
+    assert balanced(branch)
+
+
+def test_one_transaction_or_an_array_of_them_is_answered_in_kind(tpp: DeskClient, account: str) -> None:
+    one = {"amount": 10, "currency": "NOK", "bookingDate": "2026-03-01", "valueDate": "2026-03-02"}
+    made = ok(tpp.post(f"{account}/transactions", json=one), 201)
+    link = {"self": {"href": f"{account}/transactions/{made['id']}", "verbs": ["GET"]}}
+    assert made == {**one, "id": made["id"], "_links": link}
+    many = ok(tpp.post(f"{account}/transactions", json=[one, {**one, "amount": "-2.50"}]), 201)
+    assert [entry["amount"] for entry in many] == [10, "-2.50"]
+    assert ok(tpp.post(f"{account}/transactions", json=[]), 201) == []
+
+
+def test_a_sandbox_transaction_has_every_field_in_whole_units(tpp: DeskClient, account: str) -> None:
+    body = {
+        "amount": 99.5,
+        "currency": "NOK",
+        "valueDate": "2026-03-02",
+        "bookingDate": "2026-03-01",
+        "creditorName": "Kari Kladd",
+        "creditorAccount": {"iban": "NO4199901000030", "bban": "99901000030"},
+        "debtorAccount": {"bban": "99921000010"},
+        "ultimateDebtor": "Bak",
+        "purposeCode": "OTHR",
+    }
+    made = ok(tpp.post(f"{account}/transactions", json=body), 201)
+    shown = ok(tpp.get(f"{account}/transactions"))
+    expected = {
+        "id": made["id"],
+        "amount": 100,
+        "currency": "NOK",
+        "valueDate": "2026-03-02",
+        "remittanceInformationUnstructured": "",
+        "creditorName": "Kari Kladd",
+        "creditorAccount": {"iban": "NO4199901000030", "bban": "99901000030"},
+        "debtorName": "",
+        "debtorAccount": {"iban": "", "bban": "99921000010"},
+        "bankTransactionCode": "",
+        "ultimateDebtor": "Bak",
+        "ultimateCreditor": "",
+        "purposeCode": "OTHR",
+        "bookingDate": "2026-03-01",
+        "_links": made["_links"],
+    }
+    assert shown == [expected]
+    assert ok(tpp.get(made["_links"]["self"]["href"])) == expected
+    client = tpp.log_in(KARI)
+    booked = ok(client.get(f"/v1/accounts/{account.rpartition('/')[2]}/transactions"))["transactions"]["booked"]
+    assert booked[0]["transactionAmount"] == {"amount": "99.50", "currency": "NOK"}
+
+
+@pytest.mark.parametrize(
+    ("posted", "whole"),
+    [
+        (0.5, 0),
+        (1.5, 2),
+        (2.5, 2),
+        (-0.5, 0),
+        (-1.5, -2),
+        (2.51, 3),
+        ("2147483647.49", 2147483647),
+        (99999999999, 2147483647),
+        (-99999999999, -2147483648),
+    ],
+)
+def test_amounts_are_rounded_half_to_even_and_held_inside_int32(
+    tpp: DeskClient, account: str, posted: Any, whole: int
+) -> None:
+    ok(tpp.post(f"{account}/transactions", json={"amount": posted}), 201)
+    assert ok(tpp.get(f"{account}/transactions"))[0]["amount"] == whole
+
+
+def test_posted_transactions_are_history_and_leave_the_balance(tpp: DeskClient, branch: Branch, account: str) -> None:
+    ok(tpp.post(f"{account}/transactions", json=[{"amount": -300}, {"amount": 50}]), 201)
+    kept = branch.bank.documents.get("account", account.rpartition("/")[2])
+    assert kept is not None
+    assert (kept["booked"], kept["opening"]) == ("1000.00", "1250.00")
+    assert balanced(branch)
+    ok(tpp.delete(f"{account}/transactions"), 204)
+    assert ok(tpp.get(f"{account}/transactions")) == []
+    kept = branch.bank.documents.get("account", account.rpartition("/")[2])
+    assert kept is not None
+    assert (kept["booked"], kept["opening"]) == ("1000.00", "1000.00")
+    assert balanced(branch)
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"bookingDate": "2026-03-03", "valueDate": "2026-03-03"}, ["bookingDate", "valueDate"]),
+        ({"valueDate": "2026-03-03"}, ["valueDate"]),
+        ({"valueDate": "2026-03-01"}, ["bookingDate"]),
+        ({"bookingDate": "2026-03-03"}, ["bookingDate", "bookingDate"]),
+        ({"currency": "EUR"}, ["currency"]),
+        ({"currency": "EUR", "valueDate": "2026-03-01"}, ["currency", "bookingDate"]),
+    ],
+)
+def test_a_transaction_that_cannot_be_is_refused_with_every_mistake(
+    tpp: DeskClient, branch: Branch, account: str, change: dict[str, Any], expected: list[str]
+) -> None:
+    before = branch.bank.documents.dump()
+    good = {"amount": 1, "currency": "NOK", "bookingDate": "2026-03-02", "valueDate": "2026-03-02"}
+    refused = tpp.post(f"{account}/transactions", json=good | change)
+    assert (refused.status, messages(refused)) == (400, [("FORMAT_ERROR", path) for path in expected])
+    listed = tpp.post(f"{account}/transactions", json=[good, good | change])
+    assert (listed.status, messages(listed)) == (400, [("FORMAT_ERROR", f"[1].{path}") for path in expected])
+    assert branch.bank.documents.dump() == before
+
+
+def test_the_listing_is_cut_by_dates_offset_and_limit(tpp: DeskClient, account: str) -> None:
+    days = [f"2026-02-{day:02}" for day in range(1, 11)]
+    posted = [{"amount": index, "bookingDate": day, "valueDate": day} for index, day in enumerate(days, 1)]
+    ok(tpp.post(f"{account}/transactions", json=posted), 201)
+
+    def amounts(query: str) -> list[int]:
+        return [entry["amount"] for entry in ok(tpp.get(f"{account}/transactions{query}"))]
+
+    assert amounts("") == list(range(10, 0, -1))
+    assert amounts("?fromDate=2026-02-03&toDate=2026-02-05") == [5, 4, 3]
+    assert amounts("?offset=2&limit=3") == [8, 7, 6]
+    assert amounts("?offset=10") == []
+    for query, path in (("limit=0", "limit"), ("limit=2147483648", "limit"), ("offset=-1", "offset")):
+        refused = tpp.get(f"{account}/transactions?{query}")
+        assert (refused.status, messages(refused)) == (400, [("FORMAT_ERROR", path)])
+    refused = tpp.get(f"{account}/transactions?fromDate=2026-02-05&toDate=2026-02-04")
+    assert (refused.status, messages(refused)) == (400, [("FORMAT_ERROR", "fromDate")])
+
+
+def test_payments_show_in_the_listing_pending_and_then_booked(tpp: DeskClient, branch: Branch) -> None:
+    bank = branch.bank
+    held = bank.documents.find("account", bban="99901000022")[0]["id"]
+    members = {"amount": "-25.50", "creditorName": "Butikk", "paymentId": "p"}
+    pending = ledger.pend(bank, held, members)
+    shown = ok(tpp.get(f"{ACCOUNTS}/{held}/transactions"))[0]
+    assert (shown["amount"], shown["creditorName"], shown["bookingDate"]) == (-26, "Butikk", "")
+    ledger.book(bank, held, members, pending=pending)
+    assert ok(tpp.get(f"{ACCOUNTS}/{held}/transactions"))[0]["bookingDate"] == "2026-03-02"
+
+
+def test_removing_transactions_leaves_what_payments_under_way_show(tpp: DeskClient, branch: Branch) -> None:
+    bank = branch.bank
+    held = bank.documents.find("account", bban="99901000014")[0]["id"]
+    pending = ledger.pend(bank, held, {"amount": "-25.50", "paymentId": "p"})
+    ok(tpp.delete(f"{ACCOUNTS}/{held}/transactions"), 204)
+    assert [entry["id"] for entry in ok(tpp.get(f"{ACCOUNTS}/{held}/transactions"))] == [pending]
+    advance(branch, days=3)  # the fixture's pending ones are gone too
+    assert bank.documents.count("transaction", accountId=held) == 1
+    assert balanced(branch)
+
+
+def test_a_card_account_is_made_read_replaced_and_removed(tpp: DeskClient, branch: Branch) -> None:
+    made = ok(tpp.post(CARDS, json=CARD), 201)
+    path = f"{CARDS}/{made['resourceId']}"
+    assert made == {
+        **CARD,
+        "resourceId": made["resourceId"],
+        "_links": {
+            "self": {"href": path, "verbs": ["GET", "PUT", "DELETE"]},
+            "transactions": {"href": f"{path}/transactions", "verbs": ["GET", "POST", "DELETE"]},
+        },
+    }
+    assert ok(tpp.get(path)) == made
+    assert ok(tpp.get(CARDS))[-1] == made
+    related = branch.bank.documents.find("account", bban="99901000022")[0]
+    assert related["relatedCard"] == made["resourceId"]
+    replaced = ok(tpp.put(path, json={**CARD, "name": "Nytt kort", "accountNumber": ""}))
+    assert (replaced["name"], replaced["accountNumber"]) == ("Nytt kort", "")
+    assert "relatedCard" not in branch.bank.documents.find("account", bban="99901000022")[0]
+    ok(tpp.delete(path), 204)
+    assert tpp.get(path).status == 404
+    refused = tpp.post(CARDS, json={**CARD, "customerNumber": "99999999"})
+    assert (refused.status, messages(refused)) == (400, [("RESOURCE_UNKNOWN", "customerNumber")])
+    refused = tpp.post(CARDS, json={**CARD, "creditLimit": {"amount": 1, "currency": "EUR"}})
+    assert (refused.status, messages(refused)) == (400, [("FORMAT_ERROR", "creditLimit.currency")])
+
+
+def test_card_transactions_are_made_listed_read_and_removed(tpp: DeskClient) -> None:
+    card = ok(tpp.post(CARDS, json=CARD), 201)["resourceId"]
+    path = f"{CARDS}/{card}/transactions"
+    body = {
+        "cardTransactionId": "kjøp-1",
+        "bookingDate": "2026-03-01",
+        "transactionDate": "2026-02-28",
+        "transactionAmount": {"amount": "-117.35", "currency": "NOK"},
+        "originalAmount": {"amount": -10, "currency": "EUR"},
+        "merchantCategoryCode": "5812",
+        "markupFee": {"amount": 2.5, "currency": "NOK"},
+        "markupFeePercentage": "2",
+        "transactionDetails": "Kafé",
+        "invoiced": True,
+    }
+    made = ok(tpp.post(path, json=body), 201)
+    assert made == {**body, "id": made["id"], "_links": {"self": {"href": f"{path}/{made['id']}", "verbs": ["GET"]}}}
+    shown = ok(tpp.get(path))[0]
+    assert shown == {
+        **body,
+        "originalAmount": {"amount": "-10.00", "currency": "EUR"},
+        "markupFee": {"amount": "2.50", "currency": "NOK"},
+        "maskedPan": CARD["maskedPan"],
+        "id": made["id"],
+        "_links": made["_links"],
+    }
+    assert ok(tpp.get(f"{path}/{made['id']}")) == ok(tpp.get(f"{path}/kj%C3%B8p-1")) == shown
+    unknown = tpp.get(f"{path}/other")
+    assert (unknown.status, messages(unknown)) == (404, [("RESOURCE_UNKNOWN", None)])
+    for change, expected in (
+        ({"transactionAmount": {"amount": 1, "currency": "EUR"}}, "transactionAmount.currency"),
+        ({"bookingDate": "2026-03-03"}, "bookingDate"),
+    ):
+        refused = tpp.post(path, json=[body, body | change])
+        assert (refused.status, messages(refused)) == (400, [("FORMAT_ERROR", f"[1].{expected}")])
+    assert len(ok(tpp.get(path))) == 1
+    ok(tpp.delete(path), 204)
+    assert ok(tpp.get(path)) == []
+
+
+def test_unknown_ids_are_unknown_everywhere(tpp: DeskClient) -> None:
+    one = {"amount": 1}
+    bought = {"transactionAmount": {"amount": 1, "currency": "NOK"}}
+    for answer in (
+        tpp.get(f"{ACCOUNTS}/x"),
+        tpp.put(f"{ACCOUNTS}/x", json=ACCOUNT),
+        tpp.delete(f"{ACCOUNTS}/x"),
+        tpp.get(f"{ACCOUNTS}/x/transactions"),
+        tpp.get(f"{ACCOUNTS}/x/transactions/y"),
+        tpp.post(f"{ACCOUNTS}/x/transactions", json=one),
+        tpp.delete(f"{ACCOUNTS}/x/transactions"),
+        tpp.get(f"{CARDS}/x"),
+        tpp.put(f"{CARDS}/x", json=CARD),
+        tpp.delete(f"{CARDS}/x"),
+        tpp.get(f"{CARDS}/x/transactions"),
+        tpp.get(f"{CARDS}/x/transactions/y"),
+        tpp.post(f"{CARDS}/x/transactions", json=bought),
+        tpp.delete(f"{CARDS}/x/transactions"),
+    ):
+        assert (answer.status, messages(answer)) == (404, [("RESOURCE_UNKNOWN", None)])

@@ -1,0 +1,258 @@
+"""Sandbox data: the known state, customers, agreements and contact information (CONTRACT 8)."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from emulator.api.branch import Branch
+from emulator.authority import Authority
+from tests.api.desk import DeskClient, messages
+
+KARI = "14888520059"
+EVEN = "03817910172"
+SIRI = "21909220006"
+CUSTOMERS = "/v1/sandbox/customers"
+AGREEMENTS = "/v1/sandbox/agreements"
+
+
+def ok(answer: Any, status: int = 200) -> Any:
+    assert answer.status == status, answer.body
+    return answer.json() if answer.body else None
+
+
+def by_number(tpp: DeskClient, number: str, query: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = next(c for c in ok(tpp.get(CUSTOMERS + query)) if c["customerNumber"] == number)
+    return found
+
+
+def test_initialize_answers_the_known_customers(tpp: DeskClient, branch: Branch) -> None:
+    known = branch.bank.documents.dump()
+    for customer in ok(tpp.get(CUSTOMERS)):
+        ok(tpp.delete(f"{CUSTOMERS}/{customer['customerId']}"), 204)
+    ok(tpp.post(CUSTOMERS, json={"customerNumber": "12345678", "name": "X", "type": "Private"}), 201)
+    tpp.log_in("12345678")
+    body = ok(tpp.post("/v1/sandbox/initialize"))
+    assert [(c["customerNumber"], c["customerType"]) for c in body["customers"]] == [
+        (KARI, "private"),
+        (EVEN, "private"),
+        ("310001007", "corporate"),
+        ("310001031", "corporate"),
+    ]
+    restored = branch.bank.documents.dump()
+    assert {k: v for k, v in restored.items() if k != "meta"} == {k: v for k, v in known.items() if k != "meta"}
+
+
+def test_initialize_reads_no_body_and_needs_no_digest(tpp: DeskClient) -> None:
+    answer = tpp.post("/v1/sandbox/initialize", body="whatever", headers={"Content-Type": "text/plain"}, digest=False)
+    assert len(ok(answer)["customers"]) == 4
+
+
+def test_a_customer_is_made_read_replaced_and_removed(tpp: DeskClient) -> None:
+    made = ok(tpp.post(CUSTOMERS, json={"customerNumber": "12345678", "name": "Ny Kunde", "type": "PRIVATE"}), 201)
+    path = f"{CUSTOMERS}/{made['customerId']}"
+    assert made == {
+        "customerId": made["customerId"],
+        "customerNumber": "12345678",
+        "customerType": "private",
+        "customerName": "Ny Kunde",
+        "_links": {"self": {"href": path, "verbs": ["GET", "PUT", "DELETE"]}},
+    }
+    assert list(made) == ["customerId", "customerNumber", "customerType", "customerName", "_links"]
+    assert ok(tpp.get(path)) == made
+    assert ok(tpp.get(CUSTOMERS))[-1] == made
+    replaced = ok(tpp.put(path, json={"customerNumber": "87654321", "name": "Nytt Navn", "type": "corporate"}))
+    assert replaced == {
+        **made,
+        "customerNumber": "87654321",
+        "customerType": "corporate",
+        "customerName": "Nytt Navn",
+    }
+    assert ok(tpp.get(path)) == replaced
+    ok(tpp.delete(path), 204)
+    for answer in (tpp.get(path), tpp.delete(path), tpp.put(path, json={**_body("12345678")})):
+        assert (answer.status, messages(answer)) == (404, [("RESOURCE_UNKNOWN", None)])
+
+
+def _body(number: str) -> dict[str, str]:
+    return {"customerNumber": number, "name": "A", "type": "private"}
+
+
+def test_a_customer_number_is_nobody_elses(tpp: DeskClient) -> None:
+    taken = tpp.post(CUSTOMERS, json=_body(KARI))
+    assert (taken.status, messages(taken)) == (409, [("CONFLICT", "customerNumber")])
+    even = by_number(tpp, EVEN)
+    taken = tpp.put(f"{CUSTOMERS}/{even['customerId']}", json=_body(KARI))
+    assert (taken.status, messages(taken)) == (409, [("CONFLICT", "customerNumber")])
+
+
+@pytest.mark.parametrize("number", ["1234567", "123456789012", "1234567a", "١٢٣٤٥٦٧٨", ""])
+def test_a_customer_number_has_8_to_11_digits(tpp: DeskClient, branch: Branch, number: str) -> None:
+    before = branch.bank.documents.dump()
+    refused = tpp.post(CUSTOMERS, json=_body(number))
+    assert (refused.status, messages(refused)) == (400, [("FORMAT_ERROR", "customerNumber")])
+    assert branch.bank.documents.dump() == before
+
+
+def test_accounts_and_agreements_come_along_when_asked_for(tpp: DeskClient) -> None:
+    plain = by_number(tpp, EVEN)
+    assert "accounts" not in plain
+    full = by_number(tpp, EVEN, "?includeAccounts=true&includeAgreements=true")
+    assert {name: full[name] for name in plain} == plain
+    assert [a["iban"] for a in full["accounts"]] == ["NO4299901100019", "NO2099901100027"]
+    (agreement,) = full["agreements"]
+    assert [e["account"]["iban"] for e in agreement["engagements"]] == ["NO4299901100019", "NO2099901100027"]
+    one = ok(tpp.get(f"{CUSTOMERS}/{plain['customerId']}?includeAccounts=true"))
+    assert one["accounts"] == full["accounts"]
+    assert "agreements" not in one
+
+
+def test_removing_a_customer_removes_what_hangs_on_it(tpp: DeskClient, branch: Branch) -> None:
+    documents = branch.bank.documents
+    kari, even = by_number(tpp, KARI), by_number(tpp, EVEN)
+    tpp.log_in(KARI)
+    tpp.get(f"/v1/accounts/{documents.find('account', customerId=kari['customerId'])[0]['id']}/balances")
+    (firm,) = documents.find("customer", customerNumber="310001007")
+    (agreement,) = documents.find("agreement", owner=firm["id"])
+    engagement = {"customer": KARI, "account": {"iban": "NO2799911000012"}, "roles": ["VIEW"]}
+    ok(tpp.post(f"{AGREEMENTS}/{agreement['id']}/engagements", json=engagement), 201)
+    assert KARI in documents.find("agreement", owner=firm["id"])[0]["persons"]
+    accounts = {a["id"] for a in documents.find("account", customerId=kari["customerId"])}
+
+    ok(tpp.delete(f"{CUSTOMERS}/{kari['customerId']}"), 204)
+
+    for kind in ("psu", "session", "consent"):
+        assert documents.find(kind, nationalId=KARI) == [], kind
+    for kind in ("account", "card", "agreement"):
+        index = {"owner": kari["customerId"]} if kind == "agreement" else {"customerId": kari["customerId"]}
+        assert documents.find(kind, **index) == [], kind
+    assert [t for t in documents.all("transaction") if t["accountId"] in accounts] == []
+    assert documents.get("person", KARI) is None
+    assert documents.find("agreement", owner=firm["id"]) == [agreement]
+    assert ok(tpp.get(f"{CUSTOMERS}/{even['customerId']}")) == even
+    refused = tpp.get("/v1/accounts")
+    assert (refused.status, refused.json()["tppMessages"][0]["code"]) == (401, "PSU_CREDENTIALS_INVALID")
+
+
+def test_under_another_number_the_person_is_another(tpp: DeskClient, branch: Branch) -> None:
+    kari = by_number(tpp, KARI)
+    tpp.log_in(KARI)
+    ok(tpp.put(f"{CUSTOMERS}/{kari['customerId']}", json={**_body("12345678"), "name": "Kari Ny"}))
+    assert branch.bank.documents.find("psu", nationalId=KARI) == []
+    assert tpp.get("/v1/accounts").status == 401
+    tpp.log_in("12345678")
+    assert [a["iban"] for a in ok(tpp.get("/v1/accounts"))["accounts"]] == ["NO8599901000014", "NO6399901000022"]
+
+
+def test_an_agreement_is_made_read_and_removed(tpp: DeskClient) -> None:
+    body = {
+        "owner": "310001031",
+        "name": "Regnskapsfører",
+        "engagements": [
+            {
+                "customer": KARI,
+                "account": {"iban": "NO8199911100017"},
+                "roles": ["VIEW", "REGISTER"],
+                "registerLimit": 1000,
+                "approvalLimit": "2500.50",
+            }
+        ],
+    }
+    made = ok(tpp.post(AGREEMENTS, json=body), 201)
+    path = f"{AGREEMENTS}/{made['agreementId']}"
+    (engagement,) = made["engagements"]
+    assert made == {
+        "agreementId": made["agreementId"],
+        **body,
+        "engagements": [
+            {
+                "engagementId": engagement["engagementId"],
+                **body["engagements"][0],
+                "_links": {
+                    "self": {"href": f"{path}/engagements/{engagement['engagementId']}", "verbs": ["GET", "DELETE"]}
+                },
+            }
+        ],
+        "_links": {
+            "self": {"href": path, "verbs": ["GET", "DELETE"]},
+            "engagements": {"href": f"{path}/engagements", "verbs": ["GET", "POST"]},
+        },
+    }
+    assert ok(tpp.get(path)) == made
+    assert ok(tpp.get(AGREEMENTS))[-1] == made
+    assert ok(tpp.get(f"{path}/engagements")) == [engagement]
+    assert ok(tpp.get(f"{path}/engagements/{engagement['engagementId']}")) == engagement
+
+    client = tpp.log_in(KARI, context="CORPORATE")
+    assert client.psu_corporate_id == made["agreementId"]
+    assert [a["iban"] for a in ok(client.get("/v1/accounts"))["accounts"]] == ["NO8199911100017"]
+
+    ok(tpp.delete(f"{path}/engagements/{engagement['engagementId']}"), 204)
+    assert ok(tpp.get(path))["engagements"] == []
+    ok(tpp.delete(path), 204)
+    for answer in (tpp.get(path), tpp.delete(path), tpp.get(f"{path}/engagements")):
+        assert (answer.status, messages(answer)) == (404, [("RESOURCE_UNKNOWN", None)])
+
+
+def test_owner_and_customer_may_be_customer_ids(tpp: DeskClient) -> None:
+    firm, kari = by_number(tpp, "310001031"), by_number(tpp, KARI)
+    engagement = {"customer": kari["customerId"], "account": {"iban": "NO8199911100017"}, "roles": ["VIEW"]}
+    body = {"owner": firm["customerId"], "name": "A", "engagements": [engagement]}
+    made = ok(tpp.post(AGREEMENTS, json=body), 201)
+    assert (made["owner"], made["engagements"][0]["customer"]) == ("310001031", KARI)
+
+
+def test_what_an_agreement_names_must_be_there(tpp: DeskClient, branch: Branch) -> None:
+    before = branch.bank.documents.dump()
+    engagement = {"customer": KARI, "account": {"iban": "NO8199911100017"}, "roles": ["VIEW"]}
+    for change, path in (
+        ({"owner": "99999999"}, "owner"),
+        ({"engagements": [engagement, {**engagement, "customer": "99999999"}]}, "engagements[1].customer"),
+        ({"engagements": [{**engagement, "account": {"iban": "NO8199911100018"}}]}, "engagements[0].account.iban"),
+    ):
+        refused = tpp.post(AGREEMENTS, json={"owner": "310001031", "name": "A", "engagements": [engagement]} | change)
+        assert (refused.status, messages(refused)) == (400, [("RESOURCE_UNKNOWN", path)])
+    assert branch.bank.documents.dump() == before
+
+
+def test_a_private_customers_accounts_join_its_own_agreement_by_themselves(tpp: DeskClient) -> None:
+    made = ok(tpp.post(AGREEMENTS, json={"owner": KARI, "name": "Enkeltpersonforetak"}), 201)
+    path = f"{AGREEMENTS}/{made['agreementId']}/engagements"
+    assert [e["account"]["iban"] for e in made["engagements"]] == ["NO8599901000014", "NO6399901000022"]
+    account = {"customerNumber": KARI, "bban": "99901000030", "iban": "NO4199901000030", "currency": "NOK"}
+    ok(tpp.post("/v1/sandbox/accounts", json=account), 201)
+    engagements = ok(tpp.get(path))
+    assert [e["account"]["iban"] for e in engagements][2:] == ["NO4199901000030"]
+    refused = tpp.delete(f"{path}/{engagements[2]['engagementId']}")
+    assert (refused.status, messages(refused)) == (409, [("CONFLICT", None)])
+    client = tpp.log_in(KARI, context="CORPORATE")
+    assert len(ok(client.get("/v1/accounts"))["accounts"]) == 3
+
+
+def test_with_its_last_engagement_a_person_leaves_an_agreement(tpp: DeskClient, branch: Branch) -> None:
+    engagement = {"customer": KARI, "account": {"iban": "NO8199911100017"}, "roles": ["VIEW"]}
+    made = ok(tpp.post(AGREEMENTS, json={"owner": "310001031", "name": "A", "engagements": [engagement] * 2}), 201)
+    path = f"{AGREEMENTS}/{made['agreementId']}"
+    for left, entry in ((True, made["engagements"][0]), (False, made["engagements"][1])):
+        ok(tpp.delete(f"{path}/engagements/{entry['engagementId']}"), 204)
+        kept = branch.bank.documents.get("agreement", made["agreementId"])
+        assert kept is not None
+        assert (KARI in kept["persons"]) is left
+
+
+def test_contact_information_is_the_tpps_own(tpp: DeskClient, branch: Branch, authority: Authority) -> None:
+    path = f"/v1/tpps/{quote(tpp.tpp_id, safe='')}/contact-information"
+    missing = tpp.get(path)
+    assert (missing.status, messages(missing)) == (404, [("RESOURCE_UNKNOWN", None)])
+    assert ok(tpp.put(path, json={"email": "drift@tpp.example"})) == {"email": "drift@tpp.example"}
+    assert ok(tpp.put(path, json={"email": "ops@tpp.example"})) == {"email": "ops@tpp.example"}
+    assert ok(tpp.get(path)) == {"email": "ops@tpp.example"}
+    other = DeskClient(branch, authority, name="other")
+    for answer in (other.get(path), other.put(path, json={"email": "x@tpp.example"})):
+        assert (answer.status, messages(answer)) == (404, [("RESOURCE_UNKNOWN", None)])
+    refused = tpp.put(path, json={"email": "nowhere"})
+    assert (refused.status, messages(refused)) == (400, [("FORMAT_ERROR", "email")])
+    ok(tpp.post("/v1/sandbox/initialize"))
+    assert ok(tpp.get(path)) == {"email": "ops@tpp.example"}

@@ -1,0 +1,184 @@
+"""Generated data: as much as was asked for, the same for the same seed, and books that balance."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from emulator.bank import fixtures, ledger, norway, people
+from emulator.bank.bank import Bank
+from emulator.bank.errors import BankError
+from emulator.bank.generate import Plan, generate, plan_from
+from emulator.bank.kinds import KINDS
+from emulator.store import memory_store
+
+NOW = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
+
+
+def bank(fixture: str = "empty", seed: int | None = None, ids_form: str = "uuid") -> Bank:
+    made = Bank(memory_store(KINDS), seed=seed, ids_form=ids_form)
+    fixtures.reset(made, fixture, now=NOW, mode="frozen")
+    return made
+
+
+def documents(of: Bank) -> dict[str, list[dict[str, Any]]]:
+    return {kind: found for kind, found in of.documents.dump().items() if kind != "meta"}
+
+
+@pytest.mark.parametrize(
+    "plan", [Plan(4, 2, 25, 90, 1), Plan(1, 1, 1, 1, 1), Plan(3, 3, 0, 30, 1), Plan(5, 1, 300, 10, 1)]
+)
+def test_there_is_exactly_as_much_as_was_asked_for_and_the_books_balance(plan: Plan) -> None:
+    filled = bank()
+    answer = generate(filled, plan)
+    accounts = plan.customers * plan.accounts_per_customer
+    assert answer["counts"] == {
+        "customers": plan.customers,
+        "accounts": accounts,
+        "transactions": accounts * plan.transactions_per_account,
+    }
+    assert filled.documents.count("customer") == plan.customers == len(answer["customers"])
+    for account in filled.documents.all("account"):
+        assert filled.documents.count("transaction", accountId=account["id"]) == plan.transactions_per_account
+    assert ledger.report(filled)["balanced"]
+
+
+def test_a_balance_was_never_below_zero() -> None:
+    filled = bank()
+    generate(filled, Plan(4, 2, 120, 90, 2))
+    for account in filled.documents.all("account"):
+        balance = Decimal(account["opening"])
+        assert balance > 0
+        for entry in filled.documents.range("transaction", "shelf", group=f"{account['id']}|booked"):
+            balance += Decimal(entry["amount"])
+            assert balance > 0
+        assert balance == Decimal(account["booked"])
+
+
+def test_the_same_seed_gives_the_same_data_and_another_one_other_data() -> None:
+    plans = [Plan(3, 2, 20, 60, seed) for seed in (5, 5, 6)]
+    first, second, third = (bank() for _ in plans)
+    answers = [generate(*pair) for pair in zip((first, second, third), plans, strict=True)]
+    assert answers[0] == answers[1]
+    assert documents(first) == documents(second)
+    assert documents(first) != documents(third)
+
+
+def test_the_banks_own_seed_makes_data_repeat_and_without_one_it_never_does() -> None:
+    plan = Plan(2, 1, 5, 30)
+    seeded = [documents_of(plan, seed=9) for _ in range(2)]
+    assert seeded[0] == seeded[1]
+    drawn = [documents_of(plan, seed=None) for _ in range(2)]
+    assert drawn[0] != drawn[1]
+
+
+def documents_of(plan: Plan, seed: int | None) -> dict[str, Any]:
+    filled = bank(seed=seed)
+    generate(filled, plan)
+    return documents(filled)
+
+
+@pytest.mark.parametrize("seed", [3, None])
+def test_a_second_run_adds_to_the_first(seed: int | None) -> None:
+    filled = bank(seed=1)
+    for _ in range(2):
+        generate(filled, Plan(4, 2, 10, 30, seed))
+    assert filled.documents.count("customer") == 8
+    assert filled.documents.count("account") == 16
+    assert filled.documents.count("transaction") == 160
+    assert ledger.report(filled)["balanced"]
+
+
+def test_numbers_are_synthetic_valid_and_nobody_elses() -> None:
+    filled = bank("known-state")
+    generate(filled, Plan(40, 2, 1, 30, 1))
+    people_ids = [person["id"] for person in filled.documents.all("person")]
+    for number in people_ids:
+        assert norway.is_national_number(number)
+        assert 81 <= int(number[2:4]) <= 92
+    numbers = [customer["customerNumber"] for customer in filled.documents.all("customer")]
+    accounts = [account["bban"] for account in filled.documents.all("account")]
+    assert all(norway.is_account_number(bban) and bban[:3] == "999" for bban in accounts)
+    assert all(norway.is_organisation_number(number) for number in numbers if len(number) == 9)
+    for values in (people_ids, numbers, accounts):
+        assert len(values) == len(set(values))
+
+
+def test_everybody_can_be_logged_in_and_reaches_the_accounts() -> None:
+    filled = bank()
+    answer = generate(filled, Plan(8, 2, 3, 30, 1))
+    kinds = Counter(customer["customerType"] for customer in answer["customers"])
+    assert kinds == {"private": 6, "corporate": 2}
+    for customer in answer["customers"]:
+        context = "PRIVATE" if customer["customerType"] == "private" else "CORPORATE"
+        reached = people.accounts_of(filled, customer["nationalId"], context, None)
+        assert [account["iban"] for account in reached] == customer["accounts"]
+
+
+def test_a_household_has_salary_rent_bills_with_kid_and_card_purchases_and_a_firm_pays_wages() -> None:
+    filled = bank()
+    answer = generate(filled, Plan(4, 2, 60, 90, 1))
+    for customer in answer["customers"]:
+        (account,) = filled.documents.find("account", iban=customer["accounts"][0])
+        entries = filled.documents.find("transaction", accountId=account["id"])
+        texts = Counter(entry.get("remittanceInformationUnstructured") for entry in entries)
+        codes = Counter(entry["bankTransactionCode"] for entry in entries)
+        kids = [entry for entry in entries if "remittanceInformationStructuredArray" in entry]
+        assert len(kids) > 3
+        assert all(norway.is_kid(e["remittanceInformationStructuredArray"][0]["reference"]) for e in kids)
+        assert texts["Sparing"] == 3
+        if customer["customerType"] == "private":
+            assert (texts["Lønn"], texts["Husleie"]) == (3, 3)
+            assert codes["PMNT-CCRD-POSD"] > 20
+        else:
+            assert codes["PMNT-ICDT-SALA"] >= 8
+            assert texts["Leie lokale"] == 3
+
+
+def test_transfers_between_own_accounts_stand_on_both_sides() -> None:
+    filled = bank()
+    generate(filled, Plan(2, 3, 40, 90, 1))
+    sides = Counter(
+        (t["bookingDate"], t["debtorAccount"]["bban"], t["creditorAccount"]["bban"], t["amount"].lstrip("-"))
+        for t in filled.documents.all("transaction")
+        if t.get("remittanceInformationUnstructured") == "Sparing"
+    )
+    assert set(sides.values()) == {2}
+
+
+def test_transactions_lie_in_the_days_before_today() -> None:
+    filled = bank()
+    generate(filled, Plan(4, 2, 50, 30, 1))
+    dates = [entry["bookingDate"] for entry in filled.documents.all("transaction")]
+    assert min(dates) >= "2026-01-31"
+    assert max(dates) <= "2026-03-01"
+
+
+def test_progress_is_told_up_to_the_end() -> None:
+    told: list[tuple[int, int]] = []
+    generate(bank(), Plan(1, 1, 4500, 30, 1), lambda done, total: told.append((done, total)))
+    assert told == [(2000, 4500), (4000, 4500), (4500, 4500)]
+
+
+def test_ids_take_the_banks_form() -> None:
+    filled = bank(ids_form="opaque")
+    generate(filled, Plan(4, 1, 2, 30, 1))
+    assert all(entry["id"].startswith("enc!!") for entry in filled.documents.all("transaction"))
+    assert all("enc" not in agreement["id"] for agreement in filled.documents.all("agreement"))
+
+
+def test_a_plan_has_defaults_and_its_mistakes_are_told_together() -> None:
+    assert plan_from({}) == Plan()
+    assert plan_from({"customers": 1, "days": 7, "seed": 0}) == Plan(customers=1, days=7, seed=0)
+    assert plan_from({"transactionsPerAccount": 0, "seed": None}).transactions_per_account == 0
+    with pytest.raises(BankError) as refused:
+        plan_from({"customers": 0, "accountsPerCustomer": "2", "days": True, "colour": 1, "seed": -1})
+    assert [(m.code, m.path) for m in refused.value.messages] == [
+        ("FORMAT_ERROR", name) for name in ("customers", "accountsPerCustomer", "days", "colour", "seed")
+    ]
+    with pytest.raises(BankError, match="too many"):
+        plan_from({"customers": 1001, "accountsPerCustomer": 10, "transactionsPerAccount": 100})
