@@ -65,7 +65,11 @@ def test_the_short_cut_reads_what_the_general_reader_reads(a: str, b: str, c: st
 
 @pytest.mark.parametrize(
     "text",
-    ['keyId="a"algorithm="b",headers="c",signature="d"', 'keyId="a",keyId="b",headers="c",signature="d"'],
+    [
+        'keyId="a"algorithm="b",headers="c",signature="d"',
+        'keyId="a",keyId="b",headers="c",signature="d"',
+        'keyId="a\\",algorithm="b",headers="c",signature="d"',
+    ],
 )
 def test_the_short_cut_leaves_odd_texts_to_the_general_reader(text: str) -> None:
     assert module._usual(text) is None

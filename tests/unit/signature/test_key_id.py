@@ -120,6 +120,15 @@ def test_the_lenient_profile_takes_percent_20_for_a_blank() -> None:
     assert verdict.notes == ("keyId: blanks of the issuer are written as %20",)
 
 
+def test_a_percent_20_in_another_order_is_noted_for_both() -> None:
+    verdict = compare_key_id("SN=ABCDEF,CA=C=NO,O=Issuer%20AS,CN=Some%20CA", PLAIN, lenient=True)
+    assert verdict.notes == ("keyId: blanks of the issuer are written as %20", REVERSED)
+
+
+def test_a_value_that_is_no_character_string_stays_as_it_is() -> None:
+    assert read_name("2.5.4.45=#030207FF").rdns == ((("2.5.4.45", "#07ff"),),)
+
+
 def test_a_percent_20_that_is_part_of_the_name_is_itself() -> None:
     odd = certificate(name("CN=a%20b"))
     assert compare_key_id("SN=ABCDEF,CA=CN=a%20b", odd).fault is None

@@ -111,7 +111,7 @@ def test_no_request_breaks_the_gate(method: str, target: str, headers: list[tupl
     assert refused.value.diagnosis()["cause"]
 
 
-SURROGATES = st.text(st.characters(), max_size=20)
+SURROGATES = st.text("aø\ud800\udfff%/?&= ", max_size=20)
 
 
 @given(METHOD, SURROGATES, st.dictionaries(NAMES, SURROGATES, max_size=4), BODY, st.binary(max_size=10))
