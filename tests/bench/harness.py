@@ -80,18 +80,25 @@ class Running:
 @contextmanager
 def running(command: Sequence[str], port: int, path: str) -> Iterator[Running]:
     """Start a server on the server's core; it counts as running when GET `path` is 200."""
-    since = perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=ENVIRONMENT, preexec_fn=_on_server_core)
-    try:
-        _first_answer(process, port, path)
-        yield Running(process, port, perf_counter() - since)
-    finally:
-        process.send_signal(signal.SIGTERM)
+    with tempfile.TemporaryFile() as log:
+        since = perf_counter()
+        process = subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stderr=log, env=ENVIRONMENT, preexec_fn=_on_server_core
+        )
         try:
-            process.wait(PATIENCE)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+            _first_answer(process, port, path)
+            yield Running(process, port, perf_counter() - since)
+        except BaseException:
+            log.seek(0)
+            sys.stderr.write(log.read().decode()[-4000:])
+            raise
+        finally:
+            process.send_signal(signal.SIGTERM)
+            try:
+                process.wait(PATIENCE)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
 
 
 def _on_server_core() -> None:
