@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import threading
 from collections.abc import Iterator
@@ -13,9 +14,14 @@ from typing import Any
 import pytest
 
 from emulator.api.signature import SignaturePolicy, SignatureRefused, check
+from emulator.api.signature.check import verifies
 from emulator.authority import Authority, Credentials
 from emulator.client import TAMPERINGS, AsyncTppClient, Identity, TppClient, sign, signed_headers
 from emulator.httpsig.digest import digest_value
+from emulator.httpsig.header import parse
+from emulator.httpsig.keyid import key_id_for
+from emulator.httpsig.message import signing_string
+from emulator.httpsig.signer import signature_header
 
 
 def now() -> datetime:
@@ -281,6 +287,15 @@ def test_names_digest_and_algorithm_can_be_chosen(credentials: Credentials) -> N
     assert 'algorithm="rsa-sha512",headers="x-request-id date",' in headers["Signature"]
     assert headers["Digest"] == digest_value(b"")
     assert "Digest" not in signed_headers("POST", "/", credentials, body="x", digest=False)
+
+
+def test_the_bank_can_sign_its_answers_in_the_same_way(credentials: Credentials) -> None:
+    """SPEC 5.2 rule 7: digest, x-request-id and date of an answer, signed by `httpsig.signer`."""
+    lines = [("digest", digest_value(b"{}")), ("x-request-id", "7"), ("date", "Mon, 02 Mar 2026 08:00:00 GMT")]
+    header = parse(signature_header(lines, key_id=key_id_for(credentials.certificate), key=credentials.key))
+    assert (header.algorithm, header.headers) == ("rsa-sha256", "digest x-request-id date")
+    raw = base64.b64decode(header.signature or "")
+    assert verifies(credentials.key.public_key(), raw, signing_string(lines).encode(), "SHA-256")
 
 
 def test_importing_the_client_does_not_import_aiohttp() -> None:

@@ -61,6 +61,10 @@ class Making:
     def but(self, **changes: Any) -> Making:
         return replace(self, **changes)
 
+    def with_key(self, key: Any) -> Making:
+        self.credentials._key = key
+        return self
+
     def with_header(self, name: str, value: str | None) -> Making:
         kept = tuple(pair for pair in self.headers if pair[0].lower() != name.lower())
         return replace(self, headers=kept if value is None else (*kept, (name, value)))

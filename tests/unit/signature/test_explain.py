@@ -120,6 +120,11 @@ def test_what_cannot_be_seen_is_written_out(making: Making) -> None:
     assert "  client  tpp-redirect-uri: https://tpp.example/callback?a=b%20c·" in blank.text.splitlines()
 
 
+def test_a_line_that_is_not_there_is_said_so(making: Making) -> None:
+    told = explain(raw(making.but(text=lambda lines: signing_string(lines[:-1]))), now=NOW)
+    assert "  client  (no such line)" in told.text.splitlines()
+
+
 def test_a_get_without_body_needs_no_digest(making: Making) -> None:
     get = making.but(method="GET", body=b"", digest=None)
     assert explain(raw(get), now=NOW).valid

@@ -111,6 +111,8 @@ def test_a_header_that_cannot_be_read_says_why(making: Making, finish: Any, text
          "The headers parameter must list names in lower case: Date."),
         ({"listed": "date,digest,x-request-id"},
          "The headers parameter separates names by something else than blanks."),
+        ({"listed": "x " * 3000}, "The headers parameter is longer than 4096 characters."),
+        ({"finish": lambda header: header.partition(",signature=")[0]}, "The parameter signature is missing."),
         ({"encode": lambda raw: "."}, "The parameter signature is not base64."),
         ({"encode": lambda raw: ""}, "The parameter signature is not base64: it is empty."),
         ({"encode": lambda raw: raw.hex() + " "},

@@ -135,6 +135,55 @@ def test_a_percent_20_that_is_part_of_the_name_is_itself() -> None:
     assert compare_key_id("SN=ABCDEF,CA=CN=a b", odd, lenient=True).fault == "the issuer is not the certificate's"
 
 
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ('CN="a"', 'a double quote inside a value must be written \\"'),
+        (r"CN=\ff", "its \\hex pairs are not UTF-8"),
+        ("CN=#0c", "a value that begins with # must be the hexadecimal DER encoding"),
+        ("CN=#0c05 61", "a value that begins with # must be the hexadecimal DER encoding"),
+        ("CN=#0c0561", "a value that begins with # must be the hexadecimal DER encoding"),
+        ("CN=#0c8101", "a value that begins with # must be the hexadecimal DER encoding"),
+        ("CN=#0c01ff", "a value that begins with # is not the character string it says"),
+    ],
+)
+def test_a_value_that_cannot_be_read_says_why(text: str, reason: str) -> None:
+    with pytest.raises(NameUnreadable) as refused:
+        read_name(text)
+    assert str(refused.value) == reason
+
+
+@pytest.mark.parametrize("encoded", ["0c81806161", "130161", "140161", "160161", "1e020061", "1c0400000061"])
+def test_every_kind_of_character_string_is_read_from_der(encoded: str) -> None:
+    if encoded.startswith("0c81"):
+        encoded = "0c8180" + "61" * 128
+    assert set(read_name(f"CN=#{encoded}").rdns[0][0][1]) == {"a"}
+
+
+def test_doubled_backslashes_are_recognised_in_a_readable_name_too() -> None:
+    odd = certificate(name("CN=a+O=b\\c"))
+    assert compare_key_id(r"SN=ABCDEF,CA=CN=a+O=b\\c", odd).fault is None
+    assert compare_key_id(r"SN=ABCDEF,CA=CN=a+O=b\\\\c", odd).fault == "the backslashes of the issuer are doubled"
+
+
+def test_percent_20_does_not_excuse_another_issuer() -> None:
+    fault = compare_key_id("SN=ABCDEF,CA=CN=Other%20CA", PLAIN, lenient=True).fault
+    assert fault == "the issuer is not the certificate's"
+
+
+def test_a_very_long_expected_key_id_leaves_no_room_for_the_reason(making: Making) -> None:
+    from emulator.authority import Credentials
+
+    long = certificate(name("C=NO", "O=" + "x" * 600, "CN=Long"))
+    (only,) = (
+        Making(Credentials("long", long, b""), sign=lambda key, data: b"x", key_id="SN=1,CA=CN=x")
+        .with_key(making.credentials.key)
+        .faults()[-1:]
+    )
+    assert only.text.startswith("The KeyID is not matching SN=ABCDEF,CA=CN=Long,O=xxx")
+    assert len(only.text) == 512
+
+
 @pytest.mark.parametrize("serial", ["ABCDEF", "0ABCDEF", "00000000ABCDEF"])
 def test_leading_zeros_of_the_serial_do_not_matter(serial: str) -> None:
     assert compare_key_id(f"SN={serial},CA=CN=Some CA,O=Issuer AS,C=NO", PLAIN).notes == ()
