@@ -99,14 +99,17 @@ class Journal:
         self.segments = [segment for segment in self.segments if segment not in gone]
 
     def cut_back(self, mark: Mark) -> None:
-        """Remove what was written after `mark` as far as the system lets us; nothing is appended any more."""
+        """Remove what was written after `mark`, newest first, as far as the system lets us.
+
+        Where it stops, what is left still follows on without a gap. Nothing may be appended any more.
+        """
         kept, size = mark
-        for segment in reversed(self.segments):
-            if segment.file >= 0:
-                with suppress(OSError):
-                    self._disk.cut(segment.file, size if segment is kept else 0)
-            if segment is kept:
-                return
+        with suppress(OSError):
+            for segment in reversed(self.segments):
+                if segment is kept:
+                    self._disk.cut(segment.file, size)
+                    return
+                self._disk.remove(segment.path)
 
     def close(self) -> None:
         for segment in self.segments:

@@ -80,6 +80,9 @@ class JournalStorage(Storage):
 
     def _taken_over(self, found: Found) -> Journal:
         """Clear away what a killed process left, then open the journal."""
+        # first, for an empty file after a torn record would not follow on the cut one
+        for path in found.stale:
+            self._disk.remove(path)
         if found.torn is not None:
             path, offset, size = found.torn
             logger.warning("%s: dropped %d bytes at %d, a record that was not written whole", path, size, offset)
@@ -88,8 +91,6 @@ class JournalStorage(Storage):
                 self._disk.cut(file, offset)
             finally:
                 self._disk.close(file)
-        for path in found.stale:
-            self._disk.remove(path)
         if self.power:
             self._sync_found(found)
         return Journal(self.directory, self._disk, found.segments, following=found.sequence + 1)

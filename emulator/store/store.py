@@ -6,12 +6,11 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, cast
-
-from tinydb import TinyDB
+from typing import Any, Literal
 
 from emulator.store.change import Replaced, Undo, outcome, payload, undo
 from emulator.store.compaction import Compaction
+from emulator.store.database import Documents
 from emulator.store.disk import Disk
 from emulator.store.errors import StoreUnwritable
 from emulator.store.image import FrozenTable, Image, TableImage
@@ -23,18 +22,6 @@ from emulator.store.syncing import SyncTicket
 from emulator.store.table import DocumentTable
 
 Durability = Literal["process", "power"]
-
-
-class Documents(TinyDB):
-    """TinyDB over tables that are read and written by document."""
-
-    table_class = DocumentTable
-
-    def declare(
-        self, name: str, kind: Kind, steps: list[Undo], changing: Callable[[], AbstractContextManager[None]]
-    ) -> DocumentTable:
-        """The table of a kind."""
-        return cast(DocumentTable, self.table(name, kind=kind, steps=steps, changing=changing))
 
 
 class _Transaction:
@@ -73,7 +60,7 @@ class Store(Readable):
         # changes that a failing fsync would take back, each with its number
         self._unsynced: list[tuple[int, list[Undo]]] = []
         self._transaction = _Transaction(self)
-        self.database = Documents(storage=lambda: storage)
+        self.database = Documents(storage, self._steps, self.transaction)
         for name in self.kinds:
             self._table(name)
         if self._kept is not None:
@@ -85,8 +72,7 @@ class Store(Readable):
         """The table of a kind; one that is not declared (an older version's) is kept as it is."""
         table = self._tables.get(name)
         if table is None:
-            kind = self.kinds.get(name, Kind())
-            table = self._tables[name] = self.database.declare(name, kind, self._steps, self.transaction)
+            table = self._tables[name] = self.database.declare(name, self.kinds.get(name, Kind()))
         return table
 
     # Changing

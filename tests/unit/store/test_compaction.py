@@ -1,0 +1,179 @@
+"""Renewing the snapshot while changes go on."""
+
+from __future__ import annotations
+
+import json
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from emulator.store import Store, StoreUnwritable, memory_store, open_store
+from emulator.store.storage import SMALL_JOURNAL
+from tests.unit.store.making import KINDS, TroubledDisk, answers, book, copy_of, failing, some_books
+
+
+@pytest.fixture
+def disk() -> TroubledDisk:
+    return TroubledDisk()
+
+
+@pytest.fixture
+def store(directory: Path, disk: TroubledDisk) -> Store:
+    store = open_store(directory, KINDS, disk=disk)
+    for document in some_books(600):
+        store.put("book", document)
+    return store
+
+
+def snapshot(directory: Path) -> dict[str, dict[str, dict[str, object]]]:
+    told: dict[str, dict[str, dict[str, object]]] = json.loads((directory / "documents.json").read_bytes())
+    return told
+
+
+def test_the_snapshot_is_the_content_at_its_beginning(store: Store, directory: Path) -> None:
+    before = list(store.all("book"))
+    compaction = store.begin_compaction()
+    store.put("book", book("b1", author="changed"))
+    store.put("book", book("b1", author="changed again"))
+    store.delete("book", "b2")
+    store.put("book", book("b2", author="reborn"))
+    with suppress(ZeroDivisionError), store.transaction():
+        store.delete("book", "b3")
+        store.put("book", book("b4", author="undone"))
+        raise ZeroDivisionError
+    store.put("note", {"id": "new"})
+    compaction.run()
+    assert list(snapshot(directory)["book"].values()) == before
+    assert snapshot(directory)["note"] == {}
+    store.finish_compaction(compaction)
+    store.put("note", {"id": "newer"})
+    assert answers(open_store(copy_of(directory), KINDS)) == answers(store)
+
+
+def test_a_restore_during_a_compaction_does_not_reach_it(store: Store, directory: Path) -> None:
+    before = list(store.all("book"))
+    compaction = store.begin_compaction()
+    store.put("book", book("b7", author="changed before the restore"))
+    with suppress(ZeroDivisionError), store.transaction():
+        store.restore(memory_store(KINDS).image())
+        store.put("book", book("other"))
+        raise ZeroDivisionError
+    store.put("book", book("b8", author="changed after an undone restore"))
+    store.restore(memory_store(KINDS).image())
+    for document in some_books(9):
+        store.put("book", document | {"year": 7})
+    compaction.run()
+    assert list(snapshot(directory)["book"].values()) == before
+    store.finish_compaction(compaction)
+    assert answers(open_store(copy_of(directory), KINDS)) == answers(store)
+
+
+def test_the_old_journal_goes_and_the_new_one_stays(store: Store, directory: Path) -> None:
+    compaction = store.begin_compaction()
+    store.put("note", {"id": "n"})
+    compaction.run()
+    store.finish_compaction(compaction)
+    assert [path.name for path in directory.glob("journal-*")] == ["journal-000000000601.jsonl"]
+
+
+def test_a_compaction_runs_in_a_thread_beside_changes(store: Store, directory: Path) -> None:
+    before = list(store.all("book"))
+    compaction = store.begin_compaction()
+    thread = threading.Thread(target=compaction.run)
+    thread.start()
+    for number in range(600):
+        store.put("book", book(f"b{599 - number}", year=-number))
+        store.delete("book", f"b{number}")
+        store.put("book", book(f"c{number}", year=number))
+    thread.join()
+    assert compaction.placed
+    assert list(snapshot(directory)["book"].values()) == before
+    store.finish_compaction(compaction)
+    assert answers(open_store(copy_of(directory), KINDS)) == answers(store)
+
+
+def test_it_is_due_when_the_journal_has_outgrown_the_snapshot(directory: Path) -> None:
+    store = open_store(directory, KINDS)
+    store.put("note", {"id": "half", "text": "x" * (SMALL_JOURNAL // 2)})
+    assert not store.compaction_due
+    store.put("note", {"id": "more", "text": "x" * (SMALL_JOURNAL // 2)})
+    assert store.compaction_due
+    compaction = store.begin_compaction()
+    assert not store.compaction_due, "it is under way"
+    with pytest.raises(RuntimeError, match="under way"):
+        store.begin_compaction()
+    compaction.run()
+    store.finish_compaction(compaction)
+    assert not store.compaction_due
+    store.put("note", {"id": "large", "text": "x" * (2 * SMALL_JOURNAL)})
+    store.compact()
+    store.put("note", {"id": "large", "text": "y" * 2 * SMALL_JOURNAL})
+    assert not store.compaction_due, "the snapshot is larger"
+    store.put("note", {"id": "large", "text": "z" * 2 * SMALL_JOURNAL})
+    assert store.compaction_due
+    store.close()
+    assert not memory_store(KINDS).compaction_due
+
+
+@pytest.mark.parametrize("call", ["open_anew", "write", "write_at", "sync", "rename", "sync_directory", "remove"])
+def test_a_failed_compaction_leaves_everything_valid(
+    store: Store, disk: TroubledDisk, directory: Path, call: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    compaction = store.begin_compaction()
+    disk.trouble = failing(call)
+    compaction.run()
+    disk.trouble = lambda _: None
+    store.finish_compaction(compaction)
+    assert compaction.failed is not None
+    assert "could not be renewed" in caplog.text
+    assert not list(directory.glob("*.new")) or call == "remove"
+    store.put("note", {"id": "n"})
+    assert answers(open_store(copy_of(directory), KINDS)) == answers(store)
+    store.compact()
+    assert answers(open_store(copy_of(directory), KINDS)) == answers(store)
+
+
+def test_after_a_failure_the_next_attempt_waits_for_more_journal(directory: Path, disk: TroubledDisk) -> None:
+    store = open_store(directory, KINDS, disk=disk)
+    store.put("note", {"id": "n", "text": "x" * SMALL_JOURNAL})
+    disk.trouble = failing("rename")
+    with pytest.raises(StoreUnwritable):
+        store.compact()
+    assert not store.compaction_due
+    store.put("note", {"id": "n", "text": "y" * SMALL_JOURNAL})
+    assert store.compaction_due
+    disk.trouble = failing("open_to_append")
+    with pytest.raises(StoreUnwritable):
+        store.begin_compaction()
+    assert not store.compaction_due
+    disk.trouble = lambda _: None
+    store.compact()
+    assert answers(open_store(copy_of(directory), KINDS)) == answers(store)
+
+
+def test_close_overtakes_a_compaction(store: Store, directory: Path) -> None:
+    compaction = store.begin_compaction()
+    store.put("note", {"id": "n"})
+    before = answers(store)
+    store.close()
+    compaction.run()
+    assert not compaction.placed
+    store.finish_compaction(compaction)
+    again = open_store(directory, KINDS)
+    assert answers(again) == before
+    assert not list(directory.glob("*.new"))
+    again.close()
+
+
+def test_a_compaction_begins_outside_of_transactions_and_runs_once(store: Store) -> None:
+    with store.transaction(), pytest.raises(RuntimeError):
+        store.begin_compaction()
+    compaction = store.begin_compaction()
+    compaction.run()
+    with pytest.raises(RuntimeError):
+        compaction.run()
+    store.finish_compaction(compaction)
+    with pytest.raises(RuntimeError):
+        memory_store(KINDS).begin_compaction()

@@ -1,0 +1,253 @@
+"""What a store leaves in its directory, and what the next start makes of it."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import stat
+from pathlib import Path
+from zlib import crc32
+
+import pytest
+
+from emulator.store import Kind, Ordered, StoreDamaged, StoreTooNew, StoreUnwritable, open_store
+from tests.unit.store.making import KINDS, answers, book, copy_of, some_books
+
+
+def journals(directory: Path) -> list[Path]:
+    return sorted(directory.glob("journal-*.jsonl"))
+
+
+def test_everything_is_there_after_close_and_after_a_kill(directory: Path) -> None:
+    store = open_store(directory, KINDS)
+    for document in some_books():
+        store.put("book", document)
+    with store.transaction():
+        store.delete("book", "b2")
+        store.put("book", book("b1", author="changed"))
+        store.put("note", {"id": "n"})
+    before, number = answers(store), store.sequence
+    killed = copy_of(directory)
+    store.close()
+    for place in (killed, directory):
+        again = open_store(place, KINDS)
+        assert (answers(again), again.sequence) == (before, number)
+        again.put("book", book("later"))
+        assert again.sequence == number + 1
+        assert list(again.all("book"))[-1] == book("later")
+        again.close()
+
+
+def test_a_journal_line_is_json_with_size_and_checksum(directory: Path) -> None:
+    store = open_store(directory, KINDS)
+    with store.transaction():
+        store.put("book", book("b1", title="Æ\n"))
+        store.put("note", {"id": "n"})
+    store.delete("book", "b1")
+    store.put("note", {"id": "n"})
+    (journal,) = journals(directory)
+    first, second, rest = journal.read_bytes().split(b"\n")
+    assert rest == b""
+    told = json.loads(first)
+    assert told["change"] == {
+        "sequence": 1,
+        "put": [["book", 1, {"id": "b1", "title": "Æ\n"}], ["note", 1, {"id": "n"}]],
+    }
+    payload = first.split(b',"change":')[1][:-1]
+    assert (told["size"], told["crc"]) == (f"{len(payload):08x}", f"{crc32(payload):08x}")
+    assert json.loads(second)["change"] == {"sequence": 2, "delete": [["book", 1, "b1"]], "put": []}
+    store.close()
+
+
+def test_a_rolled_back_or_empty_transaction_writes_nothing(directory: Path) -> None:
+    store = open_store(directory, KINDS)
+    with store.transaction():
+        store.put("note", {"id": "n"})
+        store.delete("note", "n")
+    assert [journal.stat().st_size for journal in journals(directory)] == [0]
+    store.close()
+    assert not (directory / "documents.json").exists(), "there is nothing to keep"
+
+
+def test_close_leaves_a_snapshot_and_an_empty_journal(directory: Path) -> None:
+    store = open_store(directory, KINDS)
+    store.put("note", {"id": "n"})
+    store.close()
+    assert sorted(path.name for path in directory.iterdir()) == ["documents.json", "journal-000000000002.jsonl", "lock"]
+    assert [journal.stat().st_size for journal in journals(directory)] == [0]
+    written = (directory / "documents.json").stat().st_mtime_ns
+    open_store(directory, KINDS).close()
+    assert (directory / "documents.json").stat().st_mtime_ns == written, "nothing changed, nothing to write"
+
+
+def test_files_are_the_owners_alone(tmp_path: Path) -> None:
+    old = os.umask(0)
+    try:
+        directory = tmp_path / "made" / "too" / "bank"
+        store = open_store(directory, KINDS)
+        store.put("note", {"id": "n"})
+        store.compact()
+        for path in directory.iterdir():
+            assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
+        for path in (directory, directory.parent, directory.parent.parent):
+            assert stat.S_IMODE(path.stat().st_mode) == 0o700, path
+        store.close()
+    finally:
+        os.umask(old)
+
+
+def test_a_closed_store_reads_but_does_not_change(directory: Path) -> None:
+    store = open_store(directory, KINDS)
+    store.put("note", {"id": "n"})
+    store.close()
+    with pytest.raises(StoreUnwritable, match="closed"):
+        store.put("note", {"id": "m"})
+    assert store.dump()["note"] == [{"id": "n"}]
+    store.close()
+
+
+def test_a_torn_tail_is_dropped_with_one_warning(directory: Path, caplog: pytest.LogCaptureFixture) -> None:
+    store = open_store(directory, KINDS)
+    store.put("note", {"id": "n"})
+    (journal,) = journals(directory)
+    whole = journal.read_bytes()
+    store.put("note", {"id": "torn"})
+    killed = copy_of(directory)
+    store.close()
+    torn = killed / journal.name
+    torn.write_bytes(torn.read_bytes()[:-1])
+    with caplog.at_level(logging.WARNING):
+        again = open_store(killed, KINDS)
+    assert [record.getMessage() for record in caplog.records] == [
+        f"{torn}: dropped {len(whole) + 2} bytes at {len(whole)}, a record that was not written whole"
+    ]
+    assert again.dump()["note"] == [{"id": "n"}]
+    again.put("note", {"id": "m"})
+    once_more = open_store(copy_of(killed), KINDS)
+    assert once_more.dump() == again.dump()
+    assert len(caplog.records) == 1
+
+
+def test_damage_before_a_sound_record_names_file_and_offset(directory: Path) -> None:
+    store = open_store(directory, KINDS)
+    for number in range(3):
+        store.put("note", {"id": f"n{number}"})
+    killed = copy_of(directory)
+    store.close()
+    (journal,) = journals(killed)
+    data = journal.read_bytes()
+    second = data.index(b"\n") + 1
+    journal.write_bytes(data.replace(b"n1", b"nX"))
+    (killed / "lock").unlink()
+    before = {path: path.read_bytes() for path in killed.iterdir()}
+    with pytest.raises(StoreDamaged) as damaged:
+        open_store(killed, KINDS)
+    assert (damaged.value.file, damaged.value.offset) == (journal, second)
+    assert str(journal) in str(damaged.value)
+    assert str(second) in str(damaged.value)
+    (killed / "lock").unlink()
+    assert {path: path.read_bytes() for path in killed.iterdir()} == before, "nothing was touched"
+
+
+def test_a_missing_journal_is_damage(directory: Path) -> None:
+    store = open_store(directory, KINDS)
+    store.put("note", {"id": "n"})
+    store.compact()
+    store.put("note", {"id": "m"})
+    killed = copy_of(directory)
+    (killed / "documents.json").unlink()
+    with pytest.raises(StoreDamaged, match="changes 1 to 1 are missing"):
+        open_store(killed, KINDS)
+    store.close()
+
+
+def test_a_changed_snapshot_is_damage(directory: Path) -> None:
+    store = open_store(directory, KINDS)
+    store.put("note", {"id": "n", "amount": "100.00"})
+    store.close()
+    file = directory / "documents.json"
+    file.write_bytes(file.read_bytes().replace(b"100.00", b"900.00"))
+    with pytest.raises(StoreDamaged, match="checksum") as damaged:
+        open_store(directory, KINDS)
+    assert damaged.value.file == file
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"_store":{}}', '{"note":{"1":{"id":"n"}}}', '{"_store": 7}', "{"])
+def test_a_snapshot_that_is_none_is_damage(directory: Path, text: str) -> None:
+    directory.mkdir()
+    (directory / "documents.json").write_text(text)
+    with pytest.raises(StoreDamaged):
+        open_store(directory, KINDS)
+
+
+def test_a_snapshot_of_a_later_version_is_refused(directory: Path) -> None:
+    directory.mkdir()
+    told = {"_store": {"1": {"id": "snapshot", "format": 2, "sequence": 7}}, "note": {}}
+    (directory / "documents.json").write_text(json.dumps(told))
+    with pytest.raises(StoreTooNew) as refused:
+        open_store(directory, KINDS)
+    assert (refused.value.found, refused.value.known) == (2, 1)
+    assert [path.name for path in directory.iterdir()] != [], "and left alone"
+
+
+def test_a_later_version_in_our_layout_is_refused(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as later:
+        later.setattr("emulator.store.snapshot.FORMAT", 2)
+        store = open_store(directory, KINDS)
+        store.put("note", {"id": "n"})
+        store.close()
+    with pytest.raises(StoreTooNew):
+        open_store(directory, KINDS)
+
+
+def test_a_kind_that_is_not_declared_any_more_is_kept(directory: Path) -> None:
+    store = open_store(directory, KINDS)
+    for document in some_books():
+        store.put("book", document)
+    store.close()
+    narrow = open_store(directory, {"note": Kind()})
+    narrow.put("note", {"id": "n"})
+    assert narrow.count("book") == 5
+    narrow.close()
+    again = open_store(directory, KINDS)
+    assert list(again.all("book")) == some_books()
+    assert again.first("book", author="author 1") == some_books()[1]
+    again.close()
+
+
+def test_changed_declarations_index_the_snapshot_anew(directory: Path) -> None:
+    store = open_store(directory, KINDS)
+    for document in some_books():
+        store.put("book", document)
+    store.close()
+    declared = {"book": Kind(indexes=("title",), ordered={"title": Ordered(by="title")}), "note": Kind()}
+    other = open_store(directory, declared)
+    assert other.first("book", title="Title 003") == some_books()[3]
+    assert [b["id"] for b in other.range("book", "title", reverse=True, limit=2)] == ["b4", "b3"]
+    other.close()
+    again = open_store(directory, declared)
+    assert again.first("book", title="Title 003") == some_books()[3]
+    again.close()
+
+
+def test_declarations_that_the_documents_do_not_fit_are_an_error(directory: Path) -> None:
+    store = open_store(directory, KINDS)
+    store.put("book", book("b1", odd={"an": "object"}))
+    store.close()
+    with pytest.raises(StoreDamaged, match="'odd'"):
+        open_store(directory, {"book": Kind(indexes=("odd",))})
+    open_store(directory, KINDS).close()
+
+
+def test_what_a_kill_left_behind_is_cleared_away(directory: Path) -> None:
+    store = open_store(directory, KINDS)
+    store.put("note", {"id": "n"})
+    old = copy_of(directory) / "journal-000000000001.jsonl"
+    store.close()
+    (directory / old.name).write_bytes(old.read_bytes())
+    (directory / "documents.json.7-abc.new").write_text("half a snapsh")
+    again = open_store(directory, KINDS)
+    assert again.dump()["note"] == [{"id": "n"}]
+    assert sorted(path.name for path in directory.iterdir()) == ["documents.json", "journal-000000000002.jsonl", "lock"]
+    again.close()

@@ -1,0 +1,203 @@
+"""`state check`: looking without taking over, and repair that keeps a copy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from emulator.store import StoreTooNew, open_store
+from emulator.store.inspection import Finding, verify
+from emulator.store.repair import repair
+from tests.unit.store.making import KINDS, answers, book, copy_of, some_books
+
+
+@pytest.fixture
+def killed(directory: Path) -> Path:
+    """A directory with a snapshot of 5 books and 3 notes in the journal, as a kill left it."""
+    store = open_store(directory, KINDS)
+    for document in some_books():
+        store.put("book", document)
+    store.compact()
+    for number in range(3):
+        store.put("note", {"id": f"n{number}"})
+    copy = copy_of(directory)
+    store.close()
+    return copy
+
+
+@pytest.fixture
+def journal(killed: Path) -> Path:
+    (journal,) = killed.glob("journal-*")
+    return journal
+
+
+def contents(directory: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in directory.iterdir() if path.is_file() and path.name != "lock"}
+
+
+def test_a_sound_directory_is_reported_and_left_alone(killed: Path) -> None:
+    before = contents(killed)
+    report = verify(killed, KINDS)
+    assert report.sound
+    assert report.findings == []
+    assert report.torn is None
+    assert report.sequence == 8
+    assert report.documents == {"book": 5, "note": 3}
+    assert contents(killed) == before
+    assert repair(killed, KINDS).actions == []
+    assert contents(killed) == before
+
+
+def test_a_directory_in_use_is_said_to_be(directory: Path) -> None:
+    store = open_store(directory, KINDS)
+    for look in (verify, repair):
+        report = look(directory)
+        assert report.in_use is not None
+        assert "process" in report.in_use
+        assert not report.sound
+    store.put("book", book("b1"))
+    store.close()
+    assert verify(directory).sound
+
+
+def test_a_directory_that_is_not_there_is_a_finding_and_not_made(tmp_path: Path) -> None:
+    for look in (verify, repair):
+        assert not look(tmp_path / "nowhere").sound
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_an_empty_directory_is_sound_and_stays_empty(tmp_path: Path) -> None:
+    assert verify(tmp_path).sound
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_torn_tail_is_no_damage_and_repair_cuts_it(killed: Path, journal: Path) -> None:
+    data = journal.read_bytes()
+    journal.write_bytes(data[:-5])
+    report = verify(killed, KINDS)
+    assert report.sound
+    assert report.torn is not None
+    assert report.torn.file == journal
+    assert report.documents["note"] == 2
+    offset = report.torn.offset
+    repaired = repair(killed, KINDS)
+    assert repaired.sound
+    assert repaired.torn is None
+    assert journal.read_bytes() == data[:offset]
+    assert repaired.copies == killed / "damaged-1"
+    assert (killed / "damaged-1" / journal.name).read_bytes() == data[:-5]
+
+
+def test_a_damaged_journal_is_cut_at_the_damage_and_a_copy_kept(killed: Path, journal: Path) -> None:
+    data = journal.read_bytes()
+    offset = data.index(b"\n") + 1
+    journal.write_bytes(data.replace(b"n1", b"nX"))
+    damaged = journal.read_bytes()
+    report = verify(killed, KINDS)
+    (finding,) = report.findings
+    assert (finding.file, finding.offset) == (journal, offset)
+    assert not report.sound
+    assert journal.read_bytes() == damaged
+    repaired = repair(killed, KINDS)
+    assert repaired.sound
+    assert repaired.documents == {"book": 5, "note": 1}
+    assert (killed / "damaged-1" / journal.name).read_bytes() == damaged
+    assert (killed / "damaged-1" / journal.name).stat().st_mode & 0o777 == 0o600
+    assert (killed / "damaged-1").stat().st_mode & 0o777 == 0o700
+    assert any(f"at byte {offset}" in action for action in repaired.actions)
+    store = open_store(killed, KINDS)
+    assert store.sequence == 6
+    store.put("note", {"id": "after"})
+    store.close()
+    assert verify(killed, KINDS).sound
+
+
+def test_journals_after_the_damage_go_too(directory: Path) -> None:
+    store = open_store(directory, KINDS)
+    store.put("note", {"id": "n0"})
+    store.put("note", {"id": "n1"})
+    store.begin_compaction()
+    store.put("note", {"id": "n2"})
+    killed = copy_of(directory)
+    store.close()
+    first, second = sorted(killed.glob("journal-*"))
+    first.write_bytes(first.read_bytes()[:-3])
+    assert verify(killed).findings[0].file == first
+    report = repair(killed)
+    assert report.sound
+    assert report.documents == {"note": 1}
+    assert not second.exists()
+    assert (killed / "damaged-1" / second.name).exists()
+
+
+def test_a_journal_that_does_not_follow_on_is_put_aside(killed: Path, journal: Path) -> None:
+    journal.rename(killed / "journal-000000000009.jsonl")
+    assert "changes 6 to 8 are missing" in verify(killed).findings[0].reason
+    report = repair(killed)
+    assert report.sound
+    assert report.documents == {"book": 5, "note": 0}
+    assert (killed / "damaged-1" / "journal-000000000009.jsonl").exists()
+
+
+def test_of_a_damaged_snapshot_every_readable_document_is_kept(killed: Path, journal: Path) -> None:
+    file = killed / "documents.json"
+    damaged = file.read_bytes().replace(b'"Title 001"', b'"Title 001')
+    file.write_bytes(damaged)
+    assert verify(killed).findings == [Finding(file, 0, "the checksum of the file is wrong")]
+    report = repair(killed, KINDS)
+    assert report.sound
+    assert report.documents == {"book": 4, "note": 3}
+    assert "kept the 4 documents" in report.actions[0]
+    assert "gave up 1" in report.actions[0]
+    assert (killed / "damaged-1" / "documents.json").read_bytes() == damaged
+    store = open_store(killed, KINDS)
+    assert [b["id"] for b in store.all("book")] == ["b0", "b2", "b3", "b4"]
+    assert store.sequence == 8
+    store.close()
+
+
+def test_a_first_line_that_lies_does_not_hide_the_journal(killed: Path) -> None:
+    file = killed / "documents.json"
+    file.write_bytes(file.read_bytes().replace(b'"sequence":5', b'"sequence":7'))
+    assert not verify(killed).sound
+    report = repair(killed, KINDS)
+    assert report.sound
+    assert report.documents == {"book": 5, "note": 3}
+
+
+def test_what_cannot_be_read_at_all_is_left_as_it_is(killed: Path) -> None:
+    file = killed / "documents.json"
+    file.write_bytes(b"\0" * 100)
+    before = contents(killed)
+    report = repair(killed)
+    assert not report.sound
+    assert report.actions == []
+    assert contents(killed) == before
+
+
+def test_repairs_keep_their_copies_apart(killed: Path, journal: Path) -> None:
+    for number in (1, 2):
+        journal.write_bytes(journal.read_bytes()[:-1])
+        assert repair(killed).copies == killed / f"damaged-{number}"
+
+
+def test_stored_indexes_that_lie_are_found_and_mended(killed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = open_store(killed, KINDS)
+    before = answers(store)
+    store.database.table("book").keys.indexes["author"].add("nobody", 1)  # type: ignore[attr-defined]
+    store.put("note", {"id": "n9"})
+    store.close()
+    assert "indexes" in verify(killed, KINDS).findings[0].reason
+    assert repair(killed, KINDS).sound
+    again = open_store(killed, KINDS)
+    assert again.find("book", author="nobody") == []
+    assert answers(again)["author"] == before["author"]
+    again.close()
+
+
+def test_a_later_version_is_not_repaired(killed: Path) -> None:
+    (killed / "documents.json").write_text('{"_store": {"1": {"id": "snapshot", "format": 2, "sequence": 7}}}')
+    for look in (verify, repair):
+        with pytest.raises(StoreTooNew):
+            look(killed)

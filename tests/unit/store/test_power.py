@@ -1,0 +1,188 @@
+"""Durability `power`: an answer may leave once an fsync has covered its change."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+
+import pytest
+
+from emulator.store import Store, StoreUnwritable, memory_store, open_store
+from tests.unit.store.making import KINDS, TroubledDisk, answers, book, copy_of, failing, some_books
+
+
+@pytest.fixture
+def disk() -> TroubledDisk:
+    return TroubledDisk()
+
+
+@pytest.fixture
+def store(directory: Path, disk: TroubledDisk) -> Store:
+    return open_store(directory, KINDS, "power", disk=disk)
+
+
+def test_process_durability_needs_no_fsync(directory: Path) -> None:
+    disk = TroubledDisk()
+    for store in (open_store(directory, KINDS, "process", disk=disk), memory_store(KINDS)):
+        store.put("book", book("b1"))
+        assert not store.sync_needed
+        assert store.synced == store.sequence
+        store.sync()
+    assert "sync" not in disk.calls
+
+
+def test_one_fsync_covers_all_that_wait_when_it_begins(store: Store, disk: TroubledDisk) -> None:
+    assert not store.sync_needed
+    for document in some_books(3):
+        store.put("book", document)
+    assert store.sync_needed
+    assert store.synced == 0
+    ticket = store.begin_sync()
+    assert ticket.sequence == 3
+    store.put("book", book("after"))
+    disk.watch()
+    ticket.run()
+    assert disk.calls == ["sync", "sync_directory"], "the journal's name is new too"
+    store.finish_sync(ticket)
+    assert store.synced == 3
+    assert store.sync_needed, "the change after it waits"
+    disk.watch()
+    store.sync()
+    assert disk.calls == ["duplicate", "sync"]
+    assert not store.sync_needed
+
+
+def test_a_failed_fsync_undoes_what_it_should_have_covered_and_stops_writing(
+    store: Store, disk: TroubledDisk, directory: Path
+) -> None:
+    for document in some_books():
+        store.put("book", document)
+    store.sync()
+    before, number = answers(store), store.sequence
+    store.put("book", book("b1", author="changed", year=1))
+    store.delete("book", "b2")
+    store.restore(memory_store(KINDS).image())
+    store.put("book", book("new"))
+    disk.trouble = failing("sync", error=errno.EIO)
+    ticket = store.begin_sync()
+    ticket.run()
+    store.put("book", book("begun before the failure was known"))
+    with pytest.raises(StoreUnwritable, match="until a restart"):
+        store.finish_sync(ticket)
+    assert (answers(store), store.sequence) == (before, number)
+    disk.trouble = lambda _: None
+    for _ in range(2):
+        with pytest.raises(StoreUnwritable, match="until a restart"):
+            store.put("book", book("new"))
+        assert not store.sync_needed
+        assert not store.compaction_due
+    assert answers(store) == before
+    store.sync()
+    store.close()
+    again = open_store(directory, KINDS, "power")
+    assert (answers(again), again.sequence) == (before, number)
+    again.put("book", book("new"))
+    again.sync()
+    again.close()
+
+
+def test_a_ticket_is_finished_after_it_ran_and_outside_of_transactions(store: Store) -> None:
+    store.put("book", book("b1"))
+    ticket = store.begin_sync()
+    with pytest.raises(RuntimeError):
+        store.finish_sync(ticket)
+    ticket.run()
+    with store.transaction(), pytest.raises(RuntimeError):
+        store.finish_sync(ticket)
+    store.finish_sync(ticket)
+    assert store.synced == 1
+
+
+def test_a_compaction_between_makes_changes_durable_as_well(store: Store, disk: TroubledDisk) -> None:
+    for document in some_books():
+        store.put("book", document)
+    compaction = store.begin_compaction()
+    store.put("book", book("after"))
+    assert store.synced == 0
+    compaction.run()
+    store.finish_compaction(compaction)
+    assert store.synced == 5
+    assert store.sync_needed
+    disk.watch()
+    store.sync()
+    assert disk.calls == ["duplicate", "sync"]
+    assert store.synced == 6
+
+
+def test_an_fsync_after_the_journal_went_on_in_a_new_file_covers_both_files(store: Store, disk: TroubledDisk) -> None:
+    store.put("book", book("b1"))
+    compaction = store.begin_compaction()
+    store.put("book", book("b2"))
+    disk.watch()
+    store.sync()
+    assert disk.calls == ["duplicate", "duplicate", "sync", "sync", "sync_directory"]
+    assert store.synced == 2
+    disk.watch()
+    store.put("book", book("b3"))
+    store.sync()
+    assert disk.calls == ["write", "duplicate", "sync"]
+    compaction.run()
+    store.finish_compaction(compaction)
+    assert store.synced == 3
+
+
+@pytest.mark.parametrize("placed", [False, True])
+def test_a_failed_fsync_beside_a_compaction_leaves_one_truth(
+    store: Store, disk: TroubledDisk, directory: Path, placed: bool
+) -> None:
+    """What the snapshot has is durable if it was placed, else the snapshot must not come to be."""
+    store.put("book", book("b1"))
+    store.sync()
+    store.put("book", book("b2"))
+    compaction = store.begin_compaction()
+    store.put("book", book("b3"))
+    if placed:
+        compaction.run()
+    disk.trouble = failing("sync", error=errno.EIO)
+    ticket = store.begin_sync()
+    ticket.run()
+    with pytest.raises(StoreUnwritable):
+        store.finish_sync(ticket)
+    disk.trouble = lambda _: None
+    if not placed:
+        compaction.run()
+        assert not compaction.placed
+    store.finish_compaction(compaction)
+    expected = ["b1", "b2"] if placed else ["b1"]
+    assert [b["id"] for b in store.all("book")] == expected
+    assert store.sequence == store.synced == len(expected)
+    assert [b["id"] for b in open_store(copy_of(directory), KINDS).all("book")] == expected
+    store.close()
+    assert [b["id"] for b in open_store(directory, KINDS).all("book")] == expected
+
+
+def test_what_a_killed_process_wrote_is_synced_at_the_next_start(store: Store, directory: Path) -> None:
+    store.put("book", book("b1"))
+    disk = TroubledDisk()
+    again = open_store(copy_of(directory), KINDS, "power", disk=disk)
+    assert "sync" in disk.calls
+    assert again.synced == again.sequence == 1
+
+
+def test_close_syncs_what_waits(store: Store, disk: TroubledDisk) -> None:
+    store.put("book", book("b1"))
+    disk.trouble = failing("rename")
+    disk.watch()
+    store.close()
+    assert disk.calls[-2:] == ["sync", "sync_directory"]
+    assert store.synced == 1
+
+
+def test_a_ticket_without_files_to_be_had_is_refused(store: Store, disk: TroubledDisk) -> None:
+    store.put("book", book("b1"))
+    disk.trouble = failing("duplicate", error=errno.EMFILE)
+    with pytest.raises(StoreUnwritable):
+        store.begin_sync()
+    disk.trouble = lambda _: None
+    store.sync()
+    assert store.synced == 1
