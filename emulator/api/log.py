@@ -49,7 +49,7 @@ class Exchange:
         """The payment an exchange is about: from its path, or from the answer to its creation."""
         if self.call is None:
             return None
-        named = self.call.params.get("payment-id")
+        named = self.call.params.get("paymentId")
         if named is None and self.operation == "createPayment" and self.status == 201:
             named = self._answer().get("paymentId")
         return named

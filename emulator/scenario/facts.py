@@ -108,7 +108,7 @@ SINGLE: Mapping[str, Callable[[Facts], tuple[Any, ...]]] = {
     "operation": Facts._operation,
     "service": lambda facts: facts._parameter("payment-service"),
     "product": lambda facts: facts._parameter("payment-product"),
-    "payment": lambda facts: facts._parameter("payment-id"),
+    "payment": lambda facts: facts._parameter("paymentId"),
     "account": lambda facts: facts._parameter("id"),
     "method": lambda facts: (facts._request.method,),
     "path": Facts._path,

@@ -30,7 +30,10 @@ def read(part: Part) -> Scenario | None:
         members["scenario"].wrong("A scenario's name has small letters, digits and dashes, such as slow-bank.")
     summary = (members["summary"].text(longest=500) if "summary" in members else None) or ""
     begins = start.read(members["start"]) if "start" in members else Start()
-    rules = read_rules(members["rules"]) if "rules" in members else ()
+    rules: tuple[Rule, ...] = ()
+    if "rules" in members:
+        rules = read_rules(members["rules"])
+        _check_names(members["rules"])
     acting = persona.read(members["as"], Persona()) if "as" in members else Persona()
     steps = story.read(members["story"], acting) if "story" in members else ()
     if part.report or name is None:
@@ -40,19 +43,21 @@ def read(part: Part) -> Scenario | None:
 
 def read_rules(part: Part, *, before: int = 0) -> tuple[Rule, ...]:
     """The rules of a list; `before`: how many there are already."""
-    rules: list[Rule] = []
-    names: set[str] = set()
-    for number, item in enumerate(part.items(), before + 1):
-        found = rule.read(item, number=number)
-        if found is None:
-            continue
-        if found.name in names:
-            item.wrong(f"There are two rules called {found.name!r}.")
-        names.add(found.name)
-        rules.append(found)
-    if len(rules) > MOST_RULES:
+    found = [rule.read(item, number=number) for number, item in enumerate(part.items(), before + 1)]
+    if len(found) > MOST_RULES:
         part.wrong(f"At most {MOST_RULES} rules were expected.")
-    return tuple(rules)
+    return tuple(one for one in found if one is not None)
+
+
+def _check_names(part: Part) -> None:
+    """Two rules of one name in one file are a slip: nobody could tell which of them acted."""
+    names: set[str] = set()
+    for item in part.items():
+        name = item.value.get("name") if isinstance(item.value, dict) else None
+        if isinstance(name, str):
+            if name in names:
+                item.wrong(f"There are two rules called {name!r}.")
+            names.add(name)
 
 
 def from_value(value: Any, source: str = "scenario") -> Scenario:

@@ -1,0 +1,70 @@
+"""The control interface without a socket: JSON in, status and JSON out."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from emulator.api.branch import Branch
+from emulator.api.messages import Request, Response
+from emulator.control import Control
+
+BASE = "http://127.0.0.1:8080"
+JSON = ("Content-Type", "application/json")
+
+
+@dataclass
+class Answer:
+    """Status, headers and JSON body of an answer."""
+
+    status: int
+    headers: dict[str, str]
+    json: Any
+
+    def told(self) -> list[tuple[str, str | None]]:
+        """Code and path of each message of a refusal."""
+        return [(message["code"], message.get("path")) for message in self.json["tppMessages"]]
+
+    def texts(self) -> str:
+        """The sentences of a refusal."""
+        return " ".join(message["text"] for message in self.json["tppMessages"])
+
+
+class ControlDesk:
+    """Asks the control interface about one bank."""
+
+    def __init__(self, control: Control, branch: Branch, *, prefix: str = "") -> None:
+        self.control = control
+        self.branch = branch
+        self._prefix = prefix
+
+    def raw(self, method: str, path: str, *headers: tuple[str, str], body: bytes = b"") -> Response:
+        """Send a request as it stands; the Host is a loopback name unless `headers` has one."""
+        named = any(name.lower() == "host" for name, _ in headers)
+        sent = headers if named else (("Host", "127.0.0.1:8080"), *headers)
+        request = Request(method, f"{self._prefix}/_emulator{path}", sent, body, BASE, self._prefix)
+        response = self.control.handle(self.branch, request)
+        assert isinstance(response, Response)
+        return response
+
+    def ask(self, method: str, path: str, body: Any = None) -> Answer:
+        """Send JSON; a change without a body sends an empty object."""
+        content = b"" if method == "GET" or (method == "DELETE" and body is None) else json.dumps(body or {}).encode()
+        if isinstance(body, list):
+            content = json.dumps(body).encode()
+        response = self.raw(method, path, *([JSON] if content else []), body=content)
+        headers = {name.lower(): value for name, value in response.headers}
+        return Answer(response.status, headers, json.loads(response.body) if response.body else None)
+
+    def get(self, path: str) -> Any:
+        """What a GET answers, which must be fine."""
+        answer = self.ask("GET", path)
+        assert answer.status == 200, answer.json
+        return answer.json
+
+    def do(self, method: str, path: str, body: Any = None) -> Any:
+        """What a change answers, which must be fine."""
+        answer = self.ask(method, path, body)
+        assert answer.status < 300, answer.json
+        return answer.json

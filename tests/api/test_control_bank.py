@@ -1,0 +1,234 @@
+"""Bank time, settings, reset, snapshots, state and ledger over the control interface."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from emulator.api.branch import Branch
+from emulator.api.messages import Request, Stream
+from emulator.assemble.house import House
+from emulator.authority import Authority
+from emulator.control import Control
+from emulator.control.operations import table
+from tests.api.control_desk import JSON, ControlDesk
+from tests.api.desk import DeskClient
+
+KARI = "14888520059"
+PAYMENT = {
+    "instructedAmount": {"amount": "10.00", "currency": "NOK"},
+    "creditorName": "Even Eksempel",
+    "creditorAccount": {"bban": "99901100019", "currency": "NOK"},
+    "debtorAccount": {"bban": "99901000014", "currency": "NOK"},
+}
+DOMESTIC = "/v1/payments/norwegian-domestic-credit-transfers"
+
+
+@pytest.fixture
+def desk(house: House, branch: Branch, authority: Authority) -> ControlDesk:
+    return ControlDesk(Control(house, authority), branch)
+
+
+def pay(tpp: DeskClient) -> str:
+    tpp.log_in(KARI)
+    created = tpp.post(DOMESTIC, json=PAYMENT)
+    assert created.status == 201
+    return str(created.json()["paymentId"])
+
+
+def test_bank_time_stands_and_moves(desk: ControlDesk) -> None:
+    assert desk.get("/clock") == {"now": "2026-03-02T08:00:00+00:00", "mode": "frozen"}
+    assert desk.do("POST", "/clock/advance", {"by": "1h30m"})["now"] == "2026-03-02T09:30:00+00:00"
+    assert desk.do("POST", "/clock/advance", {"by": "PT30M"})["now"] == "2026-03-02T10:00:00+00:00"
+    assert desk.do("POST", "/clock/advance", {"by": "P1M"})["now"] == "2026-04-02T09:00:00+00:00"
+    moved = desk.do("PUT", "/clock", {"now": "2026-05-01T00:00:00+02:00"})
+    assert moved == {"now": "2026-04-30T22:00:00+00:00", "mode": "frozen"}
+    assert desk.do("PUT", "/clock", {"mode": "live"})["mode"] == "live"
+
+
+@pytest.mark.parametrize(
+    "method, path, body, told",
+    [
+        ("POST", "/clock/advance", {"by": "-PT1H"}, "by"),
+        ("POST", "/clock/advance", {"by": 3600}, "by"),
+        ("POST", "/clock/advance", {"by": "200y"}, "by"),
+        ("POST", "/clock/advance", {"by": "P99Y", "bye": "1s"}, "bye"),
+        ("POST", "/clock/advance", {}, None),
+        ("PUT", "/clock", {"now": "2026-03-02T07:59:59+00:00"}, "now"),
+        ("PUT", "/clock", {"now": "2026-03-03"}, "now"),
+        ("PUT", "/clock", {"now": "2026-03-03T10:00:00"}, "now"),
+        ("PUT", "/clock", {"mode": "stopped"}, "mode"),
+        ("PUT", "/clock", {}, None),
+    ],
+)
+def test_bank_time_goes_back_only_by_a_reset(
+    desk: ControlDesk, method: str, path: str, body: dict[str, Any], told: str | None
+) -> None:
+    answer = desk.ask(method, path, body)
+    assert (answer.status, answer.told()[0]) == (400, ("FORMAT_ERROR", told))
+    assert desk.get("/clock")["now"] == "2026-03-02T08:00:00+00:00"
+
+
+def test_what_is_due_happens_when_time_moves(desk: ControlDesk, tpp: DeskClient) -> None:
+    payment = pay(tpp)
+    desk.do("POST", f"/sca/{payment}/approve")
+    desk.do("POST", "/clock/advance", {"by": "10s"})
+    assert desk.get("/payments")["payments"][0]["transactionStatus"] == "ACSC"
+
+
+def test_settings_are_merged_and_checked(desk: ControlDesk) -> None:
+    assert desk.get("/settings")["progression"] == "time"
+    changed = desk.do("PUT", "/settings", {"progression": {"polls": 2}, "calendar": "norway"})
+    assert (changed["progression"], changed["calendar"], changed["links"]) == ({"polls": 2}, "norway", "relative")
+    wrong = desk.ask("PUT", "/settings", {"calendr": "norway", "links": "sideways", "profile": "lenient"})
+    assert wrong.told() == [("FORMAT_ERROR", "calendr"), ("FORMAT_ERROR", "links")]
+    assert desk.get("/settings") == changed
+    assert desk.do("PUT", "/settings", {}) == changed
+
+
+def test_reset_makes_the_whole_bank_new(desk: ControlDesk, tpp: DeskClient) -> None:
+    pay(tpp)
+    desk.do("PUT", "/settings", {"calendar": "norway"})
+    desk.do("POST", "/rules", {"then": {"delay": "1s"}})
+    desk.do("PUT", "/snapshots/kept")
+    assert desk.do("POST", "/reset") == {"fixtures": "known-state", "scenario": None}
+    assert desk.get("/payments") == {"payments": []}
+    assert desk.get("/requests") == {"requests": []}
+    assert desk.get("/rules")["rules"] == []
+    assert desk.get("/settings")["calendar"] == "always-open"
+    assert desk.get("/clock")["mode"] == "live"
+    assert [snapshot["name"] for snapshot in desk.get("/snapshots")["snapshots"]] == ["kept"]
+
+
+def test_reset_to_another_fixture_and_scenario(desk: ControlDesk) -> None:
+    assert desk.do("POST", "/reset", {"fixtures": "empty"})["fixtures"] == "empty"
+    assert desk.get("/people") == {"people": []}
+    assert desk.do("POST", "/reset", {"fixtures": "known-state", "scenario": "slow-bank"})["scenario"] == "slow-bank"
+    assert desk.get("/rules")["rules"][0]["name"] == "every third read is slow"
+
+
+@pytest.mark.parametrize(
+    "body, told",
+    [
+        ({"fixtures": "known-stat"}, "did you mean known-state?"),
+        ({"fixtures": "../../etc/passwd"}, "There is no fixture"),
+        ({"fixtures": 5}, "Expected text"),
+        ({"scenario": "slow-bnk"}, "did you mean slow-bank?"),
+        ({"scenario": {"scenario": "x", "start": {"change": [{"account": "N1", "balance": "1.00"}]}}}, "no account N1"),
+        ({"scenario": {"scenario": "x", "start": {"from": "snapshot:none"}}}, "There is no snapshot none."),
+        ({"fixture": "empty"}, "did you mean fixtures?"),
+    ],
+)
+def test_a_reset_with_a_mistake_changes_nothing(desk: ControlDesk, body: dict[str, Any], told: str) -> None:
+    desk.do("POST", "/rules", {"name": "stays", "then": {"delay": "1s"}})
+    before = desk.branch.bank.documents.dump()
+    answer = desk.ask("POST", "/reset", body)
+    assert answer.status == 400
+    assert told in answer.texts()
+    assert desk.branch.bank.documents.dump() == before
+    assert desk.get("/clock")["now"] == "2026-03-02T08:00:00+00:00"
+    assert [count["name"] for count in desk.get("/rules")["counts"]] == ["stays"]
+
+
+def test_a_snapshot_brings_documents_clock_rules_and_settings_back(desk: ControlDesk, tpp: DeskClient) -> None:
+    payment = pay(tpp)
+    desk.do("POST", "/rules", {"name": "old", "then": {"delay": "1s"}})
+    desk.do("PUT", "/settings", {"calendar": "norway"})
+    assert desk.ask("PUT", "/snapshots/before").status == 201
+    assert desk.ask("PUT", "/snapshots/before").status == 200
+    state = desk.get("/state")
+    desk.do("POST", f"/sca/{payment}/approve")
+    desk.do("POST", "/clock/advance", {"by": "2d"})
+    desk.do("DELETE", "/rules")
+    desk.do("PUT", "/settings", {"calendar": "always-open"})
+    desk.do("POST", "/snapshots/before/restore")
+    assert desk.get("/state") == state
+    assert desk.get("/settings")["calendar"] == "norway"
+    assert desk.get("/clock")["now"] == "2026-03-02T08:00:00+00:00"
+    assert [rule["name"] for rule in desk.get("/rules")["rules"]] == ["old"]
+    desk.do("DELETE", "/snapshots/before")
+    assert desk.ask("POST", "/snapshots/before/restore").status == 404
+    assert desk.ask("DELETE", "/snapshots/before").status == 404
+
+
+@pytest.mark.parametrize("name", [".hidden", "a%2Fb", "..", "x" * 64, "a%20b", "%00"])
+def test_a_snapshot_has_a_plain_name(desk: ControlDesk, name: str) -> None:
+    assert desk.ask("PUT", f"/snapshots/{name}").told() == [("FORMAT_ERROR", "name")]
+
+
+def test_the_ledger_adds_up(desk: ControlDesk, tpp: DeskClient) -> None:
+    payment = pay(tpp)
+    desk.do("POST", f"/sca/{payment}/approve")
+    ledger = desk.get("/ledger")
+    assert ledger["balanced"] is True
+    assert [a["reserved"] for a in ledger["accounts"] if a["iban"] == "NO8599901000014"] == ["10.00"]
+
+
+def test_people_are_named_with_their_accounts_and_agreements(desk: ControlDesk) -> None:
+    people = {person["nationalId"]: person for person in desk.get("/people")["people"]}
+    assert {account["iban"] for account in people[KARI]["accounts"]} >= {"NO8599901000014"}
+    assert people["21909220006"]["agreements"][0]["name"] == "Nettbank bedrift Prøvebakeriet"
+
+
+def test_events_tell_requests_and_changes_of_status(desk: ControlDesk, tpp: DeskClient) -> None:
+    stream = desk.control.handle(desk.branch, Request("GET", "/_emulator/events", (("Host", "localhost"),)))
+    assert isinstance(stream, Stream)
+    chunks: list[bytes] = []
+    stop = stream.subscribe(chunks.append)
+    payment = pay(tpp)
+    desk.do("POST", f"/sca/{payment}/approve")
+    desk.do("POST", "/clock/advance", {"by": "10s"})
+    stop()
+    desk.do("POST", "/clock/advance", {"by": "10s"})
+    assert all(chunk.endswith(b"\n\n") for chunk in chunks)
+    events = [json.loads(chunk.split(b"data: ")[1]) for chunk in chunks if b"data: " in chunk]
+    assert [e["operation"] for e in events if e["type"] == "request"] == ["createPayment"]
+    statuses = [e["status"] for e in events if e["type"] == "payment" and e["id"] == payment]
+    assert statuses[-2:] == ["ACSP", "ACSC"]
+    assert [e["status"] for e in events if e["type"] == "clock"] == ["frozen"]
+
+
+MEMBERS = (
+    *("by", "now", "mode", "to", "nationalId", "accounts", "fixtures", "scenario", "seed", "name", "roles", "match"),
+    *("when", "then", "delay", "rules", "status", "code", "tpp", "progression", "flaw", "start", "x"),
+)
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=6),
+    lambda inner: st.lists(inner, max_size=3)
+    | st.dictionaries(
+        st.sampled_from(MEMBERS),
+        inner,
+        max_size=4,
+    ),
+    max_leaves=8,
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
+@given(
+    st.sampled_from([row for row in table() if row.method in ("POST", "PUT", "DELETE")]),
+    st.sampled_from(["latest", "x", "slow-bank", "%00", "æ", "default"]),
+    JSON_VALUES,
+)
+def test_no_body_makes_the_bank_fail(desk: ControlDesk, row: Any, name: str, body: Any) -> None:
+    path = row.path.replace("{id}", name).replace("{name}", name)
+    response = desk.raw(row.method, path, JSON, body=json.dumps(body).encode())
+    assert response.status < 500, (row.id, body)
+    if response.status >= 400:
+        assert json.loads(response.body)["tppMessages"][0]["text"]
+
+
+def test_time_is_read_from_the_clock_of_the_bank_asked(desk: ControlDesk, house: House) -> None:
+    desk.do("PUT", "/banks/other", {"scenario": "slow-bank"})
+    other = house.find("other")
+    assert other is not None
+    prefixed = ControlDesk(desk.control, other, prefix="/banks/other")
+    prefixed.do("POST", "/clock/advance", {"by": "1d"})
+    assert prefixed.get("/clock")["now"] == "2026-03-03T08:00:00+00:00"
+    assert desk.branch.bank.clock.now() == datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
+    desk.do("DELETE", "/banks/other")

@@ -1,0 +1,108 @@
+"""Who may use the control interface, and in which form."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from emulator.api.branch import Branch
+from emulator.assemble.house import House
+from emulator.authority import Authority
+from emulator.control import Control
+from emulator.control.operation import ControlOperation
+from emulator.control.operations import table
+from tests.api.control_desk import JSON, ControlDesk
+
+
+@pytest.fixture
+def desk(house: House, branch: Branch, authority: Authority) -> ControlDesk:
+    return ControlDesk(Control(house, authority, allowed_hosts=["bank.example"]), branch)
+
+
+@pytest.fixture
+def guarded(house: House, branch: Branch, authority: Authority) -> ControlDesk:
+    return ControlDesk(Control(house, authority, token="s3cret"), branch)
+
+
+@pytest.mark.parametrize(
+    "host", ["localhost", "LOCALHOST:8080", "127.0.0.1", "127.0.0.1:1", "[::1]", "[::1]:8080", "bank.example:443"]
+)
+def test_it_answers_to_its_names(desk: ControlDesk, host: str) -> None:
+    assert desk.raw("GET", "/clock", ("Host", host)).status == 200
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "localhost.evil.example", "", "127.0.0.1.example"])
+def test_a_foreign_host_name_is_refused(desk: ControlDesk, host: str) -> None:
+    response = desk.raw("GET", "/clock", ("Host", host))
+    assert response.status == 403
+    assert json.loads(response.body)["tppMessages"][0]["path"] == "Host"
+
+
+def test_a_token_is_demanded_where_there_is_one(guarded: ControlDesk) -> None:
+    refused = guarded.raw("GET", "/clock")
+    assert refused.status == 401
+    assert ("WWW-Authenticate", "Bearer") in refused.headers
+    for wrong in ("Bearer other", "Bearer", "Basic s3cret", "s3cret", "Bearer s3cret2", "Bearer \xe5"):
+        assert guarded.raw("GET", "/clock", ("Authorization", wrong)).status == 401
+    for right in ("Bearer s3cret", "bearer s3cret"):
+        assert guarded.raw("GET", "/clock", ("Authorization", right)).status == 200
+
+
+def test_the_token_is_asked_for_before_anything_is_told(guarded: ControlDesk) -> None:
+    assert guarded.raw("GET", "/nothing").status == 401
+    assert guarded.raw("PATCH", "/clock").status == 401
+
+
+@pytest.mark.parametrize("content_type", [None, "text/plain", "application/x-www-form-urlencoded"])
+@pytest.mark.parametrize("row", [row for row in table() if row.method in ("POST", "PUT")], ids=lambda row: row.id)
+def test_a_change_needs_json(desk: ControlDesk, row: ControlOperation, content_type: str | None) -> None:
+    headers = [("Content-Type", content_type)] if content_type else []
+    path = row.path.replace("{id}", "latest").replace("{name}", "one")
+    before = desk.branch.bank.documents.dump()
+    response = desk.raw(row.method, path, *headers, body=b"{}")
+    assert response.status == 415
+    assert json.loads(response.body)["tppMessages"][0]["path"] == "Content-Type"
+    assert desk.branch.bank.documents.dump() == before
+
+
+def test_a_delete_without_a_body_needs_no_content_type(desk: ControlDesk) -> None:
+    assert desk.raw("DELETE", "/rules").status == 204
+    assert desk.raw("DELETE", "/rules", ("Content-Type", "text/plain"), body=b"x").status == 415
+
+
+def test_another_sites_page_may_change_nothing(desk: ControlDesk) -> None:
+    assert desk.raw("POST", "/reset", JSON, ("Sec-Fetch-Site", "cross-site"), body=b"{}").status == 403
+
+
+@pytest.mark.parametrize(
+    "body", [b"{", b"[1,", b"{} {}", b'{"by": NaN}', b'{"by":"1s","by":"2s"}', b"\xff", b"[" * 100 + b"]" * 100, b"nul"]
+)
+def test_what_is_no_json_is_refused(desk: ControlDesk, body: bytes) -> None:
+    assert desk.raw("POST", "/clock/advance", JSON, body=body).status == 400
+
+
+def test_an_operation_without_a_body_takes_none(desk: ControlDesk) -> None:
+    assert desk.ask("POST", "/consents/x/revoke", {"a": 1}).told() == [("FORMAT_ERROR", None)]
+
+
+def test_unknown_addresses_and_methods(desk: ControlDesk) -> None:
+    missing = desk.ask("GET", "/clocks")
+    assert (missing.status, missing.told()) == (404, [("NOT_FOUND", None)])
+    wrong = desk.ask("DELETE", "/clock")
+    assert (wrong.status, wrong.headers["allow"], wrong.told()) == (405, "GET, PUT", [("BAD_REQUEST", None)])
+    assert desk.ask("GET", "/sca//approve").status == 404
+
+
+def test_answers_are_not_kept_by_browsers(desk: ControlDesk) -> None:
+    assert desk.ask("GET", "/clock").headers["cache-control"] == "no-store"
+
+
+def test_every_operation_is_in_the_openapi_document_which_is_valid(desk: ControlDesk) -> None:
+    from openapi_spec_validator import OpenAPIV31SpecValidator
+
+    document = desk.get("/openapi.json")
+    OpenAPIV31SpecValidator(document).validate()
+    named = {operation["operationId"] for path in document["paths"].values() for operation in path.values()}
+    assert named == {row.id for row in table()}
+    assert document["servers"] == [{"url": "http://127.0.0.1:8080"}]

@@ -1,0 +1,391 @@
+"""Rules and scenarios over the control interface: kept, counted, listed, refused with every mistake named."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from emulator.api.branch import Branch
+from emulator.api.messages import Request
+from emulator.assemble.house import House
+from emulator.authority import Authority
+from emulator.control import Control
+from emulator.scenario import loader
+from emulator.scenario.rules import RuleSet
+from emulator.scenario.schema import scenario_schema
+from tests.api.control_desk import ControlDesk
+from tests.api.desk import DeskClient
+
+KARI = "14888520059"
+PAYMENT = {
+    "instructedAmount": {"amount": "10.00", "currency": "NOK"},
+    "creditorName": "Even Eksempel",
+    "creditorAccount": {"bban": "99901100019", "currency": "NOK"},
+    "debtorAccount": {"bban": "99901000014", "currency": "NOK"},
+}
+DOMESTIC = "/v1/payments/norwegian-domestic-credit-transfers"
+DOWN = {"then": {"answer": {"status": 503, "text": "Closed."}}}
+
+
+@pytest.fixture
+def desk(house: House, branch: Branch, authority: Authority) -> ControlDesk:
+    return ControlDesk(Control(house, authority), branch)
+
+
+@pytest.fixture
+def kari(tpp: DeskClient) -> DeskClient:
+    return tpp.log_in(KARI)
+
+
+def test_a_rule_is_given_back_as_it_came(desk: ControlDesk) -> None:
+    first = {"name": "slow", "when": {"operation": "getAccounts"}, "times": {"every": 2}, "then": {"delay": "1s"}}
+    second = {"then": {"malformed": "empty"}}
+    assert desk.ask("POST", "/rules", first).status == 201
+    assert desk.do("POST", "/rules", {"rules": [second, first]})["rules"] == [first, second, first]
+    shown = desk.get("/rules")
+    assert shown["rules"] == [first, second, first]
+    assert shown["counts"][1] == {"name": "rule 2", "scenario": None, "matched": 0, "acted": 0}
+    assert desk.do("POST", "/rules", shown["rules"])["rules"] == [*shown["rules"], *shown["rules"]]
+    assert desk.ask("DELETE", "/rules/slow").status == 204
+    assert desk.get("/rules")["rules"] == [second, second]
+    assert desk.ask("DELETE", "/rules/slow").status == 404
+    desk.do("DELETE", "/rules")
+    assert desk.get("/rules") == {"rules": [], "counts": []}
+
+
+@pytest.mark.parametrize(
+    "body, told",
+    [
+        ({"then": {"delay": "-1s"}}, "[0].then.delay"),
+        ({"when": {"operation": "getAcounts"}, "then": {"delay": "1s"}}, "[0].when.operation"),
+        ({"rules": [DOWN, {"then": {"delay": 1}}]}, "rules[1].then.delay"),
+        ({"times": {"chance": 2}, "then": {"delay": "1s"}}, "[0].times.chance"),
+        ([DOWN, {}], "[1]"),
+        ([], None),
+        ({}, "[0]"),
+        ({"rules": 5}, "rules"),
+        ({"rules": []}, "rules"),
+    ],
+)
+def test_rules_with_a_mistake_are_refused_altogether(desk: ControlDesk, body: Any, told: str | None) -> None:
+    answer = desk.ask("POST", "/rules", body)
+    assert (answer.status, answer.told()[0]) == (400, ("FORMAT_ERROR", told))
+    assert desk.get("/rules")["rules"] == []
+
+
+def test_rules_outlive_a_restart_and_count_anew(desk: ControlDesk, kari: DeskClient) -> None:
+    desk.do("POST", "/rules", {"name": "down", "times": {"first": 1}, **DOWN})
+    assert kari.get("/v1/accounts").status == 503
+    assert kari.get("/v1/accounts").status == 200
+    assert desk.get("/rules")["counts"] == [{"name": "down", "scenario": None, "matched": 2, "acted": 1}]
+    again = RuleSet(desk.branch.bank)
+    assert again.sources() == desk.get("/rules")["rules"]
+    assert again.counts()[0]["matched"] == 0
+
+
+def test_requests_are_listed_filtered_shown_and_counted(desk: ControlDesk, kari: DeskClient) -> None:
+    created = kari.post(DOMESTIC, json=PAYMENT).json()["paymentId"]
+    kari.get(f"{DOMESTIC}/{created}/status")
+    kari.get("/v1/accounts", tamper="no-signature")
+    requests = desk.get("/requests")["requests"]
+    assert [entry["operation"] for entry in requests] == ["getAccounts", "getPaymentStatus", "createPayment"]
+    assert len(desk.get(f"/requests?paymentId={created}")["requests"]) == 2
+    assert len(desk.get("/requests?operation=createPayment&status=201&tpp=demo&limit=1")["requests"]) == 1
+    assert desk.get("/requests?operation=createPayment&status=400")["requests"] == []
+    detail = desk.get(f"/requests/{requests[0]['id']}")
+    assert detail["signature"]["valid"] is False
+    assert detail["response"]["status"] == 400
+    count = "/requests/count"
+    assert desk.do("POST", count, {"match": {}}) == {"count": 3}
+    assert desk.do("POST", count, {"match": {"operation": "createPayment", "status": 201}}) == {"count": 1}
+    assert desk.do("POST", count, {"match": {"status": {"gt": 399}}}) == {"count": 1}
+    assert desk.do("POST", count, {"match": {"body": {"creditorName": "Even*"}, "tpp": "demo"}}) == {"count": 1}
+    assert desk.do("POST", count, {"match": {"psu": KARI, "headers": {"psu-context": "PRIVATE"}}}) == {"count": 3}
+    assert desk.do("POST", count, {"match": {"headers": {"Signature": {"absent": True}}}}) == {"count": 1}
+    assert desk.ask("POST", count, {}).status == 400
+    assert desk.ask("POST", count, {"match": {"operaton": "x"}}).told() == [("FORMAT_ERROR", "match.operaton")]
+    assert desk.ask("GET", "/requests?limit=0").told() == [("FORMAT_ERROR", "limit")]
+    assert desk.ask("GET", "/requests/99").status == 404
+    desk.do("DELETE", "/requests")
+    assert desk.get("/requests") == {"requests": []}
+
+
+def test_a_scenario_is_applied_by_name_as_json_and_as_yaml(desk: ControlDesk) -> None:
+    source = dict(loader.named("lost-answer").source)
+    assert desk.do("POST", "/scenario", {"name": "lost-answer"}) == source
+    assert desk.get("/scenario") == source
+    assert desk.get("/clock") == {"now": "2026-03-02T08:00:00+00:00", "mode": "frozen"}
+    assert desk.do("POST", "/scenario", source) == source
+    text = loader.library()["lost-answer"].read_bytes()
+    for content_type in ("application/yaml", "application/yaml; charset=utf-8", "application/x-yaml"):
+        response = desk.raw("POST", "/scenario", ("Content-Type", content_type), body=text)
+        assert (response.status, json.loads(response.body)) == (200, source)
+    assert desk.get("/rules")["rules"] == source["rules"]
+    desk.do("DELETE", "/scenario")
+    assert desk.ask("GET", "/scenario").status == 404
+    assert desk.get("/rules")["rules"] == []
+    assert desk.ask("DELETE", "/scenario").status == 204
+
+
+def test_a_scenario_on_the_current_state_adds_to_it(desk: ControlDesk, kari: DeskClient) -> None:
+    kari.post(DOMESTIC, json=PAYMENT)
+    desk.do("POST", "/rules", {"name": "mine", "then": {"delay": "1s"}})
+    scenario = {
+        "scenario": "more",
+        "start": {
+            "from": "current",
+            "settings": {"calendar": "norway"},
+            "change": [{"account": "99901000014", "balance": "5.00", "creditLine": "1.00"}],
+            "add": {
+                "customers": [{"customerNumber": "41829310021", "name": "Nina Ny", "type": "private"}],
+                "accounts": [{"customerNumber": "41829310021", "accountName": "Ny", "bban": "99901200021"}],
+            },
+        },
+        "rules": [{"name": "theirs", "then": {"delay": "2s"}}],
+    }
+    desk.do("POST", "/scenario", scenario)
+    desk.do("POST", "/scenario", {"scenario": "other", "rules": scenario["rules"]})
+    scenario["start"] = {}
+    desk.do("POST", "/scenario", scenario)
+    assert len(desk.get("/payments")["payments"]) == 1
+    assert [count["name"] for count in desk.get("/rules")["counts"]] == ["mine", "theirs", "theirs"]
+    assert desk.get("/settings")["calendar"] == "norway"
+    ledger = desk.get("/ledger")
+    assert ledger["balanced"] is True
+    assert [a["balance"] for a in ledger["accounts"] if a["iban"] == "NO8599901000014"] == ["5.00"]
+    assert "41829310021" in {person["nationalId"] for person in desk.get("/people")["people"]}
+
+
+@pytest.mark.parametrize(
+    "start, path",
+    [
+        ({"clock": "2020-01-01T00:00:00Z"}, "start.clock"),
+        ({"change": [{"account": "99901000014", "balance": "1.234"}]}, "start.change[0].balance"),
+        ({"change": [{"account": "99901000014", "creditLine": "1.234"}]}, "start.change[0].creditLine"),
+        ({"change": [{"agreement": "Nobody", "signatures": 2}]}, "start.change[0].agreement"),
+        ({"change": [{"agreement": "310001007", "signatures": 2}]}, "start.change[0].signatures"),
+        ({"change": [{"agreement": "310001007", "persons": ["1"]}]}, "start.change[0].persons[0]"),
+        ({"add": {"accounts": [{"customerNumber": "12345678", "accountName": "x", "bban": "1"}]}}, None),
+        ({"from": "snapshot:none"}, "start.from"),
+    ],
+)
+def test_a_scenario_that_does_not_fit_the_bank_changes_nothing(
+    desk: ControlDesk, start: dict[str, Any], path: str | None
+) -> None:
+    before = desk.branch.bank.documents.dump()
+    settings = {"settings": {"calendar": "norway"}} if "from" not in start else {}
+    wrong = {"scenario": "x", "start": {**settings, **start}, "rules": [DOWN]}
+    answer = desk.ask("POST", "/scenario", wrong)
+    assert answer.status == 400
+    if path is not None:
+        assert answer.told() == [("FORMAT_ERROR", path)]
+    assert desk.branch.bank.documents.dump() == before
+    assert desk.get("/settings")["calendar"] == "always-open"
+    assert desk.get("/rules")["rules"] == []
+
+
+def test_mistakes_in_yaml_are_told_with_line_and_column(desk: ControlDesk) -> None:
+    body = b"scenario: x\nrules:\n  - then: {delay: -1s}\nsumary: y\n"
+    response = desk.raw("POST", "/scenario", ("Content-Type", "application/yaml"), body=body)
+    told = [(entry["path"], entry["text"]) for entry in json.loads(response.body)["tppMessages"]]
+    assert response.status == 400
+    assert told[0][0] == "rules[0].then.delay"
+    assert told[0][1].startswith("Line 3, column 12: Expected a length of time")
+    assert told[1] == ("sumary", "Line 4, column 1: There is no member 'sumary'; did you mean summary?")
+    for broken in (b"scenario: [", b"\xff", b"- &a x"):
+        assert desk.raw("POST", "/scenario", ("Content-Type", "application/yaml"), body=broken).status == 400
+
+
+@pytest.mark.parametrize("body", [{"name": "nothing"}, {"name": 5}, {"name": "../x"}, {}, {"scenario": "X"}, []])
+def test_what_is_no_scenario_is_refused(desk: ControlDesk, body: Any) -> None:
+    assert desk.ask("POST", "/scenario", body).status == 400
+
+
+def test_a_scenario_may_start_from_a_snapshot_and_set_the_clock_back(desk: ControlDesk) -> None:
+    desk.do("PUT", "/snapshots/monday")
+    desk.do("POST", "/clock/advance", {"by": "10d"})
+    start = {"from": "snapshot:monday", "clock": "2026-03-01T12:00:00+01:00"}
+    desk.do("POST", "/scenario", {"scenario": "back", "start": start})
+    assert desk.get("/clock") == {"now": "2026-03-01T11:00:00+00:00", "mode": "frozen"}
+
+
+def test_the_library_is_listed_shown_and_played_beside_the_bank(desk: ControlDesk, house: House) -> None:
+    names = [entry["name"] for entry in desk.get("/scenarios")["scenarios"]]
+    assert names == sorted(loader.library())
+    assert desk.get("/scenarios/slow-bank") == dict(loader.named("slow-bank").source)
+    assert desk.ask("GET", "/scenarios/fast-bank").status == 404
+    before = desk.branch.bank.documents.dump()
+    played = desk.do("POST", "/scenarios/insufficient-funds/play")
+    assert played["passed"] is True
+    assert [step["outcome"] for step in played["steps"]] == ["passed"] * len(played["steps"])
+    assert desk.branch.bank.documents.dump() == before
+    assert house.names() == ["default"]
+    assert desk.ask("POST", "/scenarios/fast-bank/play").status == 404
+
+
+def test_the_schema_is_published(desk: ControlDesk) -> None:
+    assert desk.get("/scenario-schema.json") == scenario_schema()
+
+
+def test_an_sca_is_found_by_token_target_and_latest(desk: ControlDesk, kari: DeskClient) -> None:
+    created = kari.post(DOMESTIC, json=PAYMENT).json()
+    token = created["_links"]["scaRedirect"]["href"].rpartition("/")[2]
+    shown = desk.get(f"/sca/{token}")
+    assert shown == desk.get(f"/sca/{created['paymentId']}") == desk.get("/sca/latest") == desk.get("/sca")["sca"][0]
+    assert (shown["purpose"], shown["status"], shown["nationalId"]) == ("payment", "started", KARI)
+    assert desk.ask("GET", "/sca/none").status == 404
+    redirect = desk.do("POST", f"/sca/{token}/approve", {"nationalId": KARI, "method": "HA2"})["redirect"]
+    assert "psu-id=" in redirect
+    again = desk.ask("POST", f"/sca/{token}/approve")
+    assert (again.status, again.told()) == (409, [("CONFLICT", None)])
+
+
+def test_an_sca_ends_in_every_way(desk: ControlDesk, kari: DeskClient) -> None:
+    ends = {"reject": "SCA_INVALID", "expire": "SCA_EXPIRED", "fail": "SYSTEM_ERROR"}
+    for end, code in ends.items():
+        payment = kari.post(DOMESTIC, json=PAYMENT).json()["paymentId"]
+        assert f"code={code}" in desk.do("POST", f"/sca/{payment}/{end}")["redirect"]
+    payment = kari.post(DOMESTIC, json=PAYMENT).json()["paymentId"]
+    failure = {"status": 503, "code": "FORBIDDEN", "message": "Kom tilbake siden", "system": "ident"}
+    redirect = desk.do("POST", f"/sca/{payment}/fail", failure)["redirect"]
+    assert "system=ident&status=503&code=FORBIDDEN&message=Kom%20tilbake%20siden" in redirect
+
+
+def test_an_approval_by_somebody_else_fails_and_one_with_a_mistake_changes_nothing(
+    desk: ControlDesk, kari: DeskClient
+) -> None:
+    payment = kari.post(DOMESTIC, json=PAYMENT).json()["paymentId"]
+    wrong = {"context": "PRIVAT", "accounts": [1], "metod": "HA2"}
+    answer = desk.ask("POST", f"/sca/{payment}/approve", wrong)
+    assert answer.told() == [("FORMAT_ERROR", "metod"), ("FORMAT_ERROR", "context"), ("FORMAT_ERROR", "accounts[0]")]
+    assert desk.get(f"/sca/{payment}")["status"] == "started"
+    redirect = desk.do("POST", f"/sca/{payment}/approve", {"nationalId": "03817910172"})["redirect"]
+    assert "code=PSU_CREDENTIALS_INVALID" in redirect
+    assert desk.get("/payments")["payments"][0]["transactionStatus"] == "RCVD"
+
+
+def test_sessions_and_consents_are_seeded_and_taken_back(desk: ControlDesk, tpp: DeskClient) -> None:
+    seeded = desk.do("POST", "/sessions", {"tpp": "demo", "nationalId": KARI, "accounts": ["NO8599901000014"]})
+    assert set(seeded) == {"psuId", "tppSessionId", "context"}
+    tpp.psu_id, tpp.session_id = seeded["psuId"], seeded["tppSessionId"]
+    assert [account["bban"] for account in tpp.get("/v1/accounts").json()["accounts"]] == ["99901000014"]
+    consent = desk.get("/consents")["consents"][0]
+    assert (consent["tpp"], consent["status"]) == (tpp.tpp_id, "valid")
+    assert desk.do("POST", f"/consents/{consent['consentId']}/revoke")["status"] == "revoked"
+    assert tpp.get("/v1/accounts").status == 401
+    assert desk.ask("POST", "/consents/none/revoke").status == 404
+    corporate = desk.do("POST", "/sessions", {"tpp": tpp.tpp_id, "nationalId": "21909220006"})
+    assert (corporate["context"], "psuCorporateId" in corporate) == ("CORPORATE", True)
+
+
+@pytest.mark.parametrize(
+    "body, path",
+    [
+        ({"tpp": "demo"}, None),
+        ({"tpp": "demo", "nationalId": "00000000000"}, "nationalId"),
+        ({"tpp": "demo", "nationalId": KARI, "context": "CORPORATE"}, "context"),
+        ({"tpp": "demo", "nationalId": KARI, "accounts": ["NO1"]}, "accounts[0]"),
+        ({"tpp": "demo", "nationalId": KARI, "agreement": "none"}, "agreement"),
+        ({"tpp": 1, "nationalId": KARI}, "tpp"),
+    ],
+)
+def test_a_session_that_cannot_be_leaves_nothing_behind(
+    desk: ControlDesk, body: dict[str, Any], path: str | None
+) -> None:
+    before = desk.branch.bank.documents.dump()
+    answer = desk.ask("POST", "/sessions", body)
+    assert (answer.status, answer.told()[0][1]) == (400, path)
+    assert desk.branch.bank.documents.dump() == before
+
+
+def test_payments_go_on_by_hand(desk: ControlDesk, kari: DeskClient) -> None:
+    desk.do("PUT", "/settings", {"progression": "manual"})
+    payment = kari.post(DOMESTIC, json=PAYMENT).json()["paymentId"]
+    assert desk.do("POST", f"/payments/{payment}/advance")["transactionStatus"] == "ACTC"
+    assert desk.do("POST", f"/payments/{payment}/advance", {"to": "ACSC"})["transactionStatus"] == "ACSC"
+    assert desk.ask("POST", f"/payments/{payment}/advance").status == 409
+    assert desk.ask("POST", f"/payments/{payment}/advance", {"to": "DONE"}).told() == [("FORMAT_ERROR", "to")]
+    assert desk.ask("POST", "/payments/none/advance").status == 404
+    assert desk.get("/ledger")["balanced"] is True
+
+
+def test_tpps_are_issued_with_their_key_only_once(desk: ControlDesk) -> None:
+    issued = desk.ask("POST", "/tpps", {"name": "control test", "roles": ["AISP"], "organizationIdentifier": "PSDNO-1"})
+    assert issued.status == 201
+    assert (issued.json["tppId"], issued.json["roles"]) == ("PSDNO-1", ["AISP"])
+    assert "PRIVATE KEY" in issued.json["key"]
+    listed = {tpp["name"]: tpp for tpp in desk.get("/tpps")["tpps"]}
+    assert "key" not in listed["control test"]
+    assert desk.ask("POST", "/tpps", {"name": "control test"}).told() == [("CONFLICT", "name")]
+    again = desk.do("POST", "/tpps", {"name": "control test", "flaw": "expired", "replace": True})
+    assert again["certificate"] != issued.json["certificate"]
+    assert "CERTIFICATE" in desk.get("/certificate")["certificate"]
+
+
+@pytest.mark.parametrize(
+    "body, path",
+    [
+        ({}, None),
+        ({"name": "../x"}, "name"),
+        ({"name": "x", "roles": ["PISP", "ASPSP"]}, "roles[1]"),
+        ({"name": "x", "roles": []}, "roles"),
+        ({"name": "x", "flaw": "expird"}, "flaw"),
+    ],
+)
+def test_a_tpp_that_cannot_be_is_refused(desk: ControlDesk, body: dict[str, Any], path: str | None) -> None:
+    answer = desk.ask("POST", "/tpps", body)
+    assert (answer.status, answer.told()[0]) == (400, ("FORMAT_ERROR", path))
+
+
+def test_banks_are_made_listed_and_taken_away(desk: ControlDesk, house: House, authority: Authority) -> None:
+    made = desk.ask("PUT", "/banks/a-1", {"fixtures": "empty", "seed": 7})
+    assert (made.status, made.json["baseUrl"]) == (201, "http://127.0.0.1:8080/banks/a-1")
+    branch = house.find("a-1")
+    assert branch is not None
+    other = ControlDesk(desk.control, branch, prefix="/banks/a-1")
+    assert other.get("/people") == {"people": []}
+    other.do("POST", "/rules", DOWN)
+    assert desk.get("/rules")["rules"] == []
+    assert desk.ask("PUT", "/banks/a-1", {"scenario": "slow-bank"}).status == 200
+    branch = house.find("a-1")
+    assert branch is not None
+    assert [rule["name"] for rule in ControlDesk(desk.control, branch).get("/rules")["rules"]] == [
+        "every third read is slow"
+    ]
+    request = Request("GET", "/v1/accounts", (), b"")
+    assert branch.handle(request).status == 400
+    assert desk.get("/requests")["requests"] == []
+    assert [bank["name"] for bank in desk.get("/banks")["banks"]] == ["default", "a-1"]
+    assert desk.ask("DELETE", "/banks/a-1").status == 204
+    assert desk.ask("DELETE", "/banks/a-1").status == 404
+    assert desk.ask("DELETE", "/banks/default").status == 409
+
+
+@pytest.mark.parametrize(
+    "name, body",
+    [
+        ("A", {}),
+        ("-a", {}),
+        ("a" * 64, {}),
+        ("a_b", {}),
+        ("..", {}),
+        ("new", {"fixtures": "nothing"}),
+        ("new", {"seed": "7"}),
+        ("new", {"scenario": "nothing"}),
+        ("new", {"scenario": {"scenario": "x", "start": {"change": [{"account": "1", "balance": "1.00"}]}}}),
+    ],
+)
+def test_a_bank_that_cannot_be_is_not_made(desk: ControlDesk, house: House, name: str, body: dict[str, Any]) -> None:
+    assert desk.ask("PUT", f"/banks/{name}", body).status == 400
+    assert house.names() == ["default"]
+
+
+def test_a_scenario_that_does_not_fit_leaves_a_bank_as_it_was(desk: ControlDesk, house: House) -> None:
+    desk.do("PUT", "/banks/kept", {"fixtures": "empty"})
+    wrong = {"scenario": "x", "start": {"change": [{"account": "1", "balance": "1.00"}]}}
+    assert desk.ask("PUT", "/banks/kept", {"fixtures": "known-state", "scenario": wrong}).status == 400
+    branch = house.find("kept")
+    assert branch is not None
+    assert branch.bank.documents.count("customer") == 0
