@@ -127,8 +127,9 @@ def _sentence(detail: ErrorDetails) -> str:
     if kind == "literal_error":
         return f"One of {context['expected'].replace(chr(39), '')} was expected; {_described(came)} came."
     if kind in ("too_short", "too_long"):
-        bound = f"At least {context['min_length']}" if kind == "too_short" else f"At most {context['max_length']}"
-        return f"{bound} items were expected; {len(came)} came."
+        bound, number = ("At least", "min_length") if kind == "too_short" else ("At most", "max_length")
+        items = "item was" if context[number] == 1 else "items were"
+        return f"{bound} {context[number]} {items} expected; {len(came)} came."
     return f"{_WANTED.get(kind, 'Another value')} was expected; {_described(came)} came."
 
 

@@ -33,7 +33,7 @@ from emulator.api.shapes.parts import (
     inner,
 )
 from emulator.bank.errors import Message
-from emulator.bank.schedule import VARIABLE
+from emulator.bank.schedule import FREQUENCIES, VARIABLE
 
 PurposeCode = Literal[
     "INVS", "SALA", "IDCP", "CASH", "CORT", "INTC", "PENS", "SSBE", "SUPP", "TAXS", "TREA", "VATX", "LOAN", "OTHR"
@@ -222,7 +222,7 @@ def _months_of_execution(body: Any) -> Iterator[Message]:
     path = "monthsOfExecution"
     if frequency == VARIABLE and months is None:
         yield Message("FORMAT_ERROR", f"With the frequency {VARIABLE} this member is required.", path)
-    if frequency != VARIABLE and isinstance(frequency, str) and months is not None:
+    if frequency in FREQUENCIES and frequency != VARIABLE and months is not None:
         yield Message("FORMAT_ERROR", f"This member goes with the frequency {VARIABLE} only.", path)
     if isinstance(months, list):
         texts = [month for month in months if isinstance(month, str)]

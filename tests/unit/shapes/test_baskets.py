@@ -1,0 +1,35 @@
+"""The body of a signing basket (SPEC 2.2, CONTRACT 7)."""
+
+from __future__ import annotations
+
+from tests.unit.shapes.bodies import mistakes
+
+IDS = [f"payment-{number}" for number in range(11)]
+
+
+def paths(body) -> list[str | None]:
+    return [path for path, _ in mistakes("baskets:SigningBasket", body)]
+
+
+def test_a_basket_has_1_to_10_different_payments():
+    assert paths({"paymentIds": IDS[:1]}) == []
+    assert paths({"paymentIds": IDS[:10]}) == []
+    assert mistakes("baskets:SigningBasket", {"paymentIds": IDS}) == [
+        ("paymentIds", "At most 10 items were expected; 11 came.")
+    ]
+    assert mistakes("baskets:SigningBasket", {"paymentIds": []}) == [
+        ("paymentIds", "At least 1 item was expected; 0 came.")
+    ]
+    assert mistakes("baskets:SigningBasket", {"paymentIds": ["a", "b", "a"]}) == [
+        ("paymentIds", "Each payment may stand in a basket once.")
+    ]
+
+
+def test_each_identifier_is_text():
+    assert paths({"paymentIds": ["enc!!abc=", "", 5, None, ["a"]]}) == [
+        f"paymentIds[{index}]" for index in (1, 2, 3, 4)
+    ]
+    assert paths({"paymentIds": "a"}) == ["paymentIds"]
+    assert paths({"paymentIds": None}) == ["paymentIds"]
+    assert paths({}) == ["paymentIds"]
+    assert paths([]) == [None]

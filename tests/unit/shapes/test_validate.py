@@ -1,0 +1,178 @@
+"""What a TPP is told of its body: every mistake at once, in sentences of the bank's own (CONTRACT 3.2)."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from subprocess import run
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from emulator.api.operations import table
+from emulator.api.validate import shape, validate
+from emulator.bank.errors import BankError, Message
+from tests.unit.shapes.bodies import INSTANT, PAYMENTS, SEPA, changed, mistakes
+
+INSTANT_SHAPE = "emulator.api.shapes.payments:InstantTransfer"
+
+
+def test_all_mistakes_of_a_body_are_told_at_once():
+    body = {
+        "instructedAmount": {"amount": 100, "currency": "XXX"},
+        "creditorName": "a" * 71,
+        "creditorAccount": {"bban": "99901000014\n", "currency": "NOK"},
+        "creditorAddress": "Storgata 1",
+        "debtorAccount": {"currency": "NOK"},
+        "purposeCode": "XXXX",
+        "remittanceInformationUnstructured": "😀",
+        "remittanceInformationStructured": {"referenceType": 5},
+    }
+    assert sorted(mistakes("payments:InstantTransfer", body), key=str) == sorted(
+        [
+            ("instructedAmount.amount", "Text in quotes was expected; the number 100 came."),
+            (
+                "instructedAmount.currency",
+                'A currency code that the bank knows (ISO 4217), such as NOK, was expected; "XXX" came.',
+            ),
+            ("creditorName", "At most 70 characters were expected; 71 came."),
+            ("creditorAccount.bban", "The bank's systems cannot process a control character (U+000A)."),
+            (
+                "creditorAccount.bban",
+                "An account number of letters and digits was expected; '99901000014\\n' came.",
+            ),
+            ("creditorAddress", 'An object was expected; "Storgata 1" came.'),
+            ("debtorAccount", "Exactly one of bban and other was expected; neither came."),
+            (
+                "purposeCode",
+                "One of INVS, SALA, IDCP, CASH, CORT, INTC, PENS, SSBE, SUPP, TAXS, TREA, VATX, LOAN or OTHR was "
+                'expected; "XXXX" came.',
+            ),
+            (
+                "remittanceInformationUnstructured",
+                "The bank's systems cannot process a character outside the basic multilingual plane, such as an emoji "
+                "(U+1F600).",
+            ),
+            ("remittanceInformationStructured.reference", "This member is required."),
+            ("remittanceInformationStructured.referenceType", "Text in quotes was expected; the number 5 came."),
+            (
+                "remittanceInformationStructured",
+                "Only one of remittanceInformationUnstructured and remittanceInformationStructured may be set in one "
+                "request.",
+            ),
+        ],
+        key=str,
+    )
+
+
+@pytest.mark.parametrize("value", [None, [], "text", 5, True])
+def test_a_body_that_is_no_object_has_a_mistake_without_a_path(value):
+    assert [path for path, _ in mistakes("payments:SepaTransfer", value)] == [None]
+
+
+def test_unknown_members_are_left_out_and_named_in_warnings():
+    body = changed(changed(INSTANT, "instructedAmount.extra", [1]), "purposecode", "OTHR")
+    clean, warnings = validate(INSTANT_SHAPE, body)
+    assert clean == INSTANT
+    text = "The bank does not know this member and has ignored it."
+    assert warnings == [
+        Message("FORMAT_ERROR", text, "instructedAmount.extra", "WARNING"),
+        Message("FORMAT_ERROR", text, "purposecode", "WARNING"),
+    ]
+    assert body["purposecode"] == "OTHR"  # what was sent stays as it was sent
+
+
+def test_unknown_members_are_no_mistake_beside_a_mistake():
+    assert mistakes("payments:InstantTransfer", {**changed(INSTANT, "creditorName", 1), "unknown": 1}) == [
+        ("creditorName", "Text in quotes was expected; the number 1 came.")
+    ]
+
+
+def test_members_of_other_products_are_unknown():
+    _, warnings = validate("emulator.api.shapes.payments:SepaTransfer", {**SEPA, "purposeCode": "OTHR"})
+    assert [warning.path for warning in warnings] == ["purposeCode"]
+
+
+def test_long_values_are_shortened_in_what_is_told():
+    (told,) = mistakes("payments:InstantTransfer", changed(INSTANT, "purposeCode", "x" * 10_000))
+    assert len(told[1]) < 250
+    assert told[1].endswith('xxx..." came.')
+
+
+def test_a_flood_of_mistakes_and_warnings_is_cut():
+    body = {"payments": [{}] * 500, "debtorAccount": {"bban": "1", "currency": "NOK"}}
+    assert len(mistakes("payments:BulkTransfer", body)) == 1000
+    _, warnings = validate(INSTANT_SHAPE, {**INSTANT, **{f"x{index}": 1 for index in range(3000)}})
+    assert len(warnings) == 1000
+
+
+def test_texts_are_the_banks_own_and_fit_a_message():
+    for name, body in PAYMENTS.items():
+        for path in body:
+            for value in (None, 5, "", "x" * 200, [], {}, True, [{}], {"amount": {}}):
+                for _, text in mistakes(f"payments:{name}", changed(body, path, value)):
+                    assert len(text) <= 512
+                    assert text.endswith(".")
+                    assert "pydantic" not in text
+                    assert "Another value" not in text
+
+
+@pytest.mark.parametrize("path", sorted({row.body for row in table() if isinstance(row.body, str)} | {INSTANT_SHAPE}))
+def test_every_request_shape_refuses_nonsense_and_has_a_schema(path):
+    with pytest.raises(BankError):
+        validate(path, 5)
+    schema = shape(path).types.json_schema()
+    assert schema["type"] == "object"
+    assert schema["description"]
+
+
+@pytest.mark.parametrize("path", sorted({path for row in table() for path in row.answers.values() if path}))
+def test_every_answer_has_a_schema_that_json_can_write(path):
+    schema = shape(path).types.json_schema()
+    assert json.loads(json.dumps(schema)) == schema
+    assert "additionalProperties" not in schema
+
+
+JSON_VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.sampled_from(["", "1.00", "NOK", "2026-03-02", "x" * 150, "\n", "😀"]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from([*INSTANT, "amount", "currency", "bban", "iban", "other", "payments", "reference"]),
+            inner,
+            max_size=5,
+        )
+    ),
+    max_leaves=10,
+)
+
+
+@given(st.sampled_from(sorted(PAYMENTS)), JSON_VALUES, st.data())
+def test_any_json_in_any_member_is_taken_or_refused_and_never_fails(name, value, data):
+    body = PAYMENTS[name]
+    path = data.draw(st.sampled_from(sorted(body)))
+    for sent in (value, changed(body, path, value)):
+        try:
+            clean, _ = validate(f"emulator.api.shapes.payments:{name}", sent)
+        except BankError as error:
+            told = error.messages
+        else:
+            assert set(clean) <= set(sent)
+            continue
+        assert told
+        assert all(message.code == "FORMAT_ERROR" for message in told)
+
+
+def test_pydantic_is_not_loaded_before_the_first_body():
+    """Start time: only what serving needs is imported (issue 2, Speed)."""
+    script = "import sys, emulator.api.validate, emulator.api.headers, emulator.api.json_body, emulator.api.query\n"
+    script += "import emulator.bank.norway, emulator.bank.calendar, emulator.bank.schedule\n"
+    script += "print([name for name in ('pydantic', 'holidays', 'stdnum') if name in sys.modules])"
+    root = Path(__file__).parents[3]
+    shown = run([sys.executable, "-c", script], cwd=root, capture_output=True, text=True, check=True)
+    assert shown.stdout.strip() == "[]"
