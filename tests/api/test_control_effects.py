@@ -1,0 +1,296 @@
+"""What rules do to requests: each effect, how often a rule acts, which rule wins, and that nothing leaks."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from emulator.api.branch import Branch
+from emulator.api.messages import Request, Response
+from emulator.assemble.house import House
+from emulator.authority import Authority
+from emulator.control import Control
+from emulator.scenario.effects import effects
+from emulator.scenario.folder import MalformedFolder, parts
+from emulator.scenario.steps import step_kinds
+from tests.api.control_desk import ControlDesk
+from tests.api.desk import BASE, DeskClient
+
+KARI = "14888520059"
+DOMESTIC = "/v1/payments/norwegian-domestic-credit-transfers"
+
+
+def payment(creditor: str = "Even Eksempel", amount: str = "10.00") -> dict[str, Any]:
+    return {
+        "instructedAmount": {"amount": amount, "currency": "NOK"},
+        "creditorName": creditor,
+        "creditorAccount": {"bban": "99901100019", "currency": "NOK"},
+        "debtorAccount": {"bban": "99901000014", "currency": "NOK"},
+    }
+
+
+class Desk:
+    """A TPP with its customer, and the rules it meets."""
+
+    def __init__(self, control: ControlDesk, tpp: DeskClient) -> None:
+        self.control = control
+        self.tpp = tpp
+
+    def rule(self, then: dict[str, Any], **more: Any) -> None:
+        self.control.do("POST", "/rules", {"then": then, **more})
+
+    def send(self, method: str, path: str, **options: Any) -> Response:
+        """The core's own answer, with its delivery."""
+        prepared = self.tpp.prepare(method, path, **options)
+        headers = tuple(prepared.headers.items())
+        return self.tpp.branch.handle(Request(prepared.method, prepared.target, headers, prepared.body, BASE))
+
+    def read(self) -> Response:
+        return self.send("GET", "/v1/accounts")
+
+    def pay(self, creditor: str = "Even Eksempel", amount: str = "10.00") -> Response:
+        return self.send("POST", DOMESTIC, json=payment(creditor, amount))
+
+
+@pytest.fixture
+def desk(house: House, branch: Branch, authority: Authority, tpp: DeskClient) -> Desk:
+    return Desk(ControlDesk(Control(house, authority), branch), tpp.log_in(KARI))
+
+
+def told(response: Response) -> tuple[int, str]:
+    return response.status, json.loads(response.body)["tppMessages"][0]["code"]
+
+
+def test_a_ready_answer_is_given_in_the_banks_place(desk: Desk) -> None:
+    desk.rule({"answer": {"status": 503, "text": "Closed.", "headers": {"Retry-After": "60"}}})
+    response = desk.pay()
+    assert response.status == 503
+    assert ("Retry-After", "60") in response.headers
+    assert json.loads(response.body) == {
+        "tppMessages": [{"category": "ERROR", "code": "SYSTEM_ERROR", "text": "Closed."}]
+    }
+    assert desk.control.get("/payments") == {"payments": []}
+
+
+@pytest.mark.parametrize(
+    "answer, status, code",
+    [
+        ({"code": "KID_INVALID"}, 400, "KID_INVALID"),
+        ({"status": 404}, 404, "NOT_FOUND"),
+        ({"status": 418}, 418, "BAD_REQUEST"),
+        ({"status": 502}, 502, "SYSTEM_ERROR"),
+        ({"status": 400, "code": "SYSTEM_ERROR", "category": "WARNING"}, 400, "SYSTEM_ERROR"),
+    ],
+)
+def test_status_and_code_stand_for_each_other(desk: Desk, answer: dict[str, Any], status: int, code: str) -> None:
+    desk.rule({"answer": answer})
+    assert told(desk.read()) == (status, code)
+
+
+def test_a_scripted_401_sends_to_sca_as_the_banks_own(desk: Desk) -> None:
+    desk.rule({"answer": {"code": "SCA_EXPIRED"}}, times={"first": 1})
+    response = desk.read()
+    assert told(response) == (401, "SCA_EXPIRED")
+    assert "/sca/" in json.loads(response.body)["_links"]["scaRedirect"]["href"]
+    assert desk.read().status == 200
+
+
+def test_any_json_may_be_answered(desk: Desk) -> None:
+    desk.rule({"answer": {"json": [1, {"a": None}]}}, times={"first": 1})
+    desk.rule({"answer": {"status": 204}}, times={"first": 1})
+    desk.rule({"answer": {"json": None, "status": 202}})
+    assert (desk.read().body, desk.read().body) == (b'[1,{"a":null}]', b"")
+    assert desk.read().status == 202
+
+
+def test_a_delay_is_handed_to_the_delivery(desk: Desk) -> None:
+    desk.rule({"delay": {"min": "100ms", "max": "2s"}}, times={"first": 20})
+    delays = [desk.read().delivery.delay for _ in range(21)]
+    assert all(0.1 <= delay <= 2 for delay in delays[:20])
+    assert len(set(delays[:20])) > 10
+    assert delays[20] == 0
+
+
+def test_a_disconnect_before_changes_nothing_and_after_commits(desk: Desk) -> None:
+    desk.rule({"disconnect": "before"}, times={"first": 1})
+    desk.rule({"disconnect": "after"}, times={"first": 1})
+    assert desk.pay().delivery.disconnect == "before"
+    assert desk.control.get("/payments") == {"payments": []}
+    lost = desk.pay()
+    assert (lost.delivery.disconnect, lost.status) == ("after", 201)
+    assert len(desk.control.get("/payments")["payments"]) == 1
+    newest, oldest = desk.control.get("/requests")["requests"]
+    assert (newest["rules"], newest["status"]) == (["rule 2"], 201)
+    assert (oldest["rules"], oldest["status"]) == (["rule 1"], 0)
+
+
+@pytest.mark.parametrize("form", ["truncated", "not-json", "wrong-type", "empty"])
+def test_a_malformed_answer_is_of_a_payment_that_is_there(desk: Desk, form: str) -> None:
+    desk.rule({"malformed": form})
+    response = desk.pay()
+    assert response.status == 201
+    assert ("Content-Type", "application/json; charset=utf-8") in response.headers
+    kept = desk.control.get("/payments")["payments"]
+    assert len(kept) == 1
+    if form == "wrong-type":
+        body = json.loads(response.body)
+        assert body["paymentId"] == len(kept[0]["paymentId"])
+        assert not isinstance(body["_links"], dict)
+    elif form == "empty":
+        assert response.body == b""
+    else:
+        with pytest.raises(ValueError):
+            json.loads(response.body)
+
+
+def test_the_effects_inside_the_bank_reach_it(desk: Desk) -> None:
+    progress = ["ACTC", {"PDNG": "1s"}, {"RJCT": "5s"}]
+    desk.rule({"fee": "12.50", "progress": progress}, when={"body": {"creditorName": "A*"}})
+    desk.rule({"permission": "remove"}, when={"body": {"instructedAmount": {"amount": {"gt": 5000}}}})
+    desk.rule({"quota": "exhausted"}, when={"operation": "getBalances"})
+    created = json.loads(desk.pay("ACME").body)
+    assert created["transactionFees"] == {"amount": "12.50", "currency": "NOK"}
+    desk.control.do("POST", f"/sca/{created['paymentId']}/approve")
+    statuses = []
+    for _ in range(3):
+        statuses.append(desk.control.get("/payments")["payments"][0]["transactionStatus"])
+        desk.control.do("POST", "/clock/advance", {"by": "3s"})
+    assert statuses == ["ACTC", "PDNG", "RJCT"]
+    assert told(desk.pay(amount="5000.01")) == (403, "FORBIDDEN")
+    assert desk.pay(amount="5000.00").status == 201
+    account = json.loads(desk.read().body)["accounts"][0]["resourceId"]
+    assert told(desk.send("GET", f"/v1/accounts/{account}/balances")) == (429, "ACCESS_EXCEEDED")
+
+
+@pytest.mark.parametrize(
+    "times, acted",
+    [
+        (None, [1, 1, 1, 1, 1, 1]),
+        ({"first": 2}, [1, 1, 0, 0, 0, 0]),
+        ({"every": 3}, [0, 0, 1, 0, 0, 1]),
+        ({"after": 4}, [0, 0, 0, 0, 1, 1]),
+        ({"chance": 0}, [0, 0, 0, 0, 0, 0]),
+        ({"chance": 1}, [1, 1, 1, 1, 1, 1]),
+        ({"for": "2m"}, [1, 1, 0, 0, 0, 0]),
+    ],
+)
+def test_a_rule_acts_as_often_as_it_says(desk: Desk, times: dict[str, Any] | None, acted: list[int]) -> None:
+    desk.rule({"answer": {"status": 503}}, **({"times": times} if times else {}))
+    found = []
+    for _ in acted:
+        found.append(int(desk.read().status == 503))
+        desk.control.do("POST", "/clock/advance", {"by": "1m"})
+    assert found == acted
+    assert desk.control.get("/rules")["counts"][0]["matched"] == len(acted)
+    assert desk.control.get("/rules")["counts"][0]["acted"] == sum(acted)
+
+
+def draws(house: House, authority: Authority, seed: int) -> list[int]:
+    control = Control(house, authority)
+    desk = ControlDesk(control, house.default)
+    rule = {"times": {"chance": 0.5}, "then": {"answer": {"status": 503}}}
+    desk.do("PUT", "/banks/dice", {"seed": seed})
+    branch = house.find("dice")
+    assert branch is not None
+    ControlDesk(control, branch).do("POST", "/rules", rule)
+    tpp = DeskClient(branch, authority).log_in(KARI)
+    return [tpp.get("/v1/accounts").status for _ in range(40)]
+
+
+def test_chance_draws_from_the_seed(house: House, authority: Authority) -> None:
+    first = draws(house, authority, 1)
+    assert {200, 503} == set(first)
+    assert draws(house, authority, 1) == first
+    assert draws(house, authority, 2) != first
+
+
+def test_the_first_rule_wins_for_each_effect(desk: Desk) -> None:
+    desk.rule({"answer": {"status": 503}}, name="a", times={"first": 1})
+    desk.rule({"answer": {"status": 502}, "delay": "1s"}, name="b", times={"first": 2})
+    desk.rule({"answer": {"status": 501}}, name="c", times={"first": 1})
+    found = [(response.status, response.delivery.delay) for response in (desk.read() for _ in range(4))]
+    assert found == [(503, 1), (502, 1), (501, 0), (200, 0)]
+    counts = {count["name"]: count["acted"] for count in desk.control.get("/rules")["counts"]}
+    assert counts == {"a": 1, "b": 2, "c": 1}  # c was not asked while others had its effect
+
+
+def test_unsigned_rules_act_and_count_before_the_signature_and_others_after_the_body(desk: Desk) -> None:
+    desk.rule({"answer": {"status": 503}}, name="early", unsigned=True, times={"first": 1}, when={"tpp": "demo"})
+    desk.rule({"delay": "1s"}, name="late")
+    assert desk.send("GET", "/v1/accounts", tamper="bit-flipped").status == 503
+    assert desk.send("GET", "/v1/accounts", tamper="bit-flipped").status == 400
+    assert desk.send("POST", DOMESTIC, json={}).delivery.delay == 0
+    assert desk.send("GET", "/v1/nothing").status == 404
+    counts = {count["name"]: count["matched"] for count in desk.control.get("/rules")["counts"]}
+    assert counts == {"early": 3, "late": 0}  # there is no operation behind a 404
+
+
+@pytest.mark.parametrize(
+    "when, fits",
+    [
+        ({"operation": "createPayment"}, True),
+        ({"operation": "create*"}, True),
+        ({"operation": {"in": ["getAccounts", "createPayment"]}}, True),
+        ({"operation": "getAccounts"}, False),
+        ({"service": "payments", "product": "norwegian-*"}, True),
+        ({"service": "bulk-payments"}, False),
+        ({"method": "POST", "path": "/v1/payments/*"}, True),
+        ({"path": "/v1/accounts*"}, False),
+        ({"tpp": "demo"}, True),
+        ({"tpp": "PSDNO-*"}, True),
+        ({"tpp": "other"}, False),
+        ({"psu": KARI}, True),
+        ({"psu": "03817910172"}, False),
+        ({"context": "PRIVATE"}, True),
+        ({"headers": {"x-request-id": {"absent": False}}}, True),
+        ({"headers": {"X-Other": {"absent": True}}}, True),
+        ({"headers": {"PSU-IP-Address": "10.*"}}, False),
+        ({"query": {"allowLogicalDuplicate": "false"}}, True),
+        ({"query": {"allowLogicalDuplicate": {"absent": True}}}, False),
+        ({"body": {"creditorName": {"regex": "^Even"}, "instructedAmount": {"amount": {"lt": 11}}}}, True),
+        ({"body": {"creditorName": "Even Eksempel", "debtorAccount": {"iban": {"absent": False}}}}, False),
+        ({}, True),
+    ],
+)
+def test_a_rule_says_which_requests_it_means(desk: Desk, when: dict[str, Any], fits: bool) -> None:
+    desk.rule({"answer": {"status": 503}}, when=when)
+    response = desk.send("POST", f"{DOMESTIC}?allowLogicalDuplicate=false", json=payment())
+    assert response.status == (503 if fits else 201)
+    asked = {"match": {**when, "status": {"gt": 0}}}
+    assert desk.control.do("POST", "/requests/count", asked)["count"] == int(fits)
+
+
+def test_a_refused_request_leaves_the_documents_as_they_were(desk: Desk) -> None:
+    desk.rule({"answer": {"status": 400}}, times={"first": 1})
+    before = desk.control.get("/state")
+    assert desk.pay().status == 400
+    assert desk.control.get("/state") == before
+
+
+def test_every_file_of_the_folders_is_a_part_with_its_documents() -> None:
+    assert list(effects()) == [
+        *("answer", "delay", "disconnect", "fee", "malformed", "permission", "progress", "quota", "sca"),
+    ]
+    assert list(step_kinds()) == ["clock", "control", "psu", "tpp"]
+    for kind in effects().values():
+        assert kind.summary.endswith(".")
+        assert kind.schema
+
+
+def test_a_file_without_its_part_or_a_second_of_one_name_stops_the_start(tmp_path: Any, monkeypatch: Any) -> None:
+    from emulator.scenario.effect import EffectKind
+
+    package = tmp_path / "folder_of_parts"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "one.py").write_text("")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(MalformedFolder, match="has no EFFECT"):
+        parts([str(package)], "folder_of_parts", "EFFECT", EffectKind)
+    for name in ("two", "three"):
+        (package / f"{name}.py").write_text("from emulator.scenario.effects.delay import EFFECT\n")
+    (package / "one.py").unlink()
+    with pytest.raises(MalformedFolder, match="is a second delay"):
+        parts([str(package)], "folder_of_parts", "EFFECT", EffectKind)
