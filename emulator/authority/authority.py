@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import ssl
-import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -127,6 +126,8 @@ class Authority:
 
     def server_context(self, hosts: Sequence[str]) -> ssl.SSLContext:
         """A TLS context, version 1.2 or higher, with a new certificate that names `hosts` (DNS names, IP addresses)."""
+        import tempfile  # for TLS alone
+
         key = issuing.new_ec_key()
         certificate = issuing.tls_certificate(key.public_key(), hosts, self._issuer, self._clock())
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
