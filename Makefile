@@ -4,6 +4,7 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
+INSTALL = @echo "Installing into $(VENV) ..." >&2; $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable
 PYTEST := $(BIN)/python -m pytest -n auto --dist loadfile -m "not long"
 
 .PHONY: help run test check bench soak fuzz clean
@@ -52,17 +53,17 @@ $(BIN)/python:
 	  || { rm -rf $(VENV); echo "python3-venv is needed: apt-get install python3-venv" >&2; exit 1; }
 
 $(VENV)/installed: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	$(INSTALL) . >&2
 	@touch $@
 
 $(VENV)/installed-test: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
+	$(INSTALL) '.[test]' >&2
 	@touch $@ $(VENV)/installed
 
 $(VENV)/installed-check: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,check]'
+	$(INSTALL) '.[test,check]' >&2
 	@touch $@ $(VENV)/installed $(VENV)/installed-test
 
 $(VENV)/installed-fuzz: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]' 'atheris>=2.3'
+	$(INSTALL) '.[test]' 'atheris>=2.3' >&2
 	@touch $@ $(VENV)/installed $(VENV)/installed-test
