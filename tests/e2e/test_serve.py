@@ -205,6 +205,18 @@ def test_a_state_directory_in_use_is_2_and_names_its_holder(tmp_path: Path) -> N
         assert_refused(done, str(running.process.pid))
 
 
+def test_damaged_documents_are_3_and_the_file_and_byte_are_named(tmp_path: Path) -> None:
+    with served(tmp_path / "state") as running:
+        assert running.stop() == 0
+    [snapshot] = [path for path in (tmp_path / "state" / "banks" / "default").iterdir() if path.suffix == ".json"]
+    content = bytearray(snapshot.read_bytes())
+    content[len(content) // 2] ^= 1
+    snapshot.write_bytes(content)
+    done = command("serve", "--port", "0", "--state", str(tmp_path / "state"))
+    assert_refused(done, str(snapshot), status=3)
+    assert re.search(r"byte \d+", done.stderr)
+
+
 def test_a_state_that_cannot_be_made_is_2(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     assert_refused(command("serve", "--port", "0", "--state", str(tmp_path / "file" / "state")), "file")
