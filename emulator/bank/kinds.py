@@ -24,7 +24,7 @@ KINDS: dict[str, Kind] = {
     "card": Kind(indexes=("customerId", "accountNumber")),
     "cardTransaction": Kind(indexes=("cardId",), ordered={"shelf": Ordered(by="order", group="shelf")}),
     # access
-    "session": Kind(indexes=("key", "owner", "nationalId")),
+    "session": Kind(indexes=("key", "owner", "nationalId"), ordered={"created": Ordered(by="created")}),
     "consent": Kind(indexes=("owner", "tpp", "nationalId"), ordered={"created": Ordered(by="created")}),
     "sca": Kind(
         indexes=("target",),

@@ -8,6 +8,8 @@ from typing import Any
 from emulator.bank import people, sca
 from emulator.bank.bank import Bank
 from emulator.store import Document
+from emulator.web.pages.texts import KINDS_IN_NORWEGIAN
+from emulator.web.pages.wording import NORWEGIAN
 
 Line = dict[str, Any]
 
@@ -40,7 +42,7 @@ def accounts_to_share(bank: Bank, document: Document) -> list[dict[str, str]]:
 
 
 def lines(bank: Bank, document: Document) -> list[Line]:
-    """The payments behind an SCA, one line each (dynamic linking, SPEC 5.3.9)."""
+    """The payments behind an SCA, one line each (dynamic linking, SPEC 5.3.9): members of `payments.summary`."""
     # Payments open SCAs; each room is imported where a page shows it, as the SCA itself does.
     if document["purpose"] in ("payment", "cancellation"):
         from emulator.bank import payments
@@ -51,6 +53,15 @@ def lines(bank: Bank, document: Document) -> list[Line]:
 
         return baskets.summary(bank, document["target"])
     return []
+
+
+def kind_in(language: str, kind: str) -> str:
+    """What kind of payment a line is, in the language of the page; the bank writes English."""
+    if language != NORWEGIAN:
+        return kind
+    for english, norwegian in KINDS_IN_NORWEGIAN:
+        kind = kind.replace(english, norwegian)
+    return kind
 
 
 def totals(payments: list[Line]) -> list[tuple[str, str]]:
@@ -70,7 +81,7 @@ def known_people(bank: Bank, document: Document, *, most: int = 8, scanned: int 
     """
     expected = document.get("nationalId") or document.get("identityHint")
     candidates = [] if expected is None else [expected]
-    for kind, member in (("person", "id"), ("customer", "customerNumber")):
+    for kind, member in (("customer", "customerNumber"), ("person", "id")):
         for found in bank.documents.all(kind):
             if len(candidates) >= scanned:
                 break

@@ -6,6 +6,7 @@ Autoescape is on everywhere and a name that a template does not know is an error
 from __future__ import annotations
 
 import functools
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,10 +55,15 @@ def environment() -> Environment:
     )
     made.globals["bank_name"] = BANK
     made.globals["static"] = versioned
-    made.filters["money"] = wording.money
-    made.filters["account_number"] = wording.account_number
-    made.filters["day"] = wording.day
+    for shown_as in (wording.money, wording.account_number, wording.day, wording.oslo, wording.abridged, wording.tone):
+        made.filters[shown_as.__name__] = shown_as
+    made.filters["json_text"] = json_text
     return made
+
+
+def json_text(value: Any, indent: int | None = None) -> str:
+    """A value as JSON for people to read; escaped by the template like any other text."""
+    return json.dumps(value, indent=indent, ensure_ascii=False)
 
 
 def html(

@@ -191,6 +191,7 @@ class _Turn:
             "kind": _TITLES.get(purpose, "payments" if len(lines) > 1 else "payment"),
             "lines": lines,
             "totals": approval.totals(lines),
+            "kind_in": approval.kind_in,
             "accounts": [account for account in accounts if account["kind"] == "account"],
             "cards": [account for account in accounts if account["kind"] == "card"],
             "company": agreement["name"] if agreement else None,

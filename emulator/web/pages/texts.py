@@ -19,6 +19,27 @@ METHOD_TEXTS: dict[str, dict[str, tuple[str, str]]] = {
     },
 }
 
+# Longer phrases first: each is replaced wherever it stands in the kind of a payment.
+KINDS_IN_NORWEGIAN = (
+    ("Instant transfer", "Straksbetaling"),
+    ("Transfer abroad", "Betaling til utlandet"),
+    ("SEPA transfer", "SEPA-betaling"),
+    ("Bulk payment", "Masseutbetaling"),
+    ("Standing order", "Fast betaling"),
+    ("Transfer", "Betaling"),
+    ("every two weeks", "annenhver uke"),
+    ("every two months", "annenhver måned"),
+    ("twice a year", "to ganger i året"),
+    ("in chosen months", "i valgte måneder"),
+    ("quarterly", "hvert kvartal"),
+    ("monthly", "månedlig"),
+    ("weekly", "ukentlig"),
+    ("yearly", "årlig"),
+    ("daily", "daglig"),
+    (" from ", " fra "),
+    (" to ", " til "),
+)
+
 TEXTS: dict[str, dict[str, str]] = {
     NORWEGIAN: {
         "skip": "Til innholdet",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import date, datetime
+
+from emulator.bank.clock import OSLO, moment
 
 NORWEGIAN = "nb"
 ENGLISH = "en"
@@ -66,3 +68,29 @@ def day(iso: str, language: str = ENGLISH) -> str:
     except ValueError:
         return iso
     return f"{at.day}{'.' if language == NORWEGIAN else ''} {_MONTHS[language][at.month - 1]} {at.year}"
+
+
+def oslo(at: str | datetime) -> str:
+    """A moment as the console shows it: Oslo time to the second, `2026-03-02 09:00:00`."""
+    return (moment(at) if isinstance(at, str) else at).astimezone(OSLO).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def abridged(name: str) -> str:
+    """The beginning of a long id, enough to tell it from others by eye."""
+    return name if len(name) <= 14 else f"{name[:12]}…"
+
+
+_TONES = {
+    "good": ("ACSC", "valid", "finalised", "live", "passed"),
+    "busy": ("ACTC", "ACWC", "PDNG", "ACSP", "ACWP", "started"),
+    "waits": ("RCVD", "PATC", "ACCP", "PART", "skipped"),
+    "bad": ("RJCT", "failed", "revoked", "expired"),
+}
+_TONE_OF = {status: tone for tone, statuses in _TONES.items() for status in statuses}
+
+
+def tone(status: str) -> str:
+    """How a status is coloured: good, busy, waits, bad or quiet; of HTTP statuses by their class."""
+    if len(status) == 3 and status.isdigit():
+        return {"2": "good", "3": "quiet", "4": "waits"}.get(status[0], "bad")
+    return _TONE_OF.get(status, "quiet")

@@ -6,8 +6,8 @@ import string
 
 import pytest
 
-from emulator.bank import sca
-from emulator.web.pages import wording
+from emulator.bank import products, sca, standing
+from emulator.web.pages import approval, wording
 from emulator.web.pages.texts import METHOD_TEXTS, TEXTS
 
 
@@ -76,3 +76,25 @@ def test_days_are_written_out() -> None:
 )
 def test_accept_language_is_read_with_its_weights(header: str | None, language: str | None) -> None:
     assert wording.preferred_language(header) == language
+
+
+@pytest.mark.parametrize(
+    ("kind", "shown"),
+    [
+        ("Instant transfer", "Straksbetaling"),
+        ("Transfer", "Betaling"),
+        ("Transfer abroad", "Betaling til utlandet"),
+        (
+            "Standing order, every two weeks from 2026-03-02 to 2026-12-31",
+            "Fast betaling, annenhver uke fra 2026-03-02",
+        ),
+    ],
+)
+def test_kinds_of_payments_are_told_in_norwegian(kind: str, shown: str) -> None:
+    assert approval.kind_in("nb", kind).startswith(shown)
+    assert approval.kind_in("en", kind) == kind
+
+
+def test_every_kind_that_the_bank_has_is_known_in_norwegian() -> None:
+    words = [product.words for product in products.table().values()] + list(standing._IN_WORDS.values())
+    assert [word for word in words if approval.kind_in("nb", word) == word] == []

@@ -42,6 +42,7 @@ class Page(HTMLParser):
         self.response = response
         self.forms: list[PageForm] = []
         self.text = ""
+        self._unset = False
         self.source = response.body.decode()
         self.feed(self.source)
 
@@ -59,6 +60,11 @@ class Page(HTMLParser):
             self.forms.append(PageForm(attributes.get("action") or ""))
         elif tag in ("input", "textarea", "select") and self.forms:
             self.forms[-1].fields.append(Field(attributes))
+            self._unset = tag == "select"
+        elif tag == "option" and self.forms and (self._unset or "selected" in attributes):
+            # A browser sends the selected option, else the first.
+            self.forms[-1].fields[-1].value = attributes.get("value") or ""
+            self._unset = False
         elif tag == "button" and self.forms:
             self.forms[-1].buttons.append(Field(attributes))
 

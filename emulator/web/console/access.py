@@ -1,0 +1,94 @@
+"""Who may see and do what: authentications under way, consents, sessions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from emulator.api.messages import Response
+from emulator.bank import consents, people, sca, sessions
+from emulator.store import Document
+from emulator.web.console.control import ControlRefused
+from emulator.web.console.screen import Screen
+from emulator.web.pages import approval
+
+MOST = 100
+# What a button asks the control interface for, with what the page says afterwards.
+ENDS = {"approve": "approved", "reject": "rejected", "expire": "expired", "fail": "broken"}
+SERVER_ERROR = {"status": 500, "code": "SYSTEM_ERROR", "message": "A system of the bank failed.", "system": "core"}
+
+
+def sca_listing(screen: Screen, problem: list[str] | None = None) -> Response:
+    """Open and past authentications, newest first; the open ones can be ended here."""
+    bank = screen.bank
+    found = bank.documents.range("sca", "created", reverse=True, limit=MOST)
+    shown = [{**document, **sca.view(bank, document), "page": _page(screen, document)} for document in found]
+    waiting = [document for document in shown if document["status"] == "started"]
+    return screen.page(
+        "sca",
+        status=200 if problem is None else 409,
+        problem=problem,
+        waiting=[{**document, "people": _who(screen, document)} for document in waiting[:20]],
+        past=[document for document in shown if document["status"] != "started"],
+    )
+
+
+def _page(screen: Screen, document: Document) -> str:
+    return f"{screen.home.removesuffix('/console')}/sca/{document['id']}"
+
+
+def _who(screen: Screen, document: Document) -> list[dict[str, Any]]:
+    """Whom the approval may be made by: the person of the SCA where there is one, else those who could."""
+    behind = document.get("person") or document.get("nationalId")
+    known = approval.known_people(screen.bank, document, most=20)
+    return [person for person in known if behind in (None, person["nationalId"])]
+
+
+def end_sca(screen: Screen) -> Response:
+    """Approve, decline, let expire or let fail; the browser of the customer is not needed."""
+    how = screen.form.get("how")
+    if how not in ENDS:
+        return sca_listing(screen, ["Choose approve, reject, expire or fail."])
+    body: dict[str, Any] = SERVER_ERROR if how == "fail" else {}
+    if how == "approve" and screen.form.get("nationalId"):
+        body = {"nationalId": screen.form.get("nationalId")}
+    try:
+        answer = screen.control.ask("POST", f"sca/{screen.params['id']}/{how}", body)
+    except ControlRefused as refused:
+        return sca_listing(screen, refused.texts)
+    redirect = answer.get("redirect") if isinstance(answer, dict) else None
+    document = sca.get(screen.bank, screen.params["id"])
+    return screen.page("sca_ended", done_how=how, redirect=redirect, document=document)
+
+
+def listing(screen: Screen, problem: list[str] | None = None) -> Response:
+    """Consents and sessions, newest first."""
+    bank = screen.bank
+    found = [
+        {**document, "state": consents.status(bank, document), **consents.view(bank, document)}
+        for document in bank.documents.range("consent", "created", reverse=True, limit=MOST)
+    ]
+    begun = bank.documents.range("session", "created", reverse=True, limit=MOST)
+    return screen.page(
+        "consents",
+        status=200 if problem is None else 409,
+        problem=problem,
+        consents=found,
+        sessions=[{**session, "live": sessions.is_live(bank, session)} for session in begun],
+        people=people.listing(bank)[:50] if not found and bank.documents.count("customer") < 100 else [],
+    )
+
+
+def revoke(screen: Screen) -> Response:
+    """The person takes a consent back."""
+    try:
+        screen.control.ask("POST", f"consents/{screen.params['id']}/revoke", {})
+    except ControlRefused as refused:
+        return listing(screen, refused.texts)
+    return screen.go("consents", done="revoked")
+
+
+def end_session(screen: Screen) -> Response:
+    """End a live session: the next attended call needs SCA again."""
+    if not sessions.end(screen.bank, screen.params["id"]):
+        return listing(screen, ["There is no such session, or it has ended."])
+    return screen.go("consents", done="session-ended")

@@ -1,0 +1,77 @@
+"""The control interface as the console uses it: the same operations as any client, in this process."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from emulator.api.messages import Request, Response, Stream
+
+if TYPE_CHECKING:
+    from emulator.api.branch import Branch
+
+# What `assemble` hands in: the control room's own `handle`.
+Answering = Callable[["Branch", Request], Response | Stream]
+
+
+class ControlRefused(Exception):
+    """The control interface refused; `status` and the sentences that say why."""
+
+    def __init__(self, status: int, texts: list[str]) -> None:
+        super().__init__(" ".join(texts))
+        self.status = status
+        self.texts = texts
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """The control interface of one bank, asked on behalf of one browser request."""
+
+    answering: Answering
+    branch: Branch
+    request: Request
+    token: str | None
+
+    def send(
+        self, method: str, path: str, body: bytes = b"", content_type: str = "application/json"
+    ) -> Response | Stream:
+        """The raw answer of `/_emulator/PATH`; the Host of the browser's request is kept, for the same checks."""
+        headers = [(name, value) for name, value in self.request.headers if name.lower() in ("host", "accept")]
+        if body or method in ("POST", "PUT"):
+            headers.append(("Content-Type", content_type))
+        if self.token is not None:
+            headers.append(("Authorization", f"Bearer {self.token}"))
+        target = f"{self.request.prefix}/_emulator/{path}"
+        asked = Request(method, target, tuple(headers), body, self.request.base, self.request.prefix)
+        return self.answering(self.branch, asked)
+
+    def ask(self, method: str, path: str, body: Any = None, *, yaml: str | None = None) -> Any:
+        """The JSON answer; ControlRefused for 4xx and 5xx."""
+        if yaml is not None:
+            answer = self.send(method, path, yaml.encode(), "application/yaml")
+        else:
+            answer = self.send(method, path, b"" if body is None else json.dumps(body).encode())
+        if isinstance(answer, Stream):
+            raise ControlRefused(500, ["The control interface gave a stream."])
+        value = _read(answer)
+        if answer.status >= 400:
+            raise ControlRefused(answer.status, _texts(value) or [f"The control interface answered {answer.status}."])
+        return value
+
+
+def _read(answer: Response) -> Any:
+    try:
+        return json.loads(answer.body) if answer.body else None
+    except ValueError:
+        return None
+
+
+def _texts(value: Any) -> list[str]:
+    messages = value.get("tppMessages", []) if isinstance(value, dict) else []
+    return [
+        f"{message['text']} ({message['path']})" if message.get("path") else message["text"]
+        for message in messages
+        if isinstance(message, dict) and "text" in message
+    ]

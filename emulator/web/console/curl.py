@@ -1,0 +1,25 @@
+"""A request of the log as a curl command that can be pasted into a shell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+# curl makes these itself; sent twice they would change the request.
+_OWN = frozenset({"host", "content-length", "connection", "accept-encoding", "transfer-encoding", "expect"})
+
+
+def quoted(text: str) -> str:
+    """`text` as one word of a POSIX shell."""
+    return "'" + text.replace("'", "'\\''") + "'"
+
+
+def command(method: str, url: str, headers: Iterable[Iterable[str]], body: str) -> str:
+    """The command, one header a line; the signature in it holds for as long as its Date does."""
+    lines = [f"curl -X {quoted(method) if not method.isalpha() else method} {quoted(url)}"]
+    for name, value in headers:
+        if name.lower() not in _OWN:
+            # `Name;` is how curl sends a header without a value.
+            lines.append(f"-H {quoted(f'{name}: {value}' if value else f'{name};')}")
+    if body:
+        lines.append(f"--data-binary {quoted(body)}")
+    return " \\\n  ".join(lines)

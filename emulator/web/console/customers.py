@@ -1,0 +1,139 @@
+"""Customers with their accounts, cards and agreements; the transactions of an account or card."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+from emulator.api.messages import Response
+from emulator.bank import cards as card_rules
+from emulator.bank import ledger, people
+from emulator.bank.money import plain
+from emulator.store import Document
+from emulator.web.console import plot
+from emulator.web.console.screen import Screen
+
+PER_PAGE = 50
+MOST_CUSTOMERS = 100
+
+
+def listing(screen: Screen) -> Response:
+    """All customers, or those whose name or number holds what is searched."""
+    documents = screen.bank.documents
+    wanted = screen.query.get("q").lower()
+    found: list[Document] = []
+    more = False
+    for customer in documents.all("customer"):
+        if wanted in customer["name"].lower() or wanted in customer["customerNumber"]:
+            if len(found) == MOST_CUSTOMERS:
+                more = True
+                break
+            found.append(customer)
+    rows = [{**customer, "accounts": documents.find("account", customerId=customer["id"])} for customer in found]
+    persons = [person for person in documents.all("person") if people.customer(screen.bank, person["id"]) is None]
+    acting = [{**person, "agreements": people.agreements_of(screen.bank, person["id"])} for person in persons[:50]]
+    return screen.page("customers", customers=rows, more=more, wanted=screen.query.get("q"), acting=acting)
+
+
+def one(screen: Screen) -> Response:
+    """A customer: accounts with their balance over time, cards, agreements and who acts under them."""
+    documents = screen.bank.documents
+    customer = documents.get("customer", screen.params["id"])
+    if customer is None:
+        return screen.missing("customer")
+    accounts = documents.find("account", customerId=customer["id"])
+    number = customer["customerNumber"]
+    agreements = documents.find("agreement", owner=customer["id"])
+    if customer["type"] == "private":
+        known = {agreement["id"] for agreement in agreements}
+        agreements += [a for a in people.agreements_of(screen.bank, number) if a["id"] not in known]
+    return screen.page(
+        "customer",
+        customer=customer,
+        accounts=[{**account, **_amounts(account), "plot": _plot(screen, account)} for account in accounts],
+        cards=[
+            {**card, "available": _card_available(screen, card)}
+            for card in documents.find("card", customerId=customer["id"])
+        ],
+        agreements=agreements,
+        consents=documents.find("consent", nationalId=number, newest_first=True, limit=20),
+    )
+
+
+def _amounts(account: Document) -> dict[str, str]:
+    return {"available": plain(ledger.available(account), account["currency"])}
+
+
+def _card_available(screen: Screen, card: Document) -> str:
+    amounts = {b["balanceType"]: b["balanceAmount"]["amount"] for b in card_rules.balances(screen.bank, card)}
+    return str(amounts["forwardAvailable"])
+
+
+def _plot(screen: Screen, holder: Document, kind: str = "transaction") -> plot.Plot:
+    return plot.draw(plot.closing_balances(screen.bank, holder, kind=kind))
+
+
+def _offset(screen: Screen) -> int:
+    asked = screen.query.get("offset", "0")
+    return int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 8 else 0
+
+
+def account(screen: Screen) -> Response:
+    """An account: balances, their course, what is pending, and its booked transactions page by page."""
+    documents = screen.bank.documents
+    found = documents.get("account", screen.params["id"])
+    if found is None:
+        return screen.missing("account")
+    shelf, offset = f"{found['id']}|booked", _offset(screen)
+    booked = documents.range("transaction", "shelf", group=shelf, reverse=True, offset=offset, limit=PER_PAGE)
+    pending = documents.range("transaction", "shelf", group=f"{found['id']}|pending", reverse=True)
+    return screen.page(
+        "account",
+        account={**found, **_amounts(found)},
+        plot=_plot(screen, found),
+        pending=[_line(transaction) for transaction in pending],
+        booked=[_line(transaction) for transaction in booked],
+        offset=offset,
+        per_page=PER_PAGE,
+        total=documents.range_count("transaction", "shelf", group=shelf),
+    )
+
+
+def _line(transaction: Document) -> dict[str, Any]:
+    """A transaction with the other side's name and number, and its text."""
+    outgoing = Decimal(transaction["amount"]) < 0
+    side = "creditor" if outgoing else "debtor"
+    account = transaction.get(f"{side}Account") or {}
+    structured = transaction.get("remittanceInformationStructuredArray") or []
+    text = transaction.get("remittanceInformationUnstructured") or " ".join(
+        [
+            *transaction.get("remittanceInformationUnstructuredArray", []),
+            *(f"KID {reference['reference']}" for reference in structured),
+        ]
+    )
+    return {
+        **transaction,
+        "other": transaction.get(f"{side}Name") or "",
+        "otherAccount": account.get("iban") or account.get("bban") or "",
+        "text": text,
+        "entries": (transaction.get("batch") or {}).get("entries", []),
+    }
+
+
+def card(screen: Screen) -> Response:
+    """A card account with its transactions."""
+    documents = screen.bank.documents
+    found = documents.get("card", screen.params["id"])
+    if found is None:
+        return screen.missing("card account")
+    shelf, offset = f"{found['id']}|booked", _offset(screen)
+    return screen.page(
+        "card",
+        card={**found, "available": _card_available(screen, found)},
+        plot=_plot(screen, found, "cardTransaction"),
+        pending=documents.range("cardTransaction", "shelf", group=f"{found['id']}|pending", reverse=True),
+        booked=documents.range("cardTransaction", "shelf", group=shelf, reverse=True, offset=offset, limit=PER_PAGE),
+        offset=offset,
+        per_page=PER_PAGE,
+        total=documents.range_count("cardTransaction", "shelf", group=shelf),
+    )

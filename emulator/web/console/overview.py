@@ -1,0 +1,65 @@
+"""The first page: bank time, counts, what waits for somebody, what has just happened."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from emulator.api.messages import Response
+from emulator.bank import sca
+from emulator.scenario import staging
+from emulator.web.console.control import ControlRefused
+from emulator.web.console.screen import Screen
+
+STEPS = ("10s", "1m", "1h", "1d")
+COUNTED = (
+    ("customers", "customer", "Customers"),
+    ("customers", "account", "Accounts"),
+    ("payments", "payment", "Payments"),
+    ("consents", "consent", "Consents"),
+)
+
+
+def show(screen: Screen, problem: list[str] | None = None) -> Response:
+    """The overview."""
+    bank = screen.bank
+    newest = bank.documents.range("sca", "created", reverse=True, limit=50)
+    waiting = [document for document in newest if sca.is_open(document) and not sca.is_late(bank, document)]
+    kept = bank.documents.get("meta", "bank") or {}
+    return screen.page(
+        "overview",
+        status=200 if problem is None else 400,
+        problem=problem,
+        steps=STEPS,
+        counts=[(page, bank.documents.count(kind), label) for page, kind, label in COUNTED],
+        requests_kept=sum(1 for _ in screen.branch.log.newest()),
+        fixtures=kept.get("fixtures", ""),
+        scenario=scenario(screen),
+        rules=rules(screen),
+        waiting=waiting[:5],
+        payments=bank.documents.range("payment", "created", reverse=True, limit=6),
+        exchanges=[exchange.summary() for exchange in screen.branch.log.entries(limit=8)],
+    )
+
+
+def scenario(screen: Screen) -> dict[str, Any] | None:
+    """The scenario that was applied last, as JSON of the YAML's shape."""
+    return staging.applied(screen.bank)
+
+
+def rules(screen: Screen) -> list[dict[str, Any]]:
+    """The scripted rules at work, each with `count`: its name and how often it has matched and acted."""
+    answer = screen.control.ask("GET", "rules")
+    return [{**rule, "count": count} for rule, count in zip(answer["rules"], answer["counts"], strict=True)]
+
+
+def change_clock(screen: Screen) -> Response:
+    """Advance bank time by a duration, freeze it or let it run."""
+    by, mode = screen.form.get("by"), screen.form.get("mode")
+    try:
+        if mode:
+            screen.control.ask("PUT", "clock", {"mode": mode})
+        else:
+            screen.control.ask("POST", "clock/advance", {"by": by})
+    except ControlRefused as refused:
+        return show(screen, refused.texts)
+    return screen.go(done="clock")

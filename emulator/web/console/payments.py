@@ -1,0 +1,149 @@
+"""Payments with their life as a timeline, and signing baskets."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from typing import Any
+
+from emulator.api.messages import Response
+from emulator.bank import baskets, payments, products, transitions
+from emulator.bank.clock import moment
+from emulator.store import Document
+from emulator.web.console.control import ControlRefused
+from emulator.web.console.screen import Screen
+
+MOST = 100
+
+MEANINGS = {
+    "RCVD": "Received, waits for the customer's approval",
+    "PATC": "One of two signatures given",
+    "ACTC": "Approved",
+    "ACWC": "Approved with a change: date or text",
+    "PDNG": "Waits for its date",
+    "ACCP": "No funds at execution, tried again",
+    "ACSP": "Being executed",
+    "ACWP": "Sent, not credited yet",
+    "ACSC": "Booked",
+    "PART": "Booked in part",
+    "RJCT": "Rejected",
+    "CANC": "Cancelled",
+}
+
+
+def listing(screen: Screen) -> Response:
+    """The newest payments, all or those of a status."""
+    wanted = screen.query.get("status")
+    found = screen.bank.documents.range("payment", "created", reverse=True, limit=MOST if not wanted else 2000)
+    shown = [payment for payment in found if not wanted or payment["status"] == wanted][:MOST]
+    return screen.page(
+        "payments",
+        payments=[_row(screen, payment) for payment in shown],
+        wanted=wanted,
+        statuses=transitions.STATUSES,
+        meanings=MEANINGS,
+        total=screen.bank.documents.count("payment"),
+    )
+
+
+def _row(screen: Screen, payment: Document) -> dict[str, Any]:
+    lines = payments.summary(screen.bank, payment["id"])
+    first = lines[0] if lines else {}
+    return {
+        **payment,
+        "kind": products.of(payment).words,
+        "to": first.get("creditorName", "") if len(lines) == 1 else f"{len(lines)} payments",
+        "shown_amount": _whole(payment, lines),
+    }
+
+
+def _whole(payment: Document, lines: list[dict[str, Any]]) -> tuple[str, str]:
+    if len(lines) == 1:
+        return lines[0]["amount"], lines[0]["currency"]
+    return payment.get("amount", "0"), payment.get("currency", "")
+
+
+def _timeline(payment: Document) -> list[dict[str, Any]]:
+    """The statuses so far, each with its moment and the time since the one before."""
+    shown = []
+    before: datetime | None = None
+    for entry in payment["history"]:
+        at = moment(entry["at"])
+        waited = (at - before).total_seconds() if before is not None else None
+        shown.append({**entry, "meaning": MEANINGS[entry["status"]], "after": _span(waited)})
+        before = at
+    return shown
+
+
+def _span(seconds: float | None) -> str:
+    """`at once`, `+3 s`, `+2 min`, `+5 h` or `+4 days`; nothing for the first."""
+    if seconds is None:
+        return ""
+    if seconds < 0.1:
+        return "at once"
+    for size, unit in ((86400, "days"), (3600, "h"), (60, "min")):
+        if seconds >= 2 * size:
+            return f"+{seconds / size:.3g} {unit}"
+    return f"+{seconds:.3g} s"
+
+
+def one(screen: Screen, problem: list[str] | None = None) -> Response:
+    """A payment: its life so far, where it may go, who has to do something, what was asked for."""
+    bank = screen.bank
+    payment = bank.documents.get("payment", screen.params["id"])
+    if payment is None:
+        return screen.missing("payment")
+    flow = products.of(payment).flow
+    status = payment["status"]
+    reachable = [end for end in transitions.STATUSES if transitions.path(flow, status, end)]
+    scas = bank.documents.find("sca", target=payment["id"], newest_first=True)
+    if "basketId" in payment:
+        scas += bank.documents.find("sca", target=payment["basketId"], newest_first=True)
+    return screen.page(
+        "payment",
+        status=200 if problem is None else 409,
+        problem=problem,
+        payment=_row(screen, payment),
+        timeline=_timeline(payment),
+        ended=status in transitions.FINAL,
+        meaning=MEANINGS[status],
+        meanings=MEANINGS,
+        reachable=reachable,
+        lines=payments.summary(bank, payment["id"]),
+        initiation=json.dumps(payment["initiation"], indent=2, ensure_ascii=False),
+        scas=scas[:5],
+        transactions=bank.documents.find("transaction", paymentId=payment["id"])[:20],
+        exchanges=[e.summary() for e in screen.branch.log.entries(payment_id=payment["id"], limit=20)],
+    )
+
+
+def advance(screen: Screen) -> Response:
+    """One step on, to a chosen status, or to rejection."""
+    to = screen.form.get("to")
+    try:
+        screen.control.ask("POST", f"payments/{screen.params['id']}/advance", {"to": to} if to else {})
+    except ControlRefused as refused:
+        return one(screen, refused.texts)
+    return screen.go("payments", screen.params["id"], done="failed" if to == "RJCT" else "advanced")
+
+
+def basket_listing(screen: Screen) -> Response:
+    """The newest signing baskets."""
+    return screen.page("baskets", baskets=baskets.listing(screen.bank, limit=MOST), meanings=MEANINGS)
+
+
+def basket(screen: Screen) -> Response:
+    """A basket with its payments and its authentication."""
+    bank = screen.bank
+    found = bank.documents.get("basket", screen.params["id"])
+    if found is None:
+        return screen.missing("basket")
+    members = [bank.documents.get("payment", payment_id) for payment_id in found["payments"]]
+    return screen.page(
+        "basket",
+        basket=found,
+        basket_status=baskets.state(bank, found)[0],
+        payments=[_row(screen, payment) for payment in members if payment is not None],
+        scas=bank.documents.find("sca", target=found["id"], newest_first=True)[:5],
+        meanings=MEANINGS,
+    )

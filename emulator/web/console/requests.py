@@ -1,0 +1,150 @@
+"""The request log: what TPPs have sent and got, and why a signature did not hold."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from emulator.api.log import Exchange
+from emulator.api.messages import Response
+from emulator.web.console import curl
+from emulator.web.console.screen import Screen
+
+MOST = 100
+Row = dict[str, Any]
+
+
+def listing(screen: Screen) -> Response:
+    """The newest exchanges that fit the filter."""
+    asked = {name: screen.query.get(name) for name in ("operation", "status", "tpp", "paymentId", "q")}
+    fits = _filter(asked)
+    operations, tpps = set(), set()
+    shown: list[Row] = []
+    total = 0
+    for exchange in screen.branch.log.newest():
+        total += 1
+        if exchange.operation:
+            operations.add(exchange.operation)
+        if exchange.tpp:
+            tpps.add(exchange.tpp)
+        if len(shown) < MOST and fits(exchange):
+            shown.append(exchange.summary())
+    return screen.page(
+        "requests",
+        exchanges=shown,
+        asked=asked,
+        filtered=any(asked.values()),
+        operations=sorted(operations),
+        tpps=sorted(tpps),
+        total=total,
+    )
+
+
+def _filter(asked: dict[str, str]) -> Callable[[Exchange], bool]:
+    status, words = asked["status"], asked["q"].lower()
+
+    def fits(exchange: Exchange) -> bool:
+        return (
+            (not asked["operation"] or exchange.operation == asked["operation"])
+            and (not asked["tpp"] or exchange.tpp == asked["tpp"])
+            and (not status or _is_status(exchange.status, status))
+            and (not asked["paymentId"] or exchange.payment_id == asked["paymentId"])
+            and (not words or words in exchange.request.target.lower())
+        )
+
+    return fits
+
+
+def _is_status(status: int, wanted: str) -> bool:
+    """`404`, or `4xx` for the whole class."""
+    return str(status) == wanted or (wanted[1:] == "xx" and str(status)[:1] == wanted[:1])
+
+
+def one(screen: Screen) -> Response:
+    """An exchange in full."""
+    exchange = screen.branch.log.get(screen.params["id"])
+    if exchange is None:
+        return screen.missing("request")
+    detail = exchange.detail()
+    request = detail["request"]
+    signature = detail.get("signature")
+    return screen.page(
+        "request",
+        exchange=detail,
+        request_body=_pretty(request["body"]),
+        response_body=_pretty(detail.get("response", {}).get("body", "")),
+        curl=curl.command(
+            request["method"], exchange.request.base + request["target"], request["headers"], request["body"]
+        ),
+        signature=signature,
+        cause=_cause(signature),
+        sides=side_by_side(signature),
+        key_id=_key_id(signature),
+    )
+
+
+def _pretty(body: str) -> str:
+    try:
+        value = json.loads(body)
+    except ValueError:
+        return body
+    return json.dumps(value, indent=2, ensure_ascii=False)
+
+
+def _cause(signature: dict[str, Any] | None) -> str:
+    if signature is None or signature["valid"]:
+        return ""
+    return str(signature.get("signatureCause") or signature.get("cause") or "")
+
+
+def _key_id(signature: dict[str, Any] | None) -> dict[str, Any] | None:
+    """What the keyId should have been, when it is not."""
+    found: dict[str, Any] = (signature or {}).get("keyId") or {}
+    return found if "firstDifference" in found else None
+
+
+def side_by_side(signature: dict[str, Any] | None) -> list[dict[str, Any]]:
+    """The bank's signing string and the one that was most likely signed, line by line.
+
+    Each row: `bank` and `sent` (None where that side has no such line), `differs`, and on the first row that does
+    the common beginning `same` with the rests `bank_rest` and `sent_rest`.
+    """
+    if signature is None or "likelySent" not in signature:
+        return []
+    ours, theirs = signature["signingString"].split("\n"), signature["likelySent"].split("\n")
+    rows: list[dict[str, Any]] = []
+    marked = False
+    for number in range(max(len(ours), len(theirs))):
+        bank = ours[number] if number < len(ours) else None
+        sent = theirs[number] if number < len(theirs) else None
+        row: dict[str, Any] = {"bank": bank, "sent": sent, "differs": bank != sent, "first": False}
+        if bank != sent and not marked:
+            marked = True
+            same = _common(bank or "", sent or "")
+            row |= {
+                "first": True,
+                "same": (bank or sent or "")[:same],
+                "bank_rest": _visible((bank or "")[same:]),
+                "sent_rest": _visible((sent or "")[same:]),
+            }
+        rows.append(row)
+    return rows
+
+
+def _common(one: str, other: str) -> int:
+    at = 0
+    while at < min(len(one), len(other)) and one[at] == other[at]:
+        at += 1
+    return at
+
+
+def _visible(text: str) -> str:
+    """Blanks at the place of a difference as signs that can be seen."""
+    return text.replace("\r", "␍").replace("\t", "⇥").replace(" ", "·") if text.strip() == "" else text
+
+
+def forget(screen: Screen) -> Response:
+    """Empty the request log."""
+    screen.control.ask("DELETE", "requests")
+    return screen.go("requests", done="forgotten")

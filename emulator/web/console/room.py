@@ -1,0 +1,189 @@
+"""The room for `/console`: which page or action an address means, who may come in, and how a refusal looks."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+from emulator.api.messages import Request, Response, Stream
+from emulator.web.console import (
+    access,
+    customers,
+    overview,
+    payments,
+    requests,
+    scenarios,
+    settings,
+    tpps,
+)
+from emulator.web.console.control import Answering, Control, ControlRefused
+from emulator.web.console.screen import Screen
+from emulator.web.pages.form import Form, FormRefused, path_below, read_form, read_query, root_of
+from emulator.web.pages.guard import Guard, header
+from emulator.web.pages.rendering import html, see_other
+
+if TYPE_CHECKING:
+    from emulator.api.branch import Branch
+
+View = Callable[[Screen], Response]
+FORMS = "console"  # what the console's form tokens are for
+
+PAGES: tuple[tuple[str, View], ...] = (
+    ("", overview.show),
+    ("customers", customers.listing),
+    ("customers/{id}", customers.one),
+    ("accounts/{id}", customers.account),
+    ("cards/{id}", customers.card),
+    ("payments", payments.listing),
+    ("payments/{id}", payments.one),
+    ("baskets", payments.basket_listing),
+    ("baskets/{id}", payments.basket),
+    ("sca", access.sca_listing),
+    ("consents", access.listing),
+    ("tpps", tpps.listing),
+    ("scenarios", scenarios.listing),
+    ("scenarios/new", scenarios.blank),
+    ("scenarios/{name}", scenarios.one),
+    ("requests", requests.listing),
+    ("requests/{id}", requests.one),
+    ("settings", settings.show),
+    ("snapshots", settings.snapshots),
+)
+
+ACTIONS: tuple[tuple[str, View], ...] = (
+    ("clock", overview.change_clock),
+    ("payments/{id}", payments.advance),
+    ("sca/{id}", access.end_sca),
+    ("consents/{id}", access.revoke),
+    ("sessions/{id}", access.end_session),
+    ("tpps", tpps.issue),
+    ("scenarios", scenarios.apply),
+    ("scenarios/check", scenarios.check),
+    ("scenarios/withdraw", scenarios.withdraw),
+    ("scenarios/{name}/play", scenarios.play),
+    ("rules/clear", scenarios.clear_rules),
+    ("requests/clear", requests.forget),
+    ("settings", settings.save),
+    ("snapshots", settings.save_snapshot),
+    ("snapshots/{name}/restore", settings.restore_snapshot),
+    ("snapshots/{name}/delete", settings.delete_snapshot),
+    ("reset", settings.reset),
+    ("generate", settings.generate),
+    ("banks", settings.make_bank),
+    ("banks/{name}/delete", settings.delete_bank),
+)
+
+
+class Console:
+    """The console of every bank.
+
+    `answering` is the control interface; `token` the --control-token, which then is what people log in with.
+    """
+
+    def __init__(self, guard: Guard, *, answering: Answering, token: str | None = None) -> None:
+        self._guard = guard
+        self._answering = answering
+        self._token = token
+
+    def handle(self, branch: Branch, request: Request) -> Response | Stream:
+        """Answer a page, a redirect after a change, or the event stream; the caller has settled the bank."""
+        if not self._guard.knows_host(request):
+            return _bare(request, 403, "This name is not allowed", "Start the bank with --allow-host to allow it.")
+        if request.method not in ("GET", "HEAD", "POST"):
+            allowed = ("Allow", "GET, HEAD, POST")
+            return _bare(request, 405, "Not this way", "The console is read with GET and changed with POST.", allowed)
+        if self._guard.is_foreign(request) and request.method == "POST":
+            return _bare(request, 403, "Not allowed", "The form came from another site.")
+        try:
+            return self._entered(branch, request)
+        except FormRefused as refused:
+            return _bare(request, refused.status, "The form cannot be read", refused.reason)
+        except ControlRefused as refused:
+            return _bare(request, refused.status, "The bank refused", str(refused))
+
+    def _entered(self, branch: Branch, request: Request) -> Response | Stream:
+        segments = path_below(request).strip("/").split("/")[1:]
+        if self._token is not None and not self._knows(request):
+            return self._login(request, segments)
+        form = Form({})
+        if request.method == "POST":
+            form = read_form(request)
+            if not self._guard.believes(FORMS, form.get("csrf")):
+                return _bare(request, 403, "Not allowed", "The form is out of date. Reload the page and try again.")
+            if segments == ["logout"]:
+                return see_other(root_of(request) + "/console", headers=(self._cookie(request, None),))
+        screen = Screen(
+            branch=branch,
+            request=request,
+            control=Control(self._answering, branch, request, self._token),
+            csrf=self._guard.token(FORMS),
+            query=read_query(request),
+            form=form,
+            logged_in=self._token is not None,
+        )
+        if segments == ["events"] and request.method == "GET":
+            return screen.control.send("GET", "events")
+        found = find(ACTIONS if request.method == "POST" else PAGES, segments)
+        if found is None:
+            return screen.missing("page")
+        view, screen.params = found
+        return view(screen)
+
+    def _cookie_name(self, request: Request) -> str:
+        # Cookies know no ports: two emulators on one machine must not log each other out.
+        return f"bank-emulator-console-{urlsplit(request.base).port or 0}"
+
+    def _session(self) -> str:
+        return self._guard.token(f"session {self._token}")
+
+    def _knows(self, request: Request) -> bool:
+        name = self._cookie_name(request)
+        for pair in (header(request, "cookie") or "").split(";"):
+            sent, _, value = pair.strip().partition("=")
+            if sent == name and hmac.compare_digest(value.encode(), self._session().encode()):
+                return True
+        return False
+
+    def _cookie(self, request: Request, value: str | None) -> tuple[str, str]:
+        secure = "; Secure" if request.base.startswith("https:") else ""
+        ending = "; Max-Age=0" if value is None else ""
+        return (
+            "Set-Cookie",
+            f"{self._cookie_name(request)}={value or ''}; Path=/; HttpOnly; SameSite=Strict{secure}{ending}",
+        )
+
+    def _login(self, request: Request, segments: Sequence[str]) -> Response:
+        home = root_of(request) + "/console"
+        wrong = False
+        if request.method == "POST":
+            if list(segments) != ["login"]:
+                return see_other(home)
+            given = read_form(request).get("token")
+            if hmac.compare_digest(given.encode(), (self._token or "").encode()):
+                return see_other(home, headers=(self._cookie(request, self._session()),))
+            wrong = True
+        return html(request, "console/login.html", status=403 if wrong else 401, at_home=True, home=home, wrong=wrong)
+
+
+def find(table: Sequence[tuple[str, View]], segments: Sequence[str]) -> tuple[View, dict[str, str]] | None:
+    """The view of an address with its parameters; a fixed segment stands before a parameter in the table."""
+    for pattern, view in table:
+        wanted = pattern.split("/") if pattern else []
+        if len(wanted) != len(segments):
+            continue
+        params = {}
+        for name, segment in zip(wanted, segments, strict=True):
+            if name.startswith("{") and segment:
+                params[name[1:-1]] = unquote(segment)
+            elif name != segment:
+                break
+        else:
+            return view, params
+    return None
+
+
+def _bare(request: Request, status: int, title: str, text: str, *headers: tuple[str, str]) -> Response:
+    """A page without the bank: for those who may not see it."""
+    return html(request, "console/bare.html", status=status, at_home=True, headers=headers, title=title, text=text)

@@ -1,0 +1,116 @@
+"""Scenarios to read, check, apply and play."""
+
+from __future__ import annotations
+
+from emulator.api.messages import Response
+from emulator.scenario import loader
+from emulator.scenario.mistakes import ScenarioRefused
+from emulator.web.console import overview
+from emulator.web.console.control import ControlRefused
+from emulator.web.console.screen import Screen
+
+LONGEST = 1024 * 1024
+EXAMPLE = """scenario: my-scenario
+summary: What this shows, in a sentence.
+start:
+  from: current
+rules:
+  - name: the first answer comes late
+    when: {operation: getAccounts}
+    times: {first: 1}
+    then: {delay: 2s}
+"""
+
+
+def listing(screen: Screen, problem: list[str] | None = None) -> Response:
+    """The ready scenarios and the rules at work."""
+    return screen.page(
+        "scenarios",
+        status=200 if problem is None else 400,
+        problem=problem,
+        scenarios=screen.control.ask("GET", "scenarios").get("scenarios", []),
+        active=overview.scenario(screen),
+        rules=overview.rules(screen),
+    )
+
+
+def one(screen: Screen, problem: list[str] | None = None) -> Response:
+    """A ready scenario as its file states it."""
+    path = loader.library().get(screen.params["name"])
+    if path is None:
+        return screen.missing("scenario")
+    return _editor(screen, path.read_text(encoding="utf-8"), name=screen.params["name"], problem=problem)
+
+
+def blank(screen: Screen) -> Response:
+    """An empty sheet with a small example."""
+    return _editor(screen, EXAMPLE)
+
+
+def _editor(
+    screen: Screen, text: str, *, name: str = "", problem: list[str] | None = None, checked: bool = False
+) -> Response:
+    return screen.page(
+        "scenario",
+        status=200 if not problem else 400,
+        problem=problem,
+        text=text,
+        name=name,
+        checked=checked,
+        lines=text.count("\n") + 2,
+    )
+
+
+def check(screen: Screen) -> Response:
+    """Read the text of the form without applying it; every mistake with its line."""
+    text = _text(screen)
+    try:
+        loader.from_text(text, "scenario.yaml")
+    except ScenarioRefused as refused:
+        return _editor(screen, text, problem=refused.lines())
+    return _editor(screen, text, checked=True)
+
+
+def _text(screen: Screen) -> str:
+    return screen.form.get("text").replace("\r\n", "\n") + "\n"
+
+
+def apply(screen: Screen) -> Response:
+    """Apply a ready scenario by its name, or the text of the form."""
+    name = screen.form.get("name")
+    text = _text(screen)
+    try:
+        if name:
+            screen.control.ask("POST", "scenario", {"name": name})
+        else:
+            screen.control.ask("POST", "scenario", yaml=text)
+    except ControlRefused as refused:
+        return listing(screen, refused.texts) if name else _editor(screen, text, problem=refused.texts)
+    return screen.go("scenarios", done="applied")
+
+
+def play(screen: Screen) -> Response:
+    """Play a ready scenario's story and show how each step came out."""
+    name = screen.params["name"]
+    if name not in loader.library():
+        return screen.missing("scenario")
+    try:
+        played = screen.control.ask("POST", f"scenarios/{name}/play", {})
+    except ControlRefused as refused:
+        return one(screen, refused.texts)
+    return screen.page("played", name=name, played=played)
+
+
+def withdraw(screen: Screen) -> Response:
+    """Take the applied scenario away."""
+    try:
+        screen.control.ask("DELETE", "scenario")
+    except ControlRefused as refused:
+        return listing(screen, refused.texts)
+    return screen.go("scenarios", done="withdrawn")
+
+
+def clear_rules(screen: Screen) -> Response:
+    """Take all rules away."""
+    screen.control.ask("DELETE", "rules")
+    return screen.go("scenarios", done="rules-cleared")

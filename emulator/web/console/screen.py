@@ -1,0 +1,154 @@
+"""One visit to the console: the bank it looks at, and the pages and redirects it is answered with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from emulator.api.messages import Request, Response
+from emulator.bank.bank import Bank
+from emulator.web.console.control import Control
+from emulator.web.pages.form import Form, root_of
+from emulator.web.pages.rendering import html, see_other
+
+if TYPE_CHECKING:
+    from emulator.api.branch import Branch
+
+NAVIGATION = (
+    ("", "Overview"),
+    ("customers", "Customers"),
+    ("payments", "Payments"),
+    ("baskets", "Baskets"),
+    ("sca", "Authentication"),
+    ("consents", "Consents"),
+    ("tpps", "TPPs"),
+    ("scenarios", "Scenarios"),
+    ("requests", "Requests"),
+    ("settings", "Settings"),
+    ("snapshots", "Snapshots"),
+)
+
+
+@dataclass(slots=True)
+class Screen:
+    """What a page function gets: `params` from its address, `query`, `form` (posts), and the bank behind it."""
+
+    branch: Branch
+    request: Request
+    control: Control
+    csrf: str
+    query: Form
+    form: Form = field(default_factory=lambda: Form({}))
+    params: dict[str, str] = field(default_factory=dict)
+    logged_in: bool = False
+
+    @property
+    def bank(self) -> Bank:
+        return self.branch.bank
+
+    @property
+    def home(self) -> str:
+        """The address of the overview."""
+        return root_of(self.request) + "/console"
+
+    def at(self, *segments: str) -> str:
+        """The address of a page below the console."""
+        return "/".join([self.home, *(quote(segment, safe="") for segment in segments)])
+
+    def page(self, template: str, *, status: int = 200, problem: list[str] | None = None, **values: Any) -> Response:
+        """A console page; `problem`: why the last change was refused."""
+        bank = self.bank
+        return html(
+            self.request,
+            f"console/{template}.html",
+            status=status,
+            at_home=True,
+            at=self.at,
+            home=self.home,
+            request_base=self.request.base + self.home.removesuffix("/console"),
+            navigation=NAVIGATION,
+            csrf=self.csrf,
+            problem=problem or [],
+            done=DONE.get(self.query.get("done")),
+            bank_id=bank.name,
+            now=bank.clock.now(),
+            frozen=bank.clock.mode == "frozen",
+            logged_in=self.logged_in,
+            names=Names(bank),
+            **values,
+        )
+
+    def go(self, *segments: str, done: str = "") -> Response:
+        """On to a page after a change; `done` names what has happened (a key of DONE)."""
+        return see_other(self.at(*segments) + (f"?done={done}" if done else ""))
+
+    def missing(self, what: str) -> Response:
+        """404: the thing that the address names is not there (any more)."""
+        return self.page("missing", status=404, what=what)
+
+
+# What a page says after a change, by the word in its address; text from an address is never shown.
+DONE = {
+    "clock": "Bank time was changed.",
+    "advanced": "The payment went on.",
+    "failed": "The payment was rejected.",
+    "revoked": "The consent was revoked. The next call of the TPP will be refused.",
+    "session-ended": "The session was ended.",
+    "approved": "The authentication was approved.",
+    "rejected": "The authentication was declined.",
+    "expired": "The authentication has expired.",
+    "broken": "The authentication failed with a server error.",
+    "applied": "The scenario was applied.",
+    "withdrawn": "The scenario and its rules were taken away. What it changed stays.",
+    "rules-cleared": "All rules were taken away.",
+    "settings": "The settings were saved.",
+    "saved": "The snapshot was saved.",
+    "restored": "The snapshot was restored.",
+    "deleted": "It was deleted.",
+    "reset": "The bank was reset.",
+    "generated": "Customers were made.",
+    "forgotten": "The request log was emptied.",
+    "bank-made": "The bank was opened.",
+}
+
+
+class Names:
+    """Names for the ids on a page, looked up once each."""
+
+    def __init__(self, bank: Bank) -> None:
+        self._bank = bank
+        self._known: dict[tuple[str, str], str] = {}
+
+    def _look_up(self, kind: str, key: str, find: Callable[[], dict[str, Any] | None], member: str = "name") -> str:
+        if (kind, key) not in self._known:
+            found = find()
+            self._known[kind, key] = str(found[member]) if found and found.get(member) else key
+        return self._known[kind, key]
+
+    def person(self, national_id: str | None) -> str:
+        """The name of a person, else the number."""
+        from emulator.bank import people
+
+        if not national_id:
+            return "nobody yet"
+        return self._look_up("person", national_id, lambda: people.person(self._bank, national_id))
+
+    def account(self, account_id: str) -> str:
+        """The name of an account, else its id."""
+        return self._look_up("account", account_id, lambda: self._bank.documents.get("account", account_id))
+
+    def card(self, card_id: str) -> str:
+        """The name of a card account, else its id."""
+        return self._look_up("card", card_id, lambda: self._bank.documents.get("card", card_id))
+
+    def agreement(self, agreement_id: str | None) -> str:
+        """The name of an agreement, else its id."""
+        if not agreement_id:
+            return ""
+        return self._look_up("agreement", agreement_id, lambda: self._bank.documents.get("agreement", agreement_id))
+
+    def customer(self, customer_id: str) -> str:
+        """The name of a customer, else its id."""
+        return self._look_up("customer", customer_id, lambda: self._bank.documents.get("customer", customer_id))

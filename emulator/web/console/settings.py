@@ -1,0 +1,143 @@
+"""Settings, snapshots, reset, made-up customers and further banks."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote
+
+from emulator.api.messages import Response
+from emulator.bank import fixtures
+from emulator.web.console.control import ControlRefused
+from emulator.web.console.screen import Screen
+
+# Name, what it decides, and the values to choose from; None: free text, a list of booleans: yes or no.
+FIELDS: tuple[tuple[str, str, tuple[str, ...] | None], ...] = (
+    ("profile", "How strictly headers and signatures are read", ("documented", "lenient")),
+    ("links", "How links in answers are written", ("relative", "absolute")),
+    ("trust", "Whose certificates are taken", ("any", "sandbox-ca")),
+    ("date_skew", "Seconds that Date may be off", None),
+    ("sign_responses", "Sign the bank's own answers", ("false", "true")),
+    ("pending", "Whether dates filter pending transactions too", ("filtered", "unfiltered")),
+    ("progression", "How payments go on: time, immediate, manual, or polls: N", None),
+    ("funds_check", "When missing money is noticed", ("execution", "initiation")),
+    ("calendar", "Which days the bank works", ("always-open", "norway")),
+    ("straks_limit", "Most that one instant payment may be, in NOK", None),
+    ("known_issues", "Show the known issues of the real interface", ("false", "true")),
+)
+
+
+def show(screen: Screen, problem: list[str] | None = None) -> Response:
+    """All settings of this bank."""
+    values = screen.bank.settings.as_document()
+    return screen.page(
+        "settings",
+        status=200 if problem is None else 400,
+        problem=problem,
+        fields=[(name, text, choices, _as_text(values[name])) for name, text, choices in FIELDS],
+    )
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, dict):
+        return ", ".join(f"{name}: {inner}" for name, inner in value.items())
+    return str(value)
+
+
+def _as_value(name: str, text: str) -> Any:
+    """What the form's text means; what it cannot mean is left for the control interface to refuse."""
+    if name in ("sign_responses", "known_issues"):
+        return {"true": True, "false": False}.get(text, text)
+    if name == "date_skew" and text.isascii() and text.isdigit() and len(text) < 12:
+        return int(text)
+    if name == "progression" and text.replace(" ", "").startswith("polls:"):
+        count = text.partition(":")[2].strip()
+        return {"polls": int(count) if count.isascii() and count.isdigit() and len(count) < 6 else count}
+    return text
+
+
+def save(screen: Screen) -> Response:
+    """Merge what the form says into the settings."""
+    changes = {name: _as_value(name, screen.form.get(name)) for name, _, _ in FIELDS if name in screen.form}
+    try:
+        screen.control.ask("PUT", "settings", changes)
+    except ControlRefused as refused:
+        return show(screen, refused.texts)
+    return screen.go("settings", done="settings")
+
+
+def snapshots(screen: Screen, problem: list[str] | None = None) -> Response:
+    """Snapshots, reset, made-up customers, other banks."""
+    kept = screen.bank.documents.get("meta", "bank") or {}
+    return screen.page(
+        "snapshots",
+        status=200 if problem is None else 400,
+        problem=problem,
+        snapshots=screen.control.ask("GET", "snapshots").get("snapshots", []),
+        banks=_banks(screen),
+        fixtures=fixtures.names(),
+        fixture=kept.get("fixtures", ""),
+    )
+
+
+def _banks(screen: Screen) -> list[dict[str, str]]:
+    """Every bank with the address of its console."""
+    found = screen.control.ask("GET", "banks").get("banks", [])
+    before = screen.home.removesuffix("/console").removesuffix(screen.request.prefix)
+    return [
+        {**bank, "console": f"{before}{'' if bank['name'] == 'default' else '/banks/' + bank['name']}/console"}
+        for bank in found
+    ]
+
+
+def _change(screen: Screen, done: str, method: str, path: str, body: Any = None) -> Response:
+    try:
+        screen.control.ask(method, path, body)
+    except ControlRefused as refused:
+        return snapshots(screen, refused.texts)
+    return screen.go("snapshots", done=done)
+
+
+def save_snapshot(screen: Screen) -> Response:
+    """Keep the bank as it stands under a name."""
+    return _change(screen, "saved", "PUT", f"snapshots/{_segment(screen.form.get('name'))}", {})
+
+
+def restore_snapshot(screen: Screen) -> Response:
+    """Make the bank what it was."""
+    return _change(screen, "restored", "POST", f"snapshots/{_segment(screen.params['name'])}/restore", {})
+
+
+def delete_snapshot(screen: Screen) -> Response:
+    """Let go of a snapshot."""
+    return _change(screen, "deleted", "DELETE", f"snapshots/{_segment(screen.params['name'])}")
+
+
+def reset(screen: Screen) -> Response:
+    """The whole bank new, from a fixture."""
+    return _change(screen, "reset", "POST", "reset", {"fixtures": screen.form.get("fixtures") or "known-state"})
+
+
+def generate(screen: Screen) -> Response:
+    """Customers made up, with accounts and transactions."""
+    wish: dict[str, Any] = {}
+    for name in ("customers", "accountsPerCustomer", "transactionsPerAccount", "days", "seed"):
+        text = screen.form.get(name)
+        if text:
+            wish[name] = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else text
+    return _change(screen, "generated", "POST", "generate", wish)
+
+
+def make_bank(screen: Screen) -> Response:
+    """Another bank beside this one."""
+    return _change(screen, "bank-made", "PUT", f"banks/{_segment(screen.form.get('name'))}", {})
+
+
+def delete_bank(screen: Screen) -> Response:
+    """Close another bank for good."""
+    return _change(screen, "deleted", "DELETE", f"banks/{_segment(screen.params['name'])}")
+
+
+def _segment(name: str) -> str:
+    return quote(name, safe="") or "-"

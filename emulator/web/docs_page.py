@@ -1,0 +1,58 @@
+"""The page to read the interface, at `/docs`: our own script draws `/openapi.json`, nothing comes from elsewhere."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from emulator.api.messages import Request, Response
+from emulator.web.pages.form import path_below, root_of
+from emulator.web.pages.guard import Guard
+from emulator.web.pages.rendering import html
+
+if TYPE_CHECKING:
+    from emulator.api.branch import Branch
+
+# What each address shows: a title, a sentence, and the document that its script reads.
+BOOKS = {
+    "/docs": ("TPP interface", "What a third-party provider calls, signed.", "/openapi.json"),
+    "/docs/control": ("Control interface", "What tests and tools call, unsigned.", "/_emulator/openapi.json"),
+}
+
+
+class DocsPage:
+    """The room for `/docs`."""
+
+    def __init__(self, guard: Guard) -> None:
+        self._guard = guard
+
+    def handle(self, _branch: Branch, request: Request) -> Response:
+        """Answer GET and HEAD."""
+        if not self._guard.knows_host(request):
+            return _bare(request, 403, "This name is not allowed", "Start the bank with --allow-host to allow it.")
+        if request.method not in ("GET", "HEAD"):
+            return _bare(request, 405, "Not this way", "This page is read with GET.", ("Allow", "GET, HEAD"))
+        here = path_below(request).rstrip("/")
+        if here not in BOOKS:
+            return _bare(request, 404, "Not found", "There are /docs and /docs/control.")
+        title, lead, source = BOOKS[here]
+        root = root_of(request)
+        return html(
+            request,
+            "docs.html",
+            at_home=True,
+            title=title,
+            lead=lead,
+            source=root + source,
+            here=here,
+            books=[(address, name) for address, (name, _, _) in BOOKS.items()],
+            base=request.base + root.removeprefix(root_of_base(request)),
+        )
+
+
+def root_of_base(request: Request) -> str:
+    """The path that the public address itself has."""
+    return root_of(Request(request.method, request.target, base=request.base))
+
+
+def _bare(request: Request, status: int, title: str, text: str, *headers: tuple[str, str]) -> Response:
+    return html(request, "console/bare.html", status=status, at_home=True, headers=headers, title=title, text=text)

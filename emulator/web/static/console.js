@@ -1,0 +1,107 @@
+// The live parts of the console. Every page works without this; it only saves the reader from reloading.
+"use strict";
+
+(() => {
+  const QUIET = 400; // milliseconds in which further events are taken together
+  const AGAIN = 3000; // until a lost event stream is asked for again
+  const KINDS = ["request", "payment", "basket", "sca", "consent", "session", "clock", "scenario", "reset"];
+
+  // Bank time: a live clock goes on by itself between two answers of the bank.
+  const offsets = new WeakMap();
+  const shown = new Intl.DateTimeFormat("sv-SE", {
+    timeZone: "Europe/Oslo", dateStyle: "short", timeStyle: "medium",
+  });
+  const tick = () => {
+    for (const clock of document.querySelectorAll("[data-clock='live']")) {
+      if (!offsets.has(clock)) offsets.set(clock, Date.parse(clock.dateTime) - Date.now());
+      clock.textContent = shown.format(new Date(Date.now() + offsets.get(clock)));
+    }
+  };
+
+  // Copy buttons are of no use without a script, so they are hidden until it runs.
+  const wire = (root) => {
+    for (const button of root.querySelectorAll("[data-copy]")) button.hidden = false;
+  };
+  const copy = async (button) => {
+    const text = button.parentElement.querySelector("pre").textContent;
+    try {
+      await navigator.clipboard.writeText(text);
+      button.textContent = "Copied";
+    } catch {
+      const range = document.createRange();
+      range.selectNodeContents(button.parentElement.querySelector("pre"));
+      getSelection().removeAllRanges();
+      getSelection().addRange(range);
+      button.textContent = "Selected";
+    }
+    setTimeout(() => { button.textContent = "Copy"; }, 1500);
+  };
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest("[data-copy]");
+    if (button) copy(button);
+  });
+
+  // A region that somebody is using (a focused field, an opened detail, a selection) is left alone until the next event.
+  const busy = (region) => {
+    const active = document.activeElement;
+    if (region.contains(active) && active.matches("input, select, textarea, button")) return true;
+    if (region.querySelector("details[open]")) return true;
+    const selection = getSelection();
+    return !selection.isCollapsed && region.contains(selection.anchorNode);
+  };
+
+  let asking = false;
+  let missed = false;
+  const refresh = async () => {
+    if (asking) { missed = true; return; }
+    asking = true;
+    try {
+      const answer = await fetch(location.href, { headers: { Accept: "text/html" }, redirect: "error" });
+      if (answer.ok) {
+        const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+        for (const region of document.querySelectorAll("[data-live]")) {
+          const other = fresh.querySelector(`[data-live="${region.dataset.live}"]`);
+          if (other && !busy(region) && region.innerHTML !== other.innerHTML) {
+            region.replaceChildren(...other.childNodes);
+            wire(region);
+          }
+        }
+        tick();
+      }
+    } catch {
+      // The bank is gone or busy; the next event, or the next page, shows what it holds.
+    } finally {
+      asking = false;
+      if (missed) { missed = false; later(); }
+    }
+  };
+
+  let timer = 0;
+  const later = () => {
+    if (!timer) timer = setTimeout(() => { timer = 0; refresh(); }, QUIET);
+  };
+
+  const watch = () => {
+    const light = document.querySelector("[data-watching]");
+    const source = new EventSource(document.body.dataset.events);
+    for (const kind of KINDS) source.addEventListener(kind, later);
+    source.addEventListener("open", () => { light.hidden = false; });
+    source.addEventListener("error", () => {
+      light.hidden = true;
+      if (source.readyState === EventSource.CLOSED) setTimeout(watch, AGAIN);
+    });
+    addEventListener("pagehide", () => source.close(), { once: true });
+  };
+
+  wire(document);
+  // On a phone the places stand in one row that scrolls sideways.
+  const place = document.querySelector(".side ul");
+  const current = place?.querySelector("[aria-current]");
+  if (current) place.scrollLeft = current.offsetLeft - (place.clientWidth - current.offsetWidth) / 2;
+  if (document.body.dataset.events && document.querySelector("main [data-live]")) {
+    tick();
+    setInterval(tick, 1000);
+    watch();
+    addEventListener("pageshow", (event) => { if (event.persisted) { watch(); refresh(); } });
+  }
+})();

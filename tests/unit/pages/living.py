@@ -1,0 +1,128 @@
+"""A whole emulator in this process, all rooms but the command line, with a TPP that signs."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from emulator.api import openapi
+from emulator.api.branch import Branch
+from emulator.api.messages import Request, Response, Stream
+from emulator.assemble.house import House, HouseRules
+from emulator.assemble.site import Site
+from emulator.authority.authority import Authority
+from emulator.bank.clock import real_now
+from emulator.bank.settings import Settings
+from emulator.client import Identity
+from emulator.client.tpp import Tpp
+from emulator.control.room import Control
+from emulator.scenario.rules import RuleSet
+from emulator.web.console.room import Console
+from emulator.web.docs_page import DocsPage
+from emulator.web.pages.guard import Guard
+from emulator.web.pages.sca_pages import ScaPages
+from emulator.web.pages.static_files import StaticFiles
+from tests.unit.pages.visitor import HOST, Visitor
+
+KARI = "14888520059"
+EVEN = "03817910172"
+DEBTOR, CREDITOR = "99901000014", "99901100019"
+STRAKS = "/v1/payments/instant-norwegian-domestic-credit-transfers-straks"
+
+
+@functools.cache
+def _authority() -> Authority:
+    """One for all tests of the process: making keys takes longer than all the rest."""
+    return Authority(None, clock=real_now)
+
+
+class Living:
+    """The rooms and the demo TPP; `base` is where a test serves them, if it does."""
+
+    def __init__(
+        self, *, token: str | None = None, fixtures: str = "known-state", base: str = f"http://{HOST}"
+    ) -> None:
+        self.base = base
+        self.authority = _authority()
+        self.house = House(
+            HouseRules(
+                directory=None,
+                fixtures=fixtures,
+                settings=Settings(),
+                seed=1,
+                ids_form="uuid",
+                durability="process",
+                rules_for=RuleSet,
+                trusted_ca=lambda: self.authority.certificate,
+                sign_response=lambda response, request_id: None,
+            )
+        )
+        guard = Guard(allowed_hosts=(), secret=b"a secret of the test")
+        control = Control(self.house, self.authority, token=token)
+        self.console = Console(guard, answering=control.handle, token=token)
+        rooms: dict[str, Any] = {
+            "_emulator": control,
+            "sca": ScaPages(guard),
+            "console": self.console,
+            "static": StaticFiles(),
+            "docs": DocsPage(guard),
+        }
+        self.site = Site(
+            self.house,
+            rooms=rooms,
+            openapi=openapi.respond,
+            tls=lambda: self.authority.server_context(("localhost",)),
+            theatre=control.theatre,
+        )
+        self.tpp = Tpp(base, Identity.of(self.authority.demo()))
+
+    @property
+    def branch(self) -> Branch:
+        return self.house.default
+
+    def visitor(self, **headers: str) -> Visitor:
+        """A browser without a screen, in front of the whole site."""
+        return Visitor(_Everything(self.site), self.branch, headers=headers.items())
+
+    def call(self, method: str, path: str, **options: Any) -> Response:
+        """The TPP sends a signed request."""
+        sent = self.tpp.prepare(method, path, **options)
+        request = Request(sent.method, sent.target, tuple(sent.headers.items()), sent.body, base=self.base)
+        answer = self.site.handle(request)
+        assert isinstance(answer, Response)
+        return answer
+
+
+class _Everything:
+    """The site as a room."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+
+    def handle(self, _branch: Branch, request: Request) -> Response | Stream:
+        return self._site.handle(request)
+
+
+def straks(**more: Any) -> dict[str, Any]:
+    """The body of an instant payment from Kari to Even."""
+    return {
+        "instructedAmount": {"amount": "250.00", "currency": "NOK"},
+        "creditorName": "Even Eksempel",
+        "creditorAccount": {"bban": CREDITOR, "currency": "NOK"},
+        "creditorAddress": {"country": "NO"},
+        "debtorAccount": {"bban": DEBTOR, "currency": "NOK"},
+        "remittanceInformationUnstructured": "Takk for sist <3",
+        **more,
+    }
+
+
+@contextmanager
+def living(**options: Any) -> Iterator[Living]:
+    """An emulator that is closed at the end."""
+    emulator = Living(**options)
+    try:
+        yield emulator
+    finally:
+        emulator.house.close()

@@ -1,0 +1,429 @@
+"""The console: every page for an empty and a busy bank, every action through the control interface."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.unit.pages.living import EVEN, KARI, STRAKS, Living, living, straks
+from tests.unit.pages.visitor import Page, Visitor
+
+PLACES = (
+    "",
+    "customers",
+    "payments",
+    "baskets",
+    "sca",
+    "consents",
+    "tpps",
+    "scenarios",
+    "requests",
+    "settings",
+    "snapshots",
+)
+
+
+@pytest.fixture
+def emulator() -> Iterator[Living]:
+    with living() as made:
+        yield made
+
+
+@pytest.fixture
+def browser(emulator: Living) -> Visitor:
+    return emulator.visitor()
+
+
+def read(emulator: Living, path: str, **options: Any) -> Any:
+    return json.loads(emulator.call("GET", path, **options).body)
+
+
+def logged_in(emulator: Living, browser: Visitor) -> None:
+    """Kari at the demo TPP, without the pages."""
+    fields = json.dumps({"tpp": "demo", "nationalId": KARI}).encode()
+    made = browser.send("POST", "/_emulator/sessions", fields, Content_Type="application/json")
+    told = json.loads(made.source)
+    emulator.tpp.psu_id, emulator.tpp.session_id = told["psuId"], told["tppSessionId"]
+
+
+def paid(emulator: Living, browser: Visitor, **more: Any) -> str:
+    """A new instant payment; its id."""
+    if emulator.tpp.psu_id is None:
+        logged_in(emulator, browser)
+    made = emulator.call("POST", STRAKS, json=straks(**more), headers={"PSU-Context": "PRIVATE"})
+    return str(json.loads(made.body)["paymentId"])
+
+
+def press(browser: Visitor, page: Page, action: str, **values: Any) -> Page:
+    """Submit the form of a page whose address ends with `action`; the page that follows."""
+    [form] = [number for number, form in enumerate(page.forms) if form.action.endswith(action)][:1]
+    answer = browser.submit(page, form=form, **values)
+    return browser.get(answer.headers["location"]) if answer.status == 303 else answer
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_every_place_is_there_and_says_where_it_is(browser: Visitor, place: str) -> None:
+    page = browser.get(f"/console/{place}" if place else "/console")
+    assert page.status == 200
+    assert page.source.count('aria-current="page"') == 1
+    assert "form-action 'self'" in page.headers["content-security-policy"]
+    assert page.headers["cache-control"] == "no-store"
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_every_place_of_an_empty_bank_says_what_to_do(place: str) -> None:
+    with living(fixtures="empty") as emulator:
+        page = emulator.visitor().get(f"/console/{place}" if place else "/console")
+    assert page.status == 200
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        ("", "No request has come in yet"),
+        ("customers", "POST /v1/sandbox/customers"),
+        ("payments", "POST /v1/payments/{payment-product}"),
+        ("baskets", "POST /v1/signing-baskets"),
+        ("sca", "ten minutes of bank time"),
+        ("consents", "/_emulator/sessions"),
+        ("requests", "bank-emulator request GET"),
+    ],
+)
+def test_empty_states_tell_what_to_do(place: str, said: str) -> None:
+    with living(fixtures="empty") as emulator:
+        assert said in emulator.visitor().get(f"/console/{place}").text
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "nothing",
+        "customers/x",
+        "accounts/x",
+        "cards/x",
+        "payments/x",
+        "baskets/x",
+        "requests/99",
+        "scenarios/x",
+        "a/b/c/d",
+    ],
+)
+def test_what_is_not_there_is_a_404_page(browser: Visitor, path: str) -> None:
+    page = browser.get(f"/console/{path}")
+    assert page.status == 404
+    assert page.headers["content-type"] == "text/html; charset=utf-8"
+
+
+def test_a_customer_shows_accounts_with_their_balance_over_time_and_cards(emulator: Living, browser: Visitor) -> None:
+    customer = emulator.branch.bank.documents.first("customer", customerNumber=KARI) or {}
+    page = browser.get(f"/console/customers/{customer['id']}")
+    assert page.source.count("<svg") == 2
+    assert re.search(r'aria-label="Balance of Brukskonto over the last 90 days: lowest .* NOK on ', page.source)
+    assert "Kredittkort" in page.text
+
+
+def test_customers_are_found_by_name_and_number(browser: Visitor) -> None:
+    assert "Even Eksempel" not in browser.get("/console/customers?q=kari").text
+    assert "Even Eksempel" in browser.get(f"/console/customers?q={EVEN}").text
+    assert "Nobody fits" in browser.get("/console/customers?q=%3Cscript%3E").text
+
+
+def test_an_account_lists_its_transactions_page_by_page(emulator: Living, browser: Visitor) -> None:
+    account = emulator.branch.bank.documents.first("account", bban="99901000014") or {}
+    first = browser.get(f"/console/accounts/{account['id']}")
+    assert "Kålroten Dagligvare" in first.text
+    assert 'href="?offset=50"' in first.source
+    second = browser.get(f"/console/accounts/{account['id']}?offset=50")
+    assert second.status == 200
+    assert 'href="?offset=0"' in second.source
+    assert browser.get(f"/console/accounts/{account['id']}?offset=-1").status == 200
+
+
+def test_a_card_shows_its_transactions(emulator: Living, browser: Visitor) -> None:
+    card = next(emulator.branch.bank.documents.all("card"))
+    page = browser.get(f"/console/cards/{card['id']}")
+    assert page.status == 200
+    assert page.source.count("<svg") == 1
+
+
+def test_a_payments_life_is_drawn_and_can_be_moved_on(emulator: Living, browser: Visitor) -> None:
+    payment = paid(emulator, browser)
+    page = browser.get(f"/console/payments/{payment}")
+    assert "Takk for sist &lt;3" in page.source
+    assert "waits for the customer" in page.text
+    page = press(browser, page, payment)
+    assert "The payment went on." in page.text
+    assert read(emulator, f"{STRAKS}/{payment}/status")["transactionStatus"] == "ACTC"
+    page = press(browser, page, payment, to="ACSC")
+    assert [status for status in ("RCVD", "ACTC", "ACSP", "ACSC") if f"<b>{status}</b>" not in page.source] == []
+    assert not any(form.action.endswith(payment) for form in page.forms)
+
+
+def test_a_payment_can_be_let_fail(emulator: Living, browser: Visitor) -> None:
+    payment = paid(emulator, browser)
+    page = press(browser, browser.get(f"/console/payments/{payment}"), payment, to="RJCT")
+    assert "The payment was rejected." in page.text
+    assert read(emulator, f"{STRAKS}/{payment}/status")["transactionStatus"] == "RJCT"
+
+
+def test_an_impossible_step_says_why_on_the_page_of_the_payment(emulator: Living, browser: Visitor) -> None:
+    payment = paid(emulator, browser)
+    page = browser.get(f"/console/payments/{payment}")
+    press(browser, page, payment, to="ACSC")
+    refused = browser.submit(page, form=1, to="RCVD")
+    assert refused.status == 409
+    assert "That did not work" in refused.text
+    assert "ACSC is final" in refused.text or "no step leads" in refused.text
+
+
+def test_payments_are_filtered_by_status(emulator: Living, browser: Visitor) -> None:
+    payment = paid(emulator, browser)
+    assert payment in browser.get("/console/payments?status=RCVD").source
+    assert "No payment is ACSC" in browser.get("/console/payments?status=ACSC").text
+    assert "There is no such status" in browser.get("/console/payments?status=%22%3E").text
+
+
+def test_a_basket_shows_its_payments(emulator: Living, browser: Visitor) -> None:
+    ids = [paid(emulator, browser), paid(emulator, browser)]
+    made = emulator.call("POST", "/v1/signing-baskets", json={"paymentIds": ids}, headers={"PSU-Context": "PRIVATE"})
+    basket = json.loads(made.body)["basketId"]
+    assert basket in browser.get("/console/baskets").source
+    page = browser.get(f"/console/baskets/{basket}")
+    assert all(payment in page.source for payment in ids)
+
+
+@pytest.mark.parametrize(
+    ("how", "said", "told"),
+    [
+        ("approve", "Approved", "psu-id="),
+        ("reject", "Declined", "code=SCA_INVALID"),
+        ("expire", "Expired", "code=SCA_EXPIRED"),
+        ("fail", "Failed", "system=core"),
+    ],
+)
+def test_an_authentication_is_ended_and_the_redirect_shown(
+    emulator: Living, browser: Visitor, how: str, said: str, told: str
+) -> None:
+    assert emulator.call("GET", "/v1/accounts").status == 401
+    page = browser.get("/console/sca")
+    token = next(emulator.branch.bank.documents.all("sca"))["id"]
+    ended = press(browser, page, token, nationalId=KARI, how=how)
+    assert said in ended.text
+    assert told in ended.text
+    again = press(browser, page, token, nationalId=KARI, how=how)
+    assert again.status == 409
+
+
+def test_a_payment_is_approved_only_as_the_person_behind_it(emulator: Living, browser: Visitor) -> None:
+    payment = paid(emulator, browser)
+    page = browser.get("/console/sca")
+    assert "Approve as Kari Kladd" in page.text
+    assert EVEN not in page.source
+    token = (emulator.branch.bank.documents.first("sca", target=payment) or {})["id"]
+    assert "To the payment" in press(browser, page, token, how="approve").text
+
+
+def test_a_consent_is_revoked_and_a_session_ended(emulator: Living, browser: Visitor) -> None:
+    logged_in(emulator, browser)
+    assert emulator.call("GET", "/v1/accounts").status == 200
+    page = browser.get("/console/consents")
+    session = next(emulator.branch.bank.documents.all("session"))["id"]
+    consent = next(emulator.branch.bank.documents.all("consent"))["id"]
+    page = press(browser, page, f"/sessions/{session}")
+    assert "The session was ended." in page.text
+    assert json.loads(emulator.call("GET", "/v1/accounts").body)["tppMessages"][0]["code"] == "SCA_EXPIRED"
+    page = press(browser, page, f"/consents/{consent}")
+    assert "The consent was revoked." in page.text
+    assert not any("/consents/" in form.action or "/sessions/" in form.action for form in page.forms)
+
+
+def test_ending_a_session_twice_says_so(emulator: Living, browser: Visitor) -> None:
+    logged_in(emulator, browser)
+    page = browser.get("/console/consents")
+    session = next(emulator.branch.bank.documents.all("session"))["id"]
+    press(browser, page, f"/sessions/{session}")
+    assert press(browser, page, f"/sessions/{session}").status == 409
+
+
+def test_a_certificate_is_issued_with_its_key_shown_once(emulator: Living, browser: Visitor) -> None:
+    page = browser.get("/console/tpps")
+    issued = press(browser, page, "/tpps", name="acme", roles=["AISP"], flaw="expired")
+    assert "BEGIN PRIVATE KEY" in issued.text
+    assert "BEGIN CERTIFICATE" in issued.text
+    assert "acme" in browser.get("/console/tpps").text
+    assert "BEGIN PRIVATE KEY" not in browser.get("/console/tpps").text
+    again = press(browser, page, "/tpps", name="acme", roles=["AISP"])
+    assert again.status == 400
+    assert "already" in again.text
+    assert press(browser, page, "/tpps", name="../x", roles=["AISP"]).status == 400
+
+
+def test_a_scenario_is_read_applied_and_taken_away(emulator: Living, browser: Visitor) -> None:
+    page = browser.get("/console/scenarios")
+    names = [button.value for form in page.forms for button in form.buttons if button.name == "name"]
+    assert names
+    assert "scenario:" in browser.get(f"/console/scenarios/{names[0]}").text
+    applied = press(browser, page, "/scenarios", name=names[0])
+    assert "The scenario was applied." in applied.text
+    assert names[0] in browser.get("/console").text
+    assert "No scenario is applied" in press(browser, applied, "/withdraw").text
+
+
+def test_a_scenarios_text_is_checked_and_applied(emulator: Living, browser: Visitor) -> None:
+    page = browser.get("/console/scenarios/new")
+    example = re.search(r"<textarea[^>]*>(.*?)</textarea>", page.source, re.DOTALL)
+    assert example is not None
+    text = example[1].replace("\n", "\r\n")
+    assert "No mistakes" in press(browser, page, "/check", text=text).text
+    wrong = press(browser, page, "/check", text=text.replace("delay", "dealy"))
+    assert wrong.status == 400
+    assert "dealy" in wrong.text
+    assert "scenario.yaml:" in wrong.text
+    [form] = [form for form in page.forms if form.action.endswith("/check")]
+    csrf = next(field.value for field in form.fields if field.name == "csrf")
+    applied = browser.post("/console/scenarios", [("csrf", csrf), ("text", text)])
+    assert applied.headers["location"].endswith("/console/scenarios?done=applied")
+    scenarios = browser.get("/console/scenarios")
+    assert "the first answer comes late" in scenarios.text
+    assert "All rules were taken away" in press(browser, scenarios, "/rules/clear").text
+    refused = browser.post("/console/scenarios", [("csrf", csrf), ("text", "scenario: [")])
+    assert refused.status == 400
+    assert "scenario: [" in refused.text
+
+
+def test_a_ready_story_is_played_step_by_step(browser: Visitor) -> None:
+    page = browser.get("/console/scenarios/bank-down")
+    played = press(browser, page, "/play")
+    assert played.status == 200
+    assert "all went well" in played.text
+    assert played.text.count("passed") >= 1
+
+
+def test_the_request_log_is_filtered(emulator: Living, browser: Visitor) -> None:
+    emulator.call("GET", "/v1/accounts")
+    emulator.call("GET", "/v1/nothing")
+    emulator.call("GET", "/v1/accounts?withBalance=true", tamper="bit-flipped")
+
+    def shown(query: str) -> int:
+        return browser.get(f"/console/requests?{query}").source.count('class="target"')
+
+    assert shown("") == 3
+    assert shown("operation=getAccounts") == 2
+    assert shown("status=4xx") == 3
+    assert shown("status=404") == 1
+    assert shown("tpp=PSDNO-SBX-demo") == 1
+    assert shown("q=withbalance") == 1
+    assert shown("q=nobody") == 0
+
+
+def test_the_request_log_is_emptied(emulator: Living, browser: Visitor) -> None:
+    emulator.call("GET", "/v1/accounts")
+    page = press(browser, browser.get("/console/requests"), "/requests/clear")
+    assert "No request has come in yet" in page.text
+
+
+def test_an_exchange_is_shown_in_full_with_its_curl_command(emulator: Living, browser: Visitor) -> None:
+    payment = paid(emulator, browser, creditorName="Ola's <shop>")
+    number = browser.get("/console/requests").source.split("/console/requests/")[1].split('"')[0]
+    page = browser.get(f"/console/requests/{number}")
+    assert '"creditorName": "Ola\'s <shop>"' in page.text
+    assert f'"paymentId": "{payment}"' in page.text
+    assert f"curl -X POST 'http://127.0.0.1:8080{STRAKS}'" in page.text
+    assert "Ola'\\''s <shop>" in page.text
+    assert "-H 'Digest: SHA-256=" in page.text
+    assert "The signature holds" in page.text
+
+
+def test_a_failed_signature_shows_both_strings_with_the_first_difference(emulator: Living, browser: Visitor) -> None:
+    emulator.call("GET", "/v1/accounts?withBalance=true", tamper="without-query")
+    page = browser.get("/console/requests/1")
+    assert "without the query" in page.text
+    assert "<mark>?withBalance=true</mark>" in page.source
+    assert page.source.count('class="differs first"') == 1
+
+
+def test_a_wrong_key_id_is_shown_beside_the_expected_one(emulator: Living, browser: Visitor) -> None:
+    emulator.call("GET", "/v1/accounts", tamper="other-serial")
+    page = browser.get("/console/requests/1")
+    assert "Expected" in page.text
+    assert "SN=" in page.text
+
+
+def test_settings_are_saved_and_mistakes_named(emulator: Living, browser: Visitor) -> None:
+    page = browser.get("/console/settings")
+    saved = press(browser, page, "/settings", progression="polls: 3", sign_responses="true", date_skew="60")
+    assert "The settings were saved." in saved.text
+    settings = emulator.branch.bank.settings
+    assert (settings.progression, settings.sign_responses, settings.date_skew) == ({"polls": 3}, True, 60)
+    assert 'value="polls: 3"' in saved.source
+    wrong = press(browser, page, "/settings", straks_limit="much", date_skew="-1")
+    assert wrong.status == 400
+    assert "straks_limit" in wrong.text
+    assert "date_skew" in wrong.text
+
+
+def test_every_setting_has_its_field(emulator: Living, browser: Visitor) -> None:
+    source = browser.get("/console/settings").source
+    assert [name for name in emulator.branch.bank.settings.as_document() if f'name="{name}"' not in source] == []
+
+
+def test_bank_time_is_frozen_advanced_and_let_run(emulator: Living, browser: Visitor) -> None:
+    page = press(browser, browser.get("/console"), "/clock", mode="frozen")
+    clock = emulator.branch.bank.clock
+    assert clock.mode == "frozen"
+    before = clock.now()
+    page = press(browser, page, "/clock", by="1h30m")
+    assert (clock.now() - before).total_seconds() == 5400
+    assert "Let it run" in page.text
+    refused = press(browser, page, "/clock", by="soon")
+    assert refused.status == 400
+    assert "That did not work" in refused.text
+
+
+def test_snapshots_are_saved_restored_and_deleted(emulator: Living, browser: Visitor) -> None:
+    page = press(browser, browser.get("/console/snapshots"), "/snapshots", name="before lunch")
+    assert page.status == 400
+    page = press(browser, page, "/snapshots", name="before-lunch")
+    assert "The snapshot was saved." in page.text
+    paid(emulator, browser)
+    page = press(browser, page, "/restore")
+    assert "The snapshot was restored." in page.text
+    assert emulator.branch.bank.documents.count("payment") == 0
+    page = press(browser, page, "/snapshots/before-lunch/delete")
+    assert "None yet." in page.text
+
+
+def test_the_bank_is_reset(emulator: Living, browser: Visitor) -> None:
+    paid(emulator, browser)
+    page = press(browser, browser.get("/console/snapshots"), "/reset", fixtures="empty")
+    assert "The bank was reset." in page.text
+    assert emulator.branch.bank.documents.count("customer") == 0
+
+
+def test_further_banks_have_consoles_of_their_own(emulator: Living, browser: Visitor) -> None:
+    page = press(browser, browser.get("/console/snapshots"), "/banks", name="second")
+    assert 'href="/banks/second/console"' in page.source
+    other = Visitor(browser._room, emulator.branch)
+    second = other.get("/banks/second/console/snapshots")
+    assert 'href="/banks/second/console/customers"' in second.source
+    assert 'href="/console"' in second.source
+    saved = press(other, second, "/snapshots", name="one")
+    assert "The snapshot was saved." in saved.text
+    assert "None yet." in browser.get("/console/snapshots").text
+    assert "It was deleted." in press(browser, page, "/banks/second/delete").text
+
+
+def test_the_event_stream_is_the_control_interfaces(emulator: Living) -> None:
+    from emulator.api.messages import Request, Stream
+
+    stream = emulator.site.handle(Request("GET", "/console/events", (("Host", "127.0.0.1"),)))
+    assert isinstance(stream, Stream)
+    seen: list[bytes] = []
+    end = stream.subscribe(seen.append)
+    emulator.call("GET", "/v1/accounts")
+    end()
+    assert any(b"event: request" in chunk for chunk in seen)

@@ -1,0 +1,126 @@
+"""Who may use the console: Host, Origin, form tokens, and the login when there is a control token (CONTRACT 1, 13)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.unit.pages.living import Living, living
+from tests.unit.pages.visitor import Visitor
+
+TOKEN = "a control token ø"
+
+
+@pytest.fixture
+def emulator() -> Iterator[Living]:
+    with living() as made:
+        yield made
+
+
+@pytest.fixture
+def guarded() -> Iterator[Living]:
+    with living(token=TOKEN) as made:
+        yield made
+
+
+@pytest.mark.parametrize(
+    "headers", [{"Origin": "http://evil.example"}, {"Origin": "null"}, {"Sec_Fetch_Site": "cross-site"}]
+)
+def test_a_change_from_another_site_is_403(emulator: Living, headers: dict[str, str]) -> None:
+    browser = emulator.visitor()
+    fields = next(f for f in browser.get("/console").forms if f.action.endswith("/clock")).sent()
+    answer = browser.post("/console/clock", [*fields, ("by", "1h")], **headers)
+    assert answer.status == 403
+    assert answer.headers["content-type"].startswith("text/html")
+
+
+def test_a_change_without_the_forms_token_is_403(emulator: Living) -> None:
+    browser = emulator.visitor()
+    mode = emulator.branch.bank.clock.mode
+    assert browser.post("/console/clock", [("mode", "frozen")]).status == 403
+    assert browser.post("/console/clock", [("mode", "frozen"), ("csrf", "0" * 64)]).status == 403
+    assert emulator.branch.bank.clock.mode == mode
+
+
+def test_another_host_name_is_403(emulator: Living) -> None:
+    assert emulator.visitor().get("/console", Host="evil.example").status == 403
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE", "OPTIONS"])
+def test_other_methods_are_405(emulator: Living, method: str) -> None:
+    assert emulator.visitor().send(method, "/console").status == 405
+
+
+def test_a_body_that_is_no_form_is_415(emulator: Living) -> None:
+    assert emulator.visitor().send("POST", "/console/clock", b"{}", Content_Type="application/json").status == 415
+
+
+def test_with_a_token_every_page_asks_for_it_first(guarded: Living) -> None:
+    browser = guarded.visitor()
+    for path in ("/console", "/console/customers", "/console/events", "/console/requests/1"):
+        page = browser.get(path)
+        assert page.status == 401
+        assert "Log in" in page.text
+        assert "Kari" not in page.text
+    assert browser.post("/console/reset", [("fixtures", "empty")]).status == 303
+    assert guarded.branch.bank.documents.count("customer") == 4
+
+
+def test_the_token_opens_the_console_with_a_strict_cookie(guarded: Living) -> None:
+    browser = guarded.visitor()
+    entered = browser.post("/console/login", [("token", TOKEN)])
+    assert entered.status == 303
+    assert entered.headers["location"] == "/console"
+    cookie = entered.headers["set-cookie"]
+    name, _, rest = cookie.partition("=")
+    assert name == "bank-emulator-console-8080"
+    assert TOKEN not in cookie
+    assert {"Path=/", "HttpOnly", "SameSite=Strict"} <= {part.strip() for part in rest.split(";")}
+    browser.headers["Cookie"] = f"other=1; {cookie.partition(';')[0]}"
+    page = browser.get("/console")
+    assert page.status == 200
+    logout = next(form for form in page.forms if form.action.endswith("/logout"))
+    left = browser.post(logout.action, logout.sent())
+    assert "Max-Age=0" in left.headers["set-cookie"]
+
+
+@pytest.mark.parametrize("token", ["", "wrong", TOKEN[:-1], TOKEN + "x"])
+def test_a_wrong_token_is_403(guarded: Living, token: str) -> None:
+    page = guarded.visitor().post("/console/login", [("token", token)])
+    assert page.status == 403
+    assert "That is not the token." in page.text
+    assert "set-cookie" not in page.headers
+
+
+def test_a_made_up_cookie_does_not_open_it(guarded: Living) -> None:
+    browser = guarded.visitor()
+    for value in ("", "0" * 64, TOKEN):
+        assert browser.get("/console", Cookie=f"bank-emulator-console-8080={value}").status == 401
+
+
+def test_a_cookie_of_another_token_does_not_open_it(guarded: Living) -> None:
+    with living(token="another") as other:
+        cookie = other.visitor().post("/console/login", [("token", "another")]).headers["set-cookie"].partition(";")[0]
+    assert guarded.visitor().get("/console", Cookie=cookie).status == 401
+
+
+def test_changes_reach_the_control_interface_with_the_token(guarded: Living) -> None:
+    browser: Visitor = guarded.visitor()
+    cookie = browser.post("/console/login", [("token", TOKEN)]).headers["set-cookie"]
+    browser.headers["Cookie"] = cookie.partition(";")[0]
+    page = browser.get("/console/settings")
+    form = next(number for number, form in enumerate(page.forms) if form.action.endswith("/settings"))
+    assert browser.submit(page, form=form, calendar="norway").status == 303
+    assert guarded.branch.bank.settings.calendar == "norway"
+
+
+def test_over_tls_the_cookie_is_secure() -> None:
+    with living(token="t", base="https://127.0.0.1:8443") as emulator:
+        from emulator.api.messages import Request, Response
+
+        headers = (("Host", "127.0.0.1:8443"), ("Content-Type", "application/x-www-form-urlencoded"))
+        request = Request("POST", "/console/login", headers, b"token=t", base="https://127.0.0.1:8443")
+        answer = emulator.site.handle(request)
+        assert isinstance(answer, Response)
+        assert "; Secure" in dict(answer.headers)["Set-Cookie"]

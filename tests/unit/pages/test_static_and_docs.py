@@ -1,0 +1,83 @@
+"""Static files and the page that reads the interface."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from emulator.web.pages.static_files import FOLDER
+from tests.unit.pages.living import Living, living
+from tests.unit.pages.visitor import Visitor
+
+
+@pytest.fixture(scope="module")
+def emulator() -> Iterator[Living]:
+    with living() as made:
+        yield made
+
+
+@pytest.fixture
+def browser(emulator: Living) -> Visitor:
+    return emulator.visitor()
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in FOLDER.iterdir()))
+def test_every_static_file_is_served_with_its_type(browser: Visitor, name: str) -> None:
+    answer = browser.get(f"/static/{name}")
+    assert answer.status == 200
+    assert answer.headers["content-type"].split(";")[0] in ("text/css", "text/javascript", "image/svg+xml")
+    assert answer.headers["cache-control"] == "no-cache"
+    again = browser.get(f"/static/{name}", If_None_Match=answer.headers["etag"])
+    assert (again.status, again.source) == (304, "")
+
+
+@pytest.mark.parametrize(
+    "name", ["", "none.css", "../rendering.py", "..%2Fdocs.html", "%2e%2e/x", "base.css/", "base.css%00"]
+)
+def test_nothing_else_is_served(browser: Visitor, name: str) -> None:
+    assert browser.get(f"/static/{name}").status == 404
+
+
+def test_static_files_are_only_read(browser: Visitor) -> None:
+    assert browser.send("POST", "/static/base.css").status == 405
+
+
+def test_a_versioned_address_may_be_kept_for_ever(browser: Visitor) -> None:
+    address = browser.get("/console").source.split('stylesheet" href="')[1].split('"')[0]
+    assert "immutable" in browser.get(address).headers["cache-control"]
+
+
+def test_no_file_asks_anything_from_elsewhere() -> None:
+    for path in [*FOLDER.iterdir(), *(FOLDER.parent / "templates").rglob("*.html")]:
+        text = (
+            path.read_text(encoding="utf-8")
+            .replace("http://www.w3.org/2000/svg", "")
+            .replace("redirect.startswith", "")
+        )
+        for word in ("http://", "https://", "//cdn", "@import", "url(", "innerHTML ="):
+            assert word not in text.replace("('http://')", "").replace("('https://')", ""), (path.name, word)
+
+
+def test_no_template_carries_style_or_script_of_its_own() -> None:
+    for path in (FOLDER.parent / "templates").rglob("*.html"):
+        text = path.read_text(encoding="utf-8")
+        assert " style=" not in text, path.name
+        assert "<style" not in text, path.name
+        assert "<script>" not in text, path.name
+        assert "|safe" not in text, path.name
+        assert " on" + "click=" not in text, path.name
+
+
+@pytest.mark.parametrize(("path", "source"), [("/docs", "/openapi.json"), ("/docs/control", "/_emulator/openapi.json")])
+def test_the_reference_names_the_document_that_it_reads(browser: Visitor, path: str, source: str) -> None:
+    page = browser.get(path)
+    assert page.status == 200
+    assert f'data-source="{source}"' in page.source
+    assert "script-src 'self'" in page.headers["content-security-policy"]
+
+
+def test_the_reference_has_no_other_pages(browser: Visitor) -> None:
+    assert browser.get("/docs/else").status == 404
+    assert browser.send("POST", "/docs").status == 405
+    assert browser.get("/docs", Host="evil.example").status == 403
