@@ -7,11 +7,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
 from emulator.api.messages import Request, Response, Stream
-from emulator.client.tpp import Prepared
+
+if TYPE_CHECKING:
+    from emulator.client.tpp import Prepared
 
 BASE = "http://127.0.0.1:8080"
 CONTROL = "/_emulator"
@@ -87,8 +89,9 @@ class InProcess:
 class Running:
     """A running bank at `base`, such as http://127.0.0.1:8080 or http://127.0.0.1:8080/banks/a."""
 
-    def __init__(self, base: str, *, token: str | None = None) -> None:
+    def __init__(self, base: str, *, token: str | None = None, timeout: float = SLOWEST) -> None:
         self.base = base.rstrip("/")
+        self._timeout = timeout
         self._parts = urlsplit(self.base)
         self._token = token
         if self._parts.scheme not in ("http", "https") or not self._parts.hostname:
@@ -107,7 +110,7 @@ class Running:
     def _sent(self, method: str, target: str, headers: dict[str, str], body: bytes) -> Answer:
         # One connection for each request: a disconnect that was scripted then disturbs no other.
         kind = HTTPSConnection if self._parts.scheme == "https" else HTTPConnection
-        connection = kind(self._parts.hostname or "", self._parts.port, timeout=SLOWEST)
+        connection = kind(self._parts.hostname or "", self._parts.port, timeout=self._timeout)
         began = time.monotonic()
         try:
             try:

@@ -1,0 +1,111 @@
+"""Talking to the control interface of a running bank, for the commands that do."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
+
+import click
+
+from emulator.cli.failure import Failed
+from emulator.cli.folders import bank_url, url_option
+from emulator.settings import variable
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+LONGEST_WAIT = 600.0  # seconds: a large `generate` takes a while
+
+
+def bank_options(command: Command) -> Command:
+    """The options --url and --output of a command that asks a running bank."""
+    output = click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+    return url_option(output(command))
+
+
+def control_token() -> str | None:
+    """The token that the control interface asks for, from BANK_EMULATOR_CONTROL_TOKEN."""
+    return variable("CONTROL_TOKEN")
+
+
+def ask(url: str, method: str, path: str, body: Any = None) -> Any:
+    """What the control interface of the bank at `url` answers; `path` follows `/_emulator/`. Raises Failed."""
+    from emulator.scenario.stage import Running, StageFailed
+
+    if body is None and method in ("POST", "PUT"):
+        body = {}
+    try:
+        answer = Running(url, token=control_token(), timeout=LONGEST_WAIT).control(method, f"/{path}", body)
+    except StageFailed as failed:
+        raise Failed(f"{failed} Is `bank-emulator serve` running?") from failed
+    except OSError as error:
+        raise Failed(f"{url} does not answer: {error}") from error
+    if answer.lost:
+        raise Failed(f"{url} closed the connection without an answer")
+    value = answer.json()
+    if answer.status >= 400:
+        raise Failed(_told(value, answer.status))
+    return value
+
+
+def _told(value: Any, status: int) -> str:
+    """The sentences of a refusal in one line."""
+    messages = value.get("tppMessages") if isinstance(value, dict) else None
+    if not messages:
+        return f"the bank answered {status}"
+    told = [f"{entry['path']}: {entry['text']}" if entry.get("path") else entry["text"] for entry in messages]
+    hint = " (BANK_EMULATOR_CONTROL_TOKEN)" if status == 401 else ""
+    return "; ".join(told) + hint
+
+
+def show(value: Any, output: str, text: Callable[[Any], None]) -> None:
+    """Print an answer as JSON, or by `text`."""
+    if output == "json":
+        click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+    else:
+        text(value)
+
+
+def rows(entries: Sequence[dict[str, Any]], *columns: str) -> None:
+    """Print the named members of entries in columns; what is missing is a dash."""
+    table = [[_cell(entry.get(column)) for column in columns] for entry in entries]
+    widths = [max((len(row[index]) for row in table), default=0) for index in range(len(columns))]
+    for row in table:
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        click.echo("  ".join(cells).rstrip())
+
+
+def _cell(value: Any) -> str:
+    if value is None or value == []:
+        return "-"
+    if isinstance(value, list):
+        return ", ".join(_cell(entry) for entry in value)
+    if isinstance(value, dict):
+        return " ".join(_cell(entry) for entry in value.values())
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def events(url: str) -> Iterator[dict[str, Any]]:
+    """What happens at a bank from now on, until it stops; raises Failed."""
+    from http.client import HTTPConnection, HTTPException, HTTPSConnection
+    from urllib.parse import urlsplit
+
+    parts = urlsplit(url)
+    kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
+    connection = kind(parts.hostname or "", parts.port)
+    headers = {"Authorization": f"Bearer {control_token()}"} if control_token() else {}
+    try:
+        connection.request("GET", f"{parts.path}/_emulator/events", headers=headers)
+        answer = connection.getresponse()
+        if answer.status != 200:
+            raise Failed(_told(json.loads(answer.read() or b"null"), answer.status))
+        while line := answer.readline():
+            if line.startswith(b"data: "):
+                yield json.loads(line[6:])
+    except (OSError, HTTPException) as error:
+        raise Failed(f"{url} does not answer: {error}") from error
+    finally:
+        connection.close()
+
+
+__all__ = ["ask", "bank_options", "bank_url", "control_token", "events", "rows", "show"]

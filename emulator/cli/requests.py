@@ -1,0 +1,97 @@
+"""`bank-emulator requests`: what a running bank was asked, and what it answered."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+from emulator.cli.bank import ask, bank_options, bank_url, events, show
+
+EPILOG = "Example: bank-emulator requests tail"
+
+
+@click.group(name="requests", epilog=EPILOG)
+def command() -> None:
+    """The request log: follow it, look at one request whole, count, clear."""
+
+
+def _line(entry: dict[str, Any]) -> str:
+    rules = f"  [{', '.join(entry['rules'])}]" if entry.get("rules") else ""
+    wrong = "".join(f"  {message['code']} {message.get('path', '')}".rstrip() for message in entry.get("messages", []))
+    status = entry["status"] or "---"
+    return f"{entry['id']:>6} {entry['at']} {status} {entry['method']} {entry['target']}{wrong}{rules}"
+
+
+@command.command(epilog=EPILOG)
+@click.option("--last", type=click.IntRange(0, 1000), default=10, show_default=True, help="Begin with so many.")
+@click.option("--follow/--no-follow", default=True, show_default=True, help="Go on with what comes.")
+@bank_options
+def tail(last: int, follow: bool, url: str | None, output: str) -> None:
+    """The last requests, then each one as it comes, one line each (with --output json one JSON object each)."""
+    address = bank_url(url)
+
+    def tell(entry: dict[str, Any]) -> None:
+        click.echo(json.dumps(entry, ensure_ascii=False) if output == "json" else _line(entry))
+
+    for entry in reversed(ask(address, "GET", f"requests?limit={last}")["requests"] if last else []):
+        tell(entry)
+    for event in events(address) if follow else ():
+        if event["type"] == "request":
+            tell(event)
+
+
+@command.command("show", epilog="Example: bank-emulator requests show latest")
+@click.argument("request", default="latest")
+@bank_options
+def show_(request: str, url: str | None, output: str) -> None:
+    """One exchange whole, with the diagnosis of its signature; REQUEST is its number, or latest."""
+    address = bank_url(url)
+    if request == "latest":
+        entries = ask(address, "GET", "requests?limit=1")["requests"]
+        if not entries:
+            click.echo("there are no requests", err=True)
+            return
+        request = entries[0]["id"]
+    show(ask(address, "GET", f"requests/{request}"), output, _exchange)
+
+
+def _exchange(entry: dict[str, Any]) -> None:
+    click.echo(_line(entry))
+    _message(f"> {entry['method']} {entry['target']}", entry["request"])
+    if "response" in entry:
+        _message(f"< {entry['response']['status']}", entry["response"])
+    signature = entry.get("signature")
+    if signature is not None:
+        click.echo("\nsignature: " + ("valid" if signature.get("valid") else "refused"))
+        click.echo(json.dumps(signature, indent=2, ensure_ascii=False))
+
+
+def _message(first: str, message: dict[str, Any]) -> None:
+    click.echo(f"\n{first}")
+    for name, value in message["headers"]:
+        click.echo(f"{first[0]} {name}: {value}")
+    if message["body"]:
+        click.echo(f"\n{message['body']}")
+
+
+@command.command(epilog="""Example: bank-emulator requests count '{"operation": "createPayment", "status": 201}'""")
+@click.argument("match", default="{}")
+@bank_options
+def count(match: str, url: str | None, output: str) -> None:
+    """How many requests fit MATCH: JSON of what `when` is in a rule, with status besides."""
+    try:
+        wanted = json.loads(match)
+    except ValueError as error:
+        raise click.UsageError(f"MATCH is no JSON: {error}") from error
+    answer = ask(bank_url(url), "POST", "requests/count", {"match": wanted})
+    show(answer, output, lambda value: click.echo(value["count"]))
+
+
+@command.command(epilog="Example: bank-emulator requests clear")
+@bank_options
+def clear(url: str | None, output: str) -> None:
+    """Forget all requests."""
+    ask(bank_url(url), "DELETE", "requests")
+    show({}, output, lambda _: None)

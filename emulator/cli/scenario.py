@@ -1,0 +1,180 @@
+"""`bank-emulator scenario`: list, check, apply and play scenarios."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from emulator.cli.bank import ask, bank_options, bank_url, control_token, rows, show
+from emulator.cli.failure import CheckFailed, Failed
+from emulator.cli.folders import url_option
+from emulator.settings import variable
+
+if TYPE_CHECKING:
+    from emulator.scenario.mistakes import ScenarioRefused
+    from emulator.scenario.model import Scenario
+    from emulator.scenario.player import Played, StepResult
+    from emulator.scenario.stage import Stage
+
+EPILOG = "Example: bank-emulator scenario play insufficient-funds my-shop.yaml --junit stories.xml"
+OUTPUT = click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+
+
+@click.group(name="scenario", epilog=EPILOG)
+def command() -> None:
+    """Scenarios: ready ones by NAME, your own by FILE."""
+
+
+def _loaded(source: str) -> Scenario:
+    from emulator.scenario import loader
+    from emulator.scenario.mistakes import ScenarioRefused
+
+    try:
+        return loader.named_or_file(source)
+    except ScenarioRefused as refused:
+        raise _failed(refused) from refused
+
+
+def _failed(refused: ScenarioRefused) -> Failed:
+    """All mistakes, one line each, and a last line that counts them."""
+    lines = refused.lines()
+    if len(lines) == 1:
+        return Failed(lines[0])
+    for line in lines:
+        click.echo(line, err=True)
+    return Failed(f"{refused.source} has {len(lines)} mistakes")
+
+
+@command.command("list", epilog="Example: bank-emulator scenario list --output json")
+@OUTPUT
+def list_(output: str) -> None:
+    """The ready scenarios."""
+    from emulator.scenario import loader
+
+    found = [_loaded(name) for name in loader.library()]
+    shown = [{"name": scenario.name, "summary": scenario.summary} for scenario in found]
+    show(shown, output, lambda value: rows(value, "name", "summary"))
+
+
+@command.command("show", epilog="Example: bank-emulator scenario show lost-answer > my-shop.yaml")
+@click.argument("name")
+@OUTPUT
+def show_(name: str, output: str) -> None:
+    """A scenario as it stands, to read or to begin your own with."""
+    from emulator.scenario import loader
+
+    scenario = _loaded(name)
+    path = loader.library().get(name, Path(name))
+    show(dict(scenario.source), output, lambda _: click.echo(path.read_text("utf-8"), nl=False))
+
+
+@command.command(epilog="Example: bank-emulator scenario check scenarios/*.yaml")
+@click.argument("files", nargs=-1, required=True)
+@OUTPUT
+def check(files: tuple[str, ...], output: str) -> None:
+    """Check FILES without a bank: every mistake with line and column; exit 1 when there is one."""
+    from emulator.scenario import loader
+    from emulator.scenario.mistakes import ScenarioRefused
+
+    results: list[dict[str, Any]] = []
+    for file in files:
+        mistakes: list[dict[str, Any]] = []
+        try:
+            loader.named_or_file(file)
+        except ScenarioRefused as refused:
+            mistakes = [
+                {"line": m.line, "column": m.column, "path": m.where(), "text": m.text} for m in refused.mistakes
+            ]
+            for line in refused.lines() if output == "text" else ():
+                click.echo(line)
+        else:
+            if output == "text":
+                click.echo(f"{file}: fine")
+        results.append({"file": file, "mistakes": mistakes})
+    if output == "json":
+        click.echo(json.dumps(results, indent=2, ensure_ascii=False))
+    if any(result["mistakes"] for result in results):
+        raise CheckFailed("")
+
+
+@command.command(epilog="Example: bank-emulator scenario apply slow-bank")
+@click.argument("source", metavar="NAME|FILE")
+@bank_options
+def apply(source: str, url: str | None, output: str) -> None:
+    """Start a running bank as a scenario says and add its rules."""
+    answer = ask(bank_url(url), "POST", "scenario", dict(_loaded(source).source))
+    show(answer, output, lambda value: click.echo(value["scenario"]))
+
+
+@command.command(epilog=EPILOG)
+@click.argument("sources", nargs=-1, metavar="NAME|FILE...")
+@click.option("--all", "every", is_flag=True, help="Play all ready scenarios.")
+@click.option("--junit", metavar="FILE", help="Also write the results as JUnit XML.")
+@OUTPUT
+@url_option
+def play(sources: tuple[str, ...], every: bool, junit: str | None, output: str, url: str | None) -> None:
+    """Play stories, step by step; exit 1 when one fails.
+
+    Each plays on a new bank in this process, or with --url (or its variable) on the running bank there, which is then
+    started as the scenario says.
+    """
+    from emulator.scenario import loader
+    from emulator.scenario.junit import report
+    from emulator.scenario.player import play as play_story
+
+    chosen = [*(loader.library() if every else ()), *sources]
+    if not chosen:
+        raise click.UsageError("name a scenario or a file, or say --all")
+    scenarios = [_loaded(source) for source in chosen]
+    stage = _stages(url or variable("URL"))
+    stories: list[Played] = []
+    for scenario in scenarios:
+        if output == "text":
+            click.echo(f"{scenario.name}: {scenario.summary}")
+        stories.append(play_story(scenario, stage(), told=_tell if output == "text" else None))
+    if output == "json":
+        click.echo(json.dumps([story.as_json() for story in stories], indent=2, ensure_ascii=False))
+    if junit is not None:
+        _write(Path(junit), report(stories))
+    failed = [story.scenario for story in stories if not story.passed]
+    if failed:
+        raise CheckFailed(f"{len(failed)} of {len(stories)} failed: {', '.join(failed)}")
+
+
+def _write(file: Path, text: str) -> None:
+    try:
+        file.write_text(text, "utf-8")
+    except OSError as error:
+        raise Failed(f"--junit {file}: {error.strerror}") from error
+
+
+def _stages(url: str | None) -> Callable[[], Stage]:
+    """Gives the stage for each story: the running bank at `url`, or a new bank in this process every time."""
+    if url is not None:
+        from emulator.scenario.stage import Running, StageFailed
+
+        try:
+            running = Running(url, token=control_token())
+        except StageFailed as failed:
+            raise Failed(str(failed)) from failed
+        return lambda: running
+    from emulator.assemble.stages import new_stages
+
+    return new_stages()
+
+
+def _tell(result: StepResult) -> None:
+    """One line for a step that went well; what was expected and what came for one that did not."""
+    click.echo(f"  {result.number:>3} {result.outcome:<7} {result.title}")
+    if result.outcome != "failed":
+        return
+    for difference in result.differences:
+        click.echo(f"      {difference}")
+    for word, value in (("expected", result.expected), ("found", result.found())):
+        if value is not None:
+            text = json.dumps(value, ensure_ascii=False)
+            click.echo(f"      {word}: {text if len(text) <= 1000 else f'{text[:1000]} ...'}")

@@ -1,0 +1,39 @@
+"""`generate`: made-up customers, accounts and transactions, as many as are asked for (CONTRACT 9.3)."""
+
+from __future__ import annotations
+
+from emulator.api.messages import Response
+from emulator.api.render import json_response
+from emulator.bank.errors import BankError
+from emulator.control.operation import ControlCall, ControlOperation, object_of
+
+_WHOLE = {"type": "integer", "minimum": 0}
+
+
+def _generate(call: ControlCall) -> Response:
+    # Most banks are never filled: what makes people up is imported when somebody asks for it.
+    from emulator.bank.generate import generate, plan_from
+
+    if not isinstance(call.body.value, dict):
+        raise BankError("FORMAT_ERROR", "Expected a mapping.")
+    return json_response(200, generate(call.bank, plan_from(call.body.value)))
+
+
+OPERATIONS = (
+    ControlOperation(
+        id="generate",
+        method="POST",
+        path="/generate",
+        summary="Add made-up customers with accounts and transactions; a seed makes them repeat.",
+        handler=_generate,
+        answers={200: "counts, and the customers with their IBANs and who acts for them."},
+        body=object_of(
+            customers=_WHOLE,
+            accountsPerCustomer=_WHOLE,
+            transactionsPerAccount=_WHOLE,
+            days=_WHOLE,
+            seed=_WHOLE,
+        ),
+        example={"customers": 10, "accountsPerCustomer": 2, "transactionsPerAccount": 100, "days": 90, "seed": 7},
+    ),
+)
