@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,16 +25,11 @@ def segment_first(name: str) -> int | None:
 
 @dataclass(slots=True, eq=False)
 class Segment:
-    """One journal file: its first change's number, its size in bytes as far as it is sound, its open file."""
+    """One journal file: its first change's number and its size in bytes as far as it is sound."""
 
     path: Path
     first: int
     size: int
-    file: int = -1
-
-
-Mark = tuple[Segment, int]
-"""A place in the journal: everything before it was there at some moment."""
 
 
 class Journal:
@@ -45,7 +39,7 @@ class Journal:
         self._directory = directory
         self._disk = disk
         self.segments = segments or [Segment(directory / segment_name(following), following, 0)]
-        self.segments[-1].file = disk.open_to_append(self.segments[-1].path)
+        self.file = disk.open_to_append(self.segments[-1].path)
         # a failed write may have left part of a record
         self._spoilt = False
 
@@ -54,65 +48,48 @@ class Journal:
         """Bytes of all segments."""
         return sum(segment.size for segment in self.segments)
 
-    def mark(self) -> Mark:
-        """The present end."""
-        return self.segments[-1], self.segments[-1].size
+    @property
+    def last(self) -> Segment:
+        return self.segments[-1]
 
     def append(self, line: bytes) -> None:
         """Write one line whole or leave the journal as it was; raises OSError."""
-        last = self.segments[-1]
         if self._spoilt:
             self._cut_off()
         try:
-            write_whole(self._disk, last.file, line)
+            write_whole(self._disk, self.file, line)
         except BaseException:
             self._spoilt = True
             # where this fails too, the next append tries again before it writes
             with suppress(OSError):
                 self._cut_off()
             raise
-        last.size += len(line)
+        self.last.size += len(line)
 
     def _cut_off(self) -> None:
-        self._disk.cut(self.segments[-1].file, self.segments[-1].size)
+        self._disk.cut(self.file, self.last.size)
         self._spoilt = False
 
     def begin_segment(self, following: int) -> list[Segment]:
         """Let the records from change `following` on go to a file of their own; the segments before. Raises OSError."""
         if self._spoilt:
             self._cut_off()
-        if self.segments[-1].first != following:
+        if self.last.first != following:
             path = self._directory / segment_name(following)
-            self.segments.append(Segment(path, following, 0, self._disk.open_to_append(path)))
+            file = self._disk.open_to_append(path)
+            self._disk.close(self.file)
+            self.file = file
+            self.segments.append(Segment(path, following, 0))
         return self.segments[:-1]
-
-    def close_where(self, done: Callable[[Segment], bool]) -> None:
-        """Close the files of those segments that take no more records and need no more fsync."""
-        for segment in self.segments[:-1]:
-            if segment.file >= 0 and done(segment):
-                self._disk.close(segment.file)
-                segment.file = -1
 
     def forget(self, gone: list[Segment]) -> None:
         """These segments are contained in the snapshot now."""
-        self.close_where(gone.__contains__)
         self.segments = [segment for segment in self.segments if segment not in gone]
 
-    def cut_back(self, mark: Mark) -> None:
-        """Remove what was written after `mark`, newest first, as far as the system lets us.
-
-        Where it stops, what is left still follows on without a gap. Nothing may be appended any more.
-        """
-        kept, size = mark
+    def cut_back(self, size: int) -> None:
+        """Shorten the last segment to `size`, if the system lets us; nothing may be appended any more."""
         with suppress(OSError):
-            for segment in reversed(self.segments):
-                if segment is kept:
-                    self._disk.cut(segment.file, size)
-                    return
-                self._disk.remove(segment.path)
+            self._disk.cut(self.file, size)
 
     def close(self) -> None:
-        for segment in self.segments:
-            if segment.file >= 0:
-                self._disk.close(segment.file)
-                segment.file = -1
+        self._disk.close(self.file)

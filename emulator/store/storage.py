@@ -16,7 +16,7 @@ from emulator.store.compaction import Compaction
 from emulator.store.disk import Disk
 from emulator.store.errors import StoreUnwritable
 from emulator.store.image import TableImage
-from emulator.store.journal import Journal, Mark
+from emulator.store.journal import Journal
 from emulator.store.kinds import Kind
 from emulator.store.lock import Lock
 from emulator.store.records import sealed
@@ -66,16 +66,17 @@ class JournalStorage(Storage):
             self._lock.release()
             raise
         self.sequence = self.synced = found.sequence
-        self._synced_mark: Mark = self.journal.mark()
+        self._synced_size = self.journal.last.size
         # the name of the newest journal file may not be on the medium yet
-        self._unsynced_names = True
+        self._new_name = True
         self.snapshot_size = found.snapshot.size
         self._compact_at = self._threshold()
         # a snapshot without fitting indexes makes the next start slow
         self._outdated = not found.snapshot.fits
         self._found: Found | None = found
         self.compaction: Compaction | None = None
-        self._refusal: str | None = None
+        self.refusal: str | None = None
+        self._gave_up = False
         _open_storages.add(self)
 
     def _taken_over(self, found: Found) -> Journal:
@@ -113,8 +114,8 @@ class JournalStorage(Storage):
 
     def append(self, payload: bytes) -> None:
         """Keep one change; raises StoreUnwritable, with nothing changed."""
-        if self._refusal is not None:
-            raise StoreUnwritable(self._refusal)
+        if self.refusal is not None:
+            raise StoreUnwritable(self.refusal)
         try:
             self.journal.append(sealed(payload))
         except OSError as failed:
@@ -125,44 +126,33 @@ class JournalStorage(Storage):
 
     @property
     def sync_needed(self) -> bool:
-        return self.power and self.sequence > self.synced and self._refusal is None
+        return self.power and self.sequence > self.synced and self.refusal is None
 
     def begin_sync(self) -> SyncTicket:
         """An fsync of all that is written so far; raises StoreUnwritable."""
-        files: list[int] = []
         try:
-            for segment in self.journal.segments:
-                if segment.file >= 0:
-                    files.append(self._disk.duplicate(segment.file))
+            file = self._disk.duplicate(self.journal.file)
         except OSError as failed:
-            for file in files:
-                self._disk.close(file)
             raise StoreUnwritable(f"the changes cannot be synced: {failed}") from failed
-        names = self.directory if self._unsynced_names else None
-        return SyncTicket(self._disk, names, files, sequence=self.sequence, mark=self.journal.mark())
+        names = self.directory if self._new_name else None
+        return SyncTicket(self._disk, names, file, sequence=self.sequence, segment=self.journal.last)
 
     def synced_by(self, ticket: SyncTicket) -> None:
         """Note that the fsync succeeded."""
-        if ticket.sequence >= self.synced:
-            self.synced = ticket.sequence
-            self._synced_mark = ticket.mark
-        if ticket.mark[0] is self.journal.segments[-1]:
-            self._unsynced_names = False
-        newest = ticket.mark[0].first
-        self.journal.close_where(lambda segment: segment.first < newest)
+        if ticket.segment is self.journal.last:
+            self._new_name = False
+            if ticket.sequence > self.synced:
+                self.synced, self._synced_size = ticket.sequence, ticket.size
 
     def give_up(self, reason: str) -> None:
         """After a failed fsync nothing that was not synced counts, and nothing is accepted until a restart.
 
         The system may have dropped the unwritten pages, so a second fsync would prove nothing.
         """
-        compaction = self.compaction
-        if compaction is not None:
-            compaction.abandon()
-            self.end_compaction(compaction)
-        self.journal.cut_back(self._synced_mark)
+        self.journal.cut_back(self._synced_size)
         self.sequence = self.synced
-        self._refusal = reason
+        self._gave_up = True
+        self.refusal = reason
 
     # Compaction
 
@@ -171,27 +161,26 @@ class JournalStorage(Storage):
 
     @property
     def compaction_due(self) -> bool:
-        return self.journal.size > self._compact_at and self.compaction is None and self._refusal is None
+        return self.journal.size > self._compact_at and self.compaction is None and self.refusal is None
 
     @property
     def compaction_useful(self) -> bool:
         """The next start would be quicker for a compaction."""
-        return (self.journal.size > 0 or self._outdated) and self._refusal is None
+        return (self.journal.size > 0 or self._outdated) and self.refusal is None
 
     def begin_compaction(self, tables: Callable[[], Contents]) -> Compaction:
         """Direct new changes to a new journal file; `tables` gives the present content. Raises StoreUnwritable."""
         if self.compaction is not None:
             raise RuntimeError("a compaction is under way")
-        if self._refusal is not None:
-            raise StoreUnwritable(self._refusal)
+        if self.refusal is not None:
+            raise StoreUnwritable(self.refusal)
         try:
             gone = self.journal.begin_segment(self.sequence + 1)
         except OSError as failed:
             self._compact_at = self.journal.size + self._threshold()
             raise StoreUnwritable(f"the journal cannot be continued in a new file: {failed}") from failed
-        self._unsynced_names = True
-        if not self.power:
-            self.journal.close_where(lambda _: True)
+        # with `power` all that is in the segments before was synced first
+        self._new_name, self._synced_size = True, self.journal.last.size
         self.compaction = Compaction(self.directory, self._disk, tables(), sequence=self.sequence, gone=gone)
         return self.compaction
 
@@ -202,12 +191,7 @@ class JournalStorage(Storage):
             self.snapshot_size = compaction.size
             self.journal.forget(compaction.gone)
             self._outdated = False
-            # the rename was synced, and the new journal's name with it
-            self._unsynced_names = False
             self._compact_at = self._threshold()
-            if compaction.sequence > self.synced:
-                self.synced = compaction.sequence
-                self._synced_mark = (self.journal.segments[0], 0)
         else:
             self._compact_at = self.journal.size + self._threshold()
         if compaction.failed is not None:
@@ -246,13 +230,16 @@ class JournalStorage(Storage):
         """Let go of the directory; further changes raise StoreUnwritable."""
         if self in _open_storages:
             _open_storages.discard(self)
-            self._refusal = self._refusal or "the documents are closed"
+            if self._gave_up:
+                # what the failing disk did not let happen then
+                self.journal.cut_back(self._synced_size)
+            self.refusal = self.refusal or "the documents are closed"
             self.journal.close()
             self._lock.release()
 
     def let_go(self) -> None:
         """In a forked child: the directory stays the parent's alone."""
-        self._refusal = "the documents belong to the process that this one was forked from"
+        self.refusal = "the documents belong to the process that this one was forked from"
         # its lock may be held by a thread that this process does not have
         self.compaction = None
         self.journal.close()

@@ -150,6 +150,11 @@ class Store(Readable):
         return self._kept.synced if self._kept is not None and self._kept.power else self.sequence
 
     @property
+    def refusing(self) -> str | None:
+        """Why no change is accepted any more; None while changes are."""
+        return None if self._kept is None else self._kept.refusal
+
+    @property
     def sync_needed(self) -> bool:
         """Changes wait for an fsync."""
         return self._kept is not None and self._kept.sync_needed
@@ -167,18 +172,16 @@ class Store(Readable):
         kept = self._directory()
         if self._marks or not ticket.done:
             raise RuntimeError("an fsync is finished after it ran and outside of transactions")
-        if ticket.failed is None:
+        if ticket.failed is None and (ticket.sequence <= kept.synced or kept.refusal is None):
             kept.synced_by(ticket)
-            self._forget_synced()
+            self._unsynced = [waiting for waiting in self._unsynced if waiting[0] > kept.synced]
             return
-        reason = f"an fsync failed, changes are refused until a restart: {ticket.failed}"
-        kept.give_up(reason)
-        while self._unsynced:
-            sequence, steps = self._unsynced.pop()
-            if sequence > kept.synced:
-                undo(steps)
-        self.sequence = kept.synced
-        raise StoreUnwritable(reason)
+        if kept.refusal is None:
+            kept.give_up(f"an fsync failed, changes are refused until a restart: {ticket.failed}")
+            while self._unsynced:
+                undo(self._unsynced.pop()[1])
+            self.sequence = kept.synced
+        raise StoreUnwritable(kept.refusal)
 
     def sync(self) -> None:
         """Make every change so far durable; raises StoreUnwritable as `finish_sync` does."""
@@ -186,10 +189,6 @@ class Store(Readable):
             ticket = self.begin_sync()
             ticket.run()
             self.finish_sync(ticket)
-
-    def _forget_synced(self) -> None:
-        synced = self.synced
-        self._unsynced = [waiting for waiting in self._unsynced if waiting[0] > synced]
 
     # Compaction
 
@@ -201,13 +200,15 @@ class Store(Readable):
     def begin_compaction(self) -> Compaction:
         """A new snapshot of the present content: `run` it in any thread, then `finish_compaction`.
 
-        Raises StoreUnwritable.
+        With `power` it syncs first, so best call it when nothing waits. Raises StoreUnwritable.
         """
         return self._begin_compaction(FrozenTable)
 
     def _begin_compaction(self, picture: type[FrozenTable] | Callable[[DocumentTable], TableImage]) -> Compaction:
         if self._marks:
             raise RuntimeError("a compaction begins outside of transactions")
+        # or a power cut could leave the new journal file without the end of the old one
+        self.sync()
         return self._directory().begin_compaction(lambda: {n: picture(table) for n, table in self._tables.items()})
 
     def finish_compaction(self, compaction: Compaction) -> None:
@@ -217,7 +218,6 @@ class Store(Readable):
             kept.end_compaction(compaction)
             for table in self._tables.values():
                 table.before = None
-            self._forget_synced()
 
     def compact(self) -> None:
         """Renew the snapshot; raises StoreUnwritable when that fails, with everything as valid as before."""

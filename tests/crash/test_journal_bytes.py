@@ -1,0 +1,125 @@
+"""A journal cut at every byte, and every byte of it flipped: dropped or refused, never believed."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from emulator.store import Document, Image, StoreDamaged, StoreTooNew, open_store
+from emulator.store.records import scan
+from tests.unit.store.making import KINDS, book, copy_of, some_books
+
+State = dict[str, list[Document]]
+
+
+class Written:
+    """A directory as a kill left it, and the states that it passed through."""
+
+    def __init__(self, directory: Path) -> None:
+        store = open_store(directory, KINDS)
+        for document in some_books(2):
+            store.put("book", document)
+        store.compact()
+        self.states: list[State] = [store.dump()]
+        store.put("note", {"id": "n1", "amount": "100.00"})
+        self.states.append(store.dump())
+        with store.transaction():
+            store.put("book", book("b1", author="changed", text='"}\n{"crc":"'))
+            store.delete("book", "b0")
+            store.put("note", {"id": "n1", "amount": "250.00"})
+        self.states.append(store.dump())
+        store.delete("note", "n1")
+        self.states.append(store.dump())
+        self.directory = copy_of(directory)
+        store.close()
+        (self.journal,) = self.directory.glob("journal-*")
+        self.data = self.journal.read_bytes()
+        self.ends = [0, *(offset for offset, _ in scan(self.data).records[1:]), len(self.data)]
+
+    def start_with(self, data: bytes) -> tuple[State, int]:
+        """The state and change number of a start with this journal."""
+        self.journal.write_bytes(data)
+        store = open_store(self.directory, KINDS)
+        state, number = store.dump(), store.sequence
+        # the lock alone: closing would renew the snapshot
+        kept = store._kept
+        assert kept is not None
+        kept.close()
+        return state, number
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Written:
+    return Written(tmp_path / "bank")
+
+
+@pytest.fixture
+def warnings(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
+    with caplog.at_level(logging.WARNING):
+        yield caplog
+
+
+def test_a_journal_cut_at_every_byte_gives_the_last_whole_change(
+    written: Written, warnings: pytest.LogCaptureFixture
+) -> None:
+    for size in range(len(written.data) + 1):
+        warnings.clear()
+        whole = max(place for place, end in enumerate(written.ends) if end <= size)
+        assert written.start_with(written.data[:size]) == (written.states[whole], 2 + whole)
+        assert len(warnings.records) == (0 if size in written.ends else 1)
+        assert written.journal.read_bytes() == written.data[: written.ends[whole]]
+
+
+@pytest.mark.parametrize("flip", [0x01, 0x20, 0x80, 0xFF])
+def test_a_flipped_byte_is_refused_or_dropped_with_the_last_record(
+    written: Written, flip: int, warnings: pytest.LogCaptureFixture
+) -> None:
+    last = written.ends[-2]
+    for offset in range(len(written.data)):
+        warnings.clear()
+        data = bytearray(written.data)
+        data[offset] ^= flip
+        if offset < last:
+            with pytest.raises(StoreDamaged) as damaged:
+                written.start_with(bytes(data))
+            assert damaged.value.file == written.journal
+            assert damaged.value.offset == max(end for end in written.ends if end <= offset)
+            assert not warnings.records
+        else:
+            assert written.start_with(bytes(data)) == (written.states[-2], 4)
+            assert len(warnings.records) == 1
+
+
+def test_a_tail_of_zeros_after_a_power_cut_is_dropped(written: Written, warnings: pytest.LogCaptureFixture) -> None:
+    for size in (1, 100, 5000):
+        warnings.clear()
+        assert written.start_with(written.data + bytes(size)) == (written.states[-1], 5)
+        assert len(warnings.records) == 1
+
+
+def test_a_removed_doubled_or_moved_record_is_refused(written: Written) -> None:
+    first, second, third = (written.data[begin:end] for begin, end in zip(written.ends, written.ends[1:], strict=False))
+    for data in (first + third, second + third, first + second + second, third + first + second, first + first):
+        with pytest.raises(StoreDamaged):
+            written.start_with(data)
+
+
+def test_every_flipped_byte_of_a_snapshot_is_refused() -> None:
+    data = Image.build(KINDS, {"book": some_books(2)}).to_bytes()
+    for flip in (0x01, 0x20, 0x80, 0xFF):
+        for offset in range(len(data)):
+            changed = bytearray(data)
+            changed[offset] ^= flip
+            with pytest.raises((StoreDamaged, StoreTooNew)):
+                Image.from_bytes(bytes(changed), KINDS)
+
+
+def test_a_snapshot_cut_at_every_byte_is_refused() -> None:
+    """A rename never leaves half a file, so half a file is damage."""
+    data = Image.build(KINDS, {"book": some_books(2)}).to_bytes()
+    for size in range(len(data)):
+        with pytest.raises(StoreDamaged):
+            Image.from_bytes(data[:size], KINDS)
