@@ -222,13 +222,9 @@ class Pipeline:
         repeats = Repeats(self._bank, call.tpp.id, request_id, call.request, psu)
         stored = repeats.stored()
         if stored is not None:
-            return Reply(201, render.Encoded(stored))
+            return stored
         reply = call.operation.handler(call)
-        if reply.status == 201:
-            encoded = render.encode(reply.body)
-            repeats.remember(encoded)
-            return Reply(201, render.Encoded(encoded), reply.headers)
-        return reply
+        return repeats.remember(reply) if reply.status == 201 else reply
 
     def _send_to_sca(self, call: Call | None, refused: ScaNeeded) -> Response:
         """401 with a scaRedirect: the open SCA is the only thing that is added (CONTRACT 3)."""

@@ -62,13 +62,13 @@ def message_body(message: Message) -> dict[str, str]:
     return shown
 
 
+class Encoded(bytes):
+    """A JSON body that is encoded already: a remembered answer goes out byte for byte."""
+
+
 def encode(body: Any) -> bytes:
     """A JSON value as compact UTF-8."""
     return orjson.dumps(body)
-
-
-class Encoded(bytes):
-    """A JSON body that is encoded already: a remembered answer goes out byte for byte."""
 
 
 def json_response(status: int, body: Any, headers: Sequence[tuple[str, str]] = ()) -> Response:

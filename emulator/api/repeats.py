@@ -6,6 +6,8 @@ import hashlib
 from datetime import timedelta
 
 from emulator.api.messages import Request
+from emulator.api.operation import Reply
+from emulator.api.render import Encoded, encode
 from emulator.bank.bank import Bank
 from emulator.bank.clock import stamp
 from emulator.bank.errors import BankError
@@ -26,18 +28,19 @@ class Repeats:
         digest.update(request.body)
         self._print = digest.hexdigest()
 
-    def stored(self) -> bytes | None:
-        """The body of the earlier 201, or None; CONFLICT when the id was used for another request."""
+    def stored(self) -> Reply | None:
+        """The earlier 201, or None; CONFLICT when the id was used for another request."""
         known = self._bank.documents.get("repeat", self._id)
         if known is None or known["created"] <= stamp(self._bank.clock.now() - WINDOW):
             return None
         if known["print"] != self._print:
             text = "This X-Request-ID was used for another request within the last 24 hours."
             raise BankError("CONFLICT", text, "X-Request-ID")
-        return str(known["body"]).encode()
+        headers = tuple((name, value) for name, value in known["headers"])
+        return Reply(201, Encoded(str(known["body"]).encode()), headers)
 
-    def remember(self, body: bytes) -> None:
-        """Keep a 201 for 24 hours of bank time, and let go of what is older."""
+    def remember(self, reply: Reply) -> Reply:
+        """Keep a 201 for 24 hours of bank time, and let go of what is older; the answer as it is kept."""
         now = self._bank.clock.now()
         documents = self._bank.documents
         oldest = stamp(now - WINDOW)
@@ -46,5 +49,13 @@ class Repeats:
             # Two for one: the collection shrinks as it is written, without a long sweep on any request.
             for old in documents.range("repeat", "created", high=oldest, limit=2):
                 documents.delete("repeat", old["id"])
-        document = {"id": self._id, "created": stamp(now), "print": self._print, "body": body.decode()}
+        body = encode(reply.body)
+        document = {
+            "id": self._id,
+            "created": stamp(now),
+            "print": self._print,
+            "body": body.decode(),
+            "headers": [list(pair) for pair in reply.headers],
+        }
         documents.put("repeat", document)
+        return Reply(201, Encoded(body), reply.headers)

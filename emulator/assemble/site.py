@@ -88,6 +88,8 @@ class Site:
             return room.handle(branch, request)
         if path in ("/health", "/ready", "/openapi.json"):
             return self._about(branch, request, path)
+        if path == "/" and "console" in self._rooms and request.method in ("GET", "HEAD"):
+            return Response(303, [("Location", f"{request.prefix}/console")])
         return branch.handle(request)
 
     def _about(self, branch: Branch, request: Request, path: str) -> Response:

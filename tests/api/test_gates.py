@@ -138,6 +138,7 @@ def test_a_creation_is_repeated_by_its_x_request_id(branch: Branch, tpp: DeskCli
     count = branch.bank.documents.count("payment")
     second = tpp.post(SEPA, json=BODY, headers={"X-Request-ID": "again"})
     assert (first.status, second.status, second.body) == (201, 201, first.body)
+    assert second.headers["location"] == first.headers["location"]
     assert branch.bank.documents.count("payment") == count
     other = tpp.post(SEPA, json={**BODY, "creditorName": "Other"}, headers={"X-Request-ID": "again"})
     assert (other.status, messages(other)) == (409, [("CONFLICT", "X-Request-ID")])
