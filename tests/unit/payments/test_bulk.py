@@ -114,7 +114,7 @@ def test_a_firm_gets_one_entry_for_the_batch_when_it_asks_for_it(bank: Bank) -> 
     first, second = booked["batch"]["entries"]
     assert (first["amount"], second["amount"]) == ("-100.00", "-200.00")
     assert first["creditorName"] == "Takstein Utleie AS"
-    assert second["creditorAccount"] == {"bban": "99901100019", "iban": "NO4799901100019", "currency": "NOK"}
+    assert second["creditorAccount"] == {"bban": "99901100019", "iban": "NO4299901100019", "currency": "NOK"}
     assert amounts(bank, "even") == ["200.00"]
     assert ledger.report(bank)["balanced"]
 

@@ -52,7 +52,7 @@ def test_a_domestic_entry_has_every_member_that_applies(bank: Bank) -> None:
     (booked,) = world.entries(bank, "kari")
     both = {
         "creditorName": "Takstein Utleie AS",
-        "creditorAccount": {"bban": "99901100019", "iban": "NO4799901100019", "currency": "NOK"},
+        "creditorAccount": {"bban": "99901100019", "iban": "NO4299901100019", "currency": "NOK"},
         "creditorAgent": BIC,
         "debtorName": "Kari Kladd",
         "debtorAccount": {"bban": "99901000014", "iban": "NO8599901000014", "currency": "NOK"},

@@ -33,10 +33,10 @@ GERMAN = "DE19999999990000123456"
 ACCOUNTS = (
     ("kari", "c-kari", "99901000014", "NO8599901000014", "NOK", "10000.00"),
     ("kari-card", "c-kari", "99901000022", "NO6399901000022", "NOK", "1000.00"),
-    ("even", "c-even", "99901100019", "NO4799901100019", "NOK", "500.00"),
-    ("even-eur", "c-even", "99901100027", "NO2599901100027", "EUR", "800.00"),
-    ("firm", "c-firm", "99911000012", "NO2599911000012", "NOK", "50000.00"),
-    ("firm-kid", "c-firm", "99911000020", "NO0399911000020", "NOK", "0.00"),
+    ("even", "c-even", "99901100019", "NO4299901100019", "NOK", "500.00"),
+    ("even-eur", "c-even", "99901100027", "NO2099901100027", "EUR", "800.00"),
+    ("firm", "c-firm", "99911000012", "NO2799911000012", "NOK", "50000.00"),
+    ("firm-kid", "c-firm", "99911000020", "NO0599911000020", "NOK", "0.00"),
 )
 
 
@@ -138,7 +138,7 @@ def sepa(amount: str = "10.00", *, to: str = GERMAN, **more: Any) -> dict[str, A
         "instructedAmount": {"amount": amount, "currency": "EUR"},
         "creditorName": "Muster Verlag GmbH",
         "creditorAccount": {"iban": to, "currency": "EUR"},
-        "debtorAccount": {"iban": "NO2599901100027", "currency": "EUR"},
+        "debtorAccount": {"iban": "NO2099901100027", "currency": "EUR"},
         **more,
     }
 
