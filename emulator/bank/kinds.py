@@ -27,7 +27,7 @@ KINDS: dict[str, Kind] = {
     "session": Kind(indexes=("key", "owner", "nationalId"), ordered={"created": Ordered(by="created")}),
     "consent": Kind(indexes=("owner", "tpp", "nationalId"), ordered={"created": Ordered(by="created")}),
     "sca": Kind(
-        indexes=("target",),
+        indexes=("target", "status"),
         # passing: SCAs that stand for nothing but access, dropped oldest first when there are many
         ordered={"created": Ordered(by="created"), "passing": Ordered(by="passing")},
     ),

@@ -18,7 +18,7 @@ def command() -> None:
 
 
 def _rows(payments: list[dict[str, Any]]) -> None:
-    rows(payments, "created", "transactionStatus", "service", "product", "amount", "currency", "paymentId")
+    rows(payments, "created", "transactionStatus", "service", "product", "instructedAmount", "creditorName", "paymentId")
 
 
 @command.command("list", epilog="Example: bank-emulator payments list --output json")

@@ -242,6 +242,14 @@ def test_an_sca_is_found_by_token_target_and_latest(desk: ControlDesk, kari: Des
     assert (again.status, again.told()) == (409, [("CONFLICT", None)])
 
 
+def test_latest_is_the_sca_opened_last_also_while_the_clock_stands_still(desk: ControlDesk, kari: DeskClient) -> None:
+    payments = [kari.post(DOMESTIC, json=PAYMENT).json()["paymentId"] for _ in range(8)]
+    assert desk.get("/sca/latest")["target"] == payments[7]
+    desk.do("POST", "/sca/latest/approve")
+    desk.do("POST", f"/sca/{payments[6]}/reject")
+    assert desk.get("/sca/latest")["target"] == payments[5]
+
+
 def test_an_sca_ends_in_every_way(desk: ControlDesk, kari: DeskClient) -> None:
     ends = {"reject": "SCA_INVALID", "expire": "SCA_EXPIRED", "fail": "SYSTEM_ERROR"}
     for end, code in ends.items():

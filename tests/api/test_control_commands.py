@@ -1,0 +1,248 @@
+"""The commands for a running bank: what they print, what they ask, and how they end."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from emulator.api.branch import Branch
+from emulator.assemble.house import House
+from emulator.authority import Authority
+from emulator.cli import main
+from emulator.control import Control
+from emulator.scenario import stage as stages
+from emulator.scenario.stage import Answer, InProcess, StageFailed
+from tests.api.desk import DeskClient
+
+KARI = "14888520059"
+DOMESTIC = "/v1/payments/norwegian-domestic-credit-transfers"
+PAYMENT = {
+    "instructedAmount": {"amount": "10.00", "currency": "NOK"},
+    "creditorName": "Even Eksempel",
+    "creditorAccount": {"bban": "99901100019", "currency": "NOK"},
+    "debtorAccount": {"bban": "99901000014", "currency": "NOK"},
+}
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(
+    house: House,
+    branch: Branch,
+    authority: Authority,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Run:
+    """Runs a command against the bank of the test: exit status, stdout, stderr."""
+    control = Control(house, authority)
+
+    def running(base: str, **_: Any) -> InProcess:
+        if base != "http://127.0.0.1:8080":
+            raise StageFailed(f"{base} does not answer.")
+        return InProcess(lambda request: control.enter(branch, request))
+
+    monkeypatch.setattr(stages, "Running", running)
+    monkeypatch.delenv("BANK_EMULATOR_URL", raising=False)
+
+    def command(*arguments: str) -> tuple[int, str, str]:
+        status = main.run(list(arguments))
+        told = capsys.readouterr()
+        return status, told.out, told.err
+
+    return command
+
+
+def pay(tpp: DeskClient) -> str:
+    created = tpp.log_in(KARI).post(DOMESTIC, json=PAYMENT)
+    return str(created.json()["paymentId"])
+
+
+def test_the_clock_is_shown_set_and_moved(run: Run) -> None:
+    assert run("clock", "show") == (0, "2026-03-02T08:00:00+00:00 frozen\n", "")
+    assert run("clock", "advance", "1h30m")[1] == "2026-03-02T09:30:00+00:00 frozen\n"
+    assert run("clock", "set", "2026-03-03T00:00:00Z")[1] == "2026-03-03T00:00:00+00:00 frozen\n"
+    assert run("clock", "set", "--mode", "live")[0] == 0
+    status, out, err = run("clock", "advance", "soon")
+    assert (status, out) == (2, "")
+    expected = "Expected a length of time such as 10s, 2m, 1h30m, 3d or PT1H, found the text 'soon'."
+    assert err == f"bank-emulator: by: {expected}\n"
+
+
+def test_payments_and_their_sca(run: Run, tpp: DeskClient) -> None:
+    payment = pay(tpp)
+    assert "RCVD" in run("payments", "list")[1]
+    assert json.loads(run("payments", "list", "--output", "json")[1])[0]["paymentId"] == payment
+    assert "started" in run("sca", "list")[1]
+    assert "psu-id=" in run("sca", "approve", payment)[1]
+    status, _, err = run("sca", "approve", payment)
+    assert (status, err) == (2, "bank-emulator: The SCA has already ended: finalised.\n")
+    assert "ACSC" in run("payments", "advance", payment, "--to", "ACSC")[1]
+    other = pay(tpp)
+    (link,) = [s["id"] for s in json.loads(run("sca", "list", "--output", "json")[1]) if s["target"] == other]
+    assert "code=SCA_INVALID" in run("sca", "reject", f"http://127.0.0.1:8080/sca/{link}")[1]
+    pay(tpp)
+    assert "code=SCA_EXPIRED" in run("sca", "expire")[1]
+    pay(tpp)
+    assert "system=core" in run("sca", "fail", "latest", "--status", "503")[1]
+
+
+def test_requests_are_followed_shown_and_counted(run: Run, tpp: DeskClient) -> None:
+    pay(tpp)
+    tpp.get("/v1/accounts", tamper="bit-flipped")
+    lines = run("requests", "tail", "--no-follow")[1].splitlines()
+    assert [line.split()[2:5] for line in lines] == [["201", "POST", DOMESTIC], ["400", "GET", "/v1/accounts"]]
+    assert "BAD_REQUEST Signature" in lines[1]
+    assert json.loads(run("requests", "tail", "--no-follow", "--last", "1", "--output", "json")[1])["status"] == 400
+    assert "signature: refused" in run("requests", "show")[1]
+    assert "signature: valid" in run("requests", "show", "1")[1]
+    assert run("requests", "count", '{"status": 201}')[1] == "1\n"
+    assert run("requests", "count", "{")[0] == 2
+    assert run("requests", "clear")[0] == 0
+    assert run("requests", "count")[1] == "0\n"
+
+
+def test_the_bank_is_reset_kept_and_brought_back(run: Run) -> None:
+    assert run("snapshot", "save", "monday")[1] == "monday\n"
+    assert run("settings", "calendar=norway", 'progression={"polls": 2}', "straks_limit=100.00")[0] == 0
+    assert "progression={\"polls\": 2}\n" in run("settings")[1]
+    assert run("reset", "--fixtures", "empty", "--scenario", "slow-bank")[1] == "known-state slow-bank\n"
+    assert "every third read is slow" in run("rules", "list")[1]
+    assert run("snapshot", "load", "monday")[0] == 0
+    assert run("settings", "--output", "json")[1].count('"always-open"') == 1
+    assert "monday" in run("snapshot", "list")[1]
+    assert run("snapshot", "delete", "monday")[0] == 0
+    assert run("snapshot", "load", "monday")[2] == "bank-emulator: There is no snapshot monday.\n"
+    assert run("settings", "calendar")[0] == 2
+
+
+def test_rules_banks_consents_people_ledger_and_generate(run: Run, tpp: DeskClient) -> None:
+    tpp.log_in(KARI)
+    assert run("rules", "add", '{"name": "slow", "then": {"delay": "1s"}}')[0] == 0
+    assert run("rules", "remove", "slow")[0] == 0
+    assert run("rules", "remove", "slow")[2] == "bank-emulator: There is no rule slow.\n"
+    assert run("rules", "clear")[0] == 0
+    assert run("banks", "make", "cli-1", "--seed", "3")[1] == "http://127.0.0.1:8080/banks/cli-1\n"
+    assert "cli-1" in run("banks", "list")[1]
+    assert run("banks", "delete", "cli-1")[0] == 0
+    consent = json.loads(run("consents", "list", "--output", "json")[1])[0]["consentId"]
+    assert "revoked" in run("consents", "revoke", consent)[1]
+    assert "Kari Kladd" in run("people")[1]
+    assert run("ledger")[1].endswith("balanced\n")
+    assert run("generate", "--customers", "2", "--transactions", "3", "--seed", "1")[1] == (
+        "2 customers, 4 accounts, 12 transactions\n"
+    )
+
+
+def test_a_bank_that_is_not_there_is_one_line_and_2(run: Run) -> None:
+    status, out, err = run("clock", "show", "--url", "http://127.0.0.1:9")
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert "Is `bank-emulator serve` running?" in err
+
+
+def test_scenarios_are_listed_shown_checked_and_applied(run: Run, tmp_path: Path) -> None:
+    assert "slow-bank" in run("scenario", "list")[1]
+    text = run("scenario", "show", "slow-bank")[1]
+    own = tmp_path / "own.yaml"
+    own.write_text(text.replace("scenario: slow-bank", "scenario: own"))
+    assert run("scenario", "check", str(own))[:2] == (0, f"{own}: fine\n")
+    assert run("scenario", "apply", str(own))[1] == "own\n"
+    assert run("scenario", "apply", "lost-answer")[1] == "lost-answer\n"
+    own.write_text(text.replace("delay", "dealy").replace("every: 3", "every: 0"))
+    status, out, err = run("scenario", "check", str(own))
+    assert (status, err) == (1, "")
+    assert out.splitlines() == [
+        f"{own}:12:13: Expected a whole number from 1 to 1000000000, found the number 0. (rules[0].times.every)",
+        f"{own}:13:12: There is no member 'dealy'; did you mean delay? (rules[0].then.dealy)",
+    ]
+    status, out, _ = run("scenario", "check", str(own), "slow-bank", "--output", "json")
+    assert [len(result["mistakes"]) for result in json.loads(out)] == [2, 0]
+    status, out, err = run("scenario", "apply", str(own))
+    assert (status, out, err.count("\n")) == (2, "", 3)
+    assert err.endswith(f"bank-emulator: {own} has 2 mistakes\n")
+
+
+STORY = """\
+scenario: two-steps
+summary: One step goes well, one does not.
+start: {from: known-state}
+as: {nationalId: "14888520059"}
+story:
+  - tpp: GET /v1/accounts
+    save: {account: "accounts[0].resourceId"}
+  - tpp: GET /v1/accounts/${account}
+    expect: {status: 201, json: {account: {iban: NO1, bban: "99901000014"}}}
+  - clock: advance 1s
+"""
+
+
+def test_a_story_is_told_step_by_step_with_what_was_expected_and_what_came(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "two-steps.yaml"
+    file.write_text(STORY)
+    junit = tmp_path / "junit.xml"
+    status, out, err = run("scenario", "play", str(file), "--junit", str(junit))
+    assert (status, err) == (1, "bank-emulator: 1 of 1 failed: two-steps\n")
+    lines = out.splitlines()
+    assert lines[0] == "two-steps: One step goes well, one does not."
+    assert lines[1] == "    1 passed  tpp GET /v1/accounts"
+    assert lines[2].startswith("    2 failed  tpp GET /v1/accounts/")
+    assert lines[3] == "      status: expected the number 201, found the number 200"
+    assert lines[4] == "      account.iban: expected the text 'NO1', found the text 'NO8599901000014'"
+    assert lines[5].startswith('      expected: {"status": 201')
+    assert lines[6].startswith('      found: {"status": 200, "json": {"account":')
+    assert lines[7] == "    3 skipped clock advance 1s"
+    assert '<testsuite name="two-steps" tests="3" failures="1" skipped="1"' in junit.read_text()
+    assert 'message="status: expected the number 201, found the number 200; account.iban' in junit.read_text()
+    status, out, _ = run("scenario", "play", str(file), "--output", "json")
+    assert [step["outcome"] for step in json.loads(out)[0]["steps"]] == ["passed", "failed", "skipped"]
+
+
+def test_stories_play_on_the_running_bank_when_told_so(run: Run) -> None:
+    assert run("scenario", "play", "lost-answer", "slow-bank", "--url", "http://127.0.0.1:8080")[0] == 0
+    assert json.loads(run("clock", "show", "--output", "json")[1])["mode"] == "frozen"
+    assert len(json.loads(run("payments", "list", "--output", "json")[1])) == 0  # slow-bank began anew
+
+
+@pytest.mark.parametrize(
+    "arguments, told",
+    [
+        (["scenario", "play"], "name a scenario or a file, or say --all"),
+        (["scenario", "play", "slow-bnk"], "did you mean slow-bank?"),
+        (["scenario", "play", "none.yaml"], "There is no such file"),
+        (["scenario", "play", "slow-bank", "--junit", "/nowhere/x.xml"], "--junit /nowhere/x.xml: No such file"),
+        (["scenario", "apply"], "Missing argument"),
+    ],
+)
+def test_wrong_use_is_one_line_and_2(run: Run, arguments: list[str], told: str) -> None:
+    status, _, err = run(*arguments)
+    assert (status, err.count("\n")) == (2, 1)
+    assert told in err
+
+
+NOUNS = (
+    *("scenario", "clock", "sca", "payments", "consents", "requests", "reset", "snapshot", "settings", "rules"),
+    *("banks", "people", "ledger", "generate"),
+)
+
+
+@pytest.mark.parametrize("noun", NOUNS)
+def test_every_command_has_help_with_an_example(run: Run, noun: str) -> None:
+    command = main.group.commands[noun]
+    inner = getattr(command, "commands", {})
+    for name in inner or [""]:
+        arguments = [noun, name, "--help"] if name else [noun, "--help"]
+        status, out, _ = run(*arguments)
+        assert status == 0
+        assert "Example: bank-emulator" in " ".join(out.split())
+
+
+def test_an_answer_that_never_comes_is_told(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Silent:
+        def control(self, *_: Any) -> Answer:
+            return Answer(lost=True)
+
+    monkeypatch.setattr(stages, "Running", lambda *_, **__: Silent())
+    assert "closed the connection" in run("clock", "show")[2]
