@@ -43,7 +43,7 @@ fuzz: $(VENV)/installed-fuzz
 	$(BIN)/python -m tests.fuzz --seconds $(or $(SECONDS),600)
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .hypothesis .import_linter_cache .coverage .coverage.* htmlcov
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .hypothesis .import_linter_cache .bench .fuzz .coverage .coverage.* htmlcov
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:

@@ -21,6 +21,7 @@ LONGEST_TEXT = 32_768  # characters; an eIDAS certificate has about 3,000
 
 _QC_STATEMENTS = x509.ObjectIdentifier(qcstatements.OID)
 _ORGANIZATION_IDENTIFIER = x509.ObjectIdentifier(ORGANIZATION_IDENTIFIER)
+_NO_CERTIFICATE = (exceptions.UnsupportedAlgorithm, x509.DuplicateExtension, x509.InvalidVersion)
 _BEGIN, _END = "-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----"
 _BASE64 = re.compile(r"[A-Za-z0-9+/]++={0,2}")
 _KEY_IDS_KEPT = 16
@@ -99,7 +100,7 @@ def _read(text: str) -> TppCertificate | str:
         return _understand(x509.load_der_x509_certificate(der), notes)
     except CertificateUnreadable as error:
         return str(error)
-    except (ValueError, TypeError, exceptions.UnsupportedAlgorithm, x509.DuplicateExtension) as error:
+    except (*_NO_CERTIFICATE, ValueError, TypeError) as error:
         detail = str(error).splitlines()[0][:150] if str(error) else type(error).__name__
         return f"it holds no readable X.509 certificate ({detail})"
 

@@ -6,7 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from itertools import islice
 from typing import Any, NoReturn
 
@@ -52,8 +52,12 @@ def _no_number(text: str) -> NoReturn:
 
 def _decimal(text: str) -> Decimal:
     # Decimal keeps what was written; a float would not. An exponent of any size must not grow into digits later.
-    number = Decimal(text)
-    if len(text) > _LONGEST_NUMBER or (number and abs(number.adjusted()) > _LONGEST_NUMBER):
+    number: Decimal | None
+    try:
+        number = Decimal(text)
+    except InvalidOperation:  # an exponent that is itself out of range
+        number = None
+    if number is None or len(text) > _LONGEST_NUMBER or (number and abs(number.adjusted()) > _LONGEST_NUMBER):
         raise _NoNumber(f"the number {text[:20]}... is out of range")
     return number
 
