@@ -117,11 +117,11 @@ def _pend(bank: Bank, payment: Document, debtor: Document, chosen: list[int], at
     date = oslo_date(moment(at)).isoformat()
     shown = {index: _shown(bank, payment, debtor, index)[0] for index in chosen}
     if as_batch(payment):
-        members = _batch(bank, payment, debtor, shown, date)
+        members = entries.pending(_batch(bank, payment, debtor, shown, date), payment.get("executeAt", at))
         payment["pendingId"] = ledger.pend(bank, debtor["id"], members, at=at)
         return
     for index in chosen:
-        members = _debit(payment, debtor, index, shown[index], date)
+        members = entries.pending(_debit(payment, debtor, index, shown[index], date), payment.get("executeAt", at))
         payment["entries"][index]["pendingId"] = ledger.pend(bank, debtor["id"], members, at=at)
 
 

@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from emulator.bank.bank import Bank
+from emulator.bank.clock import moment, oslo_date
 from emulator.bank.exchange import Table, exchange_member
 from emulator.bank.money import plain
 from emulator.bank.norway import digits_of, iban_of
@@ -128,6 +129,12 @@ def debit(
             source=currency, target=instructed, unit=instructed, rate=Decimal(rate), date=date
         )
     return members
+
+
+def pending(members: Mapping[str, Any], execute_at: str) -> dict[str, Any]:
+    """A debtor's transaction before it is booked: its value date is the day of the execution to come."""
+    day = max(oslo_date(moment(execute_at)).isoformat(), members["bookingDate"])
+    return {**{name: value for name, value in members.items() if name != "bookingDate"}, "valueDate": day}
 
 
 def credit(

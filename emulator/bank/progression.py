@@ -42,14 +42,19 @@ def run_due(bank: Bank) -> None:
     """Apply all that is due up to bank time, in due order; each step takes place at its own moment."""
     documents = bank.documents
     until = bank.clock.stamp()
-    while (due := next_due(bank)) is not None and due <= until:
-        with documents.transaction():
-            if documents.first_key("payment", "due") == due:
-                payment = documents.range("payment", "due", low=due, high=due, limit=1)[0]
-                _step(bank, payment, moment(due))
-                documents.put("payment", payment)
-            else:
-                ledger.settle_pending(bank, documents.range("transaction", "due", low=due, high=due, limit=1)[0])
+    while True:
+        first = documents.range("payment", "due", high=until, limit=1)
+        arrival = documents.first_key("transaction", "due")
+        due = first[0]["due"] if first else None
+        if arrival is not None and str(arrival) <= until and (due is None or str(arrival) < due):
+            with documents.transaction():
+                ledger.settle_pending(bank, documents.range("transaction", "due", high=until, limit=1)[0])
+        elif due is not None:
+            with documents.transaction():
+                _step(bank, first[0], moment(due))
+                documents.put("payment", first[0])
+        else:
+            return
 
 
 def accept(bank: Bank, payment: Document, at: datetime, status: str | None = None) -> None:

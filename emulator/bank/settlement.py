@@ -57,7 +57,8 @@ def _hold_single(bank: Bank, payment: Document, at: str, *, force: bool) -> bool
         return False
     ledger.reserve(bank, debtor["id"], needed, at=at)
     payment["held"] = plain(needed, debtor["currency"])
-    payment["pendingId"] = ledger.pend(bank, debtor["id"], _debit(bank, payment, debtor, None, at)[0], at=at)
+    members = entries.pending(_debit(bank, payment, debtor, None, at)[0], payment.get("executeAt", at))
+    payment["pendingId"] = ledger.pend(bank, debtor["id"], members, at=at)
     return True
 
 
@@ -84,25 +85,24 @@ def _debit(
     return debit, shown, date
 
 
-def settle(bank: Bank, payment: Document, at: str) -> str | None:
-    """Book one execution: debtor, fee, and the creditor when it is in this bank; the debtor's transaction id."""
-    debtor = bank.documents.get("account", payment["debtorAccountId"])
+def settle(bank: Bank, payment: Document, at: str, debtor: Document | None = None) -> None:
+    """Book one execution: debtor, fee, and the creditor when it is in this bank; `debtor`: its account, if at hand."""
+    debtor = debtor or bank.documents.get("account", payment["debtorAccountId"])
     held, pending = Decimal(payment.pop("held", "0")), payment.pop("pendingId", None)
     if debtor is None:
-        return None
+        return
     product = products.of(payment)
     creditor = None
     if payment.get("creditorAccountId"):
         creditor = bank.documents.get("account", payment["creditorAccountId"])
     debit, shown, date = _debit(bank, payment, debtor, creditor, at)
-    booked = ledger.book(bank, debtor["id"], debit, pending=pending, released=held, at=at)
+    ledger.book(bank, debtor["id"], debit, pending=pending, released=held, at=at)
     if "fee" in payment:
         charge = entries.fee(product, payment_id=payment["id"], amount=Decimal(payment["fee"]), date=date)
         ledger.book(bank, debtor["id"], charge, at=at)
     if creditor is not None:
         credit = entries.credit(bank, shown, product, payment["initiation"], to=creditor, date=date)
         ledger.book(bank, creditor["id"], credit, at=at)
-    return str(booked["id"])
 
 
 def let_go(bank: Bank, payment: Document, at: str) -> None:

@@ -59,10 +59,11 @@ def _plan(bank: Bank, payment: Document, day: date, at: datetime) -> None:
 def execute(bank: Bank, payment: Document, at: datetime) -> None:
     """Book one execution, or skip it when there is no money, and plan the next; after the last: ACSC."""
     when = stamp(at)
-    funded = ledger.covers(bank, payment["debtorAccountId"], settlement.cost(payment))
+    debtor = bank.documents.get("account", payment["debtorAccountId"])
+    funded = debtor is not None and ledger.available(debtor) >= settlement.cost(payment)
     payment["fundsAvailable"] = funded
     if funded:
-        settlement.settle(bank, payment, when)
+        settlement.settle(bank, payment, when, debtor)
     else:
         payment["skipped"] = [*payment.get("skipped", ()), payment["executeOn"]][-SKIPPED_KEPT:]
     following = _next(bank, payment, date.fromisoformat(payment["executeOn"]))

@@ -528,3 +528,10 @@ def test_a_second_approval_of_the_same_payment_is_refused(bank: Bank) -> None:
         payments.authorised(bank, payment_id, world.KARI)
     assert refused.value.code == "SCA_INVALID"
     assert bank.documents.dump() == before
+
+
+def test_a_pending_entry_has_the_value_date_of_its_execution_and_no_booking_date(bank: Bank) -> None:
+    paid(bank, DOMESTIC, domestic(requestedExecutionDate="2026-03-09"))
+    paid(bank, STRAKS, domestic())
+    dates = [(entry.get("bookingDate"), entry["valueDate"]) for entry in entries(bank, "kari", "pending")]
+    assert dates == [(None, "2026-03-02"), (None, "2026-03-09")]
