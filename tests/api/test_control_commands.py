@@ -155,8 +155,8 @@ def test_scenarios_are_listed_shown_checked_and_applied(run: Run, tmp_path: Path
     status, out, err = run("scenario", "check", str(own))
     assert (status, err) == (1, "")
     assert out.splitlines() == [
-        f"{own}:12:13: Expected a whole number from 1 to 1000000000, found the number 0. (rules[0].times.every)",
-        f"{own}:13:12: There is no member 'dealy'; did you mean delay? (rules[0].then.dealy)",
+        f"{own}:13:13: Expected a whole number from 1 to 1000000000, found the number 0. (rules[0].times.every)",
+        f"{own}:14:12: There is no member 'dealy'; did you mean delay? (rules[0].then.dealy)",
     ]
     status, out, _ = run("scenario", "check", str(own), "slow-bank", "--output", "json")
     assert [len(result["mistakes"]) for result in json.loads(out)] == [2, 0]

@@ -105,6 +105,12 @@ def test_any_json_may_be_answered(desk: Desk) -> None:
     assert desk.read().status == 202
 
 
+def test_a_content_type_of_the_rule_takes_the_place_of_the_usual_one(desk: Desk) -> None:
+    desk.rule({"answer": {"json": "busy", "status": 200, "headers": {"content-type": "text/plain"}}})
+    types = [value for name, value in desk.read().headers if name.lower() == "content-type"]
+    assert types == ["text/plain"]
+
+
 def test_a_delay_is_handed_to_the_delivery(desk: Desk) -> None:
     desk.rule({"delay": {"min": "100ms", "max": "2s"}}, times={"first": 20})
     delays = [desk.read().delivery.delay for _ in range(21)]

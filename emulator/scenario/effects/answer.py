@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from random import Random
 from typing import Any
 
+from emulator.api.messages import Response
 from emulator.api.operation import Access, Call, Reply
-from emulator.api.render import STATUS, message_body
+from emulator.api.render import JSON, STATUS, message_body
 from emulator.bank.errors import Category, Message, ScaNeeded
 from emulator.scenario.effect import Effect, EffectKind
 from emulator.scenario.part import Part
@@ -17,7 +19,12 @@ LOWEST, HIGHEST = 200, 599
 LEAST_FAILURE = 400
 WITHOUT_BODY = frozenset({204, 205, 304})
 # The web side writes these itself; a second one would break the answer for every client.
-OWN_HEADERS = frozenset({"content-length", "transfer-encoding", "connection", "date", "server", "content-encoding"})
+OWN_HEADERS = frozenset(
+    {
+        *("content-length", "transfer-encoding", "connection", "date", "server"),
+        *("content-encoding", "content-language", "x-request-id"),
+    }
+)
 BY_STATUS = {
     401: "PSU_CREDENTIALS_INVALID",
     403: "FORBIDDEN",
@@ -51,6 +58,11 @@ class Answer:
         if self._sends_to_sca(call):
             raise ScaNeeded(self.message.code, self.message.text)
         return Reply(self.status, {"tppMessages": [message_body(self.message)]}, self.headers)
+
+    def retype(self, response: Response, _dice: Random) -> None:
+        """Let a Content-Type of the rule take the place of the usual one."""
+        if any(name.lower() == "content-type" for name, _ in self.headers) and JSON in response.headers:
+            response.headers.remove(JSON)
 
     def _sends_to_sca(self, call: Call) -> bool:
         """A 401 of the bank carries scaRedirect (CONTRACT 3.3), once it is known who asks."""
@@ -101,7 +113,7 @@ def read(part: Part) -> Effect | None:
     headers = _headers(members.get("headers"))
     json = members["json"].value if "json" in members else None
     answer = Answer(status, Message(code, text, None, category), headers, json, "json" in members)
-    return Effect(answer.reply, instead=True)
+    return Effect(answer.reply, answer.retype, instead=True)
 
 
 KNOWN_CODES = tuple(STATUS)

@@ -1,0 +1,106 @@
+"""Named snapshots: in memory, and as files where the bank is kept on disk."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from emulator.bank import fixtures, snapshots
+from emulator.bank.bank import Bank
+from emulator.bank.errors import BankError
+from emulator.bank.kinds import KINDS
+from emulator.bank.snapshots import Snapshots
+from emulator.store import StoreUnwritable, memory_store
+
+
+@pytest.fixture
+def bank() -> Bank:
+    bank = Bank(memory_store(KINDS))
+    fixtures.reset(bank, "known-state")
+    return bank
+
+
+@pytest.mark.parametrize("on_disk", [False, True])
+def test_a_snapshot_is_gone_back_to_as_often_as_one_likes(bank: Bank, tmp_path: Path, on_disk: bool) -> None:
+    kept = Snapshots(tmp_path / "snapshots" if on_disk else None)
+    before = bank.documents.dump()
+    kept.save(bank, "a")
+    for _ in range(2):
+        bank.change_settings({"calendar": "norway"})
+        bank.documents.delete("customer", before["customer"][0]["id"])
+        kept.restore(bank, "a")
+        assert bank.documents.dump() == before
+        assert bank.settings.calendar == "always-open"
+
+
+def test_files_outlive_the_process_and_are_private(bank: Bank, tmp_path: Path) -> None:
+    folder = tmp_path / "bank" / "snapshots"
+    Snapshots(folder).save(bank, "b.1")
+    before = bank.documents.dump()
+    (file,) = folder.iterdir()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    again = Snapshots(folder)
+    assert [entry["name"] for entry in again.listing()] == ["b.1"]
+    bank.change_settings({"calendar": "norway"})
+    again.restore(bank, "b.1")
+    assert bank.documents.dump() == before
+    again.delete("b.1")
+    assert list(folder.iterdir()) == []
+    assert Snapshots(folder).listing() == []
+
+
+def test_they_are_listed_newest_first_and_replaced_by_name(bank: Bank) -> None:
+    kept = Snapshots(None)
+    for name in ("a", "b", "c", "a"):
+        kept.save(bank, name)
+    assert [entry["name"] for entry in kept.listing()] == ["a", "c", "b"]
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b'{"_":1}', b"\xff\xfe"])
+def test_a_file_that_cannot_be_read_changes_nothing(bank: Bank, tmp_path: Path, damage: bytes) -> None:
+    Snapshots(tmp_path).save(bank, "a")
+    (tmp_path / "a.snapshot.json").write_bytes(damage)
+    before = bank.documents.dump()
+    with pytest.raises(BankError, match="CONFLICT"):
+        Snapshots(tmp_path).restore(bank, "a")
+    assert bank.documents.dump() == before
+
+
+def test_a_file_that_is_gone_is_unknown(bank: Bank, tmp_path: Path) -> None:
+    Snapshots(tmp_path).save(bank, "a")
+    kept = Snapshots(tmp_path)
+    (tmp_path / "a.snapshot.json").unlink()
+    with pytest.raises(BankError, match="RESOURCE_UNKNOWN"):
+        kept.restore(bank, "a")
+    assert kept.listing() == []
+
+
+def test_a_disk_that_takes_nothing_is_told_and_nothing_is_kept(
+    bank: Bank, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    kept = Snapshots(tmp_path)
+    kept.save(bank, "a")
+    content = (tmp_path / "a.snapshot.json").read_bytes()
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(StoreUnwritable, match="No space left"):
+        kept.save(bank, "a")
+    with pytest.raises(StoreUnwritable):
+        kept.save(bank, "b")
+    assert [entry["name"] for entry in kept.listing()] == ["a"]
+    assert (tmp_path / "a.snapshot.json").read_bytes() == content
+
+
+def test_there_is_an_end_to_how_many(bank: Bank, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(snapshots, "MOST", 2)
+    kept = Snapshots(None)
+    for name in ("a", "b", "a"):
+        kept.save(bank, name)
+    with pytest.raises(BankError, match="delete one first"):
+        kept.save(bank, "c")
