@@ -106,6 +106,11 @@ def test_the_corporate_context_names_its_agreement_once_the_psu_is_known(column,
         assert found(unknown, column, profile=profile) == []
 
 
+def test_the_agreement_is_optional_on_every_payment_operation():
+    """Over SPEC, which leaves it out of the instant transfer (CONTRACT 13)."""
+    assert "".join(MATRIX["PSU-Corporate-ID"][column] for column in COLUMNS) == "OOOOO-"
+
+
 def test_agreements_may_be_listed_before_one_is_chosen():
     assert found({**GOOD, "PSU-Context": "CORPORATE"}, DETAILS) == []
 
@@ -237,6 +242,20 @@ def test_well_formed_values_are_accepted(name, value):
 @pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in REFUSED.items() for value in values])
 def test_malformed_values_are_refused_with_what_was_expected(name, value):
     assert FORMATS[name](value)
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ("https://tpp.example/#done", "an address without a fragment"),
+        ("https://user@tpp.example/", "an address without user info"),
+        ("javascript:alert(1)", "an http, https or app address, not one that a browser runs or reads from"),
+        ("/callback", "an absolute address such as https://tpp.example/callback"),
+        ("https:///callback", "a web address with a host"),
+    ],
+)
+def test_a_refused_redirect_address_is_told_why(value, told):
+    assert FORMATS["TPP-Redirect-URI"](value) == told
 
 
 @pytest.mark.parametrize("name", FORMATS)

@@ -75,6 +75,11 @@ def test_a_closed_day_moves_to_the_following_or_the_preceding_banking_day():
     assert shown(preceding, 2, is_open=norway) == ["2026-04-01", "2026-05-05"]
 
 
+def test_a_date_that_moved_into_the_next_month_is_found_after_the_month_has_begun():
+    plan = Plan(date(2026, 1, 1), "Monthly", day=31)  # Saturday, 31 January moves to Monday
+    assert next_execution(plan, date(2026, 2, 1), norway) == date(2026, 2, 2)
+
+
 def test_a_move_out_of_the_dates_goes_the_other_way():
     sunday = date(2026, 5, 31)
     assert shown(Plan(date(2026, 5, 1), "Monthly", end=sunday, day=31), is_open=norway) == ["2026-05-29"]
