@@ -3,7 +3,8 @@
 from emulator.store.errors import StoreDamaged, StoreError, StoreLocked, StoreTooNew, StoreUnwritable
 from emulator.store.image import Image
 from emulator.store.kinds import Document, Kind, Ordered
-from emulator.store.store import Durability, Store, memory_store, open_store
+from emulator.store.opening import Durability, memory_store, open_store
+from emulator.store.store import Store
 
 __all__ = [
     "Document",

@@ -54,8 +54,8 @@ Undo = Before | Replaced
 Removed = tuple[str, int, str]
 """Kind, number and id of a document that is no more."""
 
-Placed = tuple[str, int, bytes]
-"""Kind, number and encoded form of a document that is new or different."""
+Placed = tuple[bytes, int, bytes]
+"""Kind as JSON, number and encoded form of a document that is new or different."""
 
 
 def undo(steps: list[Undo], *, down_to: int = 0) -> None:
@@ -94,13 +94,13 @@ def outcome(steps: Iterable[Undo]) -> tuple[list[Removed], list[Placed]]:
             continue
         raw_now = table.rows[number_now]
         if number_now != number or raw_now != raw:
-            placed.append((table.name, number_now, raw_now))
+            placed.append((table.json_name, number_now, raw_now))
     return removed, placed
 
 
 def payload(sequence: int, removed: list[Removed], placed: list[Placed]) -> bytes:
     """One change as JSON: `{"sequence", "delete": [[kind, number, id]], "put": [[kind, number, document]]}`."""
-    puts = b",".join([b'["%b",%d,%b]' % (kind.encode(), number, raw) for kind, number, raw in placed])
+    puts = b",".join([b"[%b,%d,%b]" % put for put in placed])
     if not removed:
         return b'{"sequence":%d,"put":[%b]}' % (sequence, puts)
     return b'{"sequence":%d,"delete":%b,"put":[%b]}' % (sequence, orjson.dumps(removed), puts)

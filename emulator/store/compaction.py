@@ -87,8 +87,7 @@ class Compaction:
                 with suppress(OSError):
                     self._disk.remove(unfinished)
 
-    def abandon(self) -> bool:
-        """Keep it from becoming the snapshot; False when it already is. Waits while that is under way."""
+    def abandon(self) -> None:
+        """Keep it from becoming the snapshot if it is not yet; waits while that is under way."""
         with self._placing:
             self._abandoned = True
-            return not self.placed

@@ -125,7 +125,7 @@ class Image:
 
         Raises ValueError for a document that cannot be kept and KeyError for a kind that is not declared.
         """
-        from emulator.store.store import memory_store
+        from emulator.store.opening import memory_store
 
         if not documents.keys() <= kinds.keys():
             raise KeyError(*(documents.keys() - kinds.keys()))

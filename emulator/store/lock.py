@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import socket
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -22,16 +23,22 @@ class Lock:
         self._file = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        except BlockingIOError:
             holder = _holder(self._file)
             os.close(self._file)
             raise StoreLocked(directory, holder) from None
-        os.ftruncate(self._file, 0)
-        os.pwrite(self._file, orjson.dumps({"pid": os.getpid(), "host": socket.gethostname()}), 0)
+        except OSError:
+            os.close(self._file)
+            raise
+        # a full disk keeps nobody from reading
+        with suppress(OSError):
+            os.ftruncate(self._file, 0)
+            os.pwrite(self._file, orjson.dumps({"pid": os.getpid(), "host": socket.gethostname()}), 0)
 
     def release(self) -> None:
         """Let others in; the file stays, so that nobody can hold a lock on a file that is gone."""
-        os.ftruncate(self._file, 0)
+        with suppress(OSError):
+            os.ftruncate(self._file, 0)
         self.abandon()
 
     def abandon(self) -> None:

@@ -90,6 +90,10 @@ class Order:
             if not known[1]:
                 del self._groups[entry[0]]
 
+    def groups(self) -> dict[str, int]:
+        """How many entries each group has."""
+        return {group: known[1] for group, known in self._groups.items()}
+
     def between(self, group: str | None, low: Value | None, high: Value | None) -> tuple[int, int]:
         """First place and the place after the last of the entries with low <= by <= high."""
         if (group is None) != (self.rule.group is None):

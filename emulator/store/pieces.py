@@ -8,8 +8,9 @@ from typing import Any
 
 import orjson
 
+from emulator.store import index as held
 from emulator.store.image import FrozenTable, TableImage
-from emulator.store.index import SHARED_BELOW, Bucket, Index
+from emulator.store.index import Bucket, Index
 from emulator.store.kinds import Kind
 from emulator.store.order import Entry, Value
 
@@ -133,7 +134,7 @@ def _index(told: dict[str, Any]) -> Index:
     many: set[Value] = set(told["many"])
     for value, bucket in told["others"]:
         buckets[value] = bucket
-        if isinstance(bucket, list) and len(bucket) >= SHARED_BELOW:
+        if isinstance(bucket, list) and len(bucket) >= held.SHARED_BELOW:
             many.add(value)
     return Index(buckets, many)
 

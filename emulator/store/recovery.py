@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,8 +21,10 @@ from emulator.store.table import DocumentTable
 
 SNAPSHOT = "documents.json"
 
-Change = tuple[Path, int, Mapping[str, Any]]
-"""A change and where it stands: file, offset, `{"sequence", "delete"?, "put"}`."""
+Change = tuple[Path, int, bytes]
+"""A change and where it stands: file, offset, payload."""
+
+_SEQUENCE = re.compile(rb'\{"sequence":(\d{1,18}),')
 
 
 def unfinished_name(sequence: int, unique: int) -> str:
@@ -63,8 +66,8 @@ class Found:
                 raise StoreDamaged(file, 0, f"a document of kind {kind}: {wrong}") from wrong
         for file, offset, change in self.changes:
             try:
-                _repeat(change, table_of)
-            except (ValueError, KeyError, TypeError) as wrong:
+                _repeat(orjson.loads(change), table_of)
+            except (ValueError, KeyError, TypeError, AttributeError) as wrong:
                 raise StoreDamaged(file, offset, f"a change that cannot be repeated: {wrong}") from wrong
 
 
@@ -116,16 +119,15 @@ def _take(found: Found, segment: Segment, scanned: Scan, *, last: bool) -> None:
     if segment.first > known + 1:
         raise StoreDamaged(segment.path, 0, f"changes {known + 1} to {segment.first - 1} are missing before this file")
     for place, (offset, payload) in enumerate(scanned.records):
-        try:
-            change = orjson.loads(payload)
-            sequence = change["sequence"]
-        except (ValueError, KeyError, TypeError):
-            raise StoreDamaged(segment.path, offset, "a sealed record that holds no change") from None
+        told = _SEQUENCE.match(payload)
+        if told is None:
+            raise StoreDamaged(segment.path, offset, "a sealed record that holds no change")
+        sequence = int(told[1])
         if sequence != segment.first + place:
             raise StoreDamaged(segment.path, offset, f"change {sequence} stands where {segment.first + place} belongs")
         if sequence <= found.sequence:
             continue
-        found.changes.append((segment.path, offset, change))
+        found.changes.append((segment.path, offset, payload))
     if found.sequence > known or (last and segment.first + len(scanned.records) == known + 1):
         found.segments.append(segment)
     else:

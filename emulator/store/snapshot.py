@@ -124,10 +124,10 @@ def _parse_foreign(data: bytes, file: Path) -> Snapshot:
         form, sequence = told["format"], told["sequence"]
     except (ValueError, KeyError, TypeError, AttributeError) as wrong:
         raise StoreDamaged(file, 0, f"this is no snapshot: {wrong}") from None
-    if not isinstance(form, int) or not isinstance(sequence, int) or data.startswith(_OURS):
-        raise StoreDamaged(file, 0, "the first line is not that of a snapshot")
-    if form > FORMAT:
+    if isinstance(form, int) and form > FORMAT:
         raise StoreTooNew(file, form, FORMAT)
+    if form != FORMAT or not isinstance(sequence, int) or data.startswith(_OURS):
+        raise StoreDamaged(file, 0, "the first line is not that of a snapshot")
     whole.pop(INDEX_TABLE, None)
     tables = {kind: _foreign_table(kind, documents, file) for kind, documents in whole.items()}
     return Snapshot(sequence, len(data), Image(tables), fits=False)

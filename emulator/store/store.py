@@ -4,24 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, suppress
-from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal
+from typing import Any
 
 from emulator.store.change import Replaced, Undo, outcome, payload, undo
 from emulator.store.compaction import Compaction
 from emulator.store.database import Documents
-from emulator.store.disk import Disk
 from emulator.store.errors import StoreUnwritable
 from emulator.store.image import FrozenTable, Image, TableImage
 from emulator.store.kinds import Kind
 from emulator.store.reading import Readable
 from emulator.store.snapshot import INDEX_TABLE, STORE_TABLE
-from emulator.store.storage import JournalStorage, VolatileStorage
+from emulator.store.storage import JournalStorage, VolatileStorage, logger
 from emulator.store.syncing import SyncTicket
 from emulator.store.table import DocumentTable
-
-Durability = Literal["process", "power"]
 
 
 class _Transaction:
@@ -247,26 +243,8 @@ class Store(Readable):
                     # the log has the reason, the journal every change
                     self.compact()
             self.sync()
+        except StoreUnwritable as failed:
+            # nobody was told that these changes are kept
+            logger.warning("%s: %s", kept.directory, failed)
         finally:
             kept.close()
-
-
-def memory_store(kinds: Mapping[str, Kind]) -> Store:
-    """A store that keeps nothing beyond the process."""
-    return Store(VolatileStorage(), kinds)
-
-
-def open_store(
-    directory: Path, kinds: Mapping[str, Kind], durability: Durability = "process", *, disk: Disk | None = None
-) -> Store:
-    """The store of a directory, which is made (0700) when missing.
-
-    `durability`: `process` survives the death of the process, `power` also that of the machine (see `sync`).
-    Raises StoreDamaged, StoreTooNew, StoreLocked, OSError.
-    """
-    storage = JournalStorage(directory, kinds, power=durability == "power", disk=disk)
-    try:
-        return Store(storage, kinds)
-    except BaseException:
-        storage.close()
-        raise

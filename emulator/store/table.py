@@ -62,6 +62,7 @@ class DocumentTable(Table):
         self._steps: list[Undo] = [] if steps is None else steps
         self._changing = changing
         super().__init__(storage, name, cache_size=cache_size, persist_empty=persist_empty)
+        self.json_name = orjson.dumps(name)
 
     # By id
 
@@ -127,8 +128,6 @@ class DocumentTable(Table):
         if number is None or raw is None:
             if number_now is not None:
                 self._displace(identity)
-                if number_now == self.next_number - 1:
-                    self.next_number = number_now
         elif number_now == number:
             self._replace(identity, number, raw)
         else:

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from emulator.store import Document, Store, StoreUnwritable, open_store
+from emulator.store import Document, Durability, Store, StoreUnwritable, open_store
 from emulator.store.inspection import verify
-from emulator.store.store import Durability
 from tests.unit.store.making import KINDS, Crash, TroubledDisk, answers, at_call, book, copy_of, some_books
 
 State = dict[str, list[Document]]

@@ -70,6 +70,19 @@ def test_a_rolled_back_or_empty_transaction_writes_nothing(directory: Path) -> N
     assert not (directory / "documents.json").exists(), "there is nothing to keep"
 
 
+def test_a_document_that_left_and_came_back_is_the_newest_after_a_kill_too(directory: Path) -> None:
+    store = open_store(directory, KINDS)
+    for document in some_books(3):
+        store.put("book", document)
+    with store.transaction():
+        store.delete("book", "b0")
+        store.put("book", some_books()[0])
+    assert [b["id"] for b in store.all("book")] == ["b1", "b2", "b0"]
+    assert store.sequence == 4
+    assert answers(open_store(copy_of(directory), KINDS)) == answers(store)
+    store.close()
+
+
 def test_close_leaves_a_snapshot_and_an_empty_journal(directory: Path) -> None:
     store = open_store(directory, KINDS)
     store.put("note", {"id": "n"})
@@ -181,14 +194,15 @@ def test_a_snapshot_that_is_none_is_damage(directory: Path, text: str) -> None:
         open_store(directory, KINDS)
 
 
-def test_a_snapshot_of_a_later_version_is_refused(directory: Path) -> None:
+@pytest.mark.parametrize("separators", [(", ", ": "), (",", ":")])
+def test_a_snapshot_of_a_later_version_is_refused(directory: Path, separators: tuple[str, str]) -> None:
     directory.mkdir()
-    told = {"_store": {"1": {"id": "snapshot", "format": 2, "sequence": 7}}, "note": {}}
-    (directory / "documents.json").write_text(json.dumps(told))
+    told = {"_store": {"1": {"id": "snapshot", "format": 2, "sequence": 7, "more": 1}}, "note": {}}
+    (directory / "documents.json").write_text(json.dumps(told, separators=separators))
     with pytest.raises(StoreTooNew) as refused:
         open_store(directory, KINDS)
     assert (refused.value.found, refused.value.known) == (2, 1)
-    assert [path.name for path in directory.iterdir()] != [], "and left alone"
+    assert json.loads((directory / "documents.json").read_bytes()) == told, "and left alone"
 
 
 def test_a_later_version_in_our_layout_is_refused(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ import hypothesis.strategies as st
 from hypothesis import settings
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
 
-from emulator.store import Document, Image, Kind, Ordered, Store, memory_store, open_store
+from emulator.store import Document, Image, Kind, Ordered, Store, index, memory_store, open_store
 from emulator.store.compaction import Compaction
 from emulator.store.inspection import disagreement
 from emulator.store.table import DocumentTable
@@ -68,6 +68,8 @@ class StoreAgainstModel(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
+        # so that few documents are many under one value
+        self.usual, index.SHARED_BELOW = index.SHARED_BELOW, 3
         self.place = Path(tempfile.mkdtemp(prefix="store-model-"))
         self.number = 0
         self.store = self.opened()
@@ -83,6 +85,7 @@ class StoreAgainstModel(RuleBasedStateMachine):
     def teardown(self) -> None:
         self.store.close()
         shutil.rmtree(self.place)
+        index.SHARED_BELOW = self.usual
 
     def apply(self, operations: list[tuple[str, str, Any]]) -> None:
         for name, kind, argument in operations:

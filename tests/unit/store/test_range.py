@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from emulator.store import Store
+from emulator.store.table import DocumentTable
 from tests.unit.store.making import book
 
 
@@ -81,6 +82,16 @@ def test_a_change_moves_a_document_and_none_takes_it_out(filled: Store) -> None:
     assert ids(filled.range("book", "year")) == "edbc"
     assert ids(filled.range("book", "shelf", group="left")) == "z"
     assert ids(filled.range("book", "shelf", group="right")) == "yx"
+
+
+def test_a_group_that_is_gone_is_forgotten(filled: Store) -> None:
+    """Or a bank that lives long would hold the name of every account it ever had."""
+    table = filled.database.table("book")
+    assert isinstance(table, DocumentTable)
+    assert table.keys.orders["shelf"].groups() == {"left": 3, "right": 1}
+    filled.delete("book", "y")
+    filled.put("book", book("x"))
+    assert table.keys.orders["shelf"].groups() == {"left": 2}
 
 
 def test_text_and_numbers_do_not_sort_together(filled: Store) -> None:
