@@ -19,6 +19,8 @@ from emulator.scenario.mistakes import ScenarioRefused
 from emulator.scenario.rules import RuleSet
 from emulator.settings import ServeSettings
 from emulator.store import StoreDamaged, StoreError
+from emulator.web.console.room import Console
+from emulator.web.docs_page import DocsPage
 from emulator.web.pages.guard import Guard
 from emulator.web.pages.sca_pages import ScaPages
 from emulator.web.pages.static_files import StaticFiles
@@ -71,7 +73,13 @@ def _assembled(settings: ServeSettings, authority: Authority) -> Site:
     )
     for source in settings.scenario:
         staging.apply(loader.named_or_file(source), control.theatre(house.default))
-    rooms: dict[str, Room] = {"_emulator": control, "sca": ScaPages(guard), "static": StaticFiles()}
+    rooms: dict[str, Room] = {
+        "_emulator": control,
+        "sca": ScaPages(guard),
+        "console": Console(guard, answering=control.handle, token=settings.control_token),
+        "docs": DocsPage(guard),
+        "static": StaticFiles(),
+    }
     return Site(
         house,
         rooms=rooms,
