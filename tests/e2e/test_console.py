@@ -1,0 +1,220 @@
+"""The console in a real Chromium: every place without complaint, live without a reload, done by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from selenium.webdriver import Chrome
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.ui import Select
+
+from emulator.web.console.screen import NAVIGATION
+from tests.e2e.browser import chromium
+from tests.e2e.clicking import button, complaints, heading, is_too_wide, nameless, press, wait
+from tests.e2e.pages_served import ServedPages, served_pages
+from tests.unit.pages.living import KARI, STRAKS, straks
+
+pytestmark = pytest.mark.browser
+
+PHONE = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[ServedPages]:
+    with served_pages() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def _window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
+    with chromium(tmp_path_factory.mktemp("profile")) as window:
+        yield window
+
+
+@pytest.fixture
+def browser(_window: Chrome, served: ServedPages) -> Iterator[Chrome]:
+    served.control("POST", "reset", {})
+    served.emulator.tpp.forget()
+    _window.get("about:blank")
+    complaints(_window)
+    yield _window
+    _window.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def seeded(served: ServedPages) -> None:
+    made = served.control("POST", "sessions", {"tpp": "demo", "nationalId": KARI})
+    served.emulator.tpp.psu_id, served.emulator.tpp.session_id = made["psuId"], made["tppSessionId"]
+
+
+def paid(served: ServedPages) -> str:
+    seeded(served)
+    return str(served.call("POST", STRAKS, json=straks(), headers={"PSU-Context": "PRIVATE"})["paymentId"])
+
+
+def busy(served: ServedPages) -> list[str]:
+    """A bank in which everything has happened once; the address of every page."""
+    payment = paid(served)
+    served.control("POST", f"sca/{payment}/approve", {})
+    other = paid(served)
+    basket = served.call("POST", "/v1/signing-baskets", json={"paymentIds": [other]})["basketId"]
+    served.call("GET", "/v1/accounts?withBalance=true", tamper="without-query")
+    failed = served.control("GET", "requests")["requests"][0]["id"]
+    served.control("POST", "rules", {"when": {"operation": "getUser"}, "then": {"delay": "1s"}})
+    served.control("PUT", "snapshots/one", {})
+    documents = served.emulator.branch.bank.documents
+    customer, card = documents.first("customer", customerNumber=KARI), next(documents.all("card"))
+    assert customer is not None
+    account = documents.find("account", customerId=customer["id"])[0]["id"]
+    scenario = served.control("GET", "scenarios")["scenarios"][0]["name"]
+    places = [*(name for name, _ in NAVIGATION if name), "scenarios/new"]
+    things = [
+        f"customers/{customer['id']}",
+        f"accounts/{account}",
+        f"cards/{card['id']}",
+        f"payments/{payment}",
+        f"payments/{other}",
+        f"baskets/{basket}",
+        f"scenarios/{scenario}",
+        f"requests/{failed}",
+    ]
+    return ["/console", *(f"/console/{path}" for path in places + things)]
+
+
+@pytest.mark.parametrize("device", ["desktop", "phone"])
+def test_every_page_fits_names_its_controls_and_draws_no_complaint(
+    served: ServedPages, browser: Chrome, device: str
+) -> None:
+    pages = busy(served)
+    if device == "phone":
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", PHONE)
+    found: dict[str, object] = {}
+    for page in [*pages, "/docs", "/docs/control"]:
+        browser.get(served.url + page)
+        wrong = {"complaints": complaints(browser), "nameless": nameless(browser), "wide": is_too_wide(browser)}
+        if any(wrong.values()):
+            found[page] = wrong
+    assert found == {}
+
+
+def test_a_request_and_a_payment_show_without_a_reload(served: ServedPages, browser: Chrome) -> None:
+    browser.get(f"{served.url}/console/requests")
+    wait(browser).until(lambda window: window.find_element(By.CSS_SELECTOR, "[data-watching]").is_displayed())
+    browser.execute_script("window.untouched = true")
+    served.call("GET", "/v1/accounts")
+    wait(browser).until(lambda window: "/v1/accounts" in window.find_element(By.TAG_NAME, "main").text)
+    assert browser.execute_script("return window.untouched")
+    payment = paid(served)
+    browser.get(f"{served.url}/console/payments/{payment}")
+    wait(browser).until(lambda window: window.find_element(By.CSS_SELECTOR, "[data-watching]").is_displayed())
+    served.control("POST", f"sca/{payment}/approve", {})
+    # The clock runs: the bank wakes by itself at the next due time while somebody watches.
+    wait(browser).until(lambda window: len(window.find_elements(By.CSS_SELECTOR, ".timeline .good.last")) == 1)
+    assert [entry.text.split()[0] for entry in browser.find_elements(By.CSS_SELECTOR, ".timeline li")] == [
+        "RCVD",
+        "ACTC",
+        "ACSP",
+        "ACSC",
+    ]
+    assert complaints(browser) == []
+
+
+def test_a_region_that_somebody_uses_is_left_alone(served: ServedPages, browser: Chrome) -> None:
+    served.call("GET", "/v1/accounts")
+    browser.get(f"{served.url}/console/sca")
+    wait(browser).until(lambda window: window.find_element(By.CSS_SELECTOR, "[data-watching]").is_displayed())
+    browser.execute_script(
+        "window.read = 0; const old = window.fetch;"
+        "window.fetch = (...asked) => old(...asked).finally(() => setTimeout(() => { window.read += 1 }, 100))"
+    )
+    Select(browser.find_element(By.NAME, "nationalId")).select_by_index(1)
+    chosen = browser.find_element(By.NAME, "nationalId").get_attribute("value")
+    browser.execute_script("document.querySelector('[name=nationalId]').focus()")
+    served.call("GET", "/v1/accounts")
+    wait(browser).until(lambda window: window.execute_script("return window.read") >= 1)
+    assert browser.find_element(By.NAME, "nationalId").get_attribute("value") == chosen
+    assert len(browser.find_elements(By.NAME, "nationalId")) == 1
+    browser.execute_script("document.activeElement.blur()")
+    served.call("GET", "/v1/accounts")
+    wait(browser).until(lambda window: len(window.find_elements(By.NAME, "nationalId")) == 3)
+
+
+def test_a_payment_is_approved_in_the_console_and_booked(served: ServedPages, browser: Chrome) -> None:
+    payment = paid(served)
+    browser.get(f"{served.url}/console/sca")
+    press(browser, button(browser, "Approve as Kari Kladd"))
+    assert heading(browser) == "Approved"
+    press(browser, browser.find_element(By.LINK_TEXT, "To the payment"))
+    assert "Instant transfer" in heading(browser)
+    press(browser, button(browser, "Go"))
+    assert served.control("GET", "payments")["payments"][0]["paymentId"] == payment
+
+
+def test_a_certificate_is_issued_by_hand(served: ServedPages, browser: Chrome) -> None:
+    browser.get(f"{served.url}/console/tpps")
+    name = f"by-hand-{id(browser)}"
+    browser.find_element(By.ID, "name").send_keys(name)
+    Select(browser.find_element(By.ID, "flaw")).select_by_value("expired")
+    press(browser, button(browser, "Issue"))
+    assert heading(browser) == name
+    assert "BEGIN PRIVATE KEY" in browser.find_element(By.TAG_NAME, "main").text
+    assert [one.text for one in browser.find_elements(By.CSS_SELECTOR, "[data-copy]")] == ["Copy"] * 3
+
+
+def test_the_signing_strings_stand_side_by_side(served: ServedPages, browser: Chrome) -> None:
+    served.call("GET", "/v1/accounts?withBalance=true", tamper="without-query")
+    browser.get(f"{served.url}/console/requests")
+    press(browser, browser.find_element(By.PARTIAL_LINK_TEXT, "/v1/accounts?withBalance=true"))
+    assert browser.find_element(By.CSS_SELECTOR, ".sides mark").text == "?withBalance=true"
+    left, right = browser.find_elements(By.CSS_SELECTOR, ".sides .first td")
+    assert left.rect["y"] == right.rect["y"]
+    assert left.rect["x"] < right.rect["x"]
+
+
+def test_the_clock_is_frozen_and_advanced_by_hand(served: ServedPages, browser: Chrome) -> None:
+    browser.get(f"{served.url}/console")
+    press(browser, button(browser, "Freeze"))
+    before = browser.find_element(By.CSS_SELECTOR, ".big-clock time").get_attribute("datetime")
+    press(browser, button(browser, "Advance the clock by 1h"))
+    after = browser.find_element(By.CSS_SELECTOR, ".big-clock time").get_attribute("datetime")
+    assert before != after
+    assert served.control("GET", "clock")["mode"] == "frozen"
+
+
+def test_the_console_works_without_script(served: ServedPages, browser: Chrome) -> None:
+    payment = paid(served)
+    browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    try:
+        browser.get(f"{served.url}/console/payments/{payment}")
+        press(browser, button(browser, "Let it fail"))
+        assert browser.find_element(By.CSS_SELECTOR, "[role=status]").text == "The payment was rejected."
+        assert browser.find_elements(By.CSS_SELECTOR, "[data-copy]:not([hidden])") == []
+    finally:
+        browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+
+
+def test_with_a_control_token_people_log_in(tmp_path: Path) -> None:
+    with served_pages(token="open sesame") as served, chromium(tmp_path / "profile") as browser:
+        browser.get(f"{served.url}/console/payments")
+        assert heading(browser) == "Log in"
+        browser.find_element(By.ID, "token").send_keys("open sesame")
+        press(browser, button(browser, "Log in"))
+        assert heading(browser) == "Overview"
+        wait(browser).until(lambda window: window.find_element(By.CSS_SELECTOR, "[data-watching]").is_displayed())
+        press(browser, button(browser, "Freeze"))
+        assert browser.find_element(By.CSS_SELECTOR, "[role=status]").text == "Bank time was changed."
+        press(browser, button(browser, "Log out"))
+        assert heading(browser) == "Log in"
+
+
+def test_the_reference_is_searched_and_opened(served: ServedPages, browser: Chrome) -> None:
+    browser.get(f"{served.url}/docs")
+    wait(browser).until(lambda window: len(window.find_elements(By.CSS_SELECTOR, ".operation")) > 50)
+    browser.find_element(By.ID, "find").send_keys("post signing-baskets")
+    shown = [one for one in browser.find_elements(By.CSS_SELECTOR, ".operation") if one.is_displayed()]
+    assert 1 <= len(shown) <= 3
+    shown[0].find_element(By.TAG_NAME, "summary").click()
+    assert "paymentIds" in shown[0].text
+    assert browser.current_url.endswith("#createSigningBasket")
+    assert complaints(browser) == []

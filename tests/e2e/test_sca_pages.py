@@ -1,0 +1,258 @@
+"""The SCA pages in a real Chromium: the way back to the TPP, keyboard, phone, no script, no complaints."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from selenium.webdriver import ActionChains, Chrome
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+
+from tests.e2e.browser import chromium
+from tests.e2e.clicking import button, complaints, heading, is_too_wide, nameless, press, wait
+from tests.e2e.pages_served import ServedPages, served_pages
+from tests.unit.pages.living import EVEN, KARI, STRAKS, straks
+
+pytestmark = pytest.mark.browser
+
+PHONE = {"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": True}
+
+
+class _Tpp(BaseHTTPRequestHandler):
+    """The TPP's own site: `/onward` sends the customer on to its other address, as many do."""
+
+    seen: ClassVar[list[dict[str, str]]] = []
+    elsewhere = ""
+
+    def do_GET(self) -> None:
+        type(self).seen.append({"path": self.path, **{name.lower(): value for name, value in self.headers.items()}})
+        if self.path.startswith("/onward"):
+            self.send_response(302)
+            self.send_header("Location", f"{self.elsewhere}/end")
+            self.end_headers()
+            return
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.end_headers()
+        self.wfile.write(b"<!doctype html><link rel=icon href=data:,><title>TPP</title><h1>Back at the TPP</h1>")
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def tpp_site() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Tpp)
+    _Tpp.elsewhere = f"http://localhost:{server.server_port}"
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[ServedPages]:
+    with served_pages() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def _window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
+    with chromium(tmp_path_factory.mktemp("profile")) as window:
+        yield window
+
+
+@pytest.fixture
+def browser(_window: Chrome) -> Iterator[Chrome]:
+    complaints(_window)
+    yield _window
+    _window.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    _window.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+
+
+def sca_link(served: ServedPages, back: str, **headers: str) -> str:
+    """Where a TPP that wants to read accounts is told to send its customer."""
+    served.emulator.tpp.forget()
+    told = served.call("GET", "/v1/accounts", headers={"TPP-Redirect-URI": back, **headers})
+    return str(told["_links"]["scaRedirect"]["href"])
+
+
+def payment_link(served: ServedPages, back: str, *, person: str = KARI, **headers: str) -> tuple[str, str]:
+    served.emulator.tpp.forget()
+    told: Any = served.call(
+        "POST",
+        STRAKS,
+        json=straks(),
+        headers={"TPP-Redirect-URI": back, "X-PSU-IDENTITY": person, "PSU-Context": "PRIVATE", **headers},
+    )
+    return told["_links"]["scaRedirect"]["href"], told["paymentId"]
+
+
+def type_number(browser: Chrome, number: str) -> None:
+    browser.find_element(By.ID, "nationalId").send_keys(number)
+
+
+def test_accounts_are_shared_and_the_customer_lands_at_the_tpp(
+    served: ServedPages, browser: Chrome, tpp_site: str
+) -> None:
+    _Tpp.seen.clear()
+    browser.get(sca_link(served, f"{tpp_site}/back?state=1", **{"PSU-Accept-Language": "nb"}))
+    assert heading(browser) == "Logg inn"
+    type_number(browser, KARI)
+    press(browser, button(browser, "Fortsett"))
+    assert heading(browser) == "Hvordan vil du bekrefte?"
+    press(browser, button(browser, "Fortsett"))
+    assert heading(browser) == "Del kontoer"
+    assert len(browser.find_elements(By.CSS_SELECTOR, "input[type=checkbox]:checked")) == 3
+    browser.find_elements(By.CSS_SELECTOR, ".choice")[1].click()
+    press(browser, button(browser, "Godkjenn"))
+    assert heading(browser) == "Back at the TPP"
+    told = served.emulator.tpp.remember(browser.current_url)
+    assert told["context"] == "PRIVATE"
+    assert told["state"] == "1"
+    assert "referer" not in _Tpp.seen[0]
+    assert [account["bban"] for account in served.call("GET", "/v1/accounts")["accounts"]] == ["99901000014"]
+    assert complaints(browser) == []
+
+
+def test_the_tpp_may_send_the_customer_on_to_another_site(served: ServedPages, browser: Chrome, tpp_site: str) -> None:
+    browser.get(sca_link(served, f"{tpp_site}/onward", **{"PSU-Accept-Language": "en"}))
+    press(browser, button(browser, "Cancel"))
+    wait(browser).until(lambda window: window.current_url.startswith("http://localhost:"))
+    assert heading(browser) == "Back at the TPP"
+    assert complaints(browser) == []
+
+
+def test_an_app_address_is_followed_without_complaint(served: ServedPages, tmp_path: Path) -> None:
+    # A window of its own: Chromium waits for an app that is not there, and takes no further clicks.
+    with chromium(tmp_path / "profile") as browser:
+        link = sca_link(served, "tppapp://done/x", **{"PSU-Accept-Language": "en"})
+        browser.get(link)
+        button(browser, "Cancel").click()
+        token = link.rpartition("/")[2]
+        wait(browser).until(lambda _: served.control("GET", f"sca/{token}")["status"] == "failed")
+        assert served.control("GET", f"sca/{token}")["redirect"].startswith("tppapp://done/x?status=401")
+        assert complaints(browser) == []
+
+
+def test_a_payment_shows_what_is_approved_and_only_its_person_may(
+    served: ServedPages, browser: Chrome, tpp_site: str
+) -> None:
+    link, payment = payment_link(served, f"{tpp_site}/back", **{"PSU-Accept-Language": "en"})
+    browser.get(link)
+    type_number(browser, EVEN)
+    press(browser, button(browser, "Continue"))
+    assert "code=PSU_CREDENTIALS_INVALID" in browser.current_url
+    link, payment = payment_link(served, f"{tpp_site}/back", **{"PSU-Accept-Language": "en"})
+    browser.get(link)
+    assert browser.find_element(By.CSS_SELECTOR, ".people button").text.startswith("Kari Kladd requested")
+    press(browser, browser.find_element(By.CSS_SELECTOR, ".people button"))
+    press(browser, button(browser, "Continue"))
+    shown = browser.find_element(By.TAG_NAME, "main").text.replace("\u00a0", " ")
+    for expected in ("Instant transfer", "250.00 NOK", "Even Eksempel", "9990 11 00019", "Takk for sist <3"):
+        assert expected in shown
+    press(browser, button(browser, "Approve"))
+    assert "psu-id=" in browser.current_url
+    [kept] = [one for one in served.control("GET", "payments")["payments"] if one["paymentId"] == payment]
+    assert kept["transactionStatus"] != "RCVD"
+
+
+def test_a_second_tab_finds_the_page_used_up(served: ServedPages, browser: Chrome, tpp_site: str) -> None:
+    link = sca_link(served, f"{tpp_site}/back", **{"PSU-Accept-Language": "en"})
+    browser.get(link)
+    first = browser.current_window_handle
+    browser.switch_to.new_window("tab")
+    browser.get(link)
+    press(browser, button(browser, "Cancel"))
+    browser.close()
+    browser.switch_to.window(first)
+    press(browser, button(browser, "Cancel"))
+    assert heading(browser) == "This page has been used"
+    assert browser.current_url == link
+
+
+def test_everything_is_done_with_the_keyboard_alone(served: ServedPages, browser: Chrome, tpp_site: str) -> None:
+    browser.get(sca_link(served, f"{tpp_site}/back", **{"PSU-Accept-Language": "en"}))
+    # The field has the focus; Enter sends the form.
+    ActionChains(browser).send_keys(KARI, Keys.ENTER).perform()
+    wait(browser).until(lambda window: heading(window) == "How do you want to confirm?")
+    _tab_to(browser, "input[type=radio]")
+    ActionChains(browser).send_keys(Keys.ARROW_DOWN, Keys.ENTER).perform()
+    wait(browser).until(lambda window: heading(window) == "Share accounts")
+    _tab_to(browser, "input[type=checkbox]")
+    ActionChains(browser).send_keys(Keys.SPACE).perform()
+    assert len(browser.find_elements(By.CSS_SELECTOR, "input[type=checkbox]:checked")) == 2
+    _tab_to(browser, "button.primary")
+    ActionChains(browser).send_keys(Keys.ENTER).perform()
+    wait(browser).until(lambda window: "psu-id=" in window.current_url)
+
+
+def _tab_to(browser: Chrome, selector: str) -> None:
+    for _ in range(30):
+        ActionChains(browser).send_keys(Keys.TAB).perform()
+        if browser.execute_script("return document.activeElement.matches(arguments[0])", selector):
+            return
+    raise AssertionError(f"the keyboard does not reach {selector}")
+
+
+def test_the_pages_need_no_script(served: ServedPages, browser: Chrome, tpp_site: str) -> None:
+    browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    browser.get(sca_link(served, f"{tpp_site}/back", **{"PSU-Accept-Language": "en"}))
+    type_number(browser, EVEN)
+    press(browser, button(browser, "Continue"))
+    press(browser, button(browser, "Continue"))
+    assert heading(browser) == "Who are you acting for?"
+    press(browser, button(browser, "Continue"))
+    press(browser, button(browser, "Approve"))
+    assert "psu-id=" in browser.current_url
+
+
+def test_the_language_is_switched_on_the_page(served: ServedPages, browser: Chrome, tpp_site: str) -> None:
+    browser.get(sca_link(served, f"{tpp_site}/back", **{"PSU-Accept-Language": "nb"}))
+    press(browser, browser.find_element(By.LINK_TEXT, "English"))
+    assert heading(browser) == "Log in"
+    type_number(browser, "12")
+    press(browser, button(browser, "Continue"))
+    assert (
+        browser.find_element(By.CSS_SELECTOR, "[role=alert]").text == "The national identity number has 8 to 11 digits."
+    )
+    assert browser.find_element(By.TAG_NAME, "html").get_attribute("lang") == "en"
+
+
+@pytest.mark.parametrize("app", ["true", "false"])
+def test_every_step_fits_a_phone_and_names_its_controls(
+    served: ServedPages, browser: Chrome, tpp_site: str, app: str
+) -> None:
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", PHONE)
+    browser.get(sca_link(served, f"{tpp_site}/back", **{"TPP-Redirect-Preferred": app, "PSU-Accept-Language": "en"}))
+    type_number(browser, EVEN)
+    for title in ("Log in", "How do you want to confirm?", "Who are you acting for?", "Share accounts"):
+        assert heading(browser) == title
+        assert not is_too_wide(browser)
+        assert nameless(browser) == []
+        if title != "Share accounts":
+            press(browser, button(browser, "Continue"))
+    assert button(browser, "Approve with fingerprint" if app == "false" else "Approve").is_displayed()
+    assert complaints(browser) == []
+
+
+def test_the_pages_may_not_be_framed(served: ServedPages, browser: Chrome, tpp_site: str) -> None:
+    link = sca_link(served, f"{tpp_site}/back")
+    browser.get(f"{tpp_site}/back")
+    browser.execute_script(
+        "const inner = document.createElement('iframe'); inner.src = arguments[0];"
+        "inner.addEventListener('load', () => { window.loaded = true }); document.body.append(inner)",
+        link,
+    )
+    wait(browser).until(lambda window: window.execute_script("return window.loaded"))
+    browser.switch_to.frame(0)
+    try:
+        assert browser.find_elements(By.ID, "nationalId") == []
+    finally:
+        browser.switch_to.default_content()
+    assert any("frame-ancestors" in message or "X-Frame-Options" in message for message in complaints(browser))
