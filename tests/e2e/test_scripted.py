@@ -1,0 +1,163 @@
+"""Scripted faults and many banks over a real port."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import urllib.request
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPException
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from emulator.cli import main
+from emulator.client import Identity, TppClient
+from tests.e2e.process import Served, served
+
+KARI = "14888520059"
+TOKEN = "s3cret"
+DOMESTIC = "/v1/payments/norwegian-domestic-credit-transfers"
+PAYMENT = {
+    "instructedAmount": {"amount": "10.00", "currency": "NOK"},
+    "creditorName": "Even Eksempel",
+    "creditorAccount": {"bban": "99901100019", "currency": "NOK"},
+    "debtorAccount": {"bban": "99901000014", "currency": "NOK"},
+}
+
+
+@pytest.fixture(scope="module")
+def bank(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served(tmp_path_factory.mktemp("state"), "--ephemeral", "--control-token", TOKEN) as running:
+        yield running
+
+
+def control(url: str, method: str, path: str, body: Any = None) -> Any:
+    data = None if method == "GET" else json.dumps(body or {}).encode()
+    request = urllib.request.Request(f"{url}/_emulator/{path}", data, method=method)
+    request.add_header("Content-Type", "application/json")
+    request.add_header("Authorization", f"Bearer {TOKEN}")
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        return json.loads(answer.read() or b"null")
+
+
+def kari_at(bank: Served, url: str) -> TppClient:
+    client = TppClient(url, Identity.from_folder(bank.state / "tpps" / "demo"))
+    seeded = control(url, "POST", "sessions", {"tpp": "demo", "nationalId": KARI})
+    client.psu_id, client.session_id, client.psu_context = seeded["psuId"], seeded["tppSessionId"], "PRIVATE"
+    return client
+
+
+def test_a_delayed_answer_does_not_hold_up_the_others(bank: Served) -> None:
+    url = control(bank.url, "PUT", "banks/slow")["baseUrl"]
+    slow, quick = kari_at(bank, url), kari_at(bank, url)
+    rule = {"when": {"operation": "getAccounts"}, "times": {"first": 1}, "then": {"delay": "3s"}}
+    control(url, "POST", "rules", rule)
+    arrived: list[str] = []
+
+    def late() -> None:
+        slow.get("/v1/accounts")
+        arrived.append("slow")
+
+    thread = threading.Thread(target=late)
+    thread.start()
+    while not control(url, "GET", "rules")["counts"][0]["matched"]:
+        pass
+    quick.get("/v1/accounts")
+    arrived.append("quick")
+    thread.join()
+    assert arrived == ["quick", "slow"]
+
+
+def test_a_connection_closed_after_commit_leaves_the_payment(bank: Served) -> None:
+    url = control(bank.url, "PUT", "banks/lossy")["baseUrl"]
+    kari = kari_at(bank, url)
+    lossy = [{"then": {"disconnect": when}, "times": {"first": 1}} for when in ("before", "after")]
+    control(url, "POST", "rules", lossy)
+    for payments in (0, 1):
+        with pytest.raises((HTTPException, ConnectionError)):
+            kari.post(DOMESTIC, json=PAYMENT)
+        assert len(control(url, "GET", "payments")["payments"]) == payments
+    assert kari.post(DOMESTIC, json=PAYMENT).status == 201
+
+
+def test_a_hundred_banks_in_use_at_once_do_not_mix(bank: Served) -> None:
+    def use(number: int) -> tuple[list[str], str, list[str], bool]:
+        url = control(bank.url, "PUT", f"banks/many-{number}", {"seed": number})["baseUrl"]
+        kari = kari_at(bank, url)
+        control(url, "PUT", "clock", {"mode": "frozen"})
+        control(url, "POST", "clock/advance", {"by": f"{number + 1}d"})
+        rule = {"name": f"fee {number}", "then": {"fee": f"{number + 1}.00"}, "when": {"operation": "createPayment"}}
+        control(url, "POST", "rules", rule)
+        fees = []
+        for _ in range(3):
+            created = kari.post(DOMESTIC, json={**PAYMENT, "creditorName": f"Creditor {number}"}).json()
+            fees.append(created["transactionFees"]["amount"])
+            control(url, "POST", f"sca/{created['paymentId']}/approve")
+        control(url, "POST", "clock/advance", {"by": "10s"})
+        names = {payment["creditorName"] for payment in control(url, "GET", "payments")["payments"]}
+        operations = [entry["operation"] for entry in control(url, "GET", "requests")["requests"]]
+        return fees, str(names), operations, control(url, "GET", "ledger")["balanced"]
+
+    with ThreadPoolExecutor(8) as pool:
+        results = list(pool.map(use, range(100)))
+    for number, (fees, names, operations, balanced) in enumerate(results):
+        assert fees == [f"{number + 1}.00"] * 3
+        assert names == str({f"Creditor {number}"})
+        assert operations == ["createPayment"] * 3
+        assert balanced
+    assert len(control(bank.url, "GET", "banks")["banks"]) >= 101
+    assert control(bank.url, "GET", "payments") == {"payments": []}
+
+
+def test_the_same_seed_gives_the_same_ids_again(bank: Served) -> None:
+    def ids() -> list[str]:
+        url = control(bank.url, "PUT", "banks/seeded", {"seed": 42})["baseUrl"]
+        kari = kari_at(bank, url)
+        return [kari.post(DOMESTIC, json=PAYMENT).json()["paymentId"] for _ in range(3)]
+
+    assert ids() == ids()
+
+
+def test_stories_play_over_the_wire(
+    bank: Served, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    url = control(bank.url, "PUT", "banks/stage")["baseUrl"]
+    monkeypatch.setenv("BANK_EMULATOR_CONTROL_TOKEN", TOKEN)
+    names = ["lost-answer", "lost-request", "malformed-answers", "bank-down", "first-contact", "two-signatures"]
+    assert main.run(["scenario", "play", *names, "--url", url, "--junit", str(tmp_path / "j.xml")]) == 0
+    assert capsys.readouterr().out.count(" passed ") > 20
+    monkeypatch.delenv("BANK_EMULATOR_CONTROL_TOKEN")
+    assert main.run(["clock", "show", "--url", url]) == 2
+    assert "BANK_EMULATOR_CONTROL_TOKEN" in capsys.readouterr().err
+
+
+def test_requests_are_followed_as_they_come(bank: Served) -> None:
+    url = control(bank.url, "PUT", "banks/followed")["baseUrl"]
+    kari = kari_at(bank, url)
+    command = [sys.executable, "-u", "-m", "emulator", "requests", "tail", "--url", url, "--output", "json"]
+    environment = {**os.environ, "BANK_EMULATOR_CONTROL_TOKEN": TOKEN}
+    kari.get("/v1/accounts")
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as tail:
+        assert tail.stdout is not None
+        assert json.loads(tail.stdout.readline())["operation"] == "getAccounts"
+        # What came before the stream was open is not repeated: ask until it is.
+        stop = threading.Event()
+
+        def keep_asking() -> None:
+            while not stop.wait(0.05):
+                kari.get("/v1/agreements")
+
+        thread = threading.Thread(target=keep_asking)
+        thread.start()
+        try:
+            assert json.loads(tail.stdout.readline())["operation"] == "getAgreements"
+        finally:
+            stop.set()
+            thread.join()
+            tail.kill()
