@@ -55,6 +55,9 @@ def initiate(bank: Bank, product: Product, order: Order) -> Document:
         wrong += [message for check in product.whole for message in check(whole)]
     if wrong:
         raise BankError.several(wrong)
+    agreement = order.agreement
+    if order.context == people.CORPORATE and agreement is None and order.national_id is not None:
+        agreement = agreement_for(bank, order.national_id, debtor)
     now = bank.clock.now()
     created = stamp(now)
     payment: Document = {
@@ -64,7 +67,7 @@ def initiate(bank: Bank, product: Product, order: Order) -> Document:
         "tpp": order.tpp_id,
         "nationalId": order.national_id,
         "context": order.context,
-        "agreement": order.agreement,
+        "agreement": agreement,
         "initiation": order.initiation,
         "status": "RCVD",
         "history": [{"status": "RCVD", "at": created}],
@@ -74,7 +77,7 @@ def initiate(bank: Bank, product: Product, order: Order) -> Document:
         "likeness": _likeness(order, debtor),
     }
     _price(bank, product, payment, drafts, debtor, order.script)
-    _limits(bank, payment, debtor, order)
+    _limits(bank, payment, debtor)
     if not order.allow_duplicate:
         _refuse_duplicate(bank, payment, stamp(now - DUPLICATE_WINDOW))
     if order.script.progress:
@@ -172,11 +175,19 @@ def _price(
         raise BankError("PAYMENT_FAILED", "There is not enough money on the account.", "debtorAccount")
 
 
-def _limits(bank: Bank, payment: Document, debtor: Document, order: Order) -> None:
+def agreement_for(bank: Bank, national_id: str, account: Document) -> str | None:
+    """The first agreement that lets a person pay from an account: what a request that names none acts under."""
+    for agreement in people.agreements_of(bank, national_id):
+        if people.may_pay_from(bank, national_id, people.CORPORATE, agreement["id"], account):
+            return str(agreement["id"])
+    return None
+
+
+def _limits(bank: Bank, payment: Document, debtor: Document) -> None:
     """An engagement's registerLimit: FORBIDDEN above it (assumed: of the amount in the account's currency)."""
-    if order.agreement is None:
+    if payment["agreement"] is None:
         return
-    limit = engagement_limit(bank, order.agreement, debtor["id"], "registerLimit")
+    limit = engagement_limit(bank, payment["agreement"], debtor["id"], "registerLimit")
     if limit is not None and Decimal(payment["amount"]) > limit:
         text = f"Under this agreement payments of at most {limit} may be registered from this account."
         raise BankError("FORBIDDEN", text, "instructedAmount.amount")

@@ -12,7 +12,7 @@ from emulator.bank import approach, lifecycle, people, products, progression, sc
 from emulator.bank.approach import Approach
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
-from emulator.bank.initiation import Order, engagement_limit, initiate, warnings
+from emulator.bank.initiation import Order, agreement_for, engagement_limit, initiate, warnings
 from emulator.bank.payment_views import listing, summary, view
 from emulator.bank.transitions import INSTANT, UNSIGNED, allowed
 from emulator.store import Document
@@ -95,7 +95,8 @@ def authorised(bank: Bank, payment_id: str, national_id: str) -> None:
     now = bank.clock.now()
     signed = [*payment.get("signedBy", []), national_id]
     payment["signedBy"] = signed
-    payment["nationalId"] = payment["nationalId"] or national_id
+    if payment["nationalId"] is None:
+        _belongs_to(bank, payment, national_id)
     if len(signed) < _signatures_needed(bank, payment):
         payment.pop("due", None)
         lifecycle.change(bank, payment, "PATC", now)
@@ -105,6 +106,14 @@ def authorised(bank: Bank, payment_id: str, national_id: str) -> None:
     else:
         progression.accept(bank, payment, now)
     bank.documents.put("payment", payment)
+
+
+def _belongs_to(bank: Bank, payment: Document, national_id: str) -> None:
+    """A payment whose customer was not known is the first signer's, and of the agreement that it acts under."""
+    payment["nationalId"] = national_id
+    account = bank.documents.get("account", payment["debtorAccountId"])
+    if payment["context"] == people.CORPORATE and payment["agreement"] is None and account is not None:
+        payment["agreement"] = agreement_for(bank, national_id, account)
 
 
 def _check_signer(bank: Bank, payment: Document, national_id: str) -> None:

@@ -68,6 +68,14 @@ def test_two_signatures_take_a_payment_over_patc(bank: Bank) -> None:
     assert status(bank, payment_id) == "ACSC"
 
 
+@pytest.mark.parametrize("who", [SIRI, None])
+def test_a_corporate_payment_that_names_no_agreement_acts_under_the_accounts_own(bank: Bank, who: str | None) -> None:
+    agree(bank, signatures=2)
+    payment_id = initiate(bank, STRAKS, from_firm(), who=who, context="CORPORATE")
+    payments.authorised(bank, payment_id, SIRI)
+    assert (status(bank, payment_id), payment(bank, payment_id)["agreement"]) == ("PATC", AGREEMENT)
+
+
 def test_the_same_person_does_not_sign_twice(bank: Bank) -> None:
     agree(bank, signatures=2)
     payment_id = initiate(bank, STRAKS, from_firm(), **FIRM)
