@@ -3,50 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import orjson
 
 if TYPE_CHECKING:
-    from emulator.store.index import Keys
     from emulator.store.table import DocumentTable
 
 Before = tuple["DocumentTable", str, int | None, bytes | None]
 """A document as it was: table, id, number and encoded form (None: there was none)."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Replaced:
     """A whole table as it was before other content took its place: its own structures, not copies."""
 
-    table: DocumentTable
-    rows: dict[int, bytes]
-    numbers: dict[str, int]
-    next_number: int
-    in_order: bool
-    keys: Keys
-    before: dict[int, bytes | None] | None
+    __slots__ = ("_before", "_in_order", "_keys", "_next_number", "_numbers", "_rows", "_table")
 
-    @classmethod
-    def of(cls, table: DocumentTable) -> Replaced:
-        return cls(table, table.rows, table.numbers, table.next_number, table.in_order, table.keys, table.before)
+    def __init__(self, table: DocumentTable) -> None:
+        self._table = table
+        self._rows, self._numbers, self._next_number = table.rows, table.numbers, table.next_number
+        self._in_order, self._keys, self._before = table.in_order, table.keys, table.before
 
     def undo(self) -> None:
-        table = self.table
-        table.rows, table.numbers, table.next_number = self.rows, self.numbers, self.next_number
-        table.in_order, table.keys, table.before = self.in_order, self.keys, self.before
+        """Give the table its structures back."""
+        table = self._table
+        table.rows, table.numbers, table.next_number = self._rows, self._numbers, self._next_number
+        table.in_order, table.keys, table.before = self._in_order, self._keys, self._before
 
     def befores(self) -> Iterator[Before]:
         """The documents that differ between then and now."""
-        table = self.table
-        for identity, number in self.numbers.items():
-            raw = self.rows[number]
+        table = self._table
+        for identity, number in self._numbers.items():
+            raw = self._rows[number]
             number_now = table.numbers.get(identity)
             if number_now != number or table.rows[number] != raw:
                 yield table, identity, number, raw
-        for identity in table.numbers.keys() - self.numbers.keys():
-            yield table, identity, None, None
+        for identity in table.numbers:
+            if identity not in self._numbers:
+                yield table, identity, None, None
 
 
 Undo = Before | Replaced

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from emulator.store.index import Index, Keys
 from emulator.store.kinds import Document, Kind
@@ -16,8 +16,7 @@ Row = tuple[int, bytes]
 ROWS_AT_ONCE = 256
 
 
-@dataclass(frozen=True, slots=True)
-class TableImage:
+class TableImage(NamedTuple):
     """One kind as it stood: documents are shared immutable bytes, the rest nobody changes.
 
     `numbers`, `indexes` and `orders` are empty in a bare picture; they are made when it is gone back to.
@@ -113,8 +112,7 @@ class FrozenTable:
             yield some
 
 
-@dataclass(frozen=True, slots=True)
-class Image:
+class Image(NamedTuple):
     """The content of a store at one moment: kind -> picture of its table."""
 
     tables: Mapping[str, TableImage]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from emulator.store.disk import Disk, write_whole
@@ -23,13 +22,15 @@ def segment_first(name: str) -> int | None:
     return int(found[1]) if found else None
 
 
-@dataclass(slots=True, eq=False)
 class Segment:
     """One journal file: its first change's number and its size in bytes as far as it is sound."""
 
-    path: Path
-    first: int
-    size: int
+    __slots__ = ("first", "path", "size")
+
+    def __init__(self, path: Path, first: int, size: int) -> None:
+        self.path = path
+        self.first = first
+        self.size = size
 
 
 class Journal:

@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 Document = dict[str, Any]
 """A JSON object with a text member `id`, unique in its kind."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ordered:
+class Ordered(NamedTuple):
     """Documents sorted by the member `by` (all text or all int), apart for each text value of the member `group`."""
 
     by: str
     group: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(NamedTuple):
     """The members that are searched for an equal value, and the named orders."""
 
     indexes: tuple[str, ...] = ()
-    ordered: Mapping[str, Ordered] = field(default_factory=lambda: MappingProxyType({}))
+    ordered: Mapping[str, Ordered] = MappingProxyType({})
 
     def signature(self) -> list[Any]:
         """The declaration as JSON, to tell whether stored indexes still fit."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 from zlib import crc32
 
 _HEAD = re.compile(rb'\{"crc":"([0-9a-f]{8})","size":"([0-9a-f]{8})","change":')
@@ -36,8 +36,7 @@ def _unsealed(data: bytes, offset: int) -> tuple[bytes, int] | None:
     return payload, end + 2
 
 
-@dataclass(frozen=True, slots=True)
-class Scan:
+class Scan(NamedTuple):
     """What a journal file holds: sound records as (offset, payload), and where they end.
 
     `sound_after`: the offset of a sound record that stands after something unsound; None when there is none.

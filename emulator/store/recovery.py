@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +35,6 @@ def _is_unfinished(name: str) -> bool:
     return name.startswith(f"{SNAPSHOT}.") and name.endswith(".new")
 
 
-@dataclass(slots=True)
 class Found:
     """What a directory holds.
 
@@ -44,12 +42,13 @@ class Found:
     tail; `torn`: (file, offset, bytes) of a record that was not written whole; `stale`: files to remove.
     """
 
-    directory: Path
-    snapshot: Snapshot
-    changes: list[Change] = field(default_factory=list)
-    segments: list[Segment] = field(default_factory=list)
-    torn: tuple[Path, int, int] | None = None
-    stale: list[Path] = field(default_factory=list)
+    def __init__(self, directory: Path, snapshot: Snapshot) -> None:
+        self.directory = directory
+        self.snapshot = snapshot
+        self.changes: list[Change] = []
+        self.segments: list[Segment] = []
+        self.torn: tuple[Path, int, int] | None = None
+        self.stale: list[Path] = []
 
     @property
     def sequence(self) -> int:

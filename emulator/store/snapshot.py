@@ -18,9 +18,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from zlib import crc32
 
 import orjson
@@ -85,8 +84,7 @@ def as_bytes(image: Image, sequence: int = 0) -> bytes:
     return b"".join([head(sequence, index_at, check), *pieces])
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(NamedTuple):
     """What a snapshot file holds: the number of the last change in it, its size in bytes and the documents.
 
     `fits`: its indexes are there and are those that are declared.

@@ -135,7 +135,7 @@ class Store(Readable):
         with self._transaction:
             for name in [*self._tables, *(name for name in image.tables if name not in self._tables)]:
                 table = self._table(name)
-                self._steps.append(Replaced.of(table))
+                self._steps.append(Replaced(table))
                 (image.tables.get(name) or TableImage.bare({})).onto(table)
 
     # Durability `power`: an answer may leave once `synced` has reached the sequence that it saw

@@ -26,7 +26,9 @@ def store(directory: Path, disk: TroubledDisk) -> Store:
     return store
 
 
-def test_a_full_disk_refuses_the_change_and_keeps_reading(store: Store, disk: TroubledDisk, directory: Path) -> None:
+def test_a_full_disk_refuses_the_change_and_keeps_reading(
+    store: Store, disk: TroubledDisk, directory: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     before, number = answers(store), store.sequence
     disk.trouble = failing("write")
     with pytest.raises(StoreUnwritable, match="No space left"):
@@ -37,6 +39,7 @@ def test_a_full_disk_refuses_the_change_and_keeps_reading(store: Store, disk: Tr
         store.restore(type(store.image())({}))
     assert (answers(store), store.sequence) == (before, number)
     assert answers(open_store(copy_of(directory), KINDS)) == before
+    assert not caplog.records, "the half that was written is cut off"
     disk.trouble = lambda _: None
     store.put("book", book("b1", author="changed", year=1))
     assert store.sequence == number + 1
