@@ -21,7 +21,6 @@ MOST_MESSAGES = 1000  # of one body, so that the answer stays in proportion (ass
 _CHARSETS = {
     "utf-8": "utf-8",
     "utf8": "utf-8",
-    "us-ascii": "utf-8",
     "iso-8859-1": "latin-1",
     "iso8859-1": "latin-1",
     "latin1": "latin-1",

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from datetime import date
 from decimal import Decimal
+from math import isfinite
 from typing import Annotated, Any, NotRequired
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, WithJsonSchema, with_config
@@ -163,6 +164,8 @@ def loose_amount(value: Any) -> Any:
         number = Decimal(value) if len(value) <= 40 and _LOOSE_AMOUNT.fullmatch(value) else None
     elif isinstance(value, int | Decimal) and not isinstance(value, bool):
         number = Decimal(value)
+    elif isinstance(value, float) and isfinite(value):  # in an answer: bodies of requests are read as Decimal
+        number = Decimal(repr(value))
     else:
         number = None
     if number is None:

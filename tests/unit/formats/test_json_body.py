@@ -60,6 +60,7 @@ def test_json_in_iso_8859_1_is_read():
         (typed("application/jsonx"), "Content-Type"),
         (typed("application/json; charset=utf-16"), "Content-Type"),
         (typed("application/json; charset=windows-1252"), "Content-Type"),
+        (typed("application/json; charset=us-ascii"), "Content-Type"),
         (typed("application/json; charset="), "Content-Type"),
         (Headers([("Content-Type", "application/json"), ("content-type", "text/plain")]), "Content-Type"),
         (Headers([("Content-Type", "application/json"), ("Content-Encoding", "gzip")]), "Content-Encoding"),
@@ -126,6 +127,8 @@ def test_the_text_says_where_the_mistake_is():
         "The body is not well-formed JSON: expecting ':' delimiter at line 2, column 6."
     )
     assert refused(b"").messages[0].text == "A JSON body is required."
+    mark = "The body is not well-formed JSON: it begins with a byte order mark."
+    assert refused("\ufeff{}".encode()).messages[0].text == mark
 
 
 def test_members_that_stand_twice_are_named_with_their_paths():
