@@ -222,5 +222,6 @@ def test_other_characters_are_refused_with_the_path_of_the_member(text, kind):
 
 
 def test_member_names_are_looked_at_too_and_shown_with_escapes():
+    assert [message.path for message in check_strings({"a": {"x\ny": 1}})] == ["a.x\\ny"]
     messages = check_strings({"a": {"x\ny": 1}, "😀": "😀"})
     assert [message.path for message in messages] == ["a.x\\ny", "😀", "😀"]
