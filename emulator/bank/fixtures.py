@@ -68,10 +68,11 @@ def load(source: str) -> Fixture:
     try:
         with path.open("rb") as file:
             raw = file.read(MAX_BYTES + 1)
-    except (OSError, ValueError):
-        known = ", ".join(names())
-        text = f"There is no such file, and no fixture of that name; there are {known}."
+    except (FileNotFoundError, IsADirectoryError, ValueError):
+        text = f"There is no such file, and no fixture of that name; there are {', '.join(names())}."
         raise FixtureError(source, None, text) from None
+    except OSError as error:
+        raise FixtureError(source, None, f"The file cannot be read: {error.strerror}.") from None
     if len(raw) > MAX_BYTES:
         raise FixtureError(source, None, "The file is longer than 1 MiB.")
     try:

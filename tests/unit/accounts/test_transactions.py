@@ -149,3 +149,10 @@ def test_members_of_a_batch_show_in_corporate_context_only(bank: Bank) -> None:
         "remittanceInformationUnstructured": "Lønn",
         "remittanceInformationUnstructuredArray": ["Lønn"],
     }
+
+
+def test_there_is_a_further_page_where_only_pending_ones_are_left(bank: Bank) -> None:
+    today = NOW.date().isoformat()
+    walked = pages(bank, SALARY, 1, first=today)
+    assert [len(part) for part in walked] == [1, 1]
+    assert transactions.page(bank, account(bank, SALARY)["id"], Window(first=today)).entries["booked"] == []

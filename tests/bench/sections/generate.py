@@ -1,0 +1,41 @@
+"""100,000 generated transactions in a store on disk, beside writing the same documents to one JSON file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import perf_counter
+
+from emulator.bank import fixtures
+from emulator.bank.bank import Bank
+from emulator.bank.generate import Plan, generate
+from emulator.bank.kinds import KINDS
+from emulator.store import open_store
+from tests.bench.harness import Row
+
+PLAN = Plan(customers=100, accounts_per_customer=2, transactions_per_account=500, days=90, seed=1)
+
+
+def measure(rounds: int, requests: int) -> Iterator[Row]:
+    best = min((_once() for _ in range(min(rounds, 3))), key=lambda pair: pair[0] / pair[1])
+    made, written = best
+    yield Row("generate", f"{PLAN.transactions:,} transactions", made, "s")
+    yield Row("generate", "the same documents as one JSON file", written, "s")
+    yield Row("generate", "generated beside written", made / written, "x", at_most=10)
+
+
+def _once() -> tuple[float, float]:
+    with TemporaryDirectory() as folder:
+        bank = Bank(open_store(Path(folder) / "bank", KINDS))
+        fixtures.reset(bank, "empty")
+        began = perf_counter()
+        generate(bank, PLAN)
+        made = perf_counter() - began
+        documents = list(bank.documents.all("transaction"))
+        bank.documents.close()
+        began = perf_counter()
+        with (Path(folder) / "transactions.json").open("w", encoding="utf-8") as file:
+            json.dump(documents, file)
+        return made, perf_counter() - began
