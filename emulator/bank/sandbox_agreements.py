@@ -30,7 +30,7 @@ def create_agreement(bank: Bank, body: Body) -> Document:
         "owner": owner["id"],
         "name": body["name"],
         "signatures": 1,
-        "persons": [owner["customerNumber"]],
+        "persons": [owner["customerNumber"]] if owner["type"] == "private" else [],
         "engagements": [],
         "accounts": [],
     }
