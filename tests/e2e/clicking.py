@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from selenium.common.exceptions import NoSuchElementException, StaleElementReferenceException
+from selenium.common.exceptions import WebDriverException
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
@@ -14,8 +14,8 @@ PATIENCE = 20
 
 def wait(browser: Chrome) -> WebDriverWait[Chrome]:
     """Until a condition holds; a test fails when it never does."""
-    gone = (StaleElementReferenceException, NoSuchElementException)  # between two pages
-    return WebDriverWait(browser, PATIENCE, poll_frequency=0.05, ignored_exceptions=gone)
+    # Between two pages Chromium answers questions with errors of many kinds.
+    return WebDriverWait(browser, PATIENCE, poll_frequency=0.05, ignored_exceptions=(WebDriverException,))
 
 
 def button(browser: Chrome, name: str) -> WebElement:
@@ -56,4 +56,5 @@ def nameless(browser: Chrome) -> list[str]:
 
 def is_too_wide(browser: Chrome) -> bool:
     """Whether a reader has to scroll sideways."""
-    return bool(browser.execute_script("return document.documentElement.scrollWidth > innerWidth"))
+    wide = "const page = document.documentElement; return page.scrollWidth > page.clientWidth"
+    return bool(browser.execute_script(wide))

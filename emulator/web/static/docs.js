@@ -102,9 +102,20 @@
     });
   };
 
+  // A shape that is one of several is drawn once for each, under its name.
+  const drawSchema = (schema) => {
+    const several = resolved(schema).oneOf || resolved(schema).anyOf || [];
+    const objects = several.filter((part) => Object.keys(members(part).own).length);
+    if (objects.length < 2) return drawShape(schema) || make("p", { class: "type", text: typeOf(schema) });
+    return make("div", { class: "variants" }, ...objects.map((part, index) => make("details", { open: index === 0 },
+      make("summary", { text: resolved(part).title || (part.$ref || "").split("/").pop() || `Form ${index + 1}` }),
+      resolved(part).description ? make("p", { class: "about", text: resolved(part).description }) : null,
+      drawShape(part))));
+  };
+
   const drawContent = (content) => Object.entries(content || {}).flatMap(([type, { schema, example }]) => [
     make("p", { class: "soft", text: type }),
-    schema ? drawShape(schema) || make("p", { class: "type", text: typeOf(schema) }) : null,
+    schema ? drawSchema(schema) : null,
     example !== undefined ? make("pre", { tabindex: "0", "aria-label": "Example", text: JSON.stringify(example, null, 2) }) : null,
   ].filter(Boolean));
 

@@ -404,6 +404,13 @@ def test_the_bank_is_reset(emulator: Living, browser: Visitor) -> None:
     assert emulator.branch.bank.documents.count("customer") == 0
 
 
+def test_customers_are_made_up(emulator: Living, browser: Visitor) -> None:
+    page = browser.get("/console/snapshots")
+    made = press(browser, page, "/generate", customers="2", accountsPerCustomer="1", transactionsPerAccount="3")
+    assert "Customers were made." in made.text
+    assert emulator.branch.bank.documents.count("customer") == 6
+
+
 def test_further_banks_have_consoles_of_their_own(emulator: Living, browser: Visitor) -> None:
     page = press(browser, browser.get("/console/snapshots"), "/banks", name="second")
     assert 'href="/banks/second/console"' in page.source
