@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -38,7 +38,6 @@ class Order:
     initiation: Mapping[str, Any]
     approach: Approach
     national_id: str | None
-    psu_id: str | None = None
     context: str = people.PRIVATE
     agreement: str | None = None
     allow_duplicate: bool = True
@@ -49,16 +48,35 @@ def initiate(bank: Bank, product: Product, order: Order) -> Document:
     """Create a payment in RCVD with its SCA open (`sca`: the token); BankError names all that is wrong with it."""
     debtor = _debtor(bank, order)
     drafts = list(_drafts(bank, product, order.initiation))
+    _check(bank, product, order.initiation, drafts)
+    now = bank.clock.now()
+    payment = _received(bank, product, order, debtor, now)
+    _price(bank, product, payment, drafts, debtor, order.script)
+    _limits(bank, payment, debtor)
+    if not order.allow_duplicate:
+        _refuse_duplicate(bank, payment, stamp(now - DUPLICATE_WINDOW))
+    payment["sca"] = approach.open_for(bank, order.approach, payment, "payment", signer=order.national_id)
+    bank.documents.put("payment", payment)
+    if bank.watched:
+        bank.publish({"type": "payment", "id": payment["id"], "status": "RCVD", "at": payment["created"]})
+    return payment
+
+
+def _check(bank: Bank, product: Product, initiation: Mapping[str, Any], drafts: list[rules.Draft]) -> None:
+    """Run every rule of the product and report all that they find at once."""
     wrong = [message for draft in drafts for check in product.checks for message in check(draft)]
     if product.whole:
-        whole = rules.Draft(bank, order.initiation)
+        whole = rules.Draft(bank, initiation)
         wrong += [message for check in product.whole for message in check(whole)]
     if wrong:
         raise BankError.several(wrong)
+
+
+def _received(bank: Bank, product: Product, order: Order, debtor: Document, now: datetime) -> Document:
+    """The document of a new payment, without what it costs."""
     agreement = order.agreement
     if order.context == people.CORPORATE and agreement is None and order.national_id is not None:
         agreement = agreement_for(bank, order.national_id, debtor)
-    now = bank.clock.now()
     created = stamp(now)
     payment: Document = {
         "id": bank.ids.new(),
@@ -76,20 +94,12 @@ def initiate(bank: Bank, product: Product, order: Order) -> Document:
         "debtorAccountId": debtor["id"],
         "likeness": _likeness(order, debtor),
     }
-    _price(bank, product, payment, drafts, debtor, order.script)
-    _limits(bank, payment, debtor)
-    if not order.allow_duplicate:
-        _refuse_duplicate(bank, payment, stamp(now - DUPLICATE_WINDOW))
     if order.script.progress:
         payment["progress"] = [
             [status, seconds]
             for status, seconds in order.script.progress
             if status in STATUSES and status not in UNSIGNED
         ]
-    payment["sca"] = approach.open_for(bank, order.approach, payment, "payment", signer=order.national_id)
-    bank.documents.put("payment", payment)
-    if bank.watched:
-        bank.publish({"type": "payment", "id": payment["id"], "status": "RCVD", "at": created})
     return payment
 
 
