@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date, timedelta
 from typing import Any
 
 UUID = "5f0f3b0e-8a53-4c2f-9d0e-6a1f7c2b9e41"
@@ -65,7 +66,7 @@ HEADER_TEXTS: dict[str, str] = {
 PATH: dict[str, str] = {
     "payment-service": "payments",
     "payment-product": "sepa-credit-transfers",
-    "tppId": "PSDNO-FSA-DEMO",
+    "tppId": "PSDNO-SBX-demo",
 }
 
 _DEBTOR = {"bban": "99901000014", "currency": "NOK"}
@@ -85,9 +86,75 @@ _SEPA: dict[str, Any] = {
     "debtorAccount": {"iban": "NO8599901000014", "currency": "NOK"},
     "remittanceInformationUnstructured": "Invoice 42",
 }
+_ACCOUNT: dict[str, Any] = {
+    "customerNumber": "14888520059",
+    "accountName": "Hyttekonto",
+    "bban": "99931000051",
+    "iban": "NO1199931000051",
+    "currency": "NOK",
+    "product": "Brukskonto",
+    "cashAccountType": "CACC",
+    "creditLine": 0,
+    "balances": [{"balanceType": "interimAvailable", "balanceAmount": {"amount": "1000.00", "currency": "NOK"}}],
+}
+_CARD: dict[str, Any] = {
+    "customerNumber": "14888520059",
+    "maskedPan": "541234******0042",
+    "currency": "NOK",
+    "creditLimit": "30000.00",
+    "balances": [{"balanceType": "expected", "balanceAmount": {"amount": "-1200.00", "currency": "NOK"}}],
+    "accountNumber": "99901000014",
+    "expiry": "2029-12",
+    "name": "Reisekort",
+    "product": "Kredittkort",
+    "status": "enabled",
+}
+_ENGAGEMENT: dict[str, Any] = {
+    "customer": "310001031",
+    "account": {"iban": "NO8199911100017"},
+    "roles": ["VIEW", "REGISTER"],
+    "registerLimit": "50000.00",
+    "approvalLimit": "20000.00",
+}
 
-BODIES: dict[str, dict[str, Any]] = {
-    "createPayment": {
+
+def bodies(today: date) -> dict[str, dict[str, Any]]:
+    """Example bodies by operationId and title; dates in them lie around `today`.
+
+    createSigningBasket shows a placeholder where ids of payments belong; everything else works as it stands.
+    """
+    customer = {"customerNumber": "14888520059", "name": "Kari Kladd", "type": "private"}
+    return {
+        "createPayment": _payments(today),
+        "createSigningBasket": {"a payment": {"paymentIds": [UUID]}},
+        "createSandboxCustomer": {
+            "private": {"customerNumber": "12888512345", "name": "Per Påfunn", "type": "private"}
+        },
+        "updateSandboxCustomer": {"private": customer},
+        "createSandboxAccount": {"an account": _ACCOUNT},
+        "updateSandboxAccount": {"an account": {**_ACCOUNT, "accountName": "Båtkonto"}},
+        "createSandboxAccountTransactions": _transactions(today),
+        "createSandboxCardAccount": {"a card account": _CARD},
+        "updateSandboxCardAccount": {"a card account": {**_CARD, "creditLimit": "45000.00"}},
+        "createSandboxCardAccountTransactions": _card_transactions(today),
+        "createSandboxAgreement": {
+            "two accounts": {
+                "owner": "310001031",
+                "name": "Nettbank bedrift",
+                "engagements": [
+                    _ENGAGEMENT,
+                    {**_ENGAGEMENT, "account": {"iban": "NO5999911100025"}, "roles": ["VIEW"]},
+                ],
+            },
+        },
+        "createSandboxEngagement": {"an account": _ENGAGEMENT},
+        "putContactInformation": {"a mailbox": {"email": "operations@tpp.example"}},
+    }
+
+
+def _payments(today: date) -> dict[str, Any]:
+    start = today + timedelta(days=14)
+    return {
         "instant-norwegian-domestic-credit-transfers-straks": {**_DOMESTIC, "creditorAddress": {"country": "NO"}},
         "norwegian-domestic-credit-transfers": _DOMESTIC,
         "sepa-credit-transfers": _SEPA,
@@ -99,39 +166,52 @@ BODIES: dict[str, dict[str, Any]] = {
         },
         "periodic norwegian-domestic-credit-transfers": {
             **_DOMESTIC,
-            "startDate": "2027-01-15",
+            "startDate": start.isoformat(),
             "frequency": "Monthly",
             "executionRule": "following",
-            "dayOfExecution": "15",
+            "dayOfExecution": str(start.day),
         },
         "bulk norwegian-domestic-credit-transfers": {
             "debtorAccount": _DEBTOR,
             "batchBookingPreferred": True,
             "payments": [{name: value for name, value in _DOMESTIC.items() if name != "debtorAccount"}],
         },
-    },
-    "createSigningBasket": {"two payments": {"paymentIds": [UUID]}},
-    "createSandboxCustomer": {
-        "private": {"customerNumber": "12888512345", "name": "Per Påfunn", "type": "private"},
-    },
-    "updateSandboxCustomer": {
-        "private": {"customerNumber": "14888520059", "name": "Kari Kladd", "type": "private"},
-    },
-    "createSandboxAccount": {
-        "an account": {
-            "customerNumber": "14888520059",
-            "accountName": "Hyttekonto",
-            "bban": "99931000015",
-            "iban": "NO1999931000015",
-            "currency": "NOK",
-            "product": "Brukskonto",
-            "cashAccountType": "CACC",
-            "creditLine": 0,
-            "balances": [
-                {"balanceType": "interimAvailable", "balanceAmount": {"amount": "1000.00", "currency": "NOK"}}
-            ],
-        },
-    },
-    "putContactInformation": {"a mailbox": {"email": "operations@tpp.example"}},
-}
-BODIES["updateSandboxAccount"] = BODIES["createSandboxAccount"]
+    }
+
+
+def _transactions(today: date) -> dict[str, Any]:
+    day = (today - timedelta(days=3)).isoformat()
+    bought: dict[str, Any] = {
+        "amount": -349.5,
+        "currency": "NOK",
+        "bookingDate": day,
+        "valueDate": day,
+        "creditorName": "Kafé Prøvekopp",
+        "creditorAccount": {"bban": "99921100090"},
+        "remittanceInformationUnstructured": "Lunsj",
+        "bankTransactionCode": "PMNT-CCRD-POSD",
+    }
+    paid = {**bought, "amount": 1250, "debtorName": "Even Eksempel", "remittanceInformationUnstructured": "Billetter"}
+    return {"one": bought, "several": [bought, paid]}
+
+
+def _card_transactions(today: date) -> dict[str, Any]:
+    day = (today - timedelta(days=2)).isoformat()
+    spent: dict[str, Any] = {
+        "bookingDate": day,
+        "transactionDate": day,
+        "transactionAmount": {"amount": -586.75, "currency": "NOK"},
+        "originalAmount": {"amount": -50, "currency": "EUR"},
+        "merchantCategoryCode": "5942",
+        "cardAcceptorId": "LIBRAIRIE",
+        "cardAcceptorAddress": {"city": "Paris", "country": "FR"},
+        "transactionDetails": "Librairie Exemple Paris",
+        "invoiced": False,
+    }
+    return {"one": spent, "several": [spent, {**spent, "transactionDetails": "Librairie Exemple Lyon"}]}
+
+
+def product_of(title: str) -> tuple[str, str]:
+    """payment-service and payment-product of an example of createPayment, from its title."""
+    kind, _, product = title.rpartition(" ")
+    return (f"{kind}-payments" if kind else "payments"), product

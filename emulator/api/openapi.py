@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Iterable, Mapping
+from datetime import date
 from typing import Any, Literal
 
 from emulator import __version__
@@ -14,6 +15,7 @@ from emulator.api.operation import Operation, Params
 from emulator.api.operations import table
 from emulator.api.query import Parameter
 from emulator.bank import products
+from emulator.bank.clock import oslo_date, real_now
 
 JSON_TYPE = "application/json"
 REFUSALS = {
@@ -32,12 +34,13 @@ def respond(request: Request) -> Response:
     return render.json_response(200, body)
 
 
-def document(operations: Iterable[Operation] | None = None) -> dict[str, Any]:
-    """The whole document, built anew at each call (it is asked for rarely)."""
+def document(operations: Iterable[Operation] | None = None, *, today: date | None = None) -> dict[str, Any]:
+    """The whole document, built anew at each call (it is asked for rarely); dates of examples lie around `today`."""
+    shown = examples.bodies(today or oslo_date(real_now()))
     schemas = _Schemas()
     paths: dict[str, dict[str, Any]] = {}
     for operation in operations or table():
-        paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation, schemas)
+        paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation, schemas, shown)
     schemas.use("emulator.api.shapes.answers:Error")
     return {
         "openapi": "3.1.0",
@@ -61,19 +64,16 @@ def document(operations: Iterable[Operation] | None = None) -> dict[str, Any]:
 
 
 class _Schemas:
-    """The shapes in use, each once under components/schemas."""
+    """The shapes in use, each once under components/schemas; those of request bodies as `<Name>Request`."""
 
     def __init__(self) -> None:
         self._models: dict[str, Any] = {}
 
-    def use(self, reference: str) -> dict[str, Any]:
-        """The schema of `module:Model`, or of `module:Model[]` for an array of them."""
-        many = reference.endswith("[]")
-        module, _, name = reference.removesuffix("[]").partition(":")
-        model = getattr(importlib.import_module(module), name)
-        self._models[name] = model
-        schema = {"$ref": f"#/components/schemas/{name}"}
-        return {"type": "array", "items": schema} if many else schema
+    def use(self, reference: str, *, suffix: str = "") -> dict[str, Any]:
+        """The schema of `module:Name`."""
+        module, _, name = reference.partition(":")
+        self._models[name + suffix] = getattr(importlib.import_module(module), name)
+        return {"$ref": f"#/components/schemas/{name}{suffix}"}
 
     def found(self) -> dict[str, Any]:
         """All schemas that are referred to, by name."""
@@ -90,7 +90,7 @@ class _Schemas:
         return dict(sorted(found.items()))
 
 
-def _operation(operation: Operation, schemas: _Schemas) -> dict[str, Any]:
+def _operation(operation: Operation, schemas: _Schemas, examples_of: Mapping[str, Any]) -> dict[str, Any]:
     description = f"SPEC {operation.spec}. {(operation.handler.__doc__ or '').strip()}"
     shown: dict[str, Any] = {
         "operationId": operation.id,
@@ -101,7 +101,7 @@ def _operation(operation: Operation, schemas: _Schemas) -> dict[str, Any]:
         "responses": _responses(operation, schemas),
     }
     if operation.body is not None:
-        shown["requestBody"] = _body(operation, schemas)
+        shown["requestBody"] = _body(operation, schemas, examples_of.get(operation.id))
     return shown
 
 
@@ -187,14 +187,13 @@ def _header(name: str) -> dict[str, Any]:
     }
 
 
-def _body(operation: Operation, schemas: _Schemas) -> dict[str, Any]:
+def _body(operation: Operation, schemas: _Schemas, shown: Mapping[str, Any] | None) -> dict[str, Any]:
     if isinstance(operation.body, str):
-        schema = schemas.use(operation.body)
+        schema = schemas.use(operation.body, suffix="Request")
     elif operation.body is not None:
         shapes = dict.fromkeys(operation.body(params) for params in _variants())
-        schema = {"anyOf": [schemas.use(shape) for shape in shapes]}
+        schema = {"anyOf": [schemas.use(shape, suffix="Request") for shape in shapes]}
     content: dict[str, Any] = {"schema": schema}
-    shown = examples.BODIES.get(operation.id)
     if shown:
         content["examples"] = {name: {"summary": name, "value": value} for name, value in shown.items()}
     return {"required": True, "content": {JSON_TYPE: content}}

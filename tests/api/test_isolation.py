@@ -18,6 +18,7 @@ from emulator.api.operation import Operation
 from emulator.api.operations import table
 from emulator.authority import Authority
 from emulator.client.response import Response
+from tests.api.conftest import NOW
 from tests.api.desk import DeskClient, approve
 
 KARI, EVEN, SIRI = "14888520059", "03817910172", "21909220006"
@@ -27,10 +28,11 @@ SERVICES = {
     "periodic-payments": "norwegian-domestic-credit-transfers",
     "bulk-payments": "norwegian-domestic-credit-transfers",
 }
+_BODIES = examples.bodies(NOW.date())
 BODIES = {
-    "payments": examples.BODIES["createPayment"]["norwegian-domestic-credit-transfers"],
-    "periodic-payments": examples.BODIES["createPayment"]["periodic norwegian-domestic-credit-transfers"],
-    "bulk-payments": examples.BODIES["createPayment"]["bulk norwegian-domestic-credit-transfers"],
+    "payments": _BODIES["createPayment"]["norwegian-domestic-credit-transfers"],
+    "periodic-payments": _BODIES["createPayment"]["periodic norwegian-domestic-credit-transfers"],
+    "bulk-payments": _BODIES["createPayment"]["bulk norwegian-domestic-credit-transfers"],
 }
 # Sandbox data is every TPP's: it stands for the bank's own customers.
 ROWS = [row for row in table() if "{" in row.path and not row.path.startswith("/v1/sandbox/")]
@@ -51,9 +53,7 @@ class Estate:
             if service == "payments":
                 approve(branch, payment)
             self._payments[service] = {"payment-id": payment, "authorisationId": started}
-        other = owner.post(
-            "/v1/payments/sepa-credit-transfers", json=examples.BODIES["createPayment"]["sepa-credit-transfers"]
-        )
+        other = owner.post("/v1/payments/sepa-credit-transfers", json=_BODIES["createPayment"]["sepa-credit-transfers"])
         basket = owner.post("/v1/signing-baskets", json={"paymentIds": [other.json()["paymentId"]]})
         assert basket.status == 201, basket.text
         self._basket = basket.json()["basketId"]
@@ -89,7 +89,7 @@ def _filled(path: str, values: dict[str, str]) -> str:
 
 
 def _body(row: Operation) -> Any:
-    shown = examples.BODIES.get(row.id)
+    shown = _BODIES.get(row.id)
     return next(iter(shown.values())) if shown and row.body else None
 
 
