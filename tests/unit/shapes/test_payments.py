@@ -223,6 +223,13 @@ def test_an_amount_is_text_with_exactly_the_minor_units(amount, currency, text):
     assert mistakes("payments:InstantTransfer", body) == [("instructedAmount.amount", text)]
 
 
+@pytest.mark.parametrize("name", PAYMENTS)
+def test_every_product_checks_minor_units(name):
+    member = "payments.0.instructedAmount.amount" if name == "BulkTransfer" else "instructedAmount.amount"
+    assert wrong(name, changed(PAYMENTS[name], member, "100.0")) == [shown(member)]
+    assert wrong(name, changed(PAYMENTS[name], member, "0.00")) == [shown(member)]
+
+
 @pytest.mark.parametrize("amount", ["", "-1.00", "+1.00", "1,00", "1 000.00", ".50", "1.", "1e2", "NaN", "١.٠٠"])
 def test_an_amount_in_another_form_is_refused(amount):
     assert wrong("InstantTransfer", changed(INSTANT, "instructedAmount.amount", amount)) == ["instructedAmount.amount"]
