@@ -1,25 +1,14 @@
-"""The room for `/console`: which page or action an address means, who may come in, and how a refusal looks."""
+"""The room for `/console`: who may come in, the login, and how a refusal looks."""
 
 from __future__ import annotations
 
 import hmac
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 from emulator.api.messages import Request, Response, Stream
-from emulator.web.console import (
-    access,
-    customers,
-    overview,
-    payments,
-    requests,
-    scenarios,
-    settings,
-    tpps,
-)
 from emulator.web.console.control import Answering, Control, ControlRefused
-from emulator.web.console.screen import Screen
 from emulator.web.pages.form import Form, FormRefused, path_below, read_form, read_query, root_of
 from emulator.web.pages.guard import Guard, header
 from emulator.web.pages.rendering import html, see_other
@@ -27,53 +16,7 @@ from emulator.web.pages.rendering import html, see_other
 if TYPE_CHECKING:
     from emulator.api.branch import Branch
 
-View = Callable[[Screen], Response]
 FORMS = "console"  # what the console's form tokens are for
-
-PAGES: tuple[tuple[str, View], ...] = (
-    ("", overview.show),
-    ("customers", customers.listing),
-    ("customers/{id}", customers.one),
-    ("accounts/{id}", customers.account),
-    ("cards/{id}", customers.card),
-    ("payments", payments.listing),
-    ("payments/{id}", payments.one),
-    ("baskets", payments.basket_listing),
-    ("baskets/{id}", payments.basket),
-    ("sca", access.sca_listing),
-    ("consents", access.listing),
-    ("tpps", tpps.listing),
-    ("scenarios", scenarios.listing),
-    ("scenarios/new", scenarios.blank),
-    ("scenarios/{name}", scenarios.one),
-    ("requests", requests.listing),
-    ("requests/{id}", requests.one),
-    ("settings", settings.show),
-    ("snapshots", settings.snapshots),
-)
-
-ACTIONS: tuple[tuple[str, View], ...] = (
-    ("clock", overview.change_clock),
-    ("payments/{id}", payments.advance),
-    ("sca/{id}", access.end_sca),
-    ("consents/{id}", access.revoke),
-    ("sessions/{id}", access.end_session),
-    ("tpps", tpps.issue),
-    ("scenarios", scenarios.apply),
-    ("scenarios/check", scenarios.check),
-    ("scenarios/withdraw", scenarios.withdraw),
-    ("scenarios/{name}/play", scenarios.play),
-    ("rules/clear", scenarios.clear_rules),
-    ("requests/clear", requests.forget),
-    ("settings", settings.save),
-    ("snapshots", settings.save_snapshot),
-    ("snapshots/{name}/restore", settings.restore_snapshot),
-    ("snapshots/{name}/delete", settings.delete_snapshot),
-    ("reset", settings.reset),
-    ("generate", settings.generate),
-    ("banks", settings.make_bank),
-    ("banks/{name}/delete", settings.delete_bank),
-)
 
 
 class Console:
@@ -114,6 +57,10 @@ class Console:
                 return _bare(request, 403, "Not allowed", "The form is out of date. Reload the page and try again.")
             if segments == ["logout"]:
                 return see_other(root_of(request) + "/console", headers=(self._cookie(request, None),))
+        # Most banks are never looked at: the pages are imported when somebody comes.
+        from emulator.web.console import places
+        from emulator.web.console.screen import Screen
+
         screen = Screen(
             branch=branch,
             request=request,
@@ -125,7 +72,7 @@ class Console:
         )
         if segments == ["events"] and request.method == "GET":
             return screen.control.send("GET", "events")
-        found = find(ACTIONS if request.method == "POST" else PAGES, segments)
+        found = places.find(places.ACTIONS if request.method == "POST" else places.PAGES, segments)
         if found is None:
             return screen.missing("page")
         view, screen.params = found
@@ -165,23 +112,6 @@ class Console:
                 return see_other(home, headers=(self._cookie(request, self._session()),))
             wrong = True
         return html(request, "console/login.html", status=403 if wrong else 401, at_home=True, home=home, wrong=wrong)
-
-
-def find(table: Sequence[tuple[str, View]], segments: Sequence[str]) -> tuple[View, dict[str, str]] | None:
-    """The view of an address with its parameters; a fixed segment stands before a parameter in the table."""
-    for pattern, view in table:
-        wanted = pattern.split("/") if pattern else []
-        if len(wanted) != len(segments):
-            continue
-        params = {}
-        for name, segment in zip(wanted, segments, strict=True):
-            if name.startswith("{") and segment:
-                params[name[1:-1]] = unquote(segment)
-            elif name != segment:
-                break
-        else:
-            return view, params
-    return None
 
 
 def _bare(request: Request, status: int, title: str, text: str, *headers: tuple[str, str]) -> Response:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from urllib.parse import urlsplit
 
 from emulator.api.messages import Request
-from emulator.web.address import LOOPBACK_NAMES
+from emulator.web.address import LOOPBACK_NAMES, url_host
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
@@ -22,13 +22,18 @@ class Guard:
     """The checks of one process: `allowed_hosts` besides the loopback names, `secret` behind every form token."""
 
     def __init__(self, *, allowed_hosts: Iterable[str], secret: bytes) -> None:
-        self._hosts = LOOPBACK_NAMES | {name.lower() for name in allowed_hosts}
+        self._hosts = LOOPBACK_NAMES | {url_host(name).lower() for name in allowed_hosts}
         self._secret = secret
 
     def knows_host(self, request: Request) -> bool:
-        """Whether the request names this bank: a page of another name that resolves here (DNS rebinding) does not."""
+        """Whether the request names this bank: a page of another name that resolves here (DNS rebinding) does not.
+
+        The name in the base of links is always known: it is the listening or the public address.
+        """
         host = header(request, "host")
-        return host is not None and _host_name(host) in self._hosts
+        if host is None:
+            return False
+        return _host_name(host) in self._hosts or _host_name(host) == _host_name(urlsplit(request.base).netloc)
 
     def is_foreign(self, request: Request) -> bool:
         """Whether a browser says that another site's page made this request.

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from emulator.api.messages import Request
 from emulator.bank import sca
 from emulator.bank.bank import Bank
+from emulator.web.pages.guard import Guard
 from tests.unit.pages.people import OLA, open_access
 from tests.unit.pages.visitor import Visitor
 
@@ -58,6 +60,18 @@ def test_another_host_name_is_403(bank: Bank, visitor: Visitor, host: str) -> No
     page = visitor.get(f"/sca/{open_access(bank)}", Host=host)
     assert page.status == 403
     assert "--allow-host" in page.text
+
+
+def test_the_name_of_the_public_address_is_known(bank: Bank, visitor: Visitor, guard: Guard) -> None:
+    def knows(host: str, base: str) -> bool:
+        return guard.knows_host(Request("GET", "/", (("Host", host),), base=base))
+
+    assert knows("pay.example.test", "https://pay.example.test/bank")
+    assert not knows("pay.example.test", "http://127.0.0.1:8080")
+    assert Guard(allowed_hosts=("2001:db8::1",), secret=b"x").knows_host(
+        Request("GET", "/", (("Host", "[2001:DB8::1]:8080"),))
+    )
+    assert not guard.knows_host(Request("GET", "/"))
 
 
 @pytest.mark.parametrize("csrf", ["", "0" * 64, "ø", None])

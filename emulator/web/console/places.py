@@ -1,0 +1,74 @@
+"""The places of the console: which page or action an address means."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from urllib.parse import unquote
+
+from emulator.api.messages import Response
+from emulator.web.console import access, customers, overview, payments, requests, scenarios, settings, tpps
+from emulator.web.console.screen import Screen
+
+View = Callable[[Screen], Response]
+
+PAGES: tuple[tuple[str, View], ...] = (
+    ("", overview.show),
+    ("customers", customers.listing),
+    ("customers/{id}", customers.one),
+    ("accounts/{id}", customers.account),
+    ("cards/{id}", customers.card),
+    ("payments", payments.listing),
+    ("payments/{id}", payments.one),
+    ("baskets", payments.basket_listing),
+    ("baskets/{id}", payments.basket),
+    ("sca", access.sca_listing),
+    ("consents", access.listing),
+    ("tpps", tpps.listing),
+    ("scenarios", scenarios.listing),
+    ("scenarios/new", scenarios.blank),
+    ("scenarios/{name}", scenarios.one),
+    ("requests", requests.listing),
+    ("requests/{id}", requests.one),
+    ("settings", settings.show),
+    ("snapshots", settings.snapshots),
+)
+
+ACTIONS: tuple[tuple[str, View], ...] = (
+    ("clock", overview.change_clock),
+    ("payments/{id}", payments.advance),
+    ("sca/{id}", access.end_sca),
+    ("consents/{id}", access.revoke),
+    ("sessions/{id}", access.end_session),
+    ("tpps", tpps.issue),
+    ("scenarios", scenarios.apply),
+    ("scenarios/check", scenarios.check),
+    ("scenarios/withdraw", scenarios.withdraw),
+    ("scenarios/{name}/play", scenarios.play),
+    ("rules/clear", scenarios.clear_rules),
+    ("requests/clear", requests.forget),
+    ("settings", settings.save),
+    ("snapshots", settings.save_snapshot),
+    ("snapshots/{name}/restore", settings.restore_snapshot),
+    ("snapshots/{name}/delete", settings.delete_snapshot),
+    ("reset", settings.reset),
+    ("generate", settings.generate),
+    ("banks", settings.make_bank),
+    ("banks/{name}/delete", settings.delete_bank),
+)
+
+
+def find(table: Sequence[tuple[str, View]], segments: Sequence[str]) -> tuple[View, dict[str, str]] | None:
+    """The view of an address with its parameters; a fixed segment stands before a parameter in the table."""
+    for pattern, view in table:
+        wanted = pattern.split("/") if pattern else []
+        if len(wanted) != len(segments):
+            continue
+        params = {}
+        for name, segment in zip(wanted, segments, strict=True):
+            if name.startswith("{") and segment:
+                params[name[1:-1]] = unquote(segment)
+            elif name != segment:
+                break
+        else:
+            return view, params
+    return None
