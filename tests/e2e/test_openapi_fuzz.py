@@ -1,0 +1,101 @@
+"""Schemathesis over every operation, signed: no 5xx, and no answer outside its schema (issue: OpenAPI 3.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import requests
+import schemathesis
+from hypothesis import HealthCheck, Phase, settings
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from emulator.api.openapi import document
+from emulator.client.signing import signed_headers
+from emulator.testing import RunningBank
+from emulator.testing.running import TestTpp, settings_for
+
+CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
+KARI = "14888520059"
+# What signing and the transport put in themselves.
+OWN = {"signature", "digest", "tpp-signature-certificate", "host", "content-length", "user-agent", "accept-encoding"}
+
+schema = schemathesis.openapi.from_dict(document())
+
+
+@pytest.fixture(scope="module")
+def fuzzed() -> Iterator[TestTpp]:
+    """A bank for the whole module (a made-up request must not stop it), and a TPP with a live session."""
+    bank = RunningBank(settings_for())
+    yield bank.tpp().log_in(KARI)
+    bank.stop()
+
+
+def _known(case: Any, tpp: TestTpp) -> None:
+    """Every other made-up id is replaced by one that exists, so that the operation behind it is reached."""
+    kinds = {
+        "id": "card" if "card" in case.path else "account",
+        "mockAccountId": "account",
+        "mockCardAccountId": "card",
+        "customerId": "customer",
+    }
+    for name, value in dict(case.path_parameters or {}).items():
+        if name in kinds and len(str(value)) % 2:
+            kind = kinds[name]
+            known = tpp.bank.call(lambda branch, kind=kind: list(branch.bank.documents.all(kind)))
+            if known:  # made-up requests delete customers and accounts, too
+                case.path_parameters[name] = known[0]["id"]
+
+
+def _sent(case: Any, tpp: TestTpp) -> requests.Response:
+    """The made-up request with the headers that let it through the gates, signed as it stands on the wire."""
+    _known(case, tpp)
+    arguments = case.as_transport_kwargs(base_url=tpp.base_url)
+    given = {name: value for name, value in arguments.pop("headers").items() if name.lower() not in OWN}
+    prepared = requests.Request(**{**arguments, "headers": None, "cookies": None}).prepare()
+    body = prepared.body or b""
+    content = body.encode() if isinstance(body, str) else bytes(body)
+    standing = {
+        "x-accept-fix": "amount-as-string",
+        "TPP-Session-ID": tpp.session_id,
+        "TPP-Redirect-URI": "https://tpp.example/callback",
+        "PSU-ID": tpp.psu_id or "",
+        "PSU-IP-Address": "192.0.2.1",
+        "Accept": "application/json",
+        "Content-Type": "application/json",
+    }
+    made_up = {name: value for name, value in given.items() if name.startswith("PSU-") and name != "PSU-ID"}
+    headers = signed_headers(
+        prepared.method or "GET",
+        prepared.path_url,
+        tpp.identity,
+        headers={**made_up, **standing},
+        body=content,
+        digest=True,
+    )
+    prepared.headers.clear()
+    prepared.headers.update({name: value.encode() for name, value in headers.items()})
+    if content:
+        prepared.headers["Content-Length"] = str(len(content))
+    with requests.Session() as session:
+        return session.send(prepared, allow_redirects=False)
+
+
+@schema.parametrize()
+@settings(
+    max_examples=12,
+    derandomize=True,
+    deadline=None,
+    phases=[Phase.generate],
+    suppress_health_check=list(HealthCheck),
+    database=None,
+)
+def test_no_made_up_request_brings_a_server_error_or_an_answer_outside_its_schema(case: Any, fuzzed: TestTpp) -> None:
+    response = _sent(case, fuzzed)
+    case.validate_response(response, checks=CHECKS)
