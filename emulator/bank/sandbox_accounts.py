@@ -115,6 +115,10 @@ def booked_balance(body: Body, currency: str) -> Decimal:
     ]
     if wrong:
         raise BankError.several(wrong)
+    return _booked_of(posted)
+
+
+def _booked_of(posted: Sequence[Body]) -> Decimal:
     by_type = {str(balance.get("balanceType", "")).lower(): balance for balance in reversed(posted)}
     chosen = next((by_type[name] for name in _BOOKED_FIRST if name in by_type), posted[0] if posted else None)
     return decimal(chosen["balanceAmount"]["amount"]) if chosen is not None else Decimal(0)
@@ -139,23 +143,22 @@ def account_view(bank: Bank, account: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def balances_view(posted: Sequence[Body] | None, booked: str, currency: str) -> list[dict[str, Any]]:
-    """The balances of a sandbox resource: the types that were posted, what is booked now, text or number as posted."""
+    """The balances of a sandbox resource: as posted, or once money has moved the posted types with what is booked."""
     if not posted:
         return [{"balanceType": "closingBooked", "balanceAmount": {"amount": booked, "currency": currency}}]
-    shown = []
-    for balance in posted:
-        amount = balance["balanceAmount"]["amount"]
-        unchanged = plain(decimal(amount), currency) == booked
-        shown.append(
-            {
-                **balance,
-                "balanceAmount": {"amount": amount if unchanged else _like(amount, booked), "currency": currency},
-            }
-        )
-    return shown
+    if plain(_booked_of(posted), currency) == booked:
+        return [dict(balance) for balance in posted]
+    return [
+        {
+            **balance,
+            "balanceAmount": {"amount": _like(balance["balanceAmount"]["amount"], booked), "currency": currency},
+        }
+        for balance in posted
+    ]
 
 
 def _like(posted: Any, amount: str) -> Any:
+    """The amount as text or number, whichever was posted."""
     if isinstance(posted, str):
         return amount
     number = Decimal(amount)

@@ -64,10 +64,6 @@ def test_an_account_is_answered_as_it_was_posted(tpp: DeskClient, branch: Branch
     path = f"{ACCOUNTS}/{made['id']}"
     assert made == {
         **ACCOUNT,
-        "balances": [
-            {"balanceType": "EXPECTED", "balanceAmount": {"amount": "1000.00", "currency": "NOK"}},
-            {"balanceType": "closingBooked", "balanceAmount": {"amount": 1000, "currency": "NOK"}},
-        ],
         "id": made["id"],
         "_links": {
             "self": {"href": path, "verbs": ["GET", "PUT", "DELETE"]},
@@ -85,6 +81,12 @@ def test_an_account_is_answered_as_it_was_posted(tpp: DeskClient, branch: Branch
         "1000.00",
     )
     assert balanced(branch)
+
+
+def test_its_balances_are_what_is_booked_once_money_has_moved(tpp: DeskClient, branch: Branch, account: str) -> None:
+    ledger.book(branch.bank, account.rpartition("/")[2], {"amount": "-0.50"})
+    amounts = [balance["balanceAmount"]["amount"] for balance in ok(tpp.get(account))["balances"]]
+    assert amounts == ["999.50", 999.5]
 
 
 def test_only_customer_numbers_and_currency_are_required(tpp: DeskClient) -> None:
