@@ -20,6 +20,7 @@ COMMANDS: dict[str, str] = {
     "proxy": "emulator.cli.proxy",
     "explain": "emulator.cli.explain",
     "openapi": "emulator.cli.openapi",
+    "collection": "emulator.cli.collection",
     "state": "emulator.cli.state",
     "scenario": "emulator.cli.scenario",
     "clock": "emulator.cli.clock",
