@@ -1,0 +1,122 @@
+"""kill -9 at random moments under signed traffic: every acknowledged write is found again, and the ledger balances."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import threading
+import urllib.request
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from emulator.api import examples
+from emulator.client import Identity, TppClient
+from tests.e2e.process import Served, start
+
+KARI = "14888520059"
+DOMESTIC = "/v1/payments/norwegian-domestic-credit-transfers"
+BODY = examples.bodies(date(2026, 3, 2))["createPayment"]["norwegian-domestic-credit-transfers"]
+CLIENTS = 4
+
+
+def control(url: str, method: str, path: str, body: Any = None) -> Any:
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(
+        f"{url}/_emulator/{path}", data, {"Content-Type": "application/json"}, method=method
+    )
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        return json.load(answer)
+
+
+class Customer(threading.Thread):
+    """Creates, approves and deletes payments until the bank dies; remembers what was acknowledged."""
+
+    def __init__(self, bank: Served, psu: dict[str, str], dice: random.Random) -> None:
+        super().__init__(daemon=True)
+        self._url = bank.url
+        self._client = TppClient(bank.url, Identity.from_folder(bank.state / "tpps" / "demo"), timeout=10)
+        self._client.psu_id, self._client.session_id = psu["psuId"], psu["tppSessionId"]
+        self._dice = dice
+        self.statuses: dict[str, set[str]] = {}
+        self.told = 0
+
+    def run(self) -> None:
+        try:
+            while True:
+                self._one()
+        except (OSError, ValueError):
+            return  # the bank is gone, or the answer was cut off
+
+    def _one(self) -> None:
+        created = self._client.post(DOMESTIC, json=BODY)
+        assert created.status == 201, created.text
+        payment = created.json()["paymentId"]
+        # What was acknowledged must be there; what was under way at the kill may be there.
+        self.statuses[payment] = {"RCVD"}
+        self.told += 1
+        choice = self._dice.random()
+        if choice < 0.5:
+            self.statuses[payment] = {"RCVD", "ACTC", "ACSP", "ACSC"}
+            control(self._url, "POST", f"sca/{payment}/approve", {})
+            self.statuses[payment] = {"ACTC", "ACSP", "ACSC"}
+        elif choice < 0.7:
+            self.statuses[payment] = {"RCVD", "CANC"}
+            assert self._client.delete(f"{DOMESTIC}/{payment}").status == 204
+            self.statuses[payment] = {"CANC"}
+
+
+def killed_once(state: Path, dice: random.Random, durability: str) -> int:
+    """One life of a bank: traffic, the kill, and what the next life knows; how many writes were acknowledged."""
+    bank = start(state, "--durability", durability)
+    try:
+        psu = control(bank.url, "POST", "sessions", {"tpp": "demo", "nationalId": KARI})
+        customers = [Customer(bank, psu, random.Random(dice.random())) for _ in range(CLIENTS)]
+        for customer in customers:
+            customer.start()
+        # The moment of the kill is a number of acknowledged writes, not of seconds.
+        enough = dice.randrange(1, 120)
+        while sum(customer.told for customer in customers) < enough and any(c.is_alive() for c in customers):
+            os.sched_yield()
+    finally:
+        bank.process.send_signal(signal.SIGKILL)
+        bank.process.communicate()
+    for customer in customers:
+        customer.join(20)
+        assert not customer.is_alive()
+    again = start(state)
+    try:
+        known = {
+            payment["paymentId"]: payment for payment in control(again.url, "GET", "payments?limit=1000")["payments"]
+        }
+        for customer in customers:
+            for payment, allowed in customer.statuses.items():
+                assert payment in known, f"the acknowledged payment {payment} is gone"
+                assert known[payment]["transactionStatus"] in allowed
+        assert control(again.url, "GET", "ledger")["balanced"] is True
+        control(again.url, "POST", "reset", {})
+        assert again.stop() == 0
+    finally:
+        if again.process.poll() is None:
+            again.process.kill()
+        again.process.communicate()
+    return sum(customer.told for customer in customers)
+
+
+@pytest.mark.crash
+@pytest.mark.parametrize("durability", ["process", "power"])
+def test_five_kills_lose_nothing(tmp_path: Path, durability: str) -> None:
+    dice = random.Random(durability)
+    assert sum(killed_once(tmp_path / "state", dice, durability) for _ in range(5)) > 20
+
+
+@pytest.mark.crash
+@pytest.mark.long
+def test_a_hundred_kills_lose_nothing(tmp_path: Path) -> None:
+    dice = random.Random(100)
+    told = sum(killed_once(tmp_path / "state", dice, dice.choice(["process", "power"])) for _ in range(100))
+    assert told > 1000
