@@ -58,6 +58,11 @@ class House:
     def default(self) -> Branch:
         return self._open[DEFAULT]
 
+    @property
+    def usual_fixture(self) -> str:
+        """What the default bank goes back to, and what a bank is made from where nothing is named: --fixtures."""
+        return self._common.fixtures
+
     def names(self) -> list[str]:
         """Every bank, those of an earlier run included, the default one first."""
         kept = set(self._open)

@@ -17,6 +17,7 @@ from emulator.api.router import MethodRefused, split_target
 from emulator.authority import Authority
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
+from emulator.bank.fixtures import FixtureError
 from emulator.bank.snapshots import Snapshots
 from emulator.control import gate
 from emulator.control.operation import Banks, ControlCall, ControlOperation, refused
@@ -81,6 +82,8 @@ class Control:
             return render.refusal(error, headers=[*challenge, NO_STORE])
         except ScenarioRefused as error:
             return render.refusal(refused(error), headers=[NO_STORE])
+        except FixtureError as error:
+            return render.refusal(BankError("FORMAT_ERROR", str(error), "fixtures"), headers=[NO_STORE])
         except StoreUnwritable as error:
             logger.error("the state cannot be written: %s", error)
             return render.refusal(render.UNWRITABLE)
@@ -133,8 +136,6 @@ class Control:
         """The operation at a path; NOT_FOUND, or 405 with the methods there are."""
         segments = path.strip("/").split("/")
         here = [(row, params) for row in self._rows if (params := _fitting(row.path, segments)) is not None]
-        # A fixed segment beats a parameter: requests/count is not the request called count.
-        here.sort(key=lambda found: len(found[1]))
         for row, params in here:
             if row.method == method:
                 return row, params

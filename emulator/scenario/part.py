@@ -60,7 +60,7 @@ class Part:
     def members(self, known: Collection[str], *, required: Sequence[str] = ()) -> dict[str, Part]:
         """The members with known names; unknown ones are mistakes with a guess, missing ones too."""
         found = self.mapping()
-        for name in found.keys() - set(known):
+        for name in [name for name in found if name not in known]:
             found.pop(name).wrong(unknown(name, known, "There is no member"))
         if isinstance(self.value, dict):
             for name in required:

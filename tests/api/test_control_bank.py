@@ -108,6 +108,7 @@ def test_reset_makes_the_whole_bank_new(desk: ControlDesk, tpp: DeskClient) -> N
 def test_reset_to_another_fixture_and_scenario(desk: ControlDesk) -> None:
     assert desk.do("POST", "/reset", {"fixtures": "empty"})["fixtures"] == "empty"
     assert desk.get("/people") == {"people": []}
+    assert desk.do("POST", "/reset")["fixtures"] == "known-state"
     assert desk.do("POST", "/reset", {"fixtures": "known-state", "scenario": "slow-bank"})["scenario"] == "slow-bank"
     assert desk.get("/rules")["rules"][0]["name"] == "every third read is slow"
 

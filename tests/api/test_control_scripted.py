@@ -15,6 +15,7 @@ from emulator.control import Control
 from emulator.scenario import loader
 from emulator.scenario.rules import RuleSet
 from emulator.scenario.schema import scenario_schema
+from emulator.store import StoreUnwritable
 from tests.api.control_desk import ControlDesk
 from tests.api.desk import DeskClient
 
@@ -184,6 +185,22 @@ def test_a_scenario_that_does_not_fit_the_bank_changes_nothing(
     assert desk.branch.bank.documents.dump() == before
     assert desk.get("/settings")["calendar"] == "always-open"
     assert desk.get("/rules")["rules"] == []
+
+
+def test_a_scenario_that_breaks_off_leaves_memory_as_the_documents_are(
+    desk: ControlDesk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.do("POST", "/rules", {"name": "stays", **DOWN})
+
+    def full(*_: Any, **__: Any) -> None:
+        raise StoreUnwritable("no space left")
+
+    monkeypatch.setattr(RuleSet, "add", full)
+    answer = desk.ask("POST", "/scenario", {"name": "late-booking"})
+    assert (answer.status, answer.told()) == (503, [("SYSTEM_ERROR", None)])
+    assert desk.get("/clock") == {"now": "2026-03-02T08:00:00+00:00", "mode": "frozen"}
+    assert desk.get("/settings")["calendar"] == "always-open"
+    assert [rule["name"] for rule in desk.get("/rules")["rules"]] == ["stays"]
 
 
 def test_mistakes_in_yaml_are_told_with_line_and_column(desk: ControlDesk) -> None:

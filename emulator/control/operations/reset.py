@@ -15,9 +15,15 @@ def _reset(call: ControlCall) -> Response:
     fixture = chosen_fixture(members.get("fixtures"), call.bank)
     scenario = chosen_scenario(members.get("scenario"))
     call.refuse_mistakes()
+    if fixture is None and call.bank is call.banks.default.bank and call.banks.usual_fixture != _made_from(call):
+        # An earlier reset may have named another fixture; one that names none goes back to --fixtures.
+        fixture = call.banks.usual_fixture
     staging.reset(call.theatre, fixture, scenario)
-    origin = fixtures.of(call.bank).source
-    return json_response(200, {"fixtures": origin, "scenario": scenario.name if scenario else None})
+    return json_response(200, {"fixtures": _made_from(call), "scenario": scenario.name if scenario else None})
+
+
+def _made_from(call: ControlCall) -> str:
+    return fixtures.of(call.bank).source
 
 
 OPERATIONS = (

@@ -1,0 +1,90 @@
+"""Stories that go wrong for reasons of their own: who acts, what cannot be sent, what a customer may say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.scenarios.conftest import Play
+
+KARI = "14888520059"
+ACCOUNTS = {"tpp": "GET /v1/accounts", "expect": {"status": 200}}
+
+
+def story(*steps: dict[str, Any], **more: Any) -> dict[str, Any]:
+    start = {"from": "known-state", "clock": "2026-03-02T09:00:00+01:00"}
+    return {"scenario": "own", "start": start, "story": list(steps), **more}
+
+
+@pytest.mark.parametrize(
+    "steps, told",
+    [
+        ([{**ACCOUNTS, "as": {"nationalId": "00000000000"}}], "/_emulator/sessions answered 400: The bank knows no"),
+        ([{**ACCOUNTS, "as": {"tpp": {"name": "x", "flaw": "odd"}}}], "POST /_emulator/tpps answered 400"),
+        ([{**ACCOUNTS, "as": {"nationalId": KARI, "context": "CORPORATE"}}], "no accounts in the context CORPORATE"),
+        ([{"psu": "approve latest"}], "expected no error, found status 404"),
+        ([{"tpp": "GET /v1/accounts", "save": {"a": "accounts[9].resourceId"}}], "no entry [9]"),
+        ([{"control": "DELETE banks/default"}], "The default bank stays"),
+        ([{"tpp": "GET https://other.example/v1/accounts"}], "The request cannot be made"),
+    ],
+)
+def test_it_says_why(steps: list[dict[str, Any]], told: str, stage_play: Play) -> None:
+    played = stage_play(story(*steps))
+    assert [step.outcome for step in played.steps] == ["failed"]
+    assert told in played.steps[0].differences[0]
+
+
+def test_without_a_name_the_owner_of_the_account_acts(stage_play: Play) -> None:
+    def pay(bban: str) -> dict[str, Any]:
+        body = {
+            "instructedAmount": {"amount": "1.00", "currency": "NOK"},
+            "creditorName": "X",
+            "creditorAccount": {"bban": "99921000061", "currency": "NOK"},
+            "debtorAccount": {"bban": bban, "currency": "NOK"},
+        }
+        return {"tpp": "POST /v1/payments/norwegian-domestic-credit-transfers", "json": body, "expect": {"status": 201}}
+
+    def payer(person: str) -> dict[str, Any]:
+        expected = {"json": {"payments": [{"nationalId": person}]}}
+        return {"control": "GET payments?limit=100", "expect": expected}
+
+    steps = [pay("99901000014"), payer(KARI), pay("99901100019"), payer("03817910172"), pay("99911000012"), ACCOUNTS]
+    assert stage_play(story(*steps, payer("21909220006"))).passed
+
+
+def test_two_tpps_act_for_the_same_person_apart(stage_play: Play) -> None:
+    steps = [
+        ACCOUNTS,
+        {**ACCOUNTS, "as": {"tpp": "other"}},
+        {"control": "GET consents", "save": {"consent": "consents[0].consentId", "tpp": "consents[0].tpp"}},
+        {"control": "GET consents", "expect": {"json": {"consents": [{"tpp": "${tpp}"}, {"tpp": "PSDNO-SBX-*"}]}}},
+        {**ACCOUNTS, "as": {"tpp": "third", "session": False}, "expect": {"status": 401}},
+    ]
+    assert stage_play(story(*steps, **{"as": {"nationalId": KARI}})).passed
+
+
+def test_a_customer_may_fail_in_its_own_words(stage_play: Play) -> None:
+    steps = [
+        {"tpp": "POST /v1/consents", "save": {"link": "_links.scaRedirect.href"}, "as": {"session": False}},
+        {
+            "psu": "fail ${link}",
+            "status": 503,
+            "code": "SYSTEM_ERROR",
+            "message": "Senere",
+            "system": "ident",
+            "expect": {"json": {"redirect": "*system=ident&status=503&code=SYSTEM_ERROR&message=Senere"}},
+        },
+        {"psu": "expire ${link}", "expect": {"status": 409}},
+    ]
+    assert stage_play(story(*steps, **{"as": {"nationalId": KARI}})).passed
+
+
+def test_sandbox_data_needs_no_customer(stage_play: Play) -> None:
+    made = {"customerNumber": "12345678", "name": "Nina Ny", "type": "private"}
+    steps = [
+        {"tpp": "POST /v1/sandbox/customers", "json": made, "expect": {"status": 201}},
+        {"tpp": "GET /v1/sandbox/customers", "expect": {"json": [{"customerName": "Nina Ny"}]}},
+        {"tpp": "POST /v1/sandbox/customers", "body": "{", "expect": {"status": 400}},
+    ]
+    assert stage_play(story(*steps)).passed
