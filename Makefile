@@ -22,7 +22,7 @@ run: $(VENV)/installed
 	@exec $(BIN)/bank-emulator serve $(ARGS)
 
 test: $(VENV)/installed-test
-	@.ci/browser
+	@.ci/tools
 	$(PYTEST)
 
 check: $(VENV)/installed-check
@@ -30,7 +30,7 @@ check: $(VENV)/installed-check
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	@.ci/browser
+	@.ci/tools
 	$(PYTEST) --cov --cov-report=term
 
 bench: $(VENV)/installed-test

@@ -1,0 +1,132 @@
+"""The signing examples of the README, each run as a program against a live bank."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+from emulator.testing import RunningBank, TestTpp
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+PAYMENT = {
+    "instructedAmount": {"amount": "12.50", "currency": "EUR"},
+    "creditorName": "Café Exemple",  # its bytes, not its letters, are what the digest is over
+    "creditorAccount": {"iban": "FR1420041010050500013M02606", "currency": "EUR"},
+    "debtorAccount": {"iban": "NO8599901000014", "currency": "NOK"},
+}
+BODY = json.dumps(PAYMENT, ensure_ascii=False)
+SEPA = "/v1/payments/sepa-credit-transfers"
+
+Run = Callable[..., tuple[int, Any]]
+
+
+def program(name: str) -> str:
+    """The path of a program that an example is written for."""
+    found = shutil.which(name)
+    if found is None:
+        pytest.fail(f"{name} is missing: the example written for it cannot be run (.ci/tools installs it)")
+    return found
+
+
+def pem_files(tpp: TestTpp, folder: Path) -> tuple[Path, Path]:
+    certificate, key = folder / "certificate.pem", folder / "key.pem"
+    certificate.write_bytes(tpp.identity.certificate.public_bytes(Encoding.PEM))
+    key.write_bytes(tpp.identity.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    return certificate, key
+
+
+def answered(done: subprocess.CompletedProcess[str]) -> tuple[int, Any]:
+    """The status that the program printed last, and the JSON before it."""
+    assert done.returncode == 0, done.stderr
+    text, _, status = done.stdout.strip().rpartition("\nHTTP ")
+    return int(status), json.loads(text)
+
+
+def by_environment(command: list[str], tpp: TestTpp, folder: Path) -> Run:
+    certificate, key = pem_files(tpp, folder)
+    environment = {"CERTIFICATE": str(certificate), "KEY": str(key), "PSU_ID": tpp.psu_id or ""}
+    environment["SESSION_ID"] = tpp.session_id
+
+    def run(*arguments: str) -> tuple[int, Any]:
+        done = subprocess.run(
+            [*command, *arguments], env={**os.environ, **environment}, capture_output=True, text=True, timeout=60
+        )
+        return answered(done)
+
+    return run
+
+
+def by_options(library: str, tpp: TestTpp, folder: Path) -> Run:
+    certificate, key = pem_files(tpp, folder)
+    command = [sys.executable, str(EXAMPLES / "sign_requests.py"), "--with", library]
+    command += ["--certificate", str(certificate), "--key", str(key)]
+    command += ["-H", f"PSU-ID: {tpp.psu_id}", "-H", f"TPP-Session-ID: {tpp.session_id}"]
+
+    def run(method: str, url: str, body: str = "") -> tuple[int, Any]:
+        done = subprocess.run([*command, "--body", body, method, url], capture_output=True, text=True, timeout=60)
+        return answered(done)
+
+    return run
+
+
+def shell(tpp: TestTpp, folder: Path) -> Run:
+    for needed in ("curl", "openssl"):
+        program(needed)
+    return by_environment([program("bash"), str(EXAMPLES / "sign.sh")], tpp, folder)
+
+
+def node(tpp: TestTpp, folder: Path) -> Run:
+    return by_environment([program("node"), str(EXAMPLES / "sign.mjs")], tpp, folder)
+
+
+def with_requests(tpp: TestTpp, folder: Path) -> Run:
+    return by_options("requests", tpp, folder)
+
+
+def with_httpx(tpp: TestTpp, folder: Path) -> Run:
+    return by_options("httpx", tpp, folder)
+
+
+@pytest.mark.parametrize("example", [shell, node, with_requests, with_httpx])
+@pytest.mark.parametrize("flaw", [None, "special-characters", "leading-zero-serial"])
+def test_an_example_signs_a_get_and_a_post_that_the_bank_accepts(
+    example: Callable[[TestTpp, Path], Run], flaw: str | None, bank: RunningBank, tmp_path: Path
+) -> None:
+    run = example(bank.tpp(flaw=flaw).log_in(), tmp_path)
+
+    status, listed = run("GET", f"{bank.url}/v1/accounts?withBalance=true")
+    assert (status, len(listed["accounts"])) == (200, 2)
+
+    status, created = run("POST", f"{bank.url}{SEPA}", BODY)
+    assert (status, created["transactionStatus"]) == (201, "RCVD")
+
+    exchanges = bank.requests()
+    assert [exchange["status"] for exchange in exchanges] == [201, 200]
+    for exchange in exchanges:
+        sent = {name.lower(): value for name, value in exchange["request"]["headers"]}
+        assert "(request-target) date" in exchange_headers(exchange)
+        assert ("digest" in sent) == (exchange["status"] == 201)
+
+
+def exchange_headers(exchange: dict[str, Any]) -> str:
+    """The signed names as the log keeps them."""
+    return " ".join(line.partition(": ")[0] for line in exchange["signature"]["signingString"].splitlines())
+
+
+@pytest.mark.parametrize("example", [shell, node])
+def test_without_a_psu_id_a_payment_names_its_customer(
+    example: Callable[[TestTpp, Path], Run], bank: RunningBank, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PSU_IDENTITY", "14888520059")
+    status, created = example(bank.tpp(), tmp_path)("POST", f"{bank.url}{SEPA}", BODY)
+    assert (status, created["transactionStatus"]) == (201, "RCVD")
+    assert "PSU-ID" not in {name for name, _ in bank.requests()[0]["request"]["headers"]}
