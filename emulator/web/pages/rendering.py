@@ -85,7 +85,7 @@ def html(
         *_HEADERS,
         *headers,
     ]
-    return Response(status, sent, b"" if request.method == "HEAD" else text.encode())
+    return Response(status, sent, text.encode())
 
 
 def see_other(location: str, *, headers: tuple[tuple[str, str], ...] = ()) -> Response:

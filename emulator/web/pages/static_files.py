@@ -61,7 +61,7 @@ class StaticFiles:
         ]
         if tag in (header(request, "if-none-match") or ""):
             return Response(304, sent)
-        return Response(200, sent, b"" if request.method == "HEAD" else content)
+        return Response(200, sent, content)
 
 
 def _plain(status: int, text: str, *headers: tuple[str, str]) -> Response:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -81,3 +82,30 @@ def test_the_reference_has_no_other_pages(browser: Visitor) -> None:
     assert browser.get("/docs/else").status == 404
     assert browser.send("POST", "/docs").status == 405
     assert browser.get("/docs", Host="evil.example").status == 403
+
+
+PAIRS = (
+    "ink/paper ink/surface soft/paper soft/surface soft/sunk soft/sand-wash soft/sea-wash soft/red-wash sea/surface "
+    "sea/paper sea/sea-wash on-sea/sea on-sea/sea-deep sand/sand-wash sand/surface sand-wash/sand red/red-wash "
+    "red/surface red/sand-wash surface/red green/green-wash green/paper blue/blue-wash"
+)
+
+
+def _luminance(colour: str) -> float:
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    red, green, blue = [part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+@pytest.mark.parametrize("scheme", [0, 1], ids=["light", "dark"])
+def test_text_can_be_told_from_what_is_behind_it(scheme: int) -> None:
+    """WCAG AA: a contrast of 4.5 for text of any size, in both colour schemes."""
+    sheet = (FOLDER / "base.css").read_text(encoding="utf-8").split("prefers-color-scheme: dark")[scheme]
+    colours = dict(re.findall(r"--([a-z-]+): (#[0-9a-f]{6});", sheet))
+    faint = {}
+    for pair in PAIRS.split():
+        lighter, darker = sorted((_luminance(colours[name]) for name in pair.split("/")), reverse=True)
+        contrast = (lighter + 0.05) / (darker + 0.05)
+        if contrast < 4.5:
+            faint[pair] = round(contrast, 2)
+    assert faint == {}
