@@ -90,8 +90,3 @@ class Ids:
     def chance(self, purpose: str) -> Callable[[], float]:
         """Draws in [0, 1) for scripted chances (CONTRACT 10)."""
         return self.random(purpose).random
-
-
-def process_secret() -> bytes:
-    """A secret for as long as this process runs, never the same, whatever `--seed` says: behind form tokens."""
-    return os.urandom(32)
