@@ -6,7 +6,6 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
@@ -108,6 +107,9 @@ class Running:
         return self._sent(method, f"{self._parts.path}{CONTROL}{path}", headers, content)
 
     def _sent(self, method: str, target: str, headers: dict[str, str], body: bytes) -> Answer:
+        # Imported here: a bank that serves needs no HTTP client.
+        from http.client import HTTPConnection, HTTPException, HTTPSConnection
+
         # One connection for each request: a disconnect that was scripted then disturbs no other.
         kind = HTTPSConnection if self._parts.scheme == "https" else HTTPConnection
         connection = kind(self._parts.hostname or "", self._parts.port, timeout=self._timeout)

@@ -12,8 +12,6 @@ from emulator.control.operation import LIMIT, TEXT, ControlCall, ControlOperatio
 from emulator.scenario import loader, staging
 from emulator.scenario.mistakes import ScenarioRefused
 from emulator.scenario.model import Scenario
-from emulator.scenario.player import play
-from emulator.scenario.stage import InProcess
 
 
 def _list(call: ControlCall) -> Response:
@@ -72,6 +70,10 @@ def _withdraw(call: ControlCall) -> Response:
 
 def _play(call: ControlCall) -> Response:
     """Play on a bank of its own, which is gone afterwards."""
+    # What plays stories signs requests as well: imported when a story is played.
+    from emulator.scenario.player import play
+    from emulator.scenario.stage import InProcess
+
     scenario = _named(call)
     name = f"play-{call.bank.ids.uuid()}"
     branch = call.banks.make(name)
