@@ -75,6 +75,7 @@ _UNTIL_FIRST_SCA = frozenset({"tpp-session-id", "psu-id"})
 _IDENTITY_STANDS_IN = frozenset({INSTANT_POST, TRANSFER_POST})
 _NAMES_AGREEMENT = frozenset({BASKET_POST, BASKET_GET, INSTANT_POST, TRANSFER_POST})
 _SPELLING = {lower: name for name, lower in _LOWER.items()}
+_PLACE = {name: place for place, name in enumerate(MATRIX)}
 _SHOWN = 60  # characters of a refused value that its message repeats
 
 
@@ -104,6 +105,10 @@ class Headers:
     def get(self, name: str) -> str | None:
         """The value of the header with this lower-case name, None when it was not sent."""
         return self._values.get(name)
+
+    def items(self) -> Iterable[tuple[str, str]]:
+        """Lower-case names and values, as they were sent."""
+        return self._values.items()
 
     def __contains__(self, name: str) -> bool:
         return name in self._values
@@ -138,11 +143,14 @@ def check_headers(
         if lower in _SINGLE:
             name = _SINGLE[lower]
             found.append(Message("FORMAT_ERROR", f"The header {name} is there more than once.", name))
-    for lower, (name, check) in _CHECKS.items():
-        value = headers.get(lower)
-        if value is not None and (expected := check(value)) is not None:
-            text = f"The header {name} must be {expected}; {_shortened(value)} came."
-            found.append(Message("FORMAT_ERROR", text, name))
+    malformed = [
+        (_CHECKS[lower][0], expected, value)
+        for lower, value in headers.items()
+        if lower in _CHECKS and (expected := _CHECKS[lower][1](value)) is not None
+    ]
+    for name, expected, value in sorted(malformed, key=lambda wrong: _PLACE[wrong[0]]):
+        text = f"The header {name} must be {expected}; {_shortened(value)} came."
+        found.append(Message("FORMAT_ERROR", text, name))
     return found
 
 

@@ -16,7 +16,7 @@ from cryptography.x509 import Certificate
 from emulator.api import customer, render
 from emulator.api import query as queries
 from emulator.api.headers import MATRIX, Headers, check_headers
-from emulator.api.json_body import read_json
+from emulator.api.json_body import is_plain, read_json
 from emulator.api.log import Exchange, RequestLog
 from emulator.api.messages import Request, Response
 from emulator.api.negotiation import content_language, refuse_unacceptable
@@ -210,7 +210,8 @@ class Pipeline:
             from emulator.api.validate import validate  # pydantic, which the first answer does not wait for
 
             value = read_json(call.request.body, call.headers)
-            call.body, call.warnings = validate(_of(operation.body, call.params), value)
+            shape = _of(operation.body, call.params)
+            call.body, call.warnings = validate(shape, value, plain=is_plain(call.request.body))
 
     def _once(self, call: Call) -> Reply:
         """A creation: the stored answer for a repeat, else the handler's, remembered when it is a 201."""
