@@ -259,3 +259,14 @@ def test_a_basket_whose_payments_are_all_gone_further_is_signed_by_nobody(bank: 
     with pytest.raises(BankError) as error:
         baskets.authorised(bank, basket_id, KARI)
     assert error.value.code == "SCA_INVALID"
+
+
+def test_a_payment_that_needs_a_second_signature_can_get_it_on_its_own(bank: Bank) -> None:
+    agree(bank, signatures=2)
+    firm: dict[str, Any] = {"context": "CORPORATE", "agreement": AGREEMENT}
+    body = domestic(debtorAccount={"bban": "99911000012", "currency": "NOK"})
+    one, two = (initiate(bank, STRAKS, body, who=SIRI, **firm) for _ in range(2))
+    basket_id = create(bank, one, two, national_id=SIRI, **firm)
+    approve(bank, basket_id, SIRI)
+    approve(bank, one, TOR)
+    assert (status(bank, one), status(bank, two), state(bank, basket_id)) == ("ACTC", "PATC", "PATC")

@@ -169,3 +169,12 @@ def test_polls_leave_the_entries_without_money_to_the_runs() -> None:
     assert amounts(bank) == ["-6000.00"]
     advance(bank, days=5)
     assert status(bank, payment_id) == "PART"
+
+
+def test_a_hand_can_pay_what_waits_beside_what_has_money(bank: Bank) -> None:
+    payment_id = paid(bank, BULK, bulk("6000.00", "5000.00"))
+    advance(bank, seconds=1)
+    assert money(bank, "kari") == (10000, 6000)
+    assert progression.advance(bank, payment_id, "ACSC")["status"] == "ACSC"
+    assert money(bank, "kari") == (-1000, 0)
+    assert ledger.report(bank)["balanced"]

@@ -312,6 +312,10 @@ def test_a_standing_order_has_at_least_one_execution_in_its_time(bank: Bank, mor
     assert refused(bank, PERIODIC, _standing(**more)) == [("EXECUTION_DATE_INVALID", path)]
 
 
+def test_a_standing_order_may_have_a_single_day(bank: Bank) -> None:
+    initiate(bank, PERIODIC, _standing(startDate="2026-03-02", endDate="2026-03-02"))
+
+
 def test_all_mistakes_are_told_at_once(bank: Bank) -> None:
     wrong = bulk("1.00", "2.00", requestedExecutionDate="2026-03-01")
     wrong["payments"][0]["creditorAccount"]["bban"] = "1"

@@ -105,3 +105,10 @@ def test_the_report_has_the_shape_of_contract_9_8(bank: Bank) -> None:
 def test_the_report_notices_a_balance_that_nothing_explains(bank: Bank, member: str) -> None:
     bank.documents.put("account", {**_account(bank), member: "1.00"})
     assert ledger.report(bank)["balanced"] is False
+
+
+def test_a_reservation_changes_the_account_at_its_own_moment(bank: Bank) -> None:
+    ledger.reserve(bank, "kari", Decimal(1), at="2026-03-01T12:00:00.000000+00:00")
+    assert _account(bank)["lastChange"] == "2026-03-01T12:00:00.000000+00:00"
+    ledger.release(bank, "kari", Decimal(1))
+    assert (_account(bank)["lastChange"], _account(bank)["reserved"]) == (bank.clock.stamp(), "0.00")

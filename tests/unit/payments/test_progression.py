@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -535,3 +535,43 @@ def test_a_pending_entry_has_the_value_date_of_its_execution_and_no_booking_date
     paid(bank, STRAKS, domestic())
     dates = [(entry.get("bookingDate"), entry["valueDate"]) for entry in entries(bank, "kari", "pending")]
     assert dates == [(None, "2026-03-02"), (None, "2026-03-09")]
+
+
+@pytest.mark.parametrize("end", ["RJCT", "CANC"])
+def test_a_hand_can_end_a_payment_that_nobody_approved(bank: Bank, end: str) -> None:
+    payment_id = initiate(bank, STRAKS, domestic())
+    assert progression.advance(bank, payment_id, end)["status"] == end
+    assert life(bank, payment_id) == [RCVD, (end, 0)]
+    assert money(bank, "kari") == (10000, 0)
+
+
+def _pending(bank: Bank, due: str) -> None:
+    pending = ledger.pend(bank, "kari", {"amount": "-1.00"})
+    bank.documents.put("transaction", {**(bank.documents.get("transaction", pending) or {}), "due": due})
+
+
+def test_the_next_due_moment_is_the_earliest_of_payments_and_pending_transactions(bank: Bank) -> None:
+    assert progression.next_due(bank) is None
+    _pending(bank, "2026-03-03T05:00:00.000000+00:00")
+    assert progression.next_due(bank) == "2026-03-03T05:00:00.000000+00:00"
+    initiate(bank, STRAKS, domestic())
+    assert progression.next_due(bank) == "2026-03-03T05:00:00.000000+00:00"
+    bank.clock.advance(timedelta(hours=-6))
+    initiate(bank, STRAKS, domestic())
+    assert progression.next_due(bank) == "2026-03-03T02:00:00.000000+00:00"
+    progression.run_due(bank)
+    assert progression.next_due(bank) == "2026-03-03T02:00:00.000000+00:00"
+
+
+def test_the_next_due_moment_of_payments_alone(bank: Bank) -> None:
+    initiate(bank, STRAKS, domestic())
+    assert progression.next_due(bank) == "2026-03-03T08:00:00.000000+00:00"
+
+
+def test_what_is_due_right_now_is_applied(bank: Bank) -> None:
+    _pending(bank, "2026-03-03T08:00:00.000000+00:00")
+    payment_id = initiate(bank, STRAKS, domestic())
+    advance(bank, days=1)
+    assert status(bank, payment_id) == "RJCT"
+    assert len(entries(bank, "kari")) == 1
+    assert progression.next_due(bank) is None

@@ -118,6 +118,18 @@ def test_an_explicit_authorisation_gets_the_second_signature_too(bank: Bank) -> 
     assert status(bank, payment_id) == "ACTC"
 
 
+def test_the_second_sca_is_like_the_one_that_was_signed(bank: Bank) -> None:
+    agree(bank, signatures=2)
+    payment_id = initiate(bank, DOMESTIC, from_firm(), **FIRM)
+    advance(bank, minutes=20)
+    how = Approach("https://tpp.example/other", language="nb", app=True)
+    payments.start_authorisation(bank, payment(bank, payment_id), how, national_id=SIRI)
+    approve(bank, payment_id, SIRI)
+    second = sca.find(bank, payment_id)
+    assert (second["redirectUri"], second["language"], second["app"]) == ("https://tpp.example/other", "nb", True)
+    assert "nationalId" not in second
+
+
 def test_above_the_approval_limit_two_sign(bank: Bank) -> None:
     agree(bank, approvalLimit="100.00")
     at_limit, above = initiate(bank, STRAKS, from_firm(), **FIRM), initiate(bank, STRAKS, from_firm("100.01"), **FIRM)
@@ -246,6 +258,13 @@ def test_what_is_not_authorised_is_cancelled_at_once_and_its_sca_is_void(bank: B
     assert payments.cancel(bank, payment(bank, payment_id)) is True
     assert life(bank, payment_id) == [("RCVD", 0), ("CANC", 0)]
     assert not sca.is_open(sca.find(bank, payment_id))
+
+
+def test_no_cancellation_takes_the_place_of_a_missing_signature(bank: Bank) -> None:
+    payment_id = _in(bank, "RCVD")
+    with pytest.raises(BankError, match="CONFLICT"):
+        payments.cancelled(bank, payment_id)
+    assert status(bank, payment_id) == "RCVD"
 
 
 def test_a_declined_cancellation_changes_nothing(bank: Bank) -> None:
