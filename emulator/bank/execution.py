@@ -12,9 +12,9 @@ from emulator.bank.clock import oslo_date
 from emulator.bank.schedule import IsOpen, every_day, next_execution, plan_of
 from emulator.store import Document
 
-RUNS_WITHOUT_MONEY = 3  # CONTRACT 6: RJCT after 3 banking days
+RUNS_WITHOUT_MONEY = 3  # CONTRACT 6: RJCT after 3 banking days; assumed: at the third run after the first
 INSTANT_RETRY = timedelta(minutes=1)
-INSTANT_PATIENCE = timedelta(minutes=10)
+INSTANT_PATIENCE = timedelta(minutes=10)  # assumed: from the moment the execution was due, that is the approval
 
 
 def currency_of(payment: Document) -> str:

@@ -58,7 +58,7 @@ def _move_money(bank: Bank, payment: Document, status: str, at: str) -> None:
         _book(bank, payment, at)
     elif flow == BATCH and status == "PART":
         bulk.part(bank, payment, at)
-    elif status == "PART":
+    elif status == "PART":  # only a script says this of a single payment: nothing of it is booked (assumed)
         settlement.let_go(bank, payment, at)
 
 

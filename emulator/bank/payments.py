@@ -187,7 +187,10 @@ def _refuse_unless_cancellable(payment: Document) -> None:
 
 
 def start_cancellation(bank: Bank, payment: Document, how: Approach, *, national_id: str | None) -> tuple[str, str]:
-    """Open the SCA that cancels an authorised payment: (authorisation id, token); CONFLICT when it is too late."""
+    """Open the SCA that cancels an authorised payment: (authorisation id, token); CONFLICT when it is too late.
+
+    One signature cancels, also where two were needed to pay (assumed).
+    """
     if payment["status"] in UNSIGNED:
         raise BankError("CONFLICT", "The payment is not authorised yet: DELETE cancels it at once.")
     _refuse_unless_cancellable(payment)

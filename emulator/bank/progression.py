@@ -2,7 +2,7 @@
 
 The setting `progression` paces the steps of an accepted payment: `time` (seconds), `immediate`, `polls` (a step
 each N status reads) or `manual`. It acts on the steps that are scheduled from then on. Dates, execution runs and
-retries follow bank time in all but `manual`.
+retries follow bank time in all but `manual` (assumed).
 """
 
 from __future__ import annotations
@@ -137,7 +137,10 @@ def _execute(bank: Bank, payment: Document, at: datetime) -> None:
 
 
 def _run_bulk(bank: Bank, payment: Document, at: datetime) -> None:
-    """Book the entries that have money; the others wait for the next run, or are given up at the last."""
+    """Book the entries that have money; the others wait for the next run, or are given up at the last.
+
+    Meanwhile the bulk is ACSP (assumed): some of it is executed, so it cannot be cancelled any more.
+    """
     when = stamp(at)
     bulk.settle(bank, payment, when)
     if bulk.hold(bank, payment, when):
@@ -163,7 +166,7 @@ def _due(bank: Bank, payment: Document, at: datetime) -> datetime | None:
     status, flow, pace = payment["status"], products.of(payment).flow, bank.settings.progression
     progress = payment.get("progress")
     if progress is not None:
-        # A scripted payment goes where its script leads, and stays where the script ends.
+        # A scripted payment goes where its script leads, and stays where the script ends (assumed).
         timed = bool(progress) and pace in ("time", "immediate")
         return at + timedelta(seconds=progress[0][1]) if timed else None
     if pace == "manual":

@@ -47,7 +47,10 @@ def _next(bank: Bank, payment: Document, after: date | None) -> date | None:
 
 
 def _plan(bank: Bank, payment: Document, day: date, at: datetime) -> None:
-    """The moment of the execution of `day`: its run, or what comes next when that is over at `at`."""
+    """The moment of the execution of `day`: its run, or what comes next when that is over at `at` (assumed).
+
+    `always-open` makes up for it at once, `norway` at the next run.
+    """
     run = calendar.execution_time(day, bank.settings.calendar)
     if run < at:
         late = bank.settings.calendar != calendar.ALWAYS_OPEN

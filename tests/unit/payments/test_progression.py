@@ -442,6 +442,14 @@ def test_a_script_can_reject_at_once(bank: Bank) -> None:
     assert money(bank, "kari") == (10000, 0)
 
 
+def test_a_single_payment_that_a_script_makes_part_is_not_booked(bank: Bank) -> None:
+    payment_id = paid(bank, STRAKS, domestic(), script=Script(progress=[("ACTC", 0), ("PART", 1)]))
+    advance(bank, seconds=1)
+    assert life(bank, payment_id)[-1] == ("PART", 1)
+    assert money(bank, "kari") == (10000, 0)
+    assert entries(bank, "kari") == entries(bank, "kari", "pending") == []
+
+
 def test_scripted_statuses_that_mean_no_approval_are_left_out(bank: Bank) -> None:
     payment_id = paid(bank, STRAKS, domestic(), script=Script(progress=[("RCVD", 0), ("PATC", 0), ("ACSP", 0)]))
     assert life(bank, payment_id) == [RCVD, ("ACSP", 0)]
