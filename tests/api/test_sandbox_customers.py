@@ -231,6 +231,13 @@ def test_a_private_customers_accounts_join_its_own_agreement_by_themselves(tpp: 
     assert len(ok(client.get("/v1/accounts"))["accounts"]) == 3
 
 
+def test_an_own_account_that_is_engaged_by_name_stands_there_once(tpp: DeskClient) -> None:
+    engagement = {"customer": KARI, "account": {"iban": "NO8599901000014"}, "roles": ["VIEW"]}
+    made = ok(tpp.post(AGREEMENTS, json={"owner": KARI, "name": "A", "engagements": [engagement]}), 201)
+    shown = [(e["account"]["iban"], e["roles"]) for e in made["engagements"]]
+    assert shown == [("NO8599901000014", ["VIEW"]), ("NO6399901000022", ["VIEW", "REGISTER"])]
+
+
 def test_with_its_last_engagement_a_person_leaves_an_agreement(tpp: DeskClient, branch: Branch) -> None:
     engagement = {"customer": KARI, "account": {"iban": "NO8199911100017"}, "roles": ["VIEW"]}
     made = ok(tpp.post(AGREEMENTS, json={"owner": "310001031", "name": "A", "engagements": [engagement] * 2}), 201)
