@@ -6,6 +6,8 @@ import pytest
 
 from emulator.store import Store
 from emulator.store.index import SHARED_BELOW
+from emulator.store.inspection import disagreement
+from emulator.store.table import DocumentTable
 from tests.unit.store.making import book
 
 
@@ -90,12 +92,15 @@ def test_exactly_one_declared_index_is_searched(store: Store) -> None:
 def test_many_under_one_value_come_and_go(store: Store) -> None:
     """Past SHARED_BELOW a value's documents are held in another way."""
     many = 3 * SHARED_BELOW
+    table = store.database.table("book")
+    assert isinstance(table, DocumentTable)
     for number in range(many):
         store.put("book", book(f"b{number}", author="a"))
     assert ids(store.find("book", author="a")) == [f"b{number}" for number in range(many)]
     for number in range(many - 1, 0, -1):
         store.delete("book", f"b{number}")
         assert store.count("book", author="a") == number
+        assert disagreement(table) is None
     assert ids(store.find("book", author="a")) == ["b0"]
     store.delete("book", "b0")
     assert store.find("book", author="a") == []

@@ -63,6 +63,20 @@ def test_half_a_record_that_cannot_be_cut_off_stops_writing_until_it_can(
     assert answers(open_store(copy_of(directory), KINDS)) == answers(store) != before
 
 
+def test_half_a_record_is_cut_off_before_the_journal_goes_on_in_a_new_file(
+    store: Store, disk: TroubledDisk, directory: Path
+) -> None:
+    disk.trouble = failing("write", "cut", error=errno.EIO)
+    with pytest.raises(StoreUnwritable):
+        store.put("book", book("new"))
+    with pytest.raises(StoreUnwritable):
+        store.begin_compaction()
+    disk.trouble = lambda _: None
+    store.begin_compaction()
+    store.put("book", book("new"))
+    assert answers(open_store(copy_of(directory), KINDS)) == answers(store)
+
+
 def test_short_writes_are_continued(store: Store, disk: TroubledDisk, directory: Path) -> None:
     disk.write_at_most = 7
     store.put("book", book("new", title="x" * 100))
