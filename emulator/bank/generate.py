@@ -92,9 +92,9 @@ class _Generator:
         self._plan = plan
         self._progress = progress
         # One who names a seed gets the same data in every bank; else the bank's own seed decides, if it has one.
-        self._seeded = plan.seed is not None
-        ids = Ids(bank.documents, seed=plan.seed) if self._seeded else bank.ids
-        purpose = "generate" if self._seeded else f"generate:{bank.documents.sequence}"
+        seeded = plan.seed is not None
+        ids = Ids(bank.documents, seed=plan.seed) if seeded else bank.ids
+        purpose = "generate" if seeded else f"generate:{bank.documents.count('customer')}"
         self._draw = ids.random(purpose)
         self._pools = Pools(self._draw)
         self._days = _Days(bank.clock.today(), plan.days)

@@ -76,6 +76,17 @@ def test_the_banks_own_seed_makes_data_repeat_and_without_one_it_never_does() ->
     assert drawn[0] != drawn[1]
 
 
+def test_a_second_run_by_the_banks_seed_makes_others_and_repeats_after_a_reset() -> None:
+    filled = bank(seed=9)
+    runs = []
+    for _ in range(2):
+        fixtures.reset(filled, "empty", now=NOW, mode="frozen")
+        runs.append([generate(filled, Plan(3, 1, 1, 30))["customers"] for _ in range(2)])
+    assert runs[0] == runs[1]
+    first, second = ({customer["customerName"] for customer in customers} for customers in runs[0])
+    assert first != second
+
+
 def documents_of(plan: Plan, seed: int | None) -> dict[str, Any]:
     filled = bank(seed=seed)
     generate(filled, plan)
