@@ -1,5 +1,29 @@
-"""For tests in Python: a bank in this process, its TPPs, its customers and its clock (CONTRACT 12)."""
+"""For tests in Python: a bank in this process, its TPPs, its customers and its clock (CONTRACT 12).
 
-from emulator.testing.running import BankClock, RunningBank, TestTpp
+Nothing is imported until it is asked for: pytest loads the plugin in every project where the emulator is installed.
+"""
 
-__all__ = ["BankClock", "RunningBank", "TestTpp"]
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from emulator.testing.options import BankFactory, BankOptions
+    from emulator.testing.running import BankClock, RunningBank, TestTpp
+
+__all__ = ["BankClock", "BankFactory", "BankOptions", "RunningBank", "TestTpp"]
+
+_PLACES = {
+    "BankClock": "emulator.testing.running",
+    "BankFactory": "emulator.testing.options",
+    "BankOptions": "emulator.testing.options",
+    "RunningBank": "emulator.testing.running",
+    "TestTpp": "emulator.testing.running",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_PLACES[name]), name)

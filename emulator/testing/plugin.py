@@ -1,39 +1,30 @@
-"""The pytest plugin: fixtures `bank` and `bank_factory` (CONTRACT 12), found by the entry point `pytest11`."""
+"""The pytest plugin: fixtures `bank` and `bank_factory` (CONTRACT 12), found by the entry point `pytest11`.
+
+pytest imports this file in every project where the emulator is installed, so it imports nothing else at first.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
-    from emulator.testing.running import RunningBank
-
-BankFactory = Callable[..., "RunningBank"]
+    from emulator.testing import BankFactory, RunningBank
 
 
 @pytest.fixture
 def bank_factory() -> Iterator[BankFactory]:
-    """Makes banks: `bank_factory(fixtures="empty", seed=7, profile="lenient", now=datetime(...))`.
+    """Makes banks: `bank_factory(fixtures="empty", seed=7, settings={"progression": "manual"}, now=datetime(...))`.
 
-    Arguments are those of `serve` in Python's spelling, and `now`, the moment at which the bank's clock stands.
-    Each bank is fresh, runs on a free port, and stops with the test.
+    The arguments are those of `emulator.testing.BankOptions`. Each bank is fresh, runs on a free port, and stops with
+    the test.
     """
-    # Imported here: a test run that asks for no bank does not pay for one.
-    from emulator.testing.running import RunningBank, settings_for
+    from emulator.testing.running import factory
 
-    running: list[RunningBank] = []
-
-    def make(**changes: Any) -> RunningBank:
-        now = changes.pop("now", None)
-        bank = RunningBank(settings_for(**changes), now=now)
-        running.append(bank)
-        return bank
-
-    yield make
-    for bank in running:
-        bank.stop()
+    with factory() as make:
+        yield make
 
 
 @pytest.fixture

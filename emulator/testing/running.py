@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
-from urllib.parse import parse_qsl, urlsplit
+from typing import Any, TypeVar, Unpack
+from urllib.parse import urlsplit
 
 from emulator.api.branch import Branch
 from emulator.assemble import assemble, authority_for
 from emulator.assemble.site import Site
 from emulator.authority import Authority
-from emulator.bank import fixtures, sca, sessions
+from emulator.bank import fixtures, payments, progression, sca, sessions
 from emulator.bank.errors import BankError
 from emulator.client import AsyncTppClient, TppClient
 from emulator.client.identity import Identity
 from emulator.scenario import durations, loader, staging
+from emulator.scenario.model import Scenario
 from emulator.settings import ServeSettings
 from emulator.testing.loop import loop_thread
+from emulator.testing.options import BankFactory, BankOptions
 from emulator.web.server import WebServer
 from emulator.web.sockets import listen
 
@@ -94,16 +99,29 @@ class RunningBank:
     `url` is its base address. Everything that touches the bank runs on the server's thread, between two requests.
     """
 
-    def __init__(self, settings: ServeSettings, *, now: datetime | None = None) -> None:
-        self._site: Site = assemble(settings, authority=authority())
+    def __init__(
+        self,
+        settings: ServeSettings,
+        *,
+        now: datetime | None = None,
+        changes: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._site: Site = assemble(replace(settings, scenario=()), authority=authority())
         self._branch = self._site.default
-        frozen_at = now or self._branch.bank.clock.now()
-        self._sockets = listen("127.0.0.1", settings.port)
-        self._server = WebServer(self._site, host="127.0.0.1", plain=self._sockets)
-        if now is None:
-            self._branch.bank.clock.set(now=frozen_at, mode="frozen")
-        else:
+        if now is not None:
             fixtures.reset(self._branch.bank, settings.fixtures, now=now, mode="frozen")
+        for scenario in settings.scenario:
+            self._apply(loader.named_or_file(scenario), self._branch)
+        if changes:
+            self._branch.bank.change_settings(dict(changes))
+        _freeze(self._branch)
+        self._server = WebServer(
+            self._site,
+            host="127.0.0.1",
+            plain=listen("127.0.0.1", settings.port),
+            public_url=settings.public_url,
+            allowed=settings.allow_host,
+        )
         self._loop = loop_thread()
         self._loop.run(self._server.start())
         self.url = self._server.urls[0]
@@ -174,10 +192,28 @@ class RunningBank:
         """What the TPPs have asked, newest first, each exchange whole; filters: operation, status, tpp, payment_id."""
         return self.call(lambda branch: [entry.detail() for entry in branch.log.entries(**filters)])
 
+    def payments(self) -> list[dict[str, Any]]:
+        """All payments of the bank, newest first, as `GET /_emulator/payments` shows them."""
+        return self.call(lambda branch: payments.listing(branch.bank, sys.maxsize))
+
+    def advance_payment(self, payment_id: str, to: str | None = None) -> str:
+        """Take the next step of a payment by hand, or go to status `to` (CONTRACT 9.3); its status then."""
+
+        def work(branch: Branch) -> str:
+            branch.settle()
+            with branch.bank.documents.transaction():
+                return str(progression.advance(branch.bank, payment_id, to)["status"])
+
+        return self.call(work)
+
     def apply(self, scenario: str | dict[str, Any]) -> None:
         """Apply a scenario: the name of a ready one, a file, or its content; raises ScenarioRefused."""
         read = loader.named_or_file(scenario) if isinstance(scenario, str) else loader.from_value(scenario)
-        self.call(lambda branch: staging.apply(read, self._site.theatre(branch)))
+        self.call(lambda branch: self._apply(read, branch))
+
+    def _apply(self, scenario: Scenario, branch: Branch) -> None:
+        staging.apply(scenario, self._site.theatre(branch))
+        _freeze(branch)  # one that starts anew without a clock of its own would let it run
 
     def stop(self) -> None:
         """Close clients, connections and sockets."""
@@ -187,9 +223,10 @@ class RunningBank:
         self._loop.call(self._site.close)
 
 
-def redirect_query(redirect: str) -> dict[str, str]:
-    """The query parameters of a redirect, by name."""
-    return dict(parse_qsl(urlsplit(redirect).query))
+def _freeze(branch: Branch) -> None:
+    clock = branch.bank.clock
+    if clock.mode != "frozen":
+        clock.set(now=clock.now(), mode="frozen")
 
 
 def _delta(by: str | timedelta | None, units: dict[str, float]) -> timedelta:
@@ -209,6 +246,27 @@ def _tpp_id(identity: Identity) -> str:
     from emulator.api.certificates import read_certificate
 
     return read_certificate(identity.header).tpp.id
+
+
+@contextmanager
+def factory() -> Iterator[BankFactory]:
+    """Makes banks that stop at the end, also when one of them could not start."""
+    running: list[RunningBank] = []
+
+    def make(**options: Unpack[BankOptions]) -> RunningBank:
+        if unknown := sorted(set(options) - set(BankOptions.__annotations__)):
+            raise TypeError(f"a bank for a test takes {', '.join(BankOptions.__annotations__)}, not {unknown[0]}")
+        flags: dict[str, Any] = {**options}
+        now, changes = flags.pop("now", None), flags.pop("settings", None)
+        made = RunningBank(settings_for(**flags), now=now, changes=changes)
+        running.append(made)
+        return made
+
+    try:
+        yield make
+    finally:
+        for bank in reversed(running):
+            bank.stop()
 
 
 def settings_for(state: Path | None = None, **changes: Any) -> ServeSettings:

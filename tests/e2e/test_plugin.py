@@ -1,0 +1,217 @@
+"""The pytest plugin: banks for tests, fresh, in their own time, scripted, many at once (CONTRACT 12)."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import urllib.request
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from emulator.bank.errors import BankError
+from emulator.scenario.mistakes import ScenarioRefused
+from emulator.testing import BankFactory, RunningBank, TestTpp
+
+SHOP = Path(__file__).parents[1] / "examples" / "shop"
+KARI, EVEN, SIRI = "14888520059", "03817910172", "21909220006"
+DOMESTIC = "/v1/payments/norwegian-domestic-credit-transfers"
+PAYMENT: dict[str, Any] = {
+    "instructedAmount": {"amount": "250.00", "currency": "NOK"},
+    "creditorName": "Even Eksempel",
+    "creditorAccount": {"bban": "99901100019", "currency": "NOK"},
+    "debtorAccount": {"bban": "99901000014", "currency": "NOK"},
+}
+
+
+def created(tpp: TestTpp, product: str = DOMESTIC) -> str:
+    answer = tpp.post(product, json=PAYMENT)
+    assert answer.status == 201, answer.text
+    return str(answer.json()["paymentId"])
+
+
+def status(tpp: TestTpp, payment: str) -> str:
+    return str(tpp.get(f"{DOMESTIC}/{payment}/status").json()["transactionStatus"])
+
+
+def test_every_test_gets_a_fresh_bank(bank: RunningBank, bank_factory: BankFactory) -> None:
+    created(bank.tpp().log_in())
+    other = bank_factory()
+    assert other.url != bank.url
+    assert (len(bank.payments()), other.payments(), other.requests()) == (1, [], [])
+
+
+def test_the_clock_stands_until_it_is_moved_and_what_falls_due_happens(bank: RunningBank) -> None:
+    before = bank.clock.now
+    tpp = bank.tpp().log_in()
+    payment = created(tpp)
+    bank.approve(payment)
+    assert bank.clock.now == before
+    assert status(tpp, payment) == "ACTC"
+    assert bank.clock.advance("10s") == before + timedelta(seconds=10)
+    assert status(tpp, payment) == "ACSC"
+    assert bank.clock.advance(days=1, hours=2) == before + timedelta(days=1, hours=2, seconds=10)
+    assert bank.clock.advance(timedelta(minutes=1)) - before == timedelta(days=1, hours=2, minutes=1, seconds=10)
+
+
+@pytest.mark.parametrize("by", ["-10s", "tomorrow", timedelta(seconds=-1)])
+def test_the_clock_refuses_what_is_no_way_forwards(bank: RunningBank, by: Any) -> None:
+    with pytest.raises(ValueError):
+        bank.clock.advance(by)
+
+
+def test_a_customer_approves_by_link_by_id_and_as_the_latest(bank: RunningBank) -> None:
+    tpp = bank.tpp(roles=["AISP"])
+    told = tpp.approve(str(tpp.get("/v1/accounts").sca_redirect), nationalId=EVEN)
+    assert (told["psu-id"], told["context"]) == (tpp.psu_id, "PRIVATE")
+    assert [account["name"] for account in tpp.get("/v1/accounts").json()["accounts"]] == [
+        "Brukskonto",
+        "Valutakonto EUR",
+    ]
+    payer = bank.tpp(roles=["PISP"]).log_in()
+    by_id, latest = created(payer), created(payer)
+    assert "tpp-session-id=" in bank.approve(latest)
+    assert bank.approve(by_id).startswith("https://tpp.example/callback?")
+    assert "code=SCA_INVALID" in bank.reject(str(payer.post(DOMESTIC, json=PAYMENT).sca_redirect))
+    assert sorted(payment["transactionStatus"] for payment in bank.payments()) == ["ACTC", "ACTC", "RJCT"]
+
+
+def test_an_unknown_sca_is_an_error_in_the_test(bank: RunningBank) -> None:
+    with pytest.raises(BankError):
+        bank.approve("5f0f3b0e-8a53-4c2f-9d0e-6a1f7c2b9e41")
+
+
+def test_log_in_is_for_any_person_and_context(bank: RunningBank) -> None:
+    siri = bank.tpp().log_in(SIRI, context="CORPORATE")
+    assert siri.psu_corporate_id
+    assert {account["usage"] for account in siri.get("/v1/accounts").json()["accounts"]} == {"ORGA"}
+
+
+def test_certificates_have_roles_and_flaws(bank: RunningBank) -> None:
+    assert bank.tpp(roles=["AISP"]).log_in().post(DOMESTIC, json=PAYMENT).status == 403
+    refused = bank.tpp(flaw="expired").get("/v1/accounts")
+    assert refused.status == 400
+    assert "expired" in refused.text
+
+
+def test_a_scenario_applies_by_name_by_file_and_as_a_value(bank: RunningBank, tmp_path: Path) -> None:
+    bank.apply("slow-bank")
+    file = tmp_path / "own.yaml"
+    file.write_text(
+        "scenario: own\nrules:\n  - name: down\n    when: {operation: getAccounts}\n    then: {answer: {status: 503}}\n"
+    )
+    bank.apply(str(file))
+    tpp = bank.tpp().log_in()
+    assert tpp.get("/v1/accounts").status == 503
+    bank.apply({"scenario": "anew", "start": {"from": "known-state"}})
+    tpp.log_in()
+    assert tpp.get("/v1/accounts").status == 200
+    with pytest.raises(ScenarioRefused):
+        bank.apply("no-such-scenario")
+
+
+def test_a_scenario_that_starts_anew_leaves_the_clock_standing(bank: RunningBank) -> None:
+    bank.apply({"scenario": "anew", "start": {"from": "known-state"}})
+    assert bank.call(lambda branch: branch.bank.clock.mode) == "frozen"
+
+
+def test_requests_shows_what_was_asked_newest_first(bank: RunningBank) -> None:
+    tpp = bank.tpp().log_in()
+    payment = created(tpp)
+    status(tpp, payment)
+    tpp.get("/v1/accounts")
+    assert [entry["operation"] for entry in bank.requests()] == ["getAccounts", "getPaymentStatus", "createPayment"]
+    assert [entry["operation"] for entry in bank.requests(payment_id=payment)] == ["getPaymentStatus", "createPayment"]
+    assert [entry["status"] for entry in bank.requests(operation="createPayment")] == [201]
+
+
+def test_payments_go_step_by_step_under_manual_progression(bank: RunningBank) -> None:
+    assert bank.settings(progression="manual")["progression"] == "manual"
+    tpp = bank.tpp().log_in()
+    payment = created(tpp)
+    bank.approve(payment)
+    bank.clock.advance(days=3)
+    assert status(tpp, payment) == "ACTC"
+    assert [bank.advance_payment(payment), bank.advance_payment(payment, "ACSC")] == ["ACSP", "ACSC"]
+    assert status(tpp, payment) == "ACSC"
+
+
+async def test_an_asynchronous_client_is_the_same_customer(bank: RunningBank) -> None:
+    tpp = bank.tpp().log_in()
+    async with tpp.asynchronous() as client:
+        answer = await client.get("/v1/accounts")
+    assert (answer.status, answer.body) == (200, tpp.get("/v1/accounts").body)
+
+
+def test_the_factory_makes_banks_with_other_flags_settings_and_times(bank_factory: BankFactory, tmp_path: Path) -> None:
+    now = datetime(2024, 12, 24, 11, 0, tzinfo=UTC)
+    one = bank_factory(now=now, seed=7, links="absolute", settings={"calendar": "norway"})
+    two = bank_factory(now=now, seed=7, links="absolute", settings={"calendar": "norway"})
+    assert one.clock.now == two.clock.now == now
+    first, second = (created(made.tpp().log_in()) for made in (one, two))
+    assert first == second
+    assert one.tpp().log_in().get("/v1/accounts").json()["accounts"][0]["_links"]["self"]["href"].startswith(one.url)
+    empty = bank_factory(fixtures="empty")
+    assert empty.call(lambda branch: branch.bank.documents.count("customer")) == 0
+    scenario = tmp_path / "down.yaml"
+    scenario.write_text("scenario: down\nrules:\n  - {name: down, when: {}, then: {answer: {status: 503}}}\n")
+    scripted = bank_factory(scenario=(str(scenario),), now=now)
+    assert (scripted.clock.now, scripted.tpp().get("/v1/accounts").status) == (now, 503)
+    kept = bank_factory(ephemeral=False, state=tmp_path / "state")
+    created(kept.tpp().log_in())
+    assert list((tmp_path / "state" / "banks" / "default").iterdir())
+
+
+def test_links_for_others_carry_the_public_address(bank_factory: BankFactory) -> None:
+    made = bank_factory(public_url="https://bank.example")
+    assert str(made.tpp().get("/v1/accounts").sca_redirect).startswith("https://bank.example/sca/")
+
+
+def test_an_option_that_means_nothing_in_a_test_is_refused(bank_factory: BankFactory) -> None:
+    with pytest.raises(TypeError, match="tls_port"):
+        bank_factory(tls_port=0)  # type: ignore[call-arg]
+    with pytest.raises(BankError):
+        bank_factory(settings={"progression": "sideways"})
+
+
+def test_control_interface_and_console_answer_too(bank: RunningBank) -> None:
+    for path in ("/_emulator/payments", "/console", "/openapi.json", "/ready"):
+        with urllib.request.urlopen(bank.url + path, timeout=10) as answer:
+            assert answer.status == 200
+
+
+def pytest_in(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=240)
+
+
+@pytest.mark.parametrize("options", [(), ("-n", "2")])
+def test_the_example_project_passes(tmp_path: Path, options: tuple[str, ...]) -> None:
+    project = shutil.copytree(SHOP, tmp_path / "shop", ignore=shutil.ignore_patterns("__pycache__"))
+    done = pytest_in(project, *options)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "5 passed" in done.stdout
+
+
+def test_a_bank_stops_with_its_test(tmp_path: Path) -> None:
+    (tmp_path / "test_ends.py").write_text(
+        "import urllib.error, urllib.request, pytest\n"
+        "seen = []\n"
+        "def test_first(bank):\n"
+        "    seen.append(bank.url)\n"
+        "    urllib.request.urlopen(bank.url + '/health', timeout=5).close()\n"
+        "def test_then():\n"
+        "    with pytest.raises(urllib.error.URLError):\n"
+        "        urllib.request.urlopen(seen[0] + '/health', timeout=5)\n"
+    )
+    done = pytest_in(tmp_path)
+    assert "2 passed" in done.stdout, done.stdout
+
+
+def test_a_project_that_asks_for_no_bank_imports_none_of_it() -> None:
+    program = "import sys, emulator.testing.plugin; print(*sorted(m for m in sys.modules if m.startswith('emulator')))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.split() == ["emulator", "emulator.testing", "emulator.testing.plugin"]
