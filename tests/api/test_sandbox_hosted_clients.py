@@ -39,7 +39,9 @@ def script(tpp: DeskClient) -> Script:
     return Script(tpp)
 
 
-def account(number: str, bban: str, iban: str, amount: Any, currency: str = "NOK", kind: str = "CACC") -> dict[str, Any]:
+def account(
+    number: str, bban: str, iban: str, amount: Any, currency: str = "NOK", kind: str = "CACC"
+) -> dict[str, Any]:
     return {
         "customerNumber": number,
         "accountName": "Konto",
