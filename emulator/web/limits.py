@@ -20,6 +20,6 @@ class Limits:
     idle_seconds: float = 75.0  # between requests: closed
     write_seconds: float = 30.0  # a client that does not read its answer: dropped
     linger_seconds: float = 2.0  # reading on after a refusal, so that the client gets to see it
-    drain_seconds: float = 7.0  # requests under way at SIGTERM
+    drain_seconds: float = 6.0  # requests under way at SIGTERM
     comment_seconds: float = 15.0  # between the comments that keep an event stream open
     event_bytes: int = 1024 * 1024  # events waiting for a client that does not read: dropped

@@ -7,6 +7,7 @@ import gc
 import signal
 import socket
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import Any
 
 from emulator.web.address import Base
@@ -75,9 +76,11 @@ class WebServer:
         self._handler.watchers.end()
         for listener in self._listeners:
             listener.pre_shutdown()
-        async with asyncio.TaskGroup() as group:
-            for listener in self._listeners:
-                group.create_task(listener.shutdown(self._limits.drain_seconds))
+        with suppress(TimeoutError):
+            # aiohttp waits once for the handler and once for its task; for both together there is one limit
+            async with asyncio.timeout(self._limits.drain_seconds + 1), asyncio.TaskGroup() as group:
+                for listener in self._listeners:
+                    group.create_task(listener.shutdown(self._limits.drain_seconds))
         for listener in self._listeners:
             listener.drop_all()
 

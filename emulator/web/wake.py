@@ -36,7 +36,7 @@ class Watchers:
     def look_again(self) -> None:
         """Set the timer anew: a request may have changed what falls due next."""
         self._forget_timer()
-        seconds = self._site.next_due() if self._open else None
+        seconds = self._site.next_due()
         if seconds is not None:
             seconds = min(max(seconds, _SHORTEST), _LONGEST)
             self._timer = asyncio.get_running_loop().call_later(seconds, self._ring)

@@ -34,7 +34,7 @@ def both_loops(test: AsyncTest) -> Callable[..., None]:
     @functools.wraps(test)
     def run(*, loop: str, **given: Any) -> None:
         with asyncio.Runner(loop_factory=LOOPS[loop]) as runner:
-            runner.run(test(**given))
+            runner.run(asyncio.wait_for(test(**given), 3 * PATIENCE))
 
     own = inspect.signature(test)
     loop = inspect.Parameter("loop", inspect.Parameter.KEYWORD_ONLY)

@@ -194,6 +194,20 @@ async def test_a_large_body_sent_on_after_413_does_not_hide_the_answer() -> None
 
 
 @both_loops
+@pytest.mark.parametrize(
+    "data, status", [(b"GARBAGE\r\n\r\n", 400), (get("/", "Transfer-Encoding: gzip, chunked"), 400)]
+)
+async def test_what_is_sent_behind_a_refused_head_does_not_hide_the_answer(data: bytes, status: int) -> None:
+    async with serving() as served:
+        client = await served.connect()
+        await client.send(data + b"x" * 4_000_000)
+        client.end()
+        answer = await client.answer()
+        answer.rest = await client.until_closed()
+        assert_refused(answer, status, "")
+
+
+@both_loops
 async def test_the_largest_body_passes_plain_and_chunked() -> None:
     body = b"x" * MAX_BODY_BYTES
     async with serving() as served:
