@@ -1,0 +1,48 @@
+"""The container files agree with the program; there is no engine to run them here."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import yaml
+
+from emulator.settings import FLAGS, read
+
+ROOT = Path(__file__).parents[2]
+DOCKERFILE = (ROOT / ".docker" / "Dockerfile").read_text()
+COMPOSE = yaml.safe_load((ROOT / ".docker" / "compose.yaml").read_text())
+VARIABLES = {flag.variable for flag in FLAGS}
+
+
+def environment_of_the_image() -> dict[str, str]:
+    return dict(re.findall(r"(BANK_EMULATOR_[A-Z_]+)=(\S+)", DOCKERFILE))
+
+
+def test_every_variable_that_is_set_is_one_that_serve_reads() -> None:
+    assert set(environment_of_the_image()) <= VARIABLES
+    assert set(COMPOSE["services"]["bank"]["environment"]) <= VARIABLES
+
+
+def test_the_settings_of_the_example_are_read_as_they_are_meant() -> None:
+    told = read({}, {**environment_of_the_image(), **COMPOSE["services"]["bank"]["environment"]})
+    assert (told.host, told.port, str(told.state), told.seed) == ("0.0.0.0", 8080, "/state", 1)
+    assert (told.control_token, told.allow_host) == ("for-tests-only", ("bank",))
+
+
+def test_what_is_copied_exists_and_reaches_the_build() -> None:
+    kept = (ROOT / ".docker" / "Dockerfile.dockerignore").read_text().splitlines()
+    for sources in re.findall(r"^COPY (?!--from)(.+) \S+$", DOCKERFILE, re.MULTILINE):
+        for source in sources.split():
+            assert (ROOT / source).exists()
+            assert f"!{source}" in kept
+
+
+def test_the_image_runs_without_rights_and_looks_after_itself() -> None:
+    instructions = re.findall(r"^([A-Z]+) (.*)$", DOCKERFILE, re.MULTILINE)
+    users = [argument for name, argument in instructions if name == "USER"]
+    assert users == ["bank"]
+    assert DOCKERFILE.index("USER bank") < DOCKERFILE.index("ENTRYPOINT")
+    assert re.search(r"^HEALTHCHECK .*\\\n.*/health", DOCKERFILE, re.MULTILINE)
+    assert ("VOLUME", "/state") in instructions
+    assert COMPOSE["services"]["app"]["depends_on"] == {"bank": {"condition": "service_healthy"}}

@@ -1,0 +1,166 @@
+"""What the README says of the code is what the code says."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from emulator.api.operations import table
+from emulator.bank.settings import CHECKS
+from emulator.cli.main import COMMANDS, group
+from emulator.control.operations import table as control_table
+from emulator.scenario import loader
+from emulator.scenario.effects import effects
+from emulator.scenario.steps import step_kinds
+from emulator.settings import FLAGS
+from tests.docs.chart import chart
+from tests.docs.sections import BENCH, CHART, README, SECTIONS, renewed
+
+TEXT = README.read_text()
+ROOT = README.parent
+
+
+def test_the_generated_sections_are_up_to_date() -> None:
+    assert renewed(TEXT) == TEXT, "python -m tests.docs.sections writes them anew"
+
+
+@pytest.mark.parametrize("name", SECTIONS)
+def test_every_generated_section_stands_in_the_readme(name: str) -> None:
+    assert f"<!-- made: {name} -->" in TEXT
+    assert f"<!-- end: {name} -->" in TEXT
+
+
+def names() -> Iterator[str]:
+    yield from (f"`{row.id}`" for row in (*table(), *control_table()))
+    yield from (f"`--{flag.name}" for flag in FLAGS)
+    yield from (f"`{flag.variable}`" for flag in FLAGS)
+    for group_of_names in (CHECKS, effects(), step_kinds(), loader.library()):
+        yield from (f"`{name}`" for name in group_of_names)
+    yield from (f"`{name}" for name in COMMANDS)
+
+
+@pytest.mark.parametrize("name", names())
+def test_nothing_that_has_a_name_is_missing(name: str) -> None:
+    shown = name in TEXT or (name.startswith("`--") and f"{name} " in TEXT)
+    assert shown, name
+
+
+# The headings of SPEC.md that say what the service does; what each is called there.
+SPEC = {
+    "1": "the service",
+    "2.1": "headers",
+    "2.2": "signing basket",
+    "2.3": "link",
+    "2.4": "straks",
+    "2.5": "SEPA",
+    "2.6": "amount and currency",
+    "2.7": "address",
+    "2.8": "creation response",
+    "2.9": "transaction details",
+    "2.10": "sandbox transaction",
+    "3": "states",
+    "4.1": "create a basket",
+    "4.2": "basket details",
+    "4.3": "straks payment",
+    "4.4": "SEPA payment",
+    "4.5": "transaction details",
+    "4.6": "sandbox transactions",
+    "4.7": "other operations",
+    "5.1": "transport",
+    "5.2": "signature",
+    "5.3": "PSU and SCA",
+    "6": "events",
+    "7": "errors",
+    "8": "limits",
+    "9": "versioning",
+}
+
+
+@pytest.mark.parametrize("section", SPEC)
+def test_every_section_of_the_specification_appears(section: str) -> None:
+    chapter = TEXT[TEXT.index("## Where each rule stands") :]
+    assert f"| {section} |" in chapter[: chapter.index("\n## ")]
+
+
+def shown_files() -> set[str]:
+    """Targets of relative links and images."""
+    found = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", TEXT)
+    return {target for target in found if "://" not in target}
+
+
+@pytest.mark.parametrize("target", sorted(shown_files()))
+def test_a_relative_link_leads_somewhere(target: str) -> None:
+    assert (ROOT / target).exists()
+
+
+def test_every_code_path_that_is_named_exists() -> None:
+    for named in re.findall(r"`((?:emulator|tests|fixtures|scenarios|\.ci|\.docker)/[A-Za-z0-9_./-]+)`", TEXT):
+        assert (ROOT / named).exists(), named
+
+
+def anchors() -> set[str]:
+    headings = re.findall(r"^#+ (.+)$", TEXT, re.MULTILINE)
+    return {re.sub(r"[^a-z0-9 -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("anchor", sorted(set(re.findall(r"\]\(#([^)]+)\)", TEXT))))
+def test_a_link_within_the_readme_leads_to_a_heading(anchor: str) -> None:
+    assert anchor in anchors()
+
+
+def shown_commands() -> list[str]:
+    """Every `bank-emulator ...` of the README: in code blocks, where a line may go on, and in the running text."""
+    joined = TEXT.replace("\\\n", " ")
+    blocks = re.findall(r"^ {4,}(.*bank-emulator .*)$", joined, re.MULTILINE)
+    inline = re.findall(r"`(bank-emulator [^`]+)`", joined)
+    found = []
+    for line in [*blocks, *inline]:
+        for part in re.findall(r"(?<![\w./:-])bank-emulator ((?:[^&|;>#)]|\\.)+)", line):
+            found.append(part.strip())
+    return sorted(set(found))
+
+
+@pytest.mark.parametrize("line", shown_commands())
+def test_a_shown_command_is_one_that_exists(line: str) -> None:
+    words = [word for word in shlex.split(line) if word != "..."]
+    if words[0] in ("--version", "bank_emulator"):
+        return
+    context = click.Context(group, info_name="bank-emulator")
+    command: click.Command = group
+    while isinstance(command, click.Group) and words:
+        assert words[0] in command.list_commands(context), words
+        found = command.get_command(context, words[0])
+        assert found is not None
+        context, command, words = click.Context(found, parent=context, info_name=words[0]), found, words[1:]
+    if any(word.startswith("-") for word in words) or words:
+        command.make_context(context.info_name or "", words, resilient_parsing=False)
+
+
+def test_the_examples_have_commands_to_check() -> None:
+    assert len(shown_commands()) > 20
+
+
+def test_the_chart_is_that_of_the_recorded_run() -> None:
+    if not BENCH.is_file():
+        assert not CHART.exists()
+        return
+    assert CHART.read_text() == chart(json.loads(BENCH.read_text())["rows"])
+
+
+def test_pictures_stay_small() -> None:
+    for picture in (Path(__file__).parent / "images").glob("*"):
+        assert picture.stat().st_size < 150_000, picture.name
+
+
+def test_the_bars_of_the_chart_are_ratios_with_their_goals() -> None:
+    row = {"section": "s", "name": "a & b", "value": 0.5, "unit": "x", "at_least": 0.25, "at_most": None}
+    drawn = chart([row, {**row, "name": "seconds", "unit": "s"}])
+    assert "a &amp; b" in drawn
+    assert "seconds" not in drawn
+    assert drawn.count("<line") == 1
