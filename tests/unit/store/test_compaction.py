@@ -11,6 +11,7 @@ import pytest
 
 from emulator.store import Store, StoreUnwritable, memory_store, open_store
 from emulator.store.storage import SMALL_JOURNAL
+from emulator.store.table import DocumentTable
 from tests.unit.store.making import KINDS, TroubledDisk, answers, book, copy_of, failing, some_books
 
 
@@ -32,6 +33,12 @@ def snapshot(directory: Path) -> dict[str, dict[str, dict[str, object]]]:
     return told
 
 
+def table(store: Store, kind: str) -> DocumentTable:
+    found = store.database.table(kind)
+    assert isinstance(found, DocumentTable)
+    return found
+
+
 def test_the_snapshot_is_the_content_at_its_beginning(store: Store, directory: Path) -> None:
     before = list(store.all("book"))
     compaction = store.begin_compaction()
@@ -48,6 +55,7 @@ def test_the_snapshot_is_the_content_at_its_beginning(store: Store, directory: P
     assert list(snapshot(directory)["book"].values()) == before
     assert snapshot(directory)["note"] == {}
     store.finish_compaction(compaction)
+    assert all(table(store, kind).before is None for kind in KINDS), "no more notes are taken"
     store.put("note", {"id": "newer"})
     assert answers(open_store(copy_of(directory), KINDS)) == answers(store)
 

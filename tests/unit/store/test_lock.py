@@ -58,6 +58,15 @@ def test_a_holder_that_left_no_name_is_another_process(directory: Path) -> None:
     store.close()
 
 
+def test_the_name_of_a_killed_holder_does_not_show_through(directory: Path) -> None:
+    directory.mkdir()
+    (directory / "lock").write_text('{"pid":1,"host":"' + "x" * 100 + '"}')
+    store = open_store(directory, KINDS)
+    with pytest.raises(StoreLocked, match=f"process {os.getpid()} "):
+        open_store(directory, KINDS)
+    store.close()
+
+
 def test_a_refused_start_lets_go_of_the_directory(directory: Path) -> None:
     directory.mkdir()
     (directory / "documents.json").write_text("{}")

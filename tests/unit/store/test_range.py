@@ -41,6 +41,7 @@ def ids(documents: list[dict[str, Any]]) -> str:
         ({"offset": 5}, ""),
         ({"offset": 99, "reverse": True}, ""),
         ({"limit": 0}, ""),
+        ({"offset": -2, "limit": 2}, "da"),
         ({"low": 2001, "reverse": True, "offset": 3}, "a"),
     ],
 )
