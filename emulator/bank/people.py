@@ -57,13 +57,24 @@ def contexts_of(bank: Bank, national_id: str) -> list[tuple[str, Document | None
     return options
 
 
-def _with_role(agreement: Document, role: str) -> list[str]:
-    return [e["accountId"] for e in agreement["engagements"] if role in e["roles"]]
+def _with_role(bank: Bank, agreement: Document, role: str, national_id: str) -> list[str]:
+    """Account ids of the engagements that give a person `role`.
+
+    An engagement of a private customer is that person's own; one of a corporate customer is everybody's who acts
+    under the agreement.
+    """
+    found = []
+    for engagement in agreement["engagements"]:
+        if role in engagement["roles"]:
+            engaged = bank.documents.get("customer", engagement["customer"])
+            if engaged is None or engaged["type"] != "private" or engaged["customerNumber"] == national_id:
+                found.append(engagement["accountId"])
+    return found
 
 
-def _under_agreement(bank: Bank, agreement: Document, role: str) -> list[str]:
+def _under_agreement(bank: Bank, agreement: Document, role: str, national_id: str) -> list[str]:
     """Account ids of an agreement; a private owner's own accounts belong to it by themselves (CONTRACT 8)."""
-    ids = _with_role(agreement, role)
+    ids = _with_role(bank, agreement, role, national_id)
     owner = bank.documents.get("customer", agreement["owner"])
     if owner is not None and owner["type"] == "private":
         ids += [account["id"] for account in bank.documents.find("account", customerId=owner["id"])]
@@ -80,7 +91,7 @@ def accounts_of(bank: Bank, national_id: str, context: str, agreement: str | Non
     found: dict[str, Document] = {}
     for candidate in agreements_of(bank, national_id):
         if agreement is None or candidate["id"] == agreement:
-            for account_id in _under_agreement(bank, candidate, "VIEW"):
+            for account_id in _under_agreement(bank, candidate, "VIEW", national_id):
                 account = bank.documents.get("account", account_id)
                 if account is not None:
                     found[account_id] = account
@@ -106,7 +117,8 @@ def owns(bank: Bank, national_id: str, resource_id: str, *, kind: str = "account
     if kind == "card":
         return False
     return any(
-        resource_id in _under_agreement(bank, agreement, "VIEW") for agreement in agreements_of(bank, national_id)
+        resource_id in _under_agreement(bank, agreement, "VIEW", national_id)
+        for agreement in agreements_of(bank, national_id)
     )
 
 
@@ -117,8 +129,8 @@ def may_pay_from(bank: Bank, national_id: str, context: str, agreement: str | No
         return owner is not None and owner["type"] == "private" and account["customerId"] == owner["id"]
     for candidate in agreements_of(bank, national_id):
         if agreement is None or candidate["id"] == agreement:
-            may_register = account["id"] in _under_agreement(bank, candidate, "REGISTER")
-            if may_register and account["id"] in _under_agreement(bank, candidate, "VIEW"):
+            may_register = account["id"] in _under_agreement(bank, candidate, "REGISTER", national_id)
+            if may_register and account["id"] in _under_agreement(bank, candidate, "VIEW", national_id):
                 return True
     return False
 

@@ -161,3 +161,15 @@ def test_paying_needs_register_and_view(bank: Bank, account: str, may: bool) -> 
     document = bank.documents.get("account", account)
     assert document is not None
     assert people.may_pay_from(bank, OLA, "CORPORATE", AGREEMENT, document) is may
+
+
+def test_a_private_customers_engagement_gives_rights_to_nobody_else(bank: Bank) -> None:
+    kept = bank.documents.get("agreement", AGREEMENT)
+    document = bank.documents.get("account", "f-4")
+    assert kept is not None
+    assert document is not None
+    karis = {"id": "e-3", "customer": "c-kari", "accountId": "f-4", "roles": ["VIEW", "REGISTER"]}
+    shared = {**kept, "persons": [OLA, KARI], "engagements": [*kept["engagements"], karis]}
+    bank.documents.put("agreement", shared)
+    assert people.may_pay_from(bank, KARI, "CORPORATE", AGREEMENT, document)
+    assert not people.may_pay_from(bank, OLA, "CORPORATE", AGREEMENT, document)
