@@ -228,11 +228,15 @@ def _likeness(order: Order, debtor: Document) -> str:
 
 
 def _refuse_duplicate(bank: Bank, payment: Document, since: str) -> None:
-    alike = bank.documents.find("payment", likeness=payment["likeness"], newest_first=True, limit=100)
-    for other in alike:
-        if other["created"] > since and other["status"] not in DEAD:
-            text = "A payment like this one was made within the last 24 hours."
-            raise BankError("CONFLICT", text, "allowLogicalDuplicate")
+    # Newest first: of a thousand alike the first few decide, unless those were all rejected or cancelled.
+    for limit in (20, None):
+        alike = bank.documents.find("payment", likeness=payment["likeness"], newest_first=True, limit=limit)
+        for other in alike:
+            if other["created"] <= since:
+                return
+            if other["status"] not in DEAD:
+                text = "A payment like this one was made within the last 24 hours."
+                raise BankError("CONFLICT", text, "allowLogicalDuplicate")
 
 
 def warnings(bank: Bank, initiation: Mapping[str, Any]) -> list[Message]:

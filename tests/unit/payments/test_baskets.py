@@ -155,6 +155,8 @@ def test_two_signatures_take_a_basket_over_patc(bank: Bank) -> None:
     basket_id = create(bank, one, two, national_id=SIRI, **firm)
     approve(bank, basket_id, SIRI)
     assert (status(bank, one), state(bank, basket_id)) == ("PATC", "PATC")
+    second = sca.find(bank, basket_id)
+    assert (second["id"], second["identityHint"], sca.is_open(second)) == (basket(bank, basket_id)["sca"], TOR, True)
     approve(bank, basket_id, TOR)
     assert (status(bank, one), status(bank, two), state(bank, basket_id)) == ("ACTC", "ACTC", "ACTC")
 

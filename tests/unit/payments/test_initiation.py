@@ -128,6 +128,14 @@ def test_the_register_limit_of_an_engagement_is_the_most_that_may_be_registered(
     assert refused(bank, STRAKS, over, **firm) == [("FORBIDDEN", "instructedAmount.amount")]
 
 
+def test_a_register_limit_is_that_of_the_account_paid_from(bank: Bank) -> None:
+    world.agree(bank, registerLimit="100.00")
+    agreement = bank.documents.get("agreement", AGREEMENT) or {}
+    del agreement["engagements"][0]["registerLimit"]
+    bank.documents.put("agreement", agreement)
+    initiate(bank, STRAKS, domestic("100.01", debtorAccount=FIRM), who=SIRI, context="CORPORATE", agreement=AGREEMENT)
+
+
 # the creditor's account
 
 
@@ -364,6 +372,13 @@ def test_a_rejected_or_cancelled_payment_makes_no_duplicate(bank: Bank) -> None:
     cancelled = payment(bank, initiate(bank, DOMESTIC, domestic(), allow_duplicate=False))
     assert payments.cancel(bank, cancelled)
     initiate(bank, DOMESTIC, domestic(), allow_duplicate=False)
+
+
+def test_a_duplicate_is_found_behind_many_that_were_rejected(bank: Bank) -> None:
+    initiate(bank, DOMESTIC, domestic())
+    for _ in range(25):
+        reject(bank, initiate(bank, DOMESTIC, domestic()))
+    assert refused(bank, DOMESTIC, domestic(), allow_duplicate=False) == [("CONFLICT", "allowLogicalDuplicate")]
 
 
 def test_another_tpps_payment_makes_no_duplicate(bank: Bank) -> None:

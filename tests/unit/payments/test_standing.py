@@ -96,6 +96,13 @@ def test_an_execution_without_funds_is_skipped_and_shows_in_the_details(bank: Ba
     assert details["transactionStatus"] == "ACSC"
 
 
+def test_the_details_show_the_newest_hundred_executions(bank: Bank) -> None:
+    payment_id = paid(bank, PERIODIC, standing("1.00", frequency="Daily"))
+    advance(bank, days=150)
+    shown = payment_views.details(bank, payment(bank, payment_id))["executions"]
+    assert (len(shown), shown[0]["executionDate"], shown[-1]["executionDate"]) == (100, "2026-07-30", "2026-04-22")
+
+
 def test_a_fee_is_booked_with_every_execution(bank: Bank) -> None:
     script = world.Script(fee="5.00")
     paid(bank, PERIODIC, standing(endDate="2026-04-30"), script=script)
