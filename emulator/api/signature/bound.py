@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from base64 import b64encode
+from math import floor
 
 from emulator.api.signature.evidence import Evidence
 from emulator.api.signature.result import fault
@@ -48,7 +49,7 @@ def check_date(found: Evidence, instant: float, skew: int) -> None:
         return
     if note is not None:
         found.notes.append(note)
-    difference = seconds - instant
+    difference = seconds - floor(instant)  # a Date has whole seconds: 300 s behind stays so until the next one
     if abs(difference) > skew:
         side = "behind" if difference < 0 else "ahead of"
         text = f"The header Date is {abs(difference):.0f} s {side} the bank's clock, at most {skew} s are allowed"

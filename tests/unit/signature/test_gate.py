@@ -184,6 +184,14 @@ def test_a_date_within_the_skew_is_accepted(making: Making, seconds: int) -> Non
     assert making.with_header("Date", format_date(NOW + timedelta(seconds=seconds))).check()
 
 
+def test_a_date_300_seconds_old_stays_so_until_the_second_is_over(making: Making) -> None:
+    """A Date has whole seconds, the clock has not: what was sent as 300 s old is not refused as 300.9 s old."""
+    late = NOW.replace(microsecond=900_000)
+    assert making.but(now=late).with_header("Date", format_date(NOW - timedelta(seconds=300))).check()
+    assert making.but(now=late).with_header("Date", format_date(NOW - timedelta(seconds=301))).faults()
+    assert making.but(now=late).with_header("Date", format_date(NOW + timedelta(seconds=301))).faults()
+
+
 def test_the_skew_is_a_setting(making: Making) -> None:
     day = making.with_header("Date", format_date(NOW + timedelta(days=1)))
     assert day.but(policy=SignaturePolicy(date_skew=86_400)).check()
