@@ -10,6 +10,7 @@ from emulator.assemble.answers import response_signer
 from emulator.assemble.house import House, HouseRules
 from emulator.assemble.site import Room, Site
 from emulator.authority import Authority, AuthorityDamaged
+from emulator.bank import fixtures
 from emulator.bank.clock import real_now
 from emulator.bank.fixtures import FixtureError
 from emulator.bank.settings import Settings
@@ -62,6 +63,7 @@ def assemble(settings: ServeSettings, *, authority: Authority | None = None) -> 
 
 
 def _assembled(settings: ServeSettings, authority: Authority) -> Site:
+    fixtures.check(settings.fixtures)  # where documents are kept, it is read only at the next reset
     house = house_for(settings, authority)
     guard = Guard(allowed_hosts=(settings.host, *settings.allow_host), secret=token_bytes(32))
     control = Control(

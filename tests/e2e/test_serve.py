@@ -185,6 +185,18 @@ def test_wrong_use_is_2_and_one_line_that_names_the_flag(tmp_path: Path, argumen
     assert_refused(command("serve", "--port", "0", *state, *arguments), said)
 
 
+@pytest.mark.parametrize("text", [None, "customers: 3\n", "accounts: [{iban: NO1, customer: nobody}]\n"])
+def test_a_wrong_fixture_is_refused_where_documents_are_kept_already(tmp_path: Path, text: str | None) -> None:
+    """It would be read at the next reset only, and fail there."""
+    with served(tmp_path / "state") as running:
+        assert running.stop() == 0
+    fixture = tmp_path / "wrong.yaml"
+    if text is not None:
+        fixture.write_text(text)
+    done = command("serve", "--port", "0", "--state", str(tmp_path / "state"), "--fixtures", str(fixture))
+    assert_refused(done, f"--fixtures {fixture}:" if text else "--fixtures ")
+
+
 def test_a_wrong_variable_is_2_and_named(tmp_path: Path) -> None:
     assert_refused(command("serve", BANK_EMULATOR_LINKS="sideways"), "BANK_EMULATOR_LINKS")
 
