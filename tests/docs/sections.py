@@ -147,7 +147,8 @@ def renewed(text: str) -> str:
     """`text` with every generated section made anew."""
     for name, make in SECTIONS.items():
         pattern = re.compile(rf"(<!-- made: {name} -->\n).*?(<!-- end: {name} -->)", re.DOTALL)
-        text = pattern.sub(lambda found, made=make(): f"{found[1]}{made}\n{found[2]}", text)
+        made = make()
+        text = pattern.sub(lambda found, made=made: f"{found[1]}{made}\n{found[2]}", text)
     return text
 
 

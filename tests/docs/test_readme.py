@@ -45,7 +45,7 @@ def names() -> Iterator[str]:
     yield from (f"`{name}" for name in COMMANDS)
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", list(names()))
 def test_nothing_that_has_a_name_is_missing(name: str) -> None:
     shown = name in TEXT or (name.startswith("`--") and f"{name} " in TEXT)
     assert shown, name
