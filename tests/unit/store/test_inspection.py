@@ -8,6 +8,7 @@ import pytest
 
 from emulator.store import StoreTooNew, open_store
 from emulator.store.inspection import Finding, verify
+from emulator.store.records import sealed
 from emulator.store.repair import repair
 from tests.unit.store.making import KINDS, answers, book, copy_of, some_books
 
@@ -180,6 +181,18 @@ def test_repairs_keep_their_copies_apart(killed: Path, journal: Path) -> None:
     for number in (1, 2):
         journal.write_bytes(journal.read_bytes()[:-1])
         assert repair(killed).copies == killed / f"damaged-{number}"
+
+
+def test_a_file_that_is_bad_in_two_ways_is_copied_as_it_was_first(killed: Path, journal: Path) -> None:
+    first, second, _, rest = journal.read_bytes().split(b"\n")
+    nonsense = sealed(b'{"sequence":7,"put":[7]}')
+    damaged = first + b"\n" + nonsense + second[:-9] + b"\n" + sealed(b'{"sequence":9,"put":[]}') + rest
+    journal.write_bytes(damaged)
+    report = repair(killed, KINDS)
+    assert report.sound
+    assert len(report.actions) == 2
+    assert journal.read_bytes() == first + b"\n"
+    assert (killed / "damaged-1" / journal.name).read_bytes() == damaged
 
 
 def test_stored_indexes_that_lie_are_found_and_mended(killed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
