@@ -1,0 +1,326 @@
+"""The commands beside the bank: certificates, signed requests, the proxy, explanations, documents, damaged state."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.serialization.pkcs12 import load_pkcs12
+
+from tests.e2e.process import Served, served
+
+KARI = "14888520059"
+
+
+@pytest.fixture(scope="module")
+def bank(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """One bank for the module, with TLS beside the plain port."""
+    with served(tmp_path_factory.mktemp("bank"), "--tls-port", "0", "--seed", "1") as running:
+        yield running
+
+
+def run(bank: Served, *arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:
+    """A command as a user types it, at this bank and its state directory."""
+    environment = {**os.environ, "BANK_EMULATOR_URL": bank.url, "BANK_EMULATOR_STATE": str(bank.state)}
+    command = [sys.executable, "-m", "emulator", *arguments]
+    return subprocess.run(command, env=environment, input=given, capture_output=True, text=True, timeout=60)
+
+
+def control(bank: Served, method: str, path: str, body: Any = None) -> Any:
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(f"{bank.url}/_emulator/{path}", data, method=method)
+    request.add_header("Content-Type", "application/json")
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        return json.load(answer)
+
+
+# tpp
+
+
+def test_a_new_tpp_is_listed_and_its_key_is_for_its_owner(bank: Served) -> None:
+    made = run(bank, "tpp", "new", "shop", "--role", "PISP")
+    assert made.returncode == 0, made.stderr
+    folder = bank.state / "tpps" / "shop"
+    files = [folder / "certificate.pem", folder / "key.pem", folder / "keystore.p12"]
+    assert made.stdout.splitlines() == [str(file) for file in files]
+    assert stat.S_IMODE(files[1].stat().st_mode) == 0o600
+    assert load_pkcs12(files[2].read_bytes(), b"bank-emulator").key is not None
+    listed = json.loads(run(bank, "tpp", "list", "--output", "json").stdout)
+    assert {tpp["name"]: tpp["roles"] for tpp in listed} == {"demo": ["AISP", "PISP"], "shop": ["PISP"]}
+    again = run(bank, "tpp", "new", "shop")
+    assert (again.returncode, again.stdout) == (2, "")
+    assert "there is a TPP shop already" in again.stderr
+
+
+@pytest.mark.parametrize("name, flaw, told", [("x", "crooked", "There is no flaw"), ("../out", "expired", "")])
+def test_a_tpp_that_cannot_be_is_wrong_use(bank: Served, name: str, flaw: str, told: str) -> None:
+    refused = run(bank, "tpp", "new", name, "--flaw", flaw)
+    assert refused.returncode == 2
+    assert told in refused.stderr
+    assert len(refused.stderr.splitlines()) == 1
+
+
+# request
+
+
+def test_a_request_is_signed_and_its_answer_printed(bank: Served) -> None:
+    answered = run(bank, "request", "get", "/v1/accounts", "-i")
+    assert (answered.returncode, answered.stderr.splitlines()[0]) == (0, "HTTP 401")
+    assert "X-Request-ID: " in answered.stderr
+    assert json.loads(answered.stdout)["tppMessages"][0]["code"] == "SCA_NOT_FOUND"
+
+
+def test_a_body_comes_from_a_file_or_stdin_and_headers_are_given_or_left_out(bank: Served, tmp_path: Path) -> None:
+    body = {"customerNumber": "55555555", "name": "Ny Kunde", "type": "private"}
+    file = tmp_path / "body.json"
+    file.write_text(json.dumps(body))
+    made = run(bank, "request", "POST", "/v1/sandbox/customers", "--json", f"@{file}")
+    assert json.loads(made.stdout)["customerName"] == "Ny Kunde"
+    twice = run(bank, "request", "POST", "/v1/sandbox/customers", "--json", "@-", "--fail", given=json.dumps(body))
+    assert (twice.returncode, twice.stderr) == (1, "HTTP 409\n")
+    without = run(bank, "request", "GET", "/v1/accounts", "-H", "TPP-Redirect-URI;")
+    assert json.loads(without.stdout)["tppMessages"][0]["path"] == "TPP-Redirect-URI"
+
+
+def test_over_tls_the_ca_of_the_bank_is_trusted_when_named(bank: Served) -> None:
+    tls = bank.urls[1]
+    answered = run(bank, "request", "GET", "/v1/accounts", "--url", tls, "--ca", str(bank.state / "ca.pem"))
+    assert answered.stderr == "HTTP 401\n"
+    refused = run(bank, "request", "GET", "/v1/accounts", "--url", tls)
+    assert refused.returncode == 2
+    assert "certificate" in refused.stderr.lower()
+    assert len(refused.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "arguments, told",
+    [
+        (["GET", "/v1/accounts", "--url", "http://127.0.0.1:1"], "does not answer"),
+        (["GET", "/v1/accounts", "--tpp", "nobody"], "bank-emulator tpp new nobody"),
+        (["GET", "/v1/accounts", "--certificate", "c.pem"], "go together"),
+        (["GET", "/v1/accounts", "-H", "no colon"], "Name: value"),
+        (["POST", "/v1/consents", "--json", "@missing.json"], "missing.json"),
+    ],
+)
+def test_what_a_request_lacks_is_told_in_one_line(bank: Served, arguments: list[str], told: str) -> None:
+    refused = run(bank, "request", *arguments)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert told in refused.stderr
+    assert len(refused.stderr.splitlines()) == 1
+
+
+# proxy
+
+
+@contextmanager
+def proxy(bank: Served, *flags: str) -> Iterator[str]:
+    """A running signing proxy; its address."""
+    command = [sys.executable, "-m", "emulator", "proxy", "--state", str(bank.state), "--quiet", *flags]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        yield process.stdout.readline().removeprefix("READY ").strip()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=20) == 0
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def plain(url: str, body: bytes | None = None) -> tuple[int, Any]:
+    """What a client that knows nothing of signatures gets."""
+    request = urllib.request.Request(url, body, {"Content-Type": "application/json"} if body else {})
+    try:
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return answer.status, json.load(answer)
+    except urllib.error.HTTPError as error:
+        return error.code, json.load(error)
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_plain_client_goes_the_whole_way_through_the_proxy(bank: Served, scheme: str) -> None:
+    target = bank.urls[0] if scheme == "http" else bank.urls[1]
+    trust = [] if scheme == "http" else ["--ca", str(bank.state / "ca.pem")]
+    with proxy(bank, "--to", target, *trust) as address:
+        status, refused = plain(f"{address}/v1/accounts?withBalance=true")
+        assert status == 401
+        token = refused["_links"]["scaRedirect"]["href"].rpartition("/")[2]
+        back = control(bank, "POST", f"sca/{token}/approve", {"nationalId": KARI})["redirect"]
+        assert back.startswith(f"{address}/_proxy/callback?")
+        with urllib.request.urlopen(back, timeout=30) as welcome:
+            assert b"The customer is known to the proxy now" in welcome.read()
+        status, listed = plain(f"{address}/v1/accounts?withBalance=true")
+        assert (status, len(listed["accounts"])) == (200, 2)
+        status, created = plain(
+            f"{address}/v1/payments/norwegian-domestic-credit-transfers",
+            json.dumps(
+                {
+                    "instructedAmount": {"amount": "10.00", "currency": "NOK"},
+                    "creditorName": "Bjørn på Nøtterøy",
+                    "creditorAccount": {"bban": "99901100019", "currency": "NOK"},
+                    "debtorAccount": {"bban": "99901000014", "currency": "NOK"},
+                },
+                ensure_ascii=False,
+            ).encode(),
+        )
+        assert (status, created["transactionStatus"]) == (201, "RCVD")
+
+
+def test_a_bank_that_does_not_answer_is_a_502(bank: Served) -> None:
+    with proxy(bank, "--to", "http://127.0.0.1:1") as address:
+        assert plain(f"{address}/v1/accounts")[0] == 502
+
+
+def test_a_port_in_use_is_wrong_use(bank: Served) -> None:
+    refused = run(bank, "proxy", "--port", bank.url.rpartition(":")[2])
+    assert refused.returncode == 2
+    assert "--port" in refused.stderr
+
+
+# explain
+
+
+def spoilt(bank: Served, tamper: str) -> None:
+    from emulator.client import Identity, TppClient
+
+    with TppClient(bank.url, Identity.from_folder(bank.state / "tpps" / "demo")) as client:
+        assert client.get("/v1/accounts?withBalance=true", tamper=tamper).status == 400
+
+
+def test_the_latest_request_of_the_log_is_explained(bank: Served) -> None:
+    spoilt(bank, "without-query")
+    told = run(bank, "explain", "--request", "latest")
+    assert told.returncode == 1
+    assert "without the query" in told.stdout
+    run(bank, "request", "GET", "/v1/accounts")
+    assert run(bank, "explain", "--request", "latest").returncode == 0
+
+
+def test_what_curl_printed_is_explained(bank: Served, tmp_path: Path) -> None:
+    from emulator.client import sign
+
+    folder = bank.state / "tpps" / "demo"
+    headers = sign(
+        "GET",
+        "/v1/accounts",
+        certificate=folder / "certificate.pem",
+        key=folder / "key.pem",
+        headers={"TPP-Redirect-URI": "https://tpp.example/"},
+    )
+    curl = ["curl", "-sv", f"{bank.url}/v1/accounts?withBalance=true"]  # another address than was signed
+    for name, value in headers.items():
+        curl += ["-H", f"{name}: {value}"]
+    printed = subprocess.run(curl, capture_output=True, text=True, timeout=30).stderr
+    told = run(bank, "explain", "-", "--output", "json", given=printed)
+    assert told.returncode == 1
+    assert "query" in told.stdout
+    file = tmp_path / "printed.txt"
+    file.write_text(printed.replace("?withBalance=true", ""))
+    assert run(bank, "explain", str(file)).stdout.startswith("The signature holds.")
+
+
+@pytest.mark.parametrize("arguments", [[], ["missing.txt"], ["-", "--request", "latest"]])
+def test_explain_needs_one_thing_to_explain(bank: Served, arguments: list[str]) -> None:
+    refused = run(bank, "explain", *arguments)
+    assert refused.returncode == 2
+    assert len(refused.stderr.splitlines()) == 1
+
+
+# openapi, completion, help
+
+
+@pytest.mark.parametrize("flags, path", [([], "/v1/accounts"), (["--control"], "/payments")])
+def test_the_documents_are_printed_without_a_bank(bank: Served, flags: list[str], path: str) -> None:
+    shown = json.loads(run(bank, "openapi", *flags).stdout)
+    assert shown["openapi"].startswith("3.1")
+    assert any(known.endswith(path) for known in shown["paths"])
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_gets_its_completion_script(bank: Served, shell: str) -> None:
+    assert "_BANK_EMULATOR_COMPLETE" in run(bank, "completion", shell).stdout
+
+
+def test_every_command_has_help_with_an_example(bank: Served) -> None:
+    from click.testing import CliRunner
+
+    from emulator.cli.main import COMMANDS, group
+
+    for name in COMMANDS:
+        shown = CliRunner().invoke(group, [name, "--help"])
+        assert shown.exit_code == 0
+        assert "bank-emulator" in shown.output.partition("Options:")[2] or "bank-emulator completion" in shown.output, (
+            name
+        )
+
+
+# state check
+
+
+@pytest.fixture
+def stopped(tmp_path: Path) -> Path:
+    """The state directory of a bank that has ended in order after some changes."""
+    state = tmp_path / "state"
+    with served(state) as running:
+        for number in range(3):
+            run(running, "request", "POST", "/v1/sandbox/customers", "--json", json.dumps(customer(number)))
+        running.process.kill()  # so that the journal still holds them
+        running.process.wait(timeout=20)
+    return state
+
+
+def customer(number: int) -> dict[str, str]:
+    return {"customerNumber": f"5555555{number}", "name": "Ny Kunde", "type": "private"}
+
+
+def checked(state: Path, *flags: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "emulator", "state", "check", "--state", str(state), *flags]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60)
+
+
+def test_a_whole_state_is_said_to_be_whole(stopped: Path) -> None:
+    done = checked(stopped)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("default: whole, ")
+
+
+def test_damage_is_named_refused_and_mended_with_a_copy_kept(stopped: Path, tmp_path: Path) -> None:
+    state = shutil.copytree(stopped, tmp_path / "damaged")
+    [journal] = [file for file in (state / "banks" / "default").iterdir() if "journal" in file.name]
+    content = bytearray(journal.read_bytes())
+    content[len(content) // 3] ^= 0x55
+    journal.write_bytes(bytes(content))
+
+    found = checked(state)
+    assert found.returncode == 3
+    assert journal.name in found.stderr
+    assert "--repair" in found.stderr
+
+    with pytest.raises(RuntimeError, match="damaged"), served(state):
+        pass
+
+    mended = json.loads(checked(state, "--repair", "--output", "json").stdout)[0]
+    assert mended["actions"]
+    [kept] = [file for file in Path(mended["copies"]).rglob("*") if file.name.startswith(journal.name)]
+    assert kept.read_bytes() == bytes(content)
+    assert checked(state).returncode == 0
+    with served(state) as running:
+        assert run(running, "people").returncode == 0
+
+
+def test_a_bank_in_use_is_not_looked_at(bank: Served) -> None:
+    done = checked(bank.state)
+    assert done.returncode == 2
+    assert "in use by" in done.stderr
