@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from emulator.api.operations import table
 from emulator.bank.settings import CHECKS
@@ -19,6 +23,7 @@ from emulator.scenario import loader
 from emulator.scenario.effects import effects
 from emulator.scenario.steps import step_kinds
 from emulator.settings import FLAGS
+from emulator.testing import RunningBank
 from tests.docs.chart import chart
 from tests.docs.sections import BENCH, CHART, README, SECTIONS, renewed
 
@@ -164,3 +169,51 @@ def test_the_bars_of_the_chart_are_ratios_with_their_goals() -> None:
     assert "a &amp; b" in drawn
     assert "seconds" not in drawn
     assert drawn.count("<line") == 1
+
+
+def block(start: str) -> str:
+    """The indented block of the README that begins with `start`, without its indentation."""
+    lines = TEXT.splitlines()
+    first = next(number for number, line in enumerate(lines) if line.strip().startswith(start))
+    depth = len(lines[first]) - len(lines[first].lstrip())
+    found = []
+    for line in lines[first:]:
+        if line.strip() and len(line) - len(line.lstrip()) < depth:
+            break
+        found.append(line[depth:])
+    return "\n".join(found).strip() + "\n"
+
+
+def test_the_shown_scenario_is_one_that_the_loader_reads() -> None:
+    scenario = loader.from_text(block("scenario: my-failure"), "README.md")
+    assert (scenario.name, len(scenario.rules)) == ("my-failure", 1)
+
+
+def test_the_shown_python_signs_what_the_bank_accepts(
+    bank: RunningBank, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tpp = bank.tpp(name="demo")
+    for folder in (tmp_path / "tpps" / "demo", tmp_path / ".bank-emulator" / "tpps" / "demo"):
+        folder.mkdir(parents=True)
+        (folder / "certificate.pem").write_bytes(tpp.identity.certificate.public_bytes(Encoding.PEM))
+        key = tpp.identity.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+        (folder / "key.pem").write_bytes(key)
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    exec(block("from emulator.client import sign"), names)
+    told = {"PSU-IP-Address": "192.0.2.1", **names["headers"]}
+    request = urllib.request.Request(f"{bank.url}/v1/accounts", headers=told)
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(request, timeout=10)
+    assert refused.value.code == 401  # signed well; the customer is not known
+    exec(block("from emulator.client import Identity").replace("http://127.0.0.1:8080", bank.url), {})
+    assert capsys.readouterr().out.startswith(f"{bank.url}/sca/")
+
+
+def test_the_shown_payment_is_accepted(bank: RunningBank) -> None:
+    text = block("$ curl http://127.0.0.1:9090/v1/payments/")
+    body = re.search(r"-d '(.*?)'", text, re.DOTALL)
+    assert body is not None
+    path = re.search(r"9090(/v1/\S+)", text)
+    assert path is not None
+    assert bank.tpp().log_in().post(path[1], body=body[1]).status == 201
