@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from emulator.bank import approach, payments, sca
+from emulator.bank import approach, payments, sca, sca_ends
 from emulator.bank.approach import Approach
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError, Message
@@ -203,4 +203,4 @@ def listing(bank: Bank, limit: int | None = None) -> list[dict[str, Any]]:
     ]
 
 
-sca.OUTCOMES["basket"] = sca.Outcome(approved=authorised, declined=declined)
+sca_ends.OUTCOMES["basket"] = sca_ends.Outcome(approved=authorised, declined=declined)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from emulator.bank import approach, lifecycle, people, products, progression, sca
+from emulator.bank import approach, lifecycle, people, products, progression, sca, sca_ends
 from emulator.bank.approach import Approach
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
@@ -208,5 +208,5 @@ def cancelled(bank: Bank, payment_id: str) -> None:
     bank.documents.put("payment", payment)
 
 
-sca.OUTCOMES["payment"] = sca.Outcome(approved=authorised, declined=declined)
-sca.OUTCOMES["cancellation"] = sca.Outcome(approved=lambda bank, payment_id, _: cancelled(bank, payment_id))
+sca_ends.OUTCOMES["payment"] = sca_ends.Outcome(approved=authorised, declined=declined)
+sca_ends.OUTCOMES["cancellation"] = sca_ends.Outcome(approved=lambda bank, payment_id, _: cancelled(bank, payment_id))

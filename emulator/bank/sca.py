@@ -7,15 +7,22 @@ that the customer's browser follows.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
 
 from emulator.bank import consents, people, redirects, sessions
 from emulator.bank.bank import Bank
-from emulator.bank.clock import date_time, stamp
+from emulator.bank.clock import stamp
 from emulator.bank.errors import BankError
+from emulator.bank.sca_ends import (
+    CORE_FAILED,
+    DECLINED,
+    EXPIRED,
+    NO_CONTEXT,
+    OTHER_PERSON,
+    OUTCOMES,
+    UNKNOWN_PERSON,
+    Failure,
+)
 from emulator.store import Document
 
 LIFETIME = timedelta(minutes=10)
@@ -26,24 +33,6 @@ ACCOUNT_ACCESS = ("access", "consent")
 # A client that polls without a session opens an SCA each time; the oldest of these are let go of.
 PASSING = ("access", "user")
 PASSING_KEPT = 5_000
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """How an SCA failed, as the redirect tells it."""
-
-    status: int
-    code: str
-    message: str
-    system: str | None = None
-
-
-DECLINED = Failure(401, "SCA_INVALID", "The customer declined.")
-EXPIRED = Failure(401, "SCA_EXPIRED", "The authentication was not completed within 10 minutes.")
-UNKNOWN_PERSON = Failure(401, "PSU_CREDENTIALS_INVALID", "The bank knows no customer with this identity number.")
-OTHER_PERSON = Failure(401, "PSU_CREDENTIALS_INVALID", "Somebody else than the customer of this request identified.")
-NO_CONTEXT = Failure(401, "PSU_CREDENTIALS_INVALID", "The customer has nothing to approve in the requested context.")
-CORE_FAILED = Failure(500, "SYSTEM_ERROR", "A system of the bank failed.", "core")
 
 
 def offered_method(preferred: str | None) -> str | None:
@@ -260,21 +249,6 @@ def complete(bank: Bank, sca: Document, accounts: list[str] | None = None) -> st
     return redirect
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What the end of an SCA means to what it was for: `approved` and `declined` get the bank and the target's id.
-
-    `approved` is told who approved as well; without `declined` a refusal changes nothing but the SCA.
-    """
-
-    approved: Callable[[Bank, str, str], None]
-    declined: Callable[[Bank, str], None] | None = None
-
-
-# By purpose. Payments open SCAs, so they enter themselves here and not the other way round.
-OUTCOMES: dict[str, Outcome] = {}
-
-
 def decline(bank: Bank, sca: Document) -> str:
     """The customer says no: a payment or the RCVD payments of a basket are rejected (CONTRACT 6, 13)."""
     if is_late(bank, sca):
@@ -357,26 +331,3 @@ def end(bank: Bank, sca: Document, failure: Failure) -> str:
     """`fail` and `expire` for the control interface: CONFLICT when the SCA has ended."""
     _must_be_open(sca)
     return fail(bank, sca, failure)
-
-
-def view(bank: Bank, sca: Document) -> dict[str, Any]:
-    """An SCA as the control interface and the console show it."""
-    shown = {
-        "id": sca["id"],
-        "purpose": sca["purpose"],
-        "tpp": sca["tpp"],
-        "target": sca.get("target"),
-        "status": "expired" if is_open(sca) and is_late(bank, sca) else sca["status"],
-        "step": step(bank, sca) if is_open(sca) else None,
-        "nationalId": sca.get("person") or sca.get("nationalId"),
-        "redirectUri": sca["redirectUri"],
-        "redirect": sca.get("redirect"),
-        "created": date_time(sca["created"]),
-        "expires": date_time(sca["expires"]),
-    }
-    return {name: value for name, value in shown.items() if value is not None}
-
-
-def listing(bank: Bank, limit: int | None = None) -> list[dict[str, Any]]:
-    """Open and past SCAs, newest first."""
-    return [view(bank, sca) for sca in bank.documents.range("sca", "created", reverse=True, limit=limit)]

@@ -18,7 +18,8 @@ def command() -> None:
 
 
 def _rows(payments: list[dict[str, Any]]) -> None:
-    rows(payments, "created", "transactionStatus", "service", "product", "instructedAmount", "creditorName", "paymentId")
+    columns = ("created", "transactionStatus", "service", "product", "instructedAmount", "creditorName", "paymentId")
+    rows(payments, *columns)
 
 
 @command.command("list", epilog="Example: bank-emulator payments list --output json")

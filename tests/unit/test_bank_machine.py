@@ -17,7 +17,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from emulator.bank import baskets, fixtures, ledger, payments, products, progression, sca
+from emulator.bank import baskets, fixtures, ledger, payments, products, progression, sca, sca_ends
 from emulator.bank.approach import Approach
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
@@ -178,7 +178,7 @@ class BankMachine(RuleBasedStateMachine):
         elif act == "reject":
             self._attempt(lambda: sca.reject(self.bank, opened))
         elif act == "expire":
-            self._attempt(lambda: sca.end(self.bank, opened, sca.EXPIRED))
+            self._attempt(lambda: sca.end(self.bank, opened, sca_ends.EXPIRED))
         else:
             statuses = self._statuses()
             self._attempt(lambda: sca.approve(self.bank, opened, national_id="09877410142"))

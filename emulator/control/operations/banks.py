@@ -67,9 +67,7 @@ OPERATIONS = (
         summary="A bank of this name, made new whatever stood there: own documents, clock, rules, log and seed.",
         handler=_put,
         answers={200: "It was made anew.", 201: "It is new."},
-        body=object_of(
-            fixtures=TEXT, scenario={"description": "A name, or a scenario."}, seed={"type": "integer"}
-        ),
+        body=object_of(fixtures=TEXT, scenario={"description": "A name, or a scenario."}, seed={"type": "integer"}),
         example={"fixtures": "known-state", "seed": 7},
     ),
     ControlOperation(

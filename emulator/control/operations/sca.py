@@ -6,18 +6,18 @@ from collections.abc import Callable
 
 from emulator.api.messages import Response
 from emulator.api.render import STATUS, json_response
-from emulator.bank import sca
+from emulator.bank import sca, sca_ends, sca_views
 from emulator.control.choices import WHO, WHO_SCHEMA, chosen_person
 from emulator.control.operation import LIMIT, TEXT, ControlCall, ControlOperation, object_of
 from emulator.store import Document
 
 
 def _list(call: ControlCall) -> Response:
-    return json_response(200, {"sca": sca.listing(call.bank, call.query["limit"])})
+    return json_response(200, {"sca": sca_views.listing(call.bank, call.query["limit"])})
 
 
 def _show(call: ControlCall) -> Response:
-    return json_response(200, sca.view(call.bank, sca.find(call.bank, call.params["id"])))
+    return json_response(200, sca_views.view(call.bank, sca.find(call.bank, call.params["id"])))
 
 
 def _ended(call: ControlCall, end: Callable[[Document], str | None]) -> Response:
@@ -51,17 +51,17 @@ def _reject(call: ControlCall) -> Response:
 
 
 def _expire(call: ControlCall) -> Response:
-    return _ended(call, lambda found: sca.end(call.bank, found, sca.EXPIRED))
+    return _ended(call, lambda found: sca.end(call.bank, found, sca_ends.EXPIRED))
 
 
 def _fail(call: ControlCall) -> Response:
     members = call.body.members(("status", "code", "message", "system"))
-    known = sca.CORE_FAILED
+    known = sca_ends.CORE_FAILED
     status = members["status"].whole(400, 599) if "status" in members else None
     code = members["code"].one_of(STATUS, "code") if "code" in members else None
     message = members["message"].text(longest=512) if "message" in members else None
     system = members["system"].text(longest=100) if "system" in members else None
-    failure = sca.Failure(
+    failure = sca_ends.Failure(
         status or known.status, code or known.code, message or known.message, system or known.system
     )
     return _ended(call, lambda found: sca.end(call.bank, found, failure))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from emulator.api.messages import Response
-from emulator.bank import consents, people, sca, sessions
+from emulator.bank import consents, people, sca, sca_views, sessions
 from emulator.store import Document
 from emulator.web.console.control import ControlRefused
 from emulator.web.console.screen import Screen
@@ -21,7 +21,7 @@ def sca_listing(screen: Screen, problem: list[str] | None = None) -> Response:
     """Open and past authentications, newest first; the open ones can be ended here."""
     bank = screen.bank
     found = bank.documents.range("sca", "created", reverse=True, limit=MOST)
-    shown = [{**document, **sca.view(bank, document), "page": _page(screen, document)} for document in found]
+    shown = [{**document, **sca_views.view(bank, document), "page": _page(screen, document)} for document in found]
     waiting = [document for document in shown if document["status"] == "started"]
     return screen.page(
         "sca",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from emulator.api.messages import Request, Response
 from emulator.api.render import status_of
-from emulator.bank import people, sca
+from emulator.bank import people, sca, sca_ends
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
 from emulator.store import Document, StoreUnwritable
@@ -108,7 +108,7 @@ class _Turn:
                 redirect = act()
         except BankError as refused:
             message = refused.messages[0]
-            failure = sca.Failure(status_of(refused), message.code, message.text)
+            failure = sca_ends.Failure(status_of(refused), message.code, message.text)
             redirect = sca.fail(self._bank, self._as_kept(), failure)
         if redirect is None:
             text = self._visit.say("left_text", tpp=self._document["tppName"])
