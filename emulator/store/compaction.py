@@ -14,7 +14,7 @@ from threading import Lock
 from emulator.store.disk import Disk, write_whole
 from emulator.store.journal import Segment
 from emulator.store.recovery import SNAPSHOT, unfinished_name
-from emulator.store.snapshot import Tables, head, write_body
+from emulator.store.snapshot import Body, Tables
 
 _BUFFER = 1 << 18
 
@@ -23,8 +23,7 @@ def write_file(disk: Disk, path: Path, tables: Tables, sequence: int) -> int:
     """Write a snapshot file whole and sync it; its size in bytes. Raises OSError."""
     file = disk.open_anew(path)
     try:
-        first_line = head(sequence, 0, 0)
-        buffer = bytearray(first_line)
+        buffer = bytearray()
         size = 0
 
         def out(piece: bytes) -> None:
@@ -35,10 +34,13 @@ def write_file(disk: Disk, path: Path, tables: Tables, sequence: int) -> int:
                 size += len(buffer)
                 buffer.clear()
 
-        index_at, check = write_body(tables, len(first_line), out)
+        body = Body(tables, sequence, out)
+        # its place is kept until it is known
+        buffer += body.head()
+        body.write()
         write_whole(disk, file, bytes(buffer))
         size += len(buffer)
-        disk.write_at(file, head(sequence, index_at, check), 0)
+        disk.write_at(file, body.head(), 0)
         disk.sync(file)
     finally:
         disk.close(file)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -21,6 +23,15 @@ class Disk:
 
     def read(self, path: Path) -> bytes:
         return path.read_bytes()
+
+    @contextmanager
+    def reading(self, path: Path) -> Iterator[tuple[Callable[[int, int], bytes], int]]:
+        """A function that reads `(offset, size)` of a file, and how large the file is."""
+        file = os.open(path, os.O_RDONLY)
+        try:
+            yield lambda offset, size: _read_at(file, size, offset), os.fstat(file).st_size
+        finally:
+            os.close(file)
 
     def open_to_append(self, path: Path) -> int:
         return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -63,6 +74,16 @@ class Disk:
     def remove(self, path: Path) -> None:
         """Remove the file; fine when there is none."""
         path.unlink(missing_ok=True)
+
+
+def _read_at(file: int, size: int, offset: int) -> bytes:
+    piece = os.pread(file, size, offset)
+    while piece and len(piece) < size:
+        more = os.pread(file, size - len(piece), offset + len(piece))
+        if not more:
+            break
+        piece += more
+    return piece
 
 
 def write_whole(disk: Disk, file: int, data: bytes) -> None:

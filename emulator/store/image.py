@@ -143,6 +143,6 @@ class Image(NamedTuple):
     @classmethod
     def from_bytes(cls, data: bytes, kinds: Mapping[str, Kind], *, file: Path = Path("image")) -> Image:
         """The picture that `to_bytes` wrote; raises StoreDamaged and StoreTooNew, naming `file`."""
-        from emulator.store.snapshot import parse
+        from emulator.store.loading import load
 
-        return parse(data, file, kinds).image
+        return load(lambda offset, size: data[offset : offset + size], len(data), file, kinds).image

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain, groupby, repeat
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -38,14 +38,23 @@ def _put_object(values: dict[str, Any], put: Out) -> None:
     put(b"}")
 
 
-def index_document(kind: str, table: TableImage | FrozenTable, first_line: int, numbers: list[int], put: Out) -> None:
-    """Hand the document about one kind to `put`, piece by piece.
+class Place(NamedTuple):
+    """Where the documents of a kind stand in a file: numbers, ascending, and each text's begin and size."""
 
-    `first_line`: where in the file its first row stands; `numbers`: those of its rows, ascending.
-    """
-    about = {"id": kind, "kind": table.kind.signature(), "next": table.next_number, "line": first_line}
+    numbers: list[int]
+    starts: list[int]
+    sizes: list[int]
+
+
+def index_document(kind: str, table: TableImage | FrozenTable, place: Place, put: Out) -> None:
+    """Hand the document about one kind to `put`, piece by piece."""
+    about = {"id": kind, "kind": table.kind.signature(), "next": table.next_number}
     put(orjson.dumps(about)[:-1] + b',"numbers":')
-    _put_list(_runs(numbers), put)
+    _put_list(_runs(place.numbers), put)
+    put(b',"starts":')
+    _put_list(place.starts, put)
+    put(b',"sizes":')
+    _put_list(place.sizes, put)
     if isinstance(table, TableImage) and not table.is_bare:
         _put_keys(table, put)
     put(b"}")
@@ -108,12 +117,10 @@ def _put_order(entries: Sequence[Entry], numbers: Mapping[str, int], put: Out) -
     put(b"}")
 
 
-def table_image(told: dict[str, Any], lines: list[bytes], declared: Kind | None) -> TableImage:
-    """The picture of one kind from its document in `_index` and the lines of the file."""
+def table_image(told: dict[str, Any], texts: list[bytes], declared: Kind | None) -> TableImage:
+    """The picture of one kind from its document in `_index` and the texts of its documents."""
     numbers = list(chain.from_iterable(range(first, last + 1) for first, last in told["numbers"]))
-    first = told["line"]
-    # each row has a line of its own, between those with the numbers
-    rows = dict(zip(numbers, lines[first : first + 2 * len(numbers) : 2], strict=True))
+    rows = dict(zip(numbers, texts, strict=True))
     kind = declared or Kind()
     if "ids" not in told or kind.signature() != told["kind"]:
         return TableImage.bare(rows, told["next"])

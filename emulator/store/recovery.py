@@ -14,8 +14,8 @@ from emulator.store.errors import StoreDamaged
 from emulator.store.image import Image
 from emulator.store.journal import Segment, segment_first
 from emulator.store.kinds import Kind
+from emulator.store.loading import Snapshot, load
 from emulator.store.records import Scan, scan
-from emulator.store.snapshot import Snapshot, parse
 from emulator.store.table import DocumentTable
 
 SNAPSHOT = "documents.json"
@@ -85,7 +85,8 @@ def read_directory(directory: Path, kinds: Mapping[str, Kind], disk: Disk) -> Fo
     names = disk.names(directory)
     file = directory / SNAPSHOT
     if SNAPSHOT in names:
-        found = Found(directory, parse(disk.read(file), file, kinds))
+        with disk.reading(file) as (read, size):
+            found = Found(directory, load(read, size, file, kinds))
     else:
         found = Found(directory, Snapshot(0, 0, Image({}), fits=True))
     found.stale += [directory / name for name in names if _is_unfinished(name)]

@@ -16,10 +16,10 @@ from emulator.store.inspection import NO_KINDS, Finding, Report, held, look
 from emulator.store.journal import segment_first
 from emulator.store.kinds import Kind
 from emulator.store.recovery import SNAPSHOT, unfinished_name
-from emulator.store.snapshot import INDEX_TABLE, STORE_TABLE
+from emulator.store.snapshot import INDEX_OPENING, STORE_TABLE
 
 _TABLE = re.compile(rb',("[^"\\]+"):\{')
-_NUMBER = re.compile(rb',?"(\d+)":')
+_ROW = re.compile(rb'"(\d+)":(\{.*\}),?')
 _SEQUENCE = re.compile(rb'"sequence":(\d+)')
 
 
@@ -138,25 +138,30 @@ def _readable(data: bytes) -> tuple[dict[str, dict[int, bytes]], int]:
     """The documents of a damaged snapshot, kind -> number -> text, and how many lines hold none."""
     tables: dict[str, dict[int, bytes]] = {}
     ids: set[tuple[str, str]] = set()
-    kind, number, lost = "", 0, 0
+    kind, lost = "", 0
     for line in data.split(b"\n")[1:]:
-        if line.startswith(b',"%b":' % INDEX_TABLE.encode()):
+        if line.startswith(INDEX_OPENING):
             break
         if (opening := _TABLE.fullmatch(line)) is not None:
             kind = orjson.loads(opening[1])
             tables.setdefault(kind, {})
-        elif (numbered := _NUMBER.fullmatch(line)) is not None:
-            number = int(numbered[1])
         elif line not in (b"}", b""):
             try:
-                document = orjson.loads(line)
-                identity = (kind, document["id"])
+                number, raw = _row(line)
+                identity = (kind, orjson.loads(raw)["id"])
                 if not isinstance(identity[1], str) or identity in ids or number in tables[kind]:
                     raise ValueError(line)
             except (ValueError, KeyError, TypeError):
                 lost += 1
                 continue
             ids.add(identity)
-            tables[kind][number] = line
+            tables[kind][number] = raw
     tables.pop(STORE_TABLE, None)
     return tables, lost
+
+
+def _row(line: bytes) -> tuple[int, bytes]:
+    found = _ROW.fullmatch(line)
+    if found is None:
+        raise ValueError(line)
+    return int(found[1]), found[2]

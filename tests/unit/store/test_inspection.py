@@ -143,9 +143,11 @@ def test_a_journal_that_does_not_follow_on_is_put_aside(killed: Path, journal: P
 
 def test_of_a_damaged_snapshot_every_readable_document_is_kept(killed: Path, journal: Path) -> None:
     file = killed / "documents.json"
-    damaged = file.read_bytes().replace(b'"Title 001"', b'"Title 001')
+    sound = file.read_bytes()
+    damaged = sound.replace(b'"Title 001"', b'"Title 0011', 1)
     file.write_bytes(damaged)
-    assert verify(killed).findings == [Finding(file, 0, "the checksum of the file is wrong")]
+    first_document = sound.index(b"\n") + 1
+    assert verify(killed).findings == [Finding(file, first_document, "the checksum of the documents is wrong")]
     report = repair(killed, KINDS)
     assert report.sound
     assert report.documents == {"book": 4, "note": 3}
