@@ -111,11 +111,11 @@ class Authority:
         return found
 
     def tpps(self) -> list[Credentials]:
-        """Every TPP that was issued, by name."""
+        """Every TPP that was issued, newest first."""
         if self._directory is None:
-            return [self._in_memory[name] for name in sorted(self._in_memory)]
-        folder = self._directory / "tpps"
-        names = sorted(entry.name for entry in folder.iterdir()) if folder.exists() else []
+            return list(reversed(self._in_memory.values()))
+        issued = (self._directory / "tpps").glob(f"*/{_CERTIFICATE}")
+        names = [file.parent.name for file in sorted(issued, key=lambda file: file.stat().st_mtime_ns, reverse=True)]
         return [found for name in names if (found := self.find(name)) is not None]
 
     def answering(self) -> Credentials:
@@ -167,6 +167,7 @@ class Authority:
 
     def _keep(self, credentials: Credentials, keystore_password: str | None, *, replace: bool) -> None:
         if self._directory is None:
+            self._in_memory.pop(credentials.name, None)  # one issued anew is the newest
             self._in_memory[credentials.name] = credentials
             return
         files = {_CERTIFICATE: credentials.certificate_pem.encode(), _KEY: credentials.key_pem}

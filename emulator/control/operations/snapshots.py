@@ -5,11 +5,11 @@ from __future__ import annotations
 from emulator.api.messages import Response
 from emulator.api.render import json_response
 from emulator.bank import progression
-from emulator.control.operation import ControlCall, ControlOperation
+from emulator.control.operation import LIMIT, ControlCall, ControlOperation
 
 
 def _list(call: ControlCall) -> Response:
-    return json_response(200, {"snapshots": call.theatre.snapshots.listing()})
+    return json_response(200, {"snapshots": call.theatre.snapshots.listing()[: call.query["limit"]]})
 
 
 def _save(call: ControlCall) -> Response:
@@ -40,6 +40,7 @@ OPERATIONS = (
         summary="The snapshots of the bank, newest first.",
         handler=_list,
         answers={200: "Name and time of each."},
+        query=(LIMIT,),
     ),
     ControlOperation(
         id="saveSnapshot",

@@ -9,7 +9,7 @@ from emulator.api.messages import Response
 from emulator.api.render import json_response
 from emulator.authority import FLAWS, Credentials, IssueRefused, TppExists
 from emulator.bank.errors import BankError
-from emulator.control.operation import TEXT, ControlCall, ControlOperation, object_of
+from emulator.control.operation import LIMIT, TEXT, ControlCall, ControlOperation, object_of
 
 ROLES = ("PISP", "AISP")
 
@@ -26,7 +26,9 @@ def _shown(credentials: Credentials) -> dict[str, Any]:
 
 
 def _list(call: ControlCall) -> Response:
-    return json_response(200, {"tpps": [_shown(credentials) for credentials in call.authority.tpps()]})
+    return json_response(
+        200, {"tpps": [_shown(credentials) for credentials in call.authority.tpps()[: call.query["limit"]]]}
+    )
 
 
 def _issue(call: ControlCall) -> Response:
@@ -61,9 +63,10 @@ OPERATIONS = (
         id="listTpps",
         method="GET",
         path="/tpps",
-        summary="The TPPs that the sandbox CA has issued certificates to.",
+        summary="The TPPs that the sandbox CA has issued certificates to, newest first.",
         handler=_list,
         answers={200: "The TPPs, without their keys."},
+        query=(LIMIT,),
     ),
     ControlOperation(
         id="issueTpp",

@@ -69,9 +69,19 @@ def test_a_later_start_finds_what_was_made(tmp_path: Path) -> None:
     assert second.certificate == first.certificate
     assert second.demo().certificate == demo.certificate
     assert second.demo().key.private_numbers() == demo.key.private_numbers()
-    assert [tpp.name for tpp in second.tpps()] == ["demo", "other"]
+    assert [tpp.name for tpp in second.tpps()] == ["other", "demo"]
     assert second.get("other").certificate == other.certificate
     assert second.answering().certificate == authority(tmp_path).answering().certificate
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_tpps_are_listed_newest_first(tmp_path: Path, kept: bool) -> None:
+    made = authority(tmp_path if kept else None)
+    for name in ("b", "c", "a"):
+        made.issue(name)
+    assert [tpp.name for tpp in made.tpps()] == ["a", "c", "b"]
+    made.issue("c", replace=True)
+    assert [tpp.name for tpp in made.tpps()] == ["c", "a", "b"]
 
 
 def test_in_memory_nothing_is_written_and_everything_is_found(shared: Authority) -> None:
