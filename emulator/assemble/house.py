@@ -20,7 +20,7 @@ from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import KINDS
 from emulator.bank.settings import Settings
-from emulator.store import Store, memory_store, open_store
+from emulator.store import Document, Store, memory_store, open_store
 
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 DEFAULT = "default"
@@ -92,7 +92,7 @@ class House:
             documents,
             name=name,
             defaults=common.settings,
-            seed=kept.get("seed", common.seed if seed is None else seed),
+            seed=self._seed(name, kept, seed),
             ids_form=common.ids_form,
         )
         if not kept:
@@ -106,6 +106,14 @@ class House:
         )
         self._open[name] = branch
         return branch
+
+    def _seed(self, name: str, kept: Document, wanted: int | None) -> int | None:
+        """--seed for the default bank, whatever it was made with; a named bank keeps the seed it was made with."""
+        common = self._common.seed
+        if name == DEFAULT and common is not None:
+            return common
+        seed: int | None = kept.get("seed", common if wanted is None else wanted)
+        return seed
 
     def directory_of(self, name: str) -> Path | None:
         """The folder of a bank, None for one in memory."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,10 +13,13 @@ from hypothesis import strategies as st
 
 from emulator.api.branch import Branch
 from emulator.api.messages import Request, Stream
+from emulator.assemble import house_for
 from emulator.assemble.house import House
 from emulator.authority import Authority
+from emulator.bank import fixtures
 from emulator.control import Control
 from emulator.control.operations import table
+from emulator.settings import ServeSettings
 from tests.api.control_desk import JSON, ControlDesk
 from tests.api.desk import DeskClient
 
@@ -89,6 +93,33 @@ def test_settings_are_merged_and_checked(desk: ControlDesk) -> None:
     assert wrong.told() == [("FORMAT_ERROR", "calendr"), ("FORMAT_ERROR", "links")]
     assert desk.get("/settings") == changed
     assert desk.do("PUT", "/settings", {}) == changed
+
+
+def test_the_seed_of_the_flag_holds_for_documents_made_with_another(tmp_path: Path, authority: Authority) -> None:
+    def first_id(seed: int | None) -> tuple[str, str]:
+        settings = ServeSettings(state=tmp_path, seed=seed)
+        house = house_for(settings, authority)
+        named = house.find("named") or house.open("named", seed=5)
+        fixtures.reset(house.default.bank, "known-state")
+        fixtures.reset(named.bank, "known-state")
+        ids = house.default.bank.ids.new(), named.bank.ids.new()
+        house.close()
+        return ids
+
+    one, two = first_id(1), first_id(2)
+    assert one[0] != two[0]
+    assert one[1] == two[1], "a named bank keeps its own"
+    assert first_id(None) == two, "no flag: as it was"
+    assert first_id(1) == one
+
+
+def test_tpps_and_snapshots_are_lists_with_a_limit(desk: ControlDesk) -> None:
+    for name in ("one", "two"):
+        desk.do("PUT", f"/snapshots/{name}")
+        desk.do("POST", "/tpps", {"name": f"limit {name}", "replace": True})
+    assert [snapshot["name"] for snapshot in desk.get("/snapshots?limit=1")["snapshots"]] == ["two"]
+    assert [tpp["name"] for tpp in desk.get("/tpps?limit=2")["tpps"]] == ["limit two", "limit one"]
+    assert desk.ask("GET", "/tpps?limit=0").told() == [("FORMAT_ERROR", "limit")]
 
 
 def test_reset_makes_the_whole_bank_new(desk: ControlDesk, tpp: DeskClient) -> None:
@@ -200,11 +231,13 @@ MEMBERS = (
 )
 JSON_VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=6),
-    lambda inner: st.lists(inner, max_size=3)
-    | st.dictionaries(
-        st.sampled_from(MEMBERS),
-        inner,
-        max_size=4,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(MEMBERS),
+            inner,
+            max_size=4,
+        )
     ),
     max_leaves=8,
 )
