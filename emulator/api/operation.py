@@ -13,7 +13,7 @@ from emulator.bank.access import Caller
 from emulator.bank.bank import Bank
 from emulator.bank.errors import Message
 from emulator.bank.script import Script
-from emulator.bank.tpp import Tpp
+from emulator.bank.tpp import NOBODY, Tpp
 
 if TYPE_CHECKING:
     from emulator.api.query import Parameter
@@ -44,7 +44,7 @@ class Call:
     links_base: str = ""
     sca_base: str = ""
     raw_query: str = ""
-    tpp: Tpp = field(default_factory=lambda: Tpp("", "", frozenset()))
+    tpp: Tpp = NOBODY
     headers: Headers = NO_HEADERS
     query: dict[str, Any] = field(default_factory=dict)
     body: Any = None
@@ -61,7 +61,7 @@ class Call:
         return {"href": f"{self.sca_base}/sca/{token}", "verbs": ["GET"]}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Reply:
     """What a handler answers: a status, a JSON value (None: no body) and further headers."""
 

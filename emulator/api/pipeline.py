@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Protocol
 
 from cryptography.x509 import Certificate
@@ -182,7 +183,7 @@ class Pipeline:
                 call.request.body,
                 digest_required=takes_body and _demands_digest(operation, column),
                 body_ignored=not takes_body,
-                policy=SignaturePolicy(settings.profile, settings.trust, settings.date_skew),
+                policy=_policy(settings.profile, settings.trust, settings.date_skew),
                 now=real_now(),
                 trusted_ca=self._trusted_ca() if settings.trust == "sandbox-ca" else None,
             )
@@ -256,6 +257,11 @@ def settle(bank: Bank) -> None:
 def _demands_digest(operation: Operation, column: str) -> bool:
     """Where SPEC 2.1 marks Digest, and on what writes sandbox data (CONTRACT 3.1)."""
     return MATRIX["Digest"][column] == "R" or operation.path.startswith("/v1/sandbox/")
+
+
+@lru_cache(maxsize=64)
+def _policy(profile: str, trust: str, date_skew: int) -> SignaturePolicy:
+    return SignaturePolicy(profile, trust, date_skew)
 
 
 def _of(value: str | Callable[[Params], str], params: Params) -> str:

@@ -20,7 +20,7 @@ QUOTA_WINDOW = timedelta(hours=24)
 DETAILS_CONSENT = timedelta(days=90)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Claim:
     """What a request says of its customer: header values as sent (None: left out)."""
 

@@ -10,7 +10,7 @@ from emulator.bank.errors import BankError
 from emulator.store import Document
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Approach:
     """What the headers of the request say of the SCA to come (SPEC 2.1, 5.3); `outcome` is a scripted rule's."""
 

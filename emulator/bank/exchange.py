@@ -15,7 +15,7 @@ HOME = "NOK"
 _SIX_DIGITS = Context(prec=6, rounding=ROUND_HALF_UP)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Quote:
     """What a payment costs its debtor: `amount` and `fee` in the account's currency.
 

@@ -27,7 +27,7 @@ DEAD = ("RJCT", "CANC")
 NOT_PAYABLE = ("LOAN",)  # assumed: the bank offers no payments from loans
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Order:
     """A TPP's order to pay: for whom, from the body `initiation` (checked for its shape), and how to reach them.
 

@@ -22,7 +22,7 @@ DAYS_AHEAD = timedelta(days=365)  # CONTRACT 6: at most 365 days ahead
 DEPRECATED_FROM = date(2024, 9, 5)  # SPEC 9, planned deprecation
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Draft:
     """A payment (or an entry of a bulk) that is not accepted yet; `creditor`: its account, when it is in this bank.
 

@@ -16,3 +16,7 @@ class Tpp:
     id: str
     name: str
     roles: frozenset[str]
+
+
+NOBODY = Tpp("", "", frozenset())
+"""The TPP of a request whose signature is not checked yet."""
