@@ -8,13 +8,11 @@ by this form or covered by the checksum.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import NamedTuple
 from zlib import crc32
 
 _HEAD = re.compile(rb'\{"crc":"([0-9a-f]{8})","size":"([0-9a-f]{8})","change":')
 _HEAD_SIZE = len(b'{"crc":"00000000","size":"00000000","change":')
-_START = b'{"crc":"'
 _END = b"}\n"
 
 
@@ -59,15 +57,24 @@ def scan(data: bytes) -> Scan:
     while offset < len(data):
         found = _unsealed(data, offset)
         if found is None:
-            return Scan(records, offset, len(data), next(sound_records(data, offset + 1), None))
+            return Scan(records, offset, len(data), _sound_record_after(data, offset))
         records.append((offset, found[0]))
         offset = found[1]
     return Scan(records, offset, len(data), None)
 
 
-def sound_records(data: bytes, offset: int) -> Iterator[int]:
-    """The offsets of the sound records that begin at `offset` or later, wherever they stand."""
-    while (offset := data.find(_START, offset)) >= 0:
+def _sound_record_after(data: bytes, offset: int) -> int | None:
+    """The offset of a sound record behind the bad one at `offset`, None when there is none.
+
+    Only where a line begins, or where the bad record says that it ends (its line end may be what is bad): inside a
+    line a document may hold something that looks like a record.
+    """
+    head = _HEAD.match(data, offset)
+    if head is not None:
+        end = offset + _HEAD_SIZE + int(head[2], 16) + len(_END)
+        if _unsealed(data, end) is not None:
+            return end
+    while (offset := data.find(b"\n", offset) + 1) > 0:
         if _unsealed(data, offset) is not None:
-            yield offset
-        offset += 1
+            return offset
+    return None

@@ -194,8 +194,6 @@ class JournalStorage(Storage):
             self._compact_at = self._threshold()
         else:
             self._compact_at = self.journal.size + self._threshold()
-        if compaction.failed is not None:
-            logger.warning("%s: the snapshot could not be renewed: %s", self.directory, compaction.failed)
 
     # TinyDB's protocol
 

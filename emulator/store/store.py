@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any
 
@@ -209,6 +209,11 @@ class Store(Readable):
 
     def finish_compaction(self, compaction: Compaction) -> None:
         """Take note of a compaction that has run; a failed one is logged and leaves everything valid."""
+        self._end_compaction(compaction)
+        if compaction.failed is not None:
+            logger.warning("%s: the snapshot could not be renewed: %s", self._directory().directory, compaction.failed)
+
+    def _end_compaction(self, compaction: Compaction) -> None:
         kept = self._directory()
         if kept.compaction is compaction:
             kept.end_compaction(compaction)
@@ -220,9 +225,9 @@ class Store(Readable):
         # nothing changes meanwhile, so the tables themselves are written, indexes and all
         compaction = self._begin_compaction(TableImage.alias)
         compaction.run()
-        self.finish_compaction(compaction)
+        self._end_compaction(compaction)
         if not compaction.placed:
-            raise StoreUnwritable(f"the snapshot cannot be written: {compaction.failed}")
+            raise StoreUnwritable(f"the snapshot could not be renewed: {compaction.failed}")
 
     def _directory(self) -> JournalStorage:
         if self._kept is None:
@@ -239,12 +244,14 @@ class Store(Readable):
             kept.end_compaction(kept.compaction)
         try:
             if kept.compaction_useful:
-                with suppress(StoreUnwritable):
-                    # the log has the reason, the journal every change
-                    self.compact()
-            self.sync()
-        except StoreUnwritable as failed:
-            # nobody was told that these changes are kept
-            logger.warning("%s: %s", kept.directory, failed)
+                self._attempt(self.compact)
+            self._attempt(self.sync)
         finally:
             kept.close()
+
+    def _attempt(self, last_step: Callable[[], None]) -> None:
+        try:
+            last_step()
+        except StoreUnwritable as failed:
+            # the journal has every change that was acknowledged
+            logger.warning("%s: %s", self._directory().directory, failed)

@@ -48,7 +48,7 @@ def payment(number: int) -> dict[str, Any]:
             "instructedAmount": {"currency": "EUR", "amount": "123.45"},
             "creditorAccount": {"iban": "DE02120300000000202051"},
             "creditorName": "A Creditor With A Name",
-            "remittanceInformationUnstructured": f"Invoice {number} of the year, for what was delivered in the first quarter",
+            "remittanceInformationUnstructured": f"Invoice {number}, for what was delivered in the first quarter",
             "endToEndId": f"end-to-end-{number:024d}",
         },
     }

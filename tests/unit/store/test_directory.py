@@ -11,7 +11,9 @@ from zlib import crc32
 
 import pytest
 
-from emulator.store import Kind, Ordered, StoreDamaged, StoreTooNew, StoreUnwritable, open_store
+from emulator.store import Kind, Ordered, Store, StoreDamaged, StoreTooNew, StoreUnwritable, open_store
+from emulator.store.inspection import verify
+from emulator.store.records import sealed
 from tests.unit.store.making import KINDS, answers, book, copy_of, some_books
 
 
@@ -140,6 +142,73 @@ def test_a_torn_tail_is_dropped_with_one_warning(directory: Path, caplog: pytest
     once_more = open_store(copy_of(killed), KINDS)
     assert once_more.dump() == again.dump()
     assert len(caplog.records) == 1
+
+
+def test_a_torn_record_that_holds_what_looks_like_a_record_is_still_a_torn_tail(directory: Path) -> None:
+    """Or a client could keep a killed bank from starting with what it sends."""
+    store = open_store(directory, KINDS)
+    store.put("note", {"id": "n"})
+    store.put("note", {"id": "torn", "sent": json.loads(sealed(b'{"sequence":3,"put":[]}')), "more": "x" * 9})
+    killed = copy_of(directory)
+    store.close()
+    (torn,) = journals(killed)
+    torn.write_bytes(torn.read_bytes()[:-5])
+    again = open_store(killed, KINDS)
+    assert again.dump()["note"] == [{"id": "n"}]
+    again.close()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        b"7",
+        b'{"no":"sequence"}',
+        b'{"sequence":2}',
+        b'{"sequence":2,"put":7}',
+        b'{"sequence":2,"put":[["note",1,{"id":"another with its number"}]]}',
+        b'{"sequence":2,"put":[["note",2,{"no":"id"}]]}',
+        b'{"sequence":2,"put":[["book",2,{"id":"b","author":{}}]]}',
+        b'{"sequence":3,"put":[]}',
+    ],
+)
+def test_a_sound_record_that_makes_no_sense_is_damage(directory: Path, change: bytes) -> None:
+    store = open_store(directory, KINDS)
+    store.put("note", {"id": "n"})
+    killed = copy_of(directory)
+    store.close()
+    (journal,) = journals(killed)
+    whole = journal.read_bytes()
+    journal.write_bytes(whole + sealed(change))
+    with pytest.raises(StoreDamaged) as damaged:
+        open_store(killed, KINDS)
+    assert (damaged.value.file, damaged.value.offset) == (journal, len(whole))
+
+
+def test_numbers_as_indexed_values_survive_a_restart(directory: Path) -> None:
+    store = open_store(directory, KINDS)
+    for number in range(20):
+        store.put("book", book(f"b{number}", author=7 if number < 18 else 8.5))
+    store.close()
+    again = open_store(directory, KINDS)
+    assert again.count("book", author=7) == 18
+    again.delete("book", "b0")
+    again.put("book", book("b20", author=7))
+    assert [b["id"] for b in again.find("book", author=7)][-2:] == ["b17", "b20"]
+    assert verify_closed(again, directory)
+
+
+def verify_closed(store: Store, directory: Path) -> bool:
+    store.close()
+    return verify(directory, KINDS).sound
+
+
+def test_declarations_that_would_sort_text_with_numbers_are_an_error(directory: Path) -> None:
+    store = open_store(directory, KINDS)
+    store.put("book", book("b1", odd="text"))
+    store.put("book", book("b2", odd=7))
+    store.close()
+    with pytest.raises(StoreDamaged, match="do not sort together"):
+        open_store(directory, {"book": Kind(ordered={"odd": Ordered(by="odd")})})
 
 
 def test_damage_before_a_sound_record_names_file_and_offset(directory: Path) -> None:

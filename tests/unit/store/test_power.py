@@ -192,6 +192,20 @@ def test_close_syncs_what_waits(store: Store, disk: TroubledDisk) -> None:
     assert store.synced == 1
 
 
+def test_close_with_a_failing_fsync_lets_go_all_the_same(
+    store: Store, disk: TroubledDisk, directory: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    store.put("book", book("b1"))
+    store.sync()
+    store.put("book", book("never acknowledged"))
+    disk.trouble = failing("sync", error=errno.EIO)
+    store.close()
+    assert "an fsync failed" in caplog.text
+    again = open_store(directory, KINDS)
+    assert [b["id"] for b in again.all("book")] == ["b1"]
+    again.close()
+
+
 def test_a_ticket_without_files_to_be_had_is_refused(store: Store, disk: TroubledDisk) -> None:
     store.put("book", book("b1"))
     disk.trouble = failing("duplicate", error=errno.EMFILE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -133,4 +134,14 @@ def test_a_file_that_cannot_grow_for_real(directory: Path) -> None:
     again = open_store(directory, KINDS)
     assert again.count("book") == int(done.stdout) > 5
     assert again.exists("note", "small")
+    again.close()
+
+
+def test_short_reads_are_continued(store: Store, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = answers(store)
+    store.close()
+    whole = os.pread
+    monkeypatch.setattr(os, "pread", lambda file, size, offset: whole(file, min(size, 100), offset))
+    again = open_store(directory, KINDS)
+    assert answers(again) == before
     again.close()
