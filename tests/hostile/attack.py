@@ -1,0 +1,71 @@
+"""Sending a case, and what holds of every refusal: 4xx, no word of our code, the documents as they were."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import pytest
+
+from emulator.api.messages import Request, Response
+from tests.api.desk import DeskClient
+from tests.hostile.case import Case, Sent
+from tests.unit.pages.living import Living
+
+KARI = "14888520059"
+# What an answer holds when something of ours fell over, or a library's own words came through.
+INSIDES = re.compile(rb'Traceback|File "|\.py\b|site-packages|pydantic|ValidationError|Exception\b|0x[0-9a-f]{12}')
+
+
+@dataclass
+class Target:
+    """The bank under attack and a TPP of it with a session."""
+
+    emulator: Living
+    tpp: DeskClient
+
+    def client(self, flaw: str | None) -> DeskClient:
+        """The usual TPP, or one whose certificate is wrong in this way, with the same person's session."""
+        if flaw is None:
+            return self.tpp
+        authority = self.emulator.authority
+        name = f"liar-{flaw}"
+        if authority.find(name) is None:
+            authority.issue(name, roles=["PISP", "AISP"], flaw=flaw)
+        return DeskClient(self.emulator.branch, authority, name=name)
+
+    def send(self, case: Case) -> Response:
+        """The answer to a case."""
+        prepared = self.client(case.flaw).prepare(case.method, case.path, **case.options)
+        sent: Sent = list(prepared.headers.items())
+        if case.spoil is not None:
+            sent = case.spoil(sent)
+        return self.ask(Request(prepared.method, prepared.target, tuple(sent), prepared.body, self.emulator.base))
+
+    def ask(self, request: Request) -> Response:
+        answer = self.emulator.site.handle(request)
+        assert isinstance(answer, Response)
+        return answer
+
+    @contextmanager
+    def unharmed(self, answers: list[Response], caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+        """Nothing changes but for one open SCA where the answer is 401, and nothing of ours fails."""
+        documents = self.emulator.branch.bank.documents
+        before = documents.dump()
+        yield
+        after = documents.dump()
+        added = [sca for sca in after.pop("sca", []) if sca not in before.get("sca", [])]
+        before.pop("sca", None)
+        assert after == before
+        assert len(added) == sum(answer.status == 401 and b"scaRedirect" in answer.body for answer in answers)
+        for answer in answers:
+            assert not INSIDES.search(answer.body), answer.body
+        assert [record for record in caplog.records if record.levelname in ("ERROR", "CRITICAL")] == []
+
+
+def told(answer: Response) -> list[tuple[str, str | None]]:
+    """Code and path of every message."""
+    return [(entry["code"], entry.get("path")) for entry in json.loads(answer.body)["tppMessages"]]

@@ -1,0 +1,28 @@
+"""One bank for the whole corpus: a lie changes nothing, so no case disturbs the next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from emulator.authority import Authority
+from tests.api.desk import DeskClient
+from tests.hostile.attack import KARI, Target
+from tests.unit.pages.living import Living, living
+
+
+@pytest.fixture(scope="session")
+def emulator() -> Iterator[Living]:
+    with living() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def authority(emulator: Living) -> Authority:
+    return emulator.authority
+
+
+@pytest.fixture(scope="session")
+def target(emulator: Living, authority: Authority) -> Target:
+    return Target(emulator, DeskClient(emulator.branch, authority).log_in(KARI))
