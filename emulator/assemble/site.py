@@ -107,6 +107,12 @@ class Site:
         branch = self._house.default if named is None else self._house.find(named[1])
         return None if branch is None else branch.bank.documents
 
+    def undone(self, store: Store) -> None:
+        """A failed fsync took changes back: clock, settings, ids and rules are read from the documents again."""
+        for branch in self._house.branches():
+            if branch.bank.documents is store:
+                self.theatre(branch).refresh()
+
     def next_due(self) -> float | None:
         """Seconds of real time until something falls due in a bank that somebody watches; None: nothing, nobody."""
         waits = [wait for branch in self._watched() if (wait := _seconds_to_due(branch)) is not None]

@@ -62,6 +62,7 @@ class Handler:
         try:
             await self._upkeep.synced(store)
         except StoreUnwritable as error:
+            self._site.undone(store)
             refusal = wire_refusal(503, f"The bank cannot keep its documents: {error}.")
             refusal.headers += [pair for pair in answer.headers if pair[0] == "X-Request-ID"]
             return refusal

@@ -20,6 +20,10 @@ class Site(Protocol):
         """The documents that `request` may have changed: its answer waits for their fsync (`--durability power`)."""
         ...
 
+    def undone(self, store: Store) -> None:
+        """Changes of these documents were taken back behind the core: what it holds in memory is read again."""
+        ...
+
     def next_due(self) -> float | None:
         """Seconds of real time until something falls due while somebody watches; None: nothing, or nobody."""
         ...

@@ -78,6 +78,9 @@ class MadeUpSite:
     def next_due(self) -> float | None:
         return self.due
 
+    def undone(self, store: Store) -> None:
+        """Nothing is held."""
+
     def wake(self) -> None:
         self.due = None
         self.woken.set()
