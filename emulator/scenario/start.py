@@ -143,5 +143,3 @@ def _is_amount(text: str, *, signed: bool) -> bool:
     if not (whole.isascii() and whole.isdigit() and len(whole) <= 13):
         return False
     return not point or (fraction.isascii() and fraction.isdigit() and len(fraction) <= 5)
-
-

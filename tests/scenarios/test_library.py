@@ -89,9 +89,7 @@ MAKES_NO_DIFFERENCE = {
 
 
 @pytest.mark.parametrize("name, what, mutant", [pytest.param(*case, id=f"{case[0]}: {case[1]}") for case in CASES])
-def test_it_turns_red_without_what_it_is_about(
-    name: str, what: str, mutant: dict[str, Any], stage_play: Play
-) -> None:
+def test_it_turns_red_without_what_it_is_about(name: str, what: str, mutant: dict[str, Any], stage_play: Play) -> None:
     try:
         played = stage_play(mutant)
     except ScenarioRefused:

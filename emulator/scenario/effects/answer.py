@@ -90,7 +90,6 @@ def _headers(part: Part | None) -> tuple[tuple[str, str], ...]:
     return tuple(headers)
 
 
-
 def read(part: Part) -> Effect | None:
     """At least one of status, code and json."""
     members = part.members(MEMBERS)

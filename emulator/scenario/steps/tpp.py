@@ -37,9 +37,7 @@ class TppRequest:
             debtor = value.get("debtorAccount") if isinstance(value, dict) else None
             tpp = cast.actor(persona, cast.person(persona, debtor, path))
         body = None if self.body is None else str(fill(self.body))
-        return cast.send(
-            lambda: tpp.prepare(method, path, json=value, body=body, headers=headers, tamper=self.tamper)
-        )
+        return cast.send(lambda: tpp.prepare(method, path, json=value, body=body, headers=headers, tamper=self.tamper))
 
 
 def read(members: Mapping[str, Part]) -> Action | None:

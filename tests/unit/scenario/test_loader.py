@@ -116,7 +116,7 @@ story:
         ("rules: [{then: {answer: {status: 99}}}]", "a whole number from 200 to 599"),
         ("rules: [{then: {answer: {text: hello}}}]", "An answer needs a status, a code or a json."),
         ("rules: [{then: {answer: {status: 500, headers: {Content-Length: 5}}}}]", "written by the bank itself"),
-        ("rules: [{then: {answer: {status: 500, headers: {X-A: \"a\\r\\nb\"}}}}]", "one line of ASCII text"),
+        ('rules: [{then: {answer: {status: 500, headers: {X-A: "a\\r\\nb"}}}}]', "one line of ASCII text"),
         ("rules: [{then: {answer: {status: 500}, sca: reject}}]", "sca has no use beside answer"),
         ("rules: [{when: {operation: getAccounts}, then: {fee: '1.00'}}]", "fee does nothing to getAccounts"),
         ("rules: [{when: {product: sepa}, then: {delay: 1s}}]", "There is no product 'sepa'"),
@@ -183,11 +183,13 @@ NAMES = (
 )
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3)
-    | st.dictionaries(
-        st.sampled_from(NAMES),
-        inner,
-        max_size=4,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(NAMES),
+            inner,
+            max_size=4,
+        )
     ),
     max_leaves=12,
 )
