@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 
 from emulator.api.header_formats import FORMATS
@@ -70,51 +70,42 @@ _SINGLE = {lower: name for name, lower in _LOWER.items() if lower not in _LISTS}
 _REQUIRED = {
     column: tuple(_LOWER[name] for name, marks in MATRIX.items() if marks[column] == "R") for column in COLUMNS
 }
-_CHECKS = {name.lower(): (name, check) for name, check in FORMATS.items()}
+_CHECKS = {name.lower(): check for name, check in FORMATS.items()}
+_CHECKED = frozenset(_CHECKS)
 _UNTIL_FIRST_SCA = frozenset({"tpp-session-id", "psu-id"})
 _IDENTITY_STANDS_IN = frozenset({INSTANT_POST, TRANSFER_POST})
 _NAMES_AGREEMENT = frozenset({BASKET_POST, BASKET_GET, INSTANT_POST, TRANSFER_POST})
 _SPELLING = {lower: name for name, lower in _LOWER.items()}
-_PLACE = {name: place for place, name in enumerate(MATRIX)}
+_PLACE = {lower: place for place, lower in enumerate(_SPELLING)}
 _SHOWN = 60  # characters of a refused value that its message repeats
 
 
-class Headers:
-    """A request's headers by lower-case name, blanks around values taken off.
+class Headers(dict[str, str]):
+    """A request's headers by lower-case name, blanks around values taken off; not to be changed.
 
     Lists sent as several lines are joined with commas; of any other header sent twice the first value counts, and
-    its name stands in `repeated`.
+    its name stands in `repeated`. `single`: nothing at all was sent twice.
     """
 
-    __slots__ = ("_values", "repeated")
+    __slots__ = ("repeated", "single")
 
-    def __init__(self, pairs: Iterable[tuple[str, str]] = ()) -> None:
-        values: dict[str, str] = {}
-        repeated: tuple[str, ...] = ()
+    def __init__(self, pairs: Collection[tuple[str, str]] = ()) -> None:
+        super().__init__({name.lower(): value.strip(" \t") for name, value in pairs})
+        self.repeated: tuple[str, ...] = ()
+        self.single = len(self) == len(pairs)
+        if not self.single:
+            self._combine(pairs)
+
+    def _combine(self, pairs: Iterable[tuple[str, str]]) -> None:
+        self.clear()
         for name, value in pairs:
             lower = name.lower()
-            if lower not in values:
-                values[lower] = value.strip(" \t")
+            if lower not in self:
+                self[lower] = value.strip(" \t")
             elif lower in _LISTS:
-                values[lower] = f"{values[lower]},{value}"
+                self[lower] = f"{self[lower]},{value}"
             else:
-                repeated = (*repeated, lower)
-        self._values = values
-        self.repeated = repeated
-
-    def get(self, name: str) -> str | None:
-        """The value of the header with this lower-case name, None when it was not sent."""
-        return self._values.get(name)
-
-    def items(self) -> Iterable[tuple[str, str]]:
-        """Lower-case names and values, as they were sent."""
-        return self._values.items()
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._values
-
-
-NO_HEADERS = Headers()
+                self.repeated = (*self.repeated, lower)
 
 
 def check_headers(
@@ -143,13 +134,10 @@ def check_headers(
         if lower in _SINGLE:
             name = _SINGLE[lower]
             found.append(Message("FORMAT_ERROR", f"The header {name} is there more than once.", name))
-    malformed = [
-        (_CHECKS[lower][0], expected, value)
-        for lower, value in headers.items()
-        if lower in _CHECKS and (expected := _CHECKS[lower][1](value)) is not None
-    ]
-    for name, expected, value in sorted(malformed, key=lambda wrong: _PLACE[wrong[0]]):
-        text = f"The header {name} must be {expected}; {_shortened(value)} came."
+    malformed = [lower for lower in _CHECKED.intersection(headers) if _CHECKS[lower](headers[lower]) is not None]
+    for lower in sorted(malformed, key=_PLACE.__getitem__):
+        name, value = _SPELLING[lower], headers[lower]
+        text = f"The header {name} must be {_CHECKS[lower](value)}; {_shortened(value)} came."
         found.append(Message("FORMAT_ERROR", text, name))
     return found
 

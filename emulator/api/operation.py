@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from emulator.api.headers import NO_HEADERS, Headers
+from emulator.api.headers import Headers
 from emulator.api.messages import Request
 from emulator.bank.access import Caller
 from emulator.bank.bank import Bank
@@ -45,7 +45,7 @@ class Call:
     sca_base: str = ""
     raw_query: str = ""
     tpp: Tpp = NOBODY
-    headers: Headers = NO_HEADERS
+    headers: Headers = field(default_factory=Headers)
     query: dict[str, Any] = field(default_factory=dict)
     body: Any = None
     warnings: list[Message] = field(default_factory=list)

@@ -181,6 +181,7 @@ class Pipeline:
                 call.request.target,
                 call.request.headers,
                 call.request.body,
+                present=call.headers if call.headers.single else None,
                 digest_required=takes_body and _demands_digest(operation, column),
                 body_ignored=not takes_body,
                 policy=_policy(settings.profile, settings.trust, settings.date_skew),
