@@ -8,7 +8,7 @@ from click.shell_completion import get_completion_class
 from emulator.cli.failure import Failed
 
 EPILOG = """\b
-bash: bank-emulator completion bash > ~/.local/share/bash-completion/completions/bank-emulator
+Example, bash: bank-emulator completion bash > ~/.local/share/bash-completion/completions/bank-emulator
 zsh:  bank-emulator completion zsh > ~/.zfunc/_bank-emulator
 fish: bank-emulator completion fish > ~/.config/fish/completions/bank-emulator.fish
 """

@@ -40,6 +40,11 @@ class Response:
     body: bytes
 
     @property
+    def status_code(self) -> int:
+        """The status, by the name that other HTTP clients give it."""
+        return self.status
+
+    @property
     def text(self) -> str:
         """The body as text."""
         return self.body.decode("utf-8", "replace")

@@ -189,7 +189,11 @@ class RunningBank:
         return self.call(work)
 
     def requests(self, **filters: Any) -> list[dict[str, Any]]:
-        """What the TPPs have asked, newest first, each exchange whole; filters: operation, status, tpp, payment_id."""
+        """What the TPPs have asked, newest first, each exchange whole.
+
+        Filters: operation, status, tpp, paymentId (or payment_id), limit.
+        """
+        filters = {{"paymentId": "payment_id"}.get(name, name): value for name, value in filters.items()}
         return self.call(lambda branch: [entry.detail() for entry in branch.log.entries(**filters)])
 
     def payments(self) -> list[dict[str, Any]]:

@@ -125,6 +125,7 @@ def test_requests_shows_what_was_asked_newest_first(bank: RunningBank) -> None:
     tpp.get("/v1/accounts")
     assert [entry["operation"] for entry in bank.requests()] == ["getAccounts", "getPaymentStatus", "createPayment"]
     assert [entry["operation"] for entry in bank.requests(payment_id=payment)] == ["getPaymentStatus", "createPayment"]
+    assert bank.requests(paymentId=payment) == bank.requests(payment_id=payment)
     assert [entry["status"] for entry in bank.requests(operation="createPayment")] == [201]
 
 

@@ -197,6 +197,7 @@ def test_an_answer_reads_like_those_of_other_libraries(client: TppClient) -> Non
     assert answer.headers.get("absent") is None
     assert json.loads(answer.text) == answer.json()
     assert answer.sca_redirect is None
+    assert answer.status_code == answer.status
 
 
 @pytest.mark.parametrize("tamper", TAMPERINGS)
