@@ -27,7 +27,7 @@ from emulator.api.router import MethodRefused, Router, split_target
 from emulator.api.signature import SignaturePolicy, SignatureRefused, check
 from emulator.bank import products, progression
 from emulator.bank.bank import Bank
-from emulator.bank.clock import real_now
+from emulator.bank.clock import moment, real_now
 from emulator.bank.errors import BankError, Message, ScaNeeded
 from emulator.store import StoreUnwritable
 
@@ -79,13 +79,15 @@ class Pipeline:
     def handle(self, request: Request) -> Response:
         """Answer one request of a TPP and enter it into the log."""
         began = time.perf_counter()
-        exchange = self._log.begin(self._bank.clock.now(), request)
+        exchange = self._log.begin(self._bank.clock.hold(), request)
         headers = Headers(request.headers)
         try:
             response = self._through_the_gates(exchange, headers)
         except Exception:
             logger.exception("%s %s failed", request.method, split_target(request.target)[0])
             response = render.refusal(render.INTERNAL)
+        finally:
+            self._bank.clock.release()
         self._finish(response, headers)
         exchange.response = response
         exchange.seconds = time.perf_counter() - began
@@ -246,7 +248,7 @@ class Pipeline:
 def settle(bank: Bank) -> None:
     """Apply what bank time has made due before a request is answered (CONTRACT 6, Time)."""
     due = progression.next_due(bank)
-    if due is None or due > bank.clock.stamp():
+    if due is None or moment(due) > bank.clock.now():
         return
     try:
         progression.run_due(bank)

@@ -7,6 +7,7 @@ kept in the document `meta/clock`, so that a restart goes on where the bank stoo
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
 from typing import Literal
 from zoneinfo import ZoneInfo
 
@@ -22,11 +23,13 @@ def real_now() -> datetime:
     return datetime.now(UTC)
 
 
+@lru_cache(maxsize=256)
 def stamp(at: datetime) -> str:
     """A moment as it stands in documents: UTC, microseconds, so that text order is time order."""
     return at.astimezone(UTC).isoformat(timespec="microseconds")
 
 
+@lru_cache(maxsize=256)
 def moment(text: str) -> datetime:
     """The moment that `stamp` wrote."""
     return datetime.fromisoformat(text)
@@ -45,7 +48,7 @@ def oslo_date(at: datetime) -> date:
 
 
 class Clock:
-    """The clock of one bank."""
+    """The clock of one bank; between `hold` and `release` it stands, so that a request has one moment."""
 
     def __init__(self, documents: Store) -> None:
         self._documents = documents
@@ -57,6 +60,17 @@ class Clock:
         self._mode: Mode = kept["mode"]
         self._offset = timedelta(seconds=kept.get("offset", 0.0))
         self._frozen = moment(kept["now"]) if kept["mode"] == "frozen" else None
+        self._held: datetime | None = None
+
+    def hold(self) -> datetime:
+        """Let bank time stand at this moment, which is given, until `release`; setting the clock ends it too."""
+        self._held = None
+        self._held = self.now()
+        return self._held
+
+    def release(self) -> None:
+        """Let bank time go on."""
+        self._held = None
 
     @property
     def mode(self) -> Mode:
@@ -64,6 +78,8 @@ class Clock:
 
     def now(self) -> datetime:
         """Bank time, in UTC."""
+        if self._held is not None:
+            return self._held
         if self._frozen is not None:
             return self._frozen
         return real_now() + self._offset

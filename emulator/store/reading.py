@@ -107,6 +107,8 @@ class Readable:
     def first_key(self, kind: str, order: str, *, group: str | None = None) -> Value | None:
         """The smallest `by` value, None when the order (or the group) is empty."""
         places = self._order(self._tables[kind], order)
+        if places.rule.group is None and group is None:
+            return places.by_at(0) if places.entries else None
         start, stop = places.between(group, None, None)
         return places.by_at(start) if start < stop else None
 
