@@ -56,6 +56,12 @@ class Call:
         """A Link (SPEC 2.3) to `path`, which starts with /v1; relative or absolute as `--links` says."""
         return {"href": self.links_base + path, "verbs": list(verbs) or ["GET"]}
 
+    def location(self, path: str) -> tuple[str, str]:
+        """The Location header of what was made. HTTP resolves it against the request's own address, so it keeps the
+        prefix of a named bank, which the client puts in front of relative links itself.
+        """
+        return "Location", (self.links_base or self.request.prefix) + path
+
     def sca_link(self, token: str) -> dict[str, Any]:
         """The scaRedirect Link of an open SCA: always absolute (CONTRACT 1, --links)."""
         return {"href": f"{self.sca_base}/sca/{token}", "verbs": ["GET"]}

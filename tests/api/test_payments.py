@@ -76,6 +76,20 @@ def test_a_created_payment_answers_with_its_id_status_and_links(kari: DeskClient
     assert answer.headers["Location"] == f"{path}/{payment_id}"
 
 
+def test_location_leads_back_to_the_bank_that_was_asked(kari: DeskClient, authority: Authority) -> None:
+    """A relative Location without the prefix would be resolved to the default bank."""
+    client = DeskClient(kari.branch, authority, prefix="/banks/other").log_in(KARI)
+    path, body = SEPA, BODIES[SEPA]
+    answer = client.post(path, json=body)
+    assert answer.headers["Location"] == f"/banks/other{path}/{answer.json()['paymentId']}"
+    assert client.get(answer.json()["_links"]["self"]["href"]).status == 200
+    basket = client.post("/v1/signing-baskets", json={"paymentIds": [answer.json()["paymentId"]]})
+    assert basket.headers["Location"] == f"/banks/other/v1/signing-baskets/{basket.json()['basketId']}"
+    kari.branch.bank.change_settings({"links": "absolute"})
+    again = client.post(path, json=body)
+    assert again.headers["Location"] == again.json()["_links"]["self"]["href"]
+
+
 def test_the_answer_tells_fee_and_warnings(kari: DeskClient) -> None:
     abroad = created(kari, SEPA, {**BODIES[SEPA], "colour": "blue"})
     assert abroad["transactionFees"] == {"amount": "25.00", "currency": "NOK"}

@@ -42,7 +42,7 @@ def create_basket(call: Call) -> Reply:
     if call.warnings:
         body["tppMessages"] = [message_body(message) for message in call.warnings]
     body["_links"] = _links(call, basket, lacks_signature=True)
-    return Reply(201, body, (("Location", call.link(f"{_BASKETS}/{basket['id']}")["href"]),))
+    return Reply(201, body, (call.location(f"{_BASKETS}/{basket['id']}"),))
 
 
 def _basket(call: Call) -> Document:

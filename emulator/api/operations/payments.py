@@ -74,7 +74,7 @@ def create_payment(call: Call) -> Reply:
     if told:
         body["tppMessages"] = [message_body(message) for message in told]
     body["_links"] = _links(call, payment, path)
-    return Reply(201, body, (("Location", call.link(path)["href"]),))
+    return Reply(201, body, (call.location(path),))
 
 
 def _payment(call: Call) -> Document:
