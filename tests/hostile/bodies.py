@@ -164,13 +164,10 @@ _AMOUNTS = {
     "an object": {"value": "12.50"},
     "a list": ["12.50"],
 }
-# A control character is named as such beside the amount that it spoils.
-_TWICE = {"a line break behind"}
 
 NUMBERS = (
     *(
-        Case("numbers", f"amount: {name}", 400, (("FORMAT_ERROR", "instructedAmount.amount"),) * (1 + (name in _TWICE)),
-             "POST", SEPA, {"json": with_member("instructedAmount.amount", value, SEPA)})
+        member("numbers", f"amount: {name}", "instructedAmount.amount", value)
         for name, value in _AMOUNTS.items()
     ),
     *(

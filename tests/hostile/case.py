@@ -75,7 +75,14 @@ def with_member(place: str, value: Any, of: str) -> Any:
 
 
 def member(
-    theme: str, name: str, place: str, value: Any, code: str = "FORMAT_ERROR", path: str | None = None, *, of: str = SEPA
+    theme: str,
+    name: str,
+    place: str,
+    value: Any,
+    code: str = "FORMAT_ERROR",
+    path: str | None = None,
+    *,
+    of: str = SEPA,
 ) -> Case:
     """One member of a body that is otherwise right; refused under its own path unless another is given."""
     told = ((code, path or place),)
@@ -83,7 +90,14 @@ def member(
 
 
 def header(
-    theme: str, name: str, sent: str, value: str | None, code: str = "FORMAT_ERROR", *, status: int = 400, of: str = ACCOUNTS
+    theme: str,
+    name: str,
+    sent: str,
+    value: str | None,
+    code: str = "FORMAT_ERROR",
+    *,
+    status: int = 400,
+    of: str = ACCOUNTS,
 ) -> Case:
     """One header of a request that is otherwise right."""
     options: dict[str, Any] = {"headers": {sent: value}}

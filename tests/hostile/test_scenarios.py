@@ -1,0 +1,123 @@
+"""YAML that would fill the memory, run code or say two things, and JSON of the same kind: refused, nothing changed."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from emulator.api.messages import Request, Response
+from tests.hostile.attack import Target
+from tests.unit.pages.living import Living
+from tests.unit.pages.visitor import HOST
+
+_HEAD = "scenario: lie\n"
+_LAUGHS = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
+    f"{name}: &{name} [{','.join([f'*{before}'] * 9)}]\n" for before, name in zip("abcdefgh", "bcdefghi", strict=True)
+)
+_RULE = _HEAD + "rules:\n  - when: {operation: getAccounts}\n    then: "
+
+YAML = {
+    "a billion laughs": _HEAD + _LAUGHS,
+    "a billion laughs in a rule": _HEAD + "rules: &a\n  - when: *a\n",
+    "a list in itself": _HEAD + "rules: &a [*a]\n",
+    "a merge of everything": _HEAD + "start: &s {from: empty}\nrules:\n  - <<: *s\n",
+    "Python's own objects": _HEAD + "summary: !!python/object/apply:os.system ['touch /tmp/x']\n",
+    "Python's own names": _HEAD + "summary: !!python/name:os.system\n",
+    "a tag of one's own": _HEAD + "summary: !mine x\n",
+    "a binary": _HEAD + "summary: !!binary aGVp\n",
+    "a set": _HEAD + "rules: !!set {a, b}\n",
+    "a directive": "%YAML 1.1\n---\n" + _HEAD,
+    "a tag directive": "%TAG ! tag:yaml.org,2002:python/\n---\n" + _HEAD,
+    "two documents": _HEAD + "---\n" + _HEAD,
+    "100,000 documents": "---\n" * 100_000,
+    "a member twice": _HEAD + "scenario: other\n",
+    "a member twice, once quoted": _HEAD + '"scenario": other\n',
+    "a list for a name": _HEAD + "? [a, b]\n: x\n",
+    "nothing": "",
+    "a comment": "# nothing\n",
+    "a scalar": "hello",
+    "a list": "- scenario: lie\n",
+    "a tab for blanks": _HEAD + "start:\n\tfrom: empty\n",
+    "a quote without end": 'scenario: "lie\n',
+    "33 lists in one another": _HEAD + "rules: " + "[" * 33 + "]" * 33 + "\n",
+    "100,000 lists in one another": _HEAD + "rules: " + "[" * 100_000,
+    "100,000 mappings in one another": _HEAD + "rules: " + "{a: " * 100_000,
+    "10,000 lists by indentation": _HEAD + "rules:\n" + "- " * 10_000 + "x\n",
+    "a mebibyte and more": _HEAD + "summary: " + "x" * (1 << 20),
+    "a summary of 100,000 characters": _HEAD + "summary: " + "x" * 100_000,
+    "a number of 10,000 digits": _HEAD + "start: {clock: " + "9" * 10_000 + "}\n",
+    "a number past all numbers": _HEAD + "start: {clock: 1e999}\n",
+    "a sexagesimal": _HEAD + "start: {clock: 190:20:30}\n",
+    "NUL": _HEAD + "summary: a\0b\n",
+    "an escape for half a pair": _HEAD + 'summary: "\\ud800"\nrules: 1\n',
+    "no name": "summary: x\n",
+    "a name that climbs": "scenario: ../../etc/passwd\n",
+    "a fixture outside": _HEAD + "start: {from: ../../../etc/passwd}\n",
+    "a fixture by its path": _HEAD + "start: {from: /etc/passwd}\n",
+    "a snapshot outside": _HEAD + "start: {from: 'snapshot:../../x'}\n",
+    "a setting of nobody": _HEAD + "start: {settings: {control_token: x}}\n",
+    "a member of nobody": _HEAD + "exec: rm\n",
+    "a clock before all time": _HEAD + "start: {clock: '0001-01-01T00:00:00Z'}\n",
+    "a clock after all time": _HEAD + "start: {clock: '9999-12-31T23:59:59Z'}\n",
+    "501 rules": _HEAD + "rules:\n" + "  - {when: {operation: getAccounts}, then: {delay: 1s}}\n" * 501,
+    "an operation of nobody": _HEAD + "rules: [{when: {operation: stealMoney}, then: {delay: 1s}}]\n",
+    "a delay without end": _RULE + "{delay: P1000000D}\n",
+    "a delay below nought": _RULE + "{delay: -1s}\n",
+    "a status of 99": _RULE + "{answer: {status: 99}}\n",
+    "a header that breaks its line": _RULE + '{answer: {status: 400, headers: {X-A: "a\\r\\nSet-Cookie: b"}}}\n',
+    "a header name that breaks its line": _RULE + '{answer: {status: 400, headers: {"X-A: b\\r\\nX-B": c}}}\n',
+    "a chance of two": _HEAD + "rules: [{when: {}, times: {chance: 2}, then: {delay: 1s}}]\n",
+    "an expression that is none": _HEAD + "rules: [{when: {body: {a: {regex: '('}}}, then: {delay: 1s}}]\n",
+    "an expression that looks back": _HEAD + "rules: [{when: {body: {a: {regex: '(a)\\1'}}}, then: {delay: 1s}}]\n",
+    "a story with a method of nobody": _HEAD + "story: [{tpp: STEAL /v1/accounts}]\n",
+}  # fmt: skip
+JSON = {
+    "a scenario of lists": [["scenario", "lie"]],
+    "a name that is a number": {"scenario": 5},
+    "no scenario": {},
+    "a rule that is text": {"scenario": "lie", "rules": ["all"]},
+    "Python's own": {"scenario": "lie", "__class__": "x"},
+    "a name that nobody has": {"name": "no-such-scenario"},
+    "a name that climbs": {"name": "../../etc/passwd"},
+}
+
+
+def send(emulator: Living, target: Target, kind: str, body: bytes) -> Response:
+    headers = (("Host", HOST), ("Content-Type", kind))
+    return target.ask(Request("POST", "/_emulator/scenario", headers, body, emulator.base))
+
+
+def check(emulator: Living, target: Target, kind: str, body: bytes, caplog: pytest.LogCaptureFixture) -> None:
+    bank = emulator.branch.bank
+    told = (bank.settings, bank.clock.mode, emulator.branch.rules.sources())
+    answers: list[Response] = []
+    with target.unharmed(answers, caplog):
+        answers.append(send(emulator, target, kind, body))
+    [answer] = answers
+    messages = json.loads(answer.body)["tppMessages"]
+    assert answer.status in (400, 404, 413), answer.body[:300]
+    assert {entry["code"] for entry in messages} <= {"FORMAT_ERROR", "BAD_REQUEST", "RESOURCE_UNKNOWN", "NOT_FOUND"}
+    assert len(answer.body) < 200_000
+    assert (bank.settings, bank.clock.mode, emulator.branch.rules.sources()) == told
+
+
+@pytest.mark.parametrize("name", YAML)
+def test_a_scenario_that_lies_in_yaml_is_refused(
+    emulator: Living, target: Target, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    check(emulator, target, "application/yaml", YAML[name].encode(), caplog)
+
+
+@pytest.mark.parametrize("name", JSON)
+def test_a_scenario_that_lies_in_json_is_refused(
+    emulator: Living, target: Target, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    check(emulator, target, "application/json", json.dumps(JSON[name]).encode(), caplog)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "latin-1"])
+def test_a_scenario_in_another_encoding_is_refused(
+    emulator: Living, target: Target, encoding: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    check(emulator, target, "application/yaml", f"{_HEAD}summary: Blåbær\n".encode(encoding), caplog)
