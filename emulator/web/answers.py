@@ -11,7 +11,7 @@ import re
 from http import HTTPStatus
 
 from aiohttp.helpers import rfc822_formatted_time
-from aiohttp.http import HttpVersion10
+from aiohttp.http import HttpVersion10, RawRequestMessage
 
 from emulator.api.messages import Response, Stream
 from emulator.web.exchange import Exchange
@@ -40,6 +40,17 @@ def head(answer: Response | Stream, *, connection: str | None) -> bytes:
     return "\r\n".join([first, *lines, "\r\n"]).encode()
 
 
+def block(message: RawRequestMessage, response: Response, *, close: bool) -> bytes:
+    """The whole answer to `message` as it goes over the wire."""
+    connection = None
+    if close:
+        connection = "close"
+    elif message.version == HttpVersion10:
+        connection = "keep-alive"
+    first = head(response, connection=connection)
+    return first if message.method == "HEAD" or response.status in (204, 304) else first + response.body
+
+
 class Answer:
     """A whole answer, written at once; the connection stays open unless `close`, or the client wants it closed."""
 
@@ -59,17 +70,9 @@ class Answer:
     async def write_eof(self) -> None:
         """Write head and body, and wait, within limits, for a client that is slow to read them."""
         exchange = self._exchange
-        response = self._response
         message = exchange.message
         self._close = self._close or message.should_close or exchange.connection.last
-        connection = None
-        if self._close:
-            connection = "close"
-        elif message.version == HttpVersion10:
-            connection = "keep-alive"
-        block = head(response, connection=connection)
-        bare = message.method == "HEAD" or response.status in (204, 304)
-        exchange.send(block if bare else block + response.body)
+        exchange.send(block(message, self._response, close=self._close))
         if exchange.connection.writing_paused:
             await self._drain()
 

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
 from aiohttp.http import HttpProcessingError, RawRequestMessage
-from aiohttp.streams import EMPTY_PAYLOAD
+from aiohttp.streams import EMPTY_PAYLOAD, StreamReader
 from aiohttp.web_protocol import RequestHandler
 from aiohttp.web_response import StreamResponse
 from aiohttp.web_server import Server
 
 from emulator.web.address import Base
-from emulator.web.answers import Refusal, Sent, head
+from emulator.web.answers import Refusal, head
 from emulator.web.exchange import BadBody, Exchange
+from emulator.web.handler import Acted, Handler
 from emulator.web.limits import MAX_FIELD_BYTES, MAX_HEAD_BYTES, MAX_TARGET_BYTES, Limits
 from emulator.web.refusals import headers_too_large, parser_refusal, reason, wire_refusal
+from emulator.web.shortcut import Shortcut
 
 log = logging.getLogger(__name__)
 
@@ -25,9 +26,10 @@ log = logging.getLogger(__name__)
 class Listener(Server):
     """The connections of one listening address; `base` tells how that address is written in links."""
 
-    def __init__(self, handler: Callable[[Exchange], Awaitable[Sent]], base: Base, limits: Limits) -> None:
+    def __init__(self, handler: Handler, base: Base, limits: Limits) -> None:
         # aiohttp asks for its own request and response types and uses the few members that ours have.
         super().__init__(cast(Any, handler), request_factory=cast(Any, Exchange))
+        self.handler = handler
         self.base = base
         self.limits = limits
         self.open: set[Connection] = set()
@@ -50,7 +52,7 @@ class Connection(RequestHandler):
     """A client's connection, one request after the other.
 
     `received` counts the bytes up to and with the request that the parser gave out last, `exchange` is the one being
-    answered.
+    answered, `acted` what the core has answered to the next one already.
     """
 
     __slots__ = (
@@ -60,9 +62,11 @@ class Connection(RequestHandler):
         "_listener",
         "_partial",
         "_refused",
+        "_served",
         "_socket",
         "_stuck",
         "_unanswered",
+        "acted",
         "base",
         "exchange",
         "limits",
@@ -73,6 +77,7 @@ class Connection(RequestHandler):
         self.limits = listener.limits
         self.base = listener.base
         self.exchange: Exchange | None = None
+        self.acted: Acted | Exception | None = None
         self.received = 0
         self._listener = listener
         self._socket: asyncio.Transport | None = None
@@ -81,6 +86,7 @@ class Connection(RequestHandler):
         self._partial = 0  # bytes of a head that is not complete
         self._unanswered = 0  # requests that the parser gave out and that are not answered
         self._refused = False  # what still comes is not read as requests
+        self._served = False  # the last bytes held a request that was answered at once
         self._ended = False  # the client will send no more, but reads
         self._stuck = False
         super().__init__(
@@ -95,6 +101,7 @@ class Connection(RequestHandler):
             read_bufsize=65536,
             auto_decompress=False,
         )
+        self._parser = cast(Any, Shortcut(self._parser, self))
 
     @property
     def last(self) -> bool:
@@ -119,22 +126,45 @@ class Connection(RequestHandler):
         if self._refused:
             return
         count = self._request_count
+        self.received = self._partial + len(data)
+        self._served = False
         super().data_received(data)
         new = self._request_count - count
         if new:
-            self._took(new, len(data))
-        elif data and not self._unanswered:
+            self._took(new)
+        elif data and not self._served and not self._unanswered:
             self._took_partial_head(len(data))
+
+    def answered_at_once(self, message: RawRequestMessage, payload: StreamReader) -> bool:
+        """Answer a whole request within this call, where nothing waits and nothing has to be awaited."""
+        if self._unanswered or self._messages or self._paused or self._close or self.transport is None:
+            return False
+        try:
+            outcome = self._listener.handler.at_once(self, message, payload)
+        except Exception as error:
+            self.acted = error  # raised again where aiohttp asks for the answer, so that one place deals with it
+            return False
+        if outcome is None:
+            return False
+        block, close = outcome
+        self._served = True
+        self._partial = 0
+        self._forget_timer()
+        self.transport.write(block)
+        if close:
+            self.force_close()
+        else:
+            self._next_keepalive_close_time = self._loop.time() + self.limits.idle_seconds
+        return True
 
     def resume_reading(self, resume_parser: bool = True) -> None:
         # aiohttp calls this for every body that was read, paused or not
         if self._reading_paused:
             super().resume_reading(resume_parser)
 
-    def _took(self, new: int, size: int) -> None:
+    def _took(self, new: int) -> None:
         self._forget_timer()
         self._unanswered += new
-        self.received = self._partial + size
         self._partial = 0
         message, payload = self._messages[-1]
         if isinstance(message, RawRequestMessage):

@@ -2,60 +2,99 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from aiohttp.http import RawRequestMessage
+from aiohttp.streams import StreamReader
+
 from emulator.api.messages import AT_ONCE, Request, Response, Stream
 from emulator.store import Store, StoreUnwritable
 from emulator.web import wire
-from emulator.web.answers import Answer, EventStream, Hangup, Refusal, Sent
+from emulator.web.answers import Answer, EventStream, Hangup, Refusal, Sent, block
 from emulator.web.encoding import encode
 from emulator.web.exchange import Exchange, Refused
-from emulator.web.limits import MAX_HEAD_BYTES
+from emulator.web.limits import MAX_BODY_BYTES
 from emulator.web.refusals import wire_refusal
 from emulator.web.site import Site
 from emulator.web.upkeep import Upkeep
 from emulator.web.wake import Watchers
 
+if TYPE_CHECKING:
+    from emulator.web.connection import Connection
+
+Outcome = tuple[bytes, bool]  # the whole answer, and whether the connection ends with it
+
+
+@dataclass(slots=True)
+class Acted:
+    """What the core answered; `store` is set where the answer waits for an fsync of it."""
+
+    answer: Response | Stream
+    store: Store | None = None
+
 
 class Handler:
-    """Called by aiohttp with each exchange; never raises for what a client sends."""
+    """Called by aiohttp with each exchange, and before it with what may be answered at once.
+
+    Never raises for what a client sends.
+    """
 
     def __init__(self, site: Site) -> None:
         self._site = site
         self._upkeep = Upkeep()
         self.watchers = Watchers(site)
 
+    def at_once(self, connection: Connection, message: RawRequestMessage, payload: StreamReader) -> Outcome | None:
+        """The answer to a whole request, unless something has to be awaited for it.
+
+        None: aiohttp has to call for it. Where the core has acted by then, `connection.acted` says so.
+        """
+        if payload.total_bytes > MAX_BODY_BYTES or wire.refusal(message, connection.received) is not None:
+            return None
+        acted = self._act(_request(connection, message, payload.read_nowait(-1)))
+        answer = acted.answer
+        if acted.store is not None or isinstance(answer, Stream) or answer.delivery is not AT_ONCE:
+            connection.acted = acted
+            return None
+        encode(answer, message.headers.get("Accept-Encoding"))
+        close = bool(message.should_close)
+        return block(message, answer, close=close), close
+
     async def __call__(self, exchange: Exchange) -> Sent:
-        try:
-            request = await self._request(exchange)
-        except Refused as refused:
-            return Refusal(exchange, refused.response)
-        except ConnectionError:
-            return Hangup(exchange)
-        answer = self._site.handle(request)
+        connection = exchange.connection
+        acted, connection.acted = connection.acted, None
+        if isinstance(acted, Exception):
+            raise acted
+        if acted is None:
+            refusal = wire.refusal(exchange.message, connection.received)
+            if refusal is not None:
+                return Refusal(exchange, refusal)
+            try:
+                body = await exchange.body()
+            except Refused as refused:
+                return Refusal(exchange, refused.response)
+            except ConnectionError:
+                return Hangup(exchange)
+            acted = self._act(_request(connection, exchange.message, body))
+        answer = acted.answer
+        if acted.store is not None:
+            answer = await self._synced(acted.store, answer)
+        if isinstance(answer, Stream):
+            return EventStream(exchange, answer, self.watchers)
+        return await self._deliver(exchange, answer)
+
+    def _act(self, request: Request) -> Acted:
+        acted = Acted(self._site.handle(request))
         store = self._site.store_for(request)
         if store is not None:
             if store.compaction_due:
                 self._upkeep.compact(store)
             if store.sync_needed:
-                answer = await self._synced(store, answer)
+                acted.store = store
         if self.watchers:
             self.watchers.look_again()
-        if isinstance(answer, Stream):
-            return EventStream(exchange, answer, self.watchers)
-        return await self._deliver(exchange, answer)
-
-    async def _request(self, exchange: Exchange) -> Request:
-        message = exchange.message
-        refusal = wire.fault(message)
-        if refusal is None and exchange.connection.received > MAX_HEAD_BYTES:
-            refusal = wire.head_too_large(message)
-        if refusal is not None:
-            raise Refused(refusal)
-        target = wire.origin_form(message)
-        if target is None:
-            raise Refused(wire_refusal(400, "The request target names another host than Host does."))
-        body = await exchange.body()
-        base = exchange.connection.base.of(message.headers.get("Host"))
-        return Request(message.method, target, wire.header_pairs(message), body, base)
+        return acted
 
     async def _synced(self, store: Store, answer: Response | Stream) -> Response | Stream:
         """`answer` once what it tells is safe, or 503: with a failed fsync the change was undone."""
@@ -77,3 +116,9 @@ class Handler:
                 return Hangup(exchange)
         encode(response, exchange.message.headers.get("Accept-Encoding"))
         return Answer(exchange, response)
+
+
+def _request(connection: Connection, message: RawRequestMessage, body: bytes) -> Request:
+    target = wire.origin_form(message) or "/"
+    base = connection.base.of(message.headers.get("Host"))
+    return Request(message.method, target, wire.header_pairs(message), body, base)

@@ -11,8 +11,11 @@ from emulator.web.limits import MAX_BODY_BYTES, MAX_HEAD_BYTES, MAX_HEADERS
 from emulator.web.refusals import headers_too_large, too_large, wire_refusal
 
 
-def fault(message: RawRequestMessage) -> Response | None:
-    """The refusal that the head of a request earns by itself, or None (CONTRACT 13, refusals at the wire)."""
+def refusal(message: RawRequestMessage, received: int) -> Response | None:
+    """The refusal that the head of a request earns by itself, or None (CONTRACT 13, refusals at the wire).
+
+    `received`: the bytes that came with it, at least those of the head.
+    """
     if message.version not in (HttpVersion10, HttpVersion11):
         major, minor = message.version
         return wire_refusal(400, f"HTTP/{major}.{minor} is not spoken here, HTTP/1.1 and HTTP/1.0 are.")
@@ -22,10 +25,14 @@ def fault(message: RawRequestMessage) -> Response | None:
         return wire_refusal(400, "A request target has no fragment (#).")
     if len(message.raw_headers) > MAX_HEADERS:
         return headers_too_large(f"there are more than {MAX_HEADERS}")
-    return _framing_fault(message)
+    if received > MAX_HEAD_BYTES and _head_size(message) > MAX_HEAD_BYTES:
+        return headers_too_large(f"together over {MAX_HEAD_BYTES} bytes")
+    if not message.path.startswith("/") and origin_form(message) is None:
+        return wire_refusal(400, "The request target names another host than Host does.")
+    return _framing_refusal(message)
 
 
-def _framing_fault(message: RawRequestMessage) -> Response | None:
+def _framing_refusal(message: RawRequestMessage) -> Response | None:
     headers = message.headers
     length = headers.get("Content-Length")
     coding = headers.get("Transfer-Encoding")
@@ -44,10 +51,8 @@ def _framing_fault(message: RawRequestMessage) -> Response | None:
     return None
 
 
-def head_too_large(message: RawRequestMessage) -> Response | None:
-    """431 when target and headers together pass the limit."""
-    size = len(message.path) + sum(len(name) + len(value) + 4 for name, value in message.raw_headers)
-    return headers_too_large(f"together over {MAX_HEAD_BYTES} bytes") if size > MAX_HEAD_BYTES else None
+def _head_size(message: RawRequestMessage) -> int:
+    return len(message.path) + sum(len(name) + len(value) + 4 for name, value in message.raw_headers)
 
 
 def header_pairs(message: RawRequestMessage) -> HeaderPairs:

@@ -180,6 +180,28 @@ async def test_a_header_of_the_core_cannot_break_out_of_its_line() -> None:
             await client.answer()
 
 
+@both_loops
+@pytest.mark.parametrize("parts", [[post(b"{}")], [post(b"{}")[:-1], b"}"]])
+async def test_a_fault_of_the_core_is_500_in_json_and_closes(parts: list[bytes]) -> None:
+    async with serving(limits=Limits(linger_seconds=0.02)) as served:
+        served.site.answers["/"] = lambda request: text(str(1 // 0).encode())
+        answer = await served.exchange(*parts)
+        assert (answer.status, answer.header("Connection")) == (500, "close")
+        assert answer.json()["tppMessages"][0]["code"] == "SYSTEM_ERROR"
+
+
+@both_loops
+async def test_requests_that_wait_keep_their_turn() -> None:
+    async with serving() as served:
+        served.site.answers["/late"] = lambda request: text(b"late", delivery=Delivery(delay=0.02))
+        client = await served.connect()
+        await client.send(get("/1") + get("/late") + get("/2") + chunked("2", "ab", ""))
+        await client.send(b"0\r\n\r\n" + get("/3"))
+        answers = [await client.answer() for _ in range(5)]
+        told = [answer.body if answer.body == b"late" else answer.json()["target"] for answer in answers]
+        assert told == ["/1", b"late", "/2", "/", "/3"]
+
+
 # Slow and silent clients
 
 
@@ -213,6 +235,17 @@ async def test_a_connection_between_requests_is_idle_and_not_slow() -> None:
         await one(served, get("/late"))  # longer than headers may take
         await client.send(get("/"))
         assert (await client.answer()).status == 200
+
+
+@both_loops
+async def test_a_connection_in_use_is_never_idle() -> None:
+    async with serving(limits=Limits(head_seconds=FAR, idle_seconds=0.1)) as served:
+        client = await served.connect()
+        loop = asyncio.get_running_loop()
+        since = loop.time()
+        while loop.time() < since + 0.3:
+            await client.send(get("/"))
+            assert (await client.answer()).status == 200
 
 
 @both_loops
