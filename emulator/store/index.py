@@ -145,7 +145,9 @@ class Keys:
             if not all(map(_searchable, _elements(value))):
                 raise ValueError(f"the indexed member {self.members[place]!r} is no text, number or list of such")
         for by, group, order in self._sorted:
-            order.check(values[by], None if group is None else values[group])
+            value = values[by]
+            if value is not None:
+                order.check(value, None if group is None else values[group])
 
     def add(self, values: list[Any], number: int, identity: str) -> None:
         """Note a document whose values were checked."""
@@ -153,11 +155,14 @@ class Keys:
             value = values[place]
             if isinstance(value, str):
                 index.add(value, number)
-            else:
+            elif value is not None:
                 for element in _searched(value):
                     index.add(element, number)
         for by, group, order in self._sorted:
-            entry = order.entry(values[by], None if group is None else values[group], identity)
+            value = values[by]
+            if value is None:
+                continue
+            entry = order.entry(value, None if group is None else values[group], identity)
             if entry is not None:
                 order.add(entry)
 

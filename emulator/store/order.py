@@ -37,12 +37,14 @@ _TOP = _Top()
 class Order:
     """The documents that have a `by` value (and a group, where groups are declared), ties by id."""
 
-    __slots__ = ("_groups", "entries", "members", "rule")
+    __slots__ = ("_groups", "_textual", "entries", "members", "rule")
 
     def __init__(self, rule: Ordered, entries: Iterable[Entry] = ()) -> None:
         self.rule = rule
         self.members = (rule.by,) if rule.group is None else (rule.by, rule.group)
         self.entries = SortedList(entries)
+        # whether the `by` values are text, of the entries there are
+        self._textual = bool(self.entries) and isinstance(self.entries[0][-2], str)
         # group -> [the one text object that all its entries share, how many]
         self._groups: dict[str, list[Any]] = {}
         if rule.group is not None:
@@ -54,10 +56,10 @@ class Order:
         if by is None:
             return
         if isinstance(by, str):
-            fits = not self.entries or isinstance(self.entries[0][-2], str)
+            fits = self._textual or not self.entries
         else:
             fits = isinstance(by, int) or (isinstance(by, float) and isfinite(by))
-            fits = fits and not (self.entries and isinstance(self.entries[0][-2], str))
+            fits = fits and not (self._textual and self.entries)
         if not fits:
             raise ValueError(f"the member {self.rule.by!r} does not sort among the others of its order")
         if group is not None and not isinstance(group, str):
@@ -79,6 +81,7 @@ class Order:
             known = self._groups.setdefault(entry[0], [entry[0], 0])
             known[1] += 1
             entry = (known[0], entry[1], entry[2])
+        self._textual = isinstance(entry[-2], str)
         self.entries.add(entry)
 
     def remove(self, entry: Entry) -> None:
