@@ -6,6 +6,8 @@ from emulator.api.operation import Access, Call
 from emulator.bank import access, people, sca
 from emulator.bank.errors import BankError
 
+ACCOUNT_INFORMATION = frozenset({"AISP"})  # the role of account and consent operations alone
+
 
 def claim(call: Call) -> access.Claim:
     """What the request's headers say of its customer."""
@@ -58,7 +60,7 @@ def open_access(call: Call, *, purpose: str | None = None, target: str | None = 
     if agreement is not None and not call.bank.documents.exists("agreement", agreement.lower()):
         agreement = None
     if purpose is None:
-        reads_accounts = call.operation.access is Access.ACCOUNT and "AISP" in call.tpp.roles
+        reads_accounts = call.operation.roles == ACCOUNT_INFORMATION and "AISP" in call.tpp.roles
         purpose = "access" if reads_accounts else "user"
     return sca.open_sca(
         call.bank,

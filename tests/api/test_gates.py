@@ -164,6 +164,18 @@ def test_two_tpps_may_use_one_x_request_id(branch: Branch, tpp: DeskClient, auth
 
 
 @pytest.mark.parametrize("path", ["/v1/consents", "/v1/bank-offered-consents"])
+def test_a_consent_asked_for_with_a_psu_id_of_nobody_is_refused_and_its_redirect_still_gives_one(
+    tpp: DeskClient, branch: Branch, path: str
+) -> None:
+    tpp.psu_id = "5f0f3b0e-8a53-4c2f-9d0e-6a1f7c2b9e41"
+    refused = tpp.post(path)
+    assert (refused.status, messages(refused)) == (401, [("PSU_CREDENTIALS_INVALID", "PSU-ID")])
+    redirect = approve(branch, refused.json()["_links"]["scaRedirect"]["href"], national_id=KARI)
+    tpp.psu_id, tpp.session_id = redirect["psu-id"], redirect["tpp-session-id"]
+    assert tpp.get("/v1/accounts").status == 200
+
+
+@pytest.mark.parametrize("path", ["/v1/consents", "/v1/bank-offered-consents"])
 def test_a_consent_is_given_in_the_sca_that_its_answer_links_to(branch: Branch, tpp: DeskClient, path: str) -> None:
     answer = tpp.post(path, json={"access": {}}, headers={"X-Request-ID": "consent"}, digest=False)
     assert answer.status == 201

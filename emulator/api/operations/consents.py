@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from emulator.api.customer import open_access
+from emulator.api.customer import claim, open_access
 from emulator.api.headers import DETAILS
 from emulator.api.operation import Access, Call, Operation, Reply
-from emulator.bank import people
+from emulator.bank import access, people
 from emulator.bank.errors import ScaNeeded
 
 AISP = frozenset({"AISP"})
@@ -15,7 +15,13 @@ REDIRECT = frozenset({"tpp-redirect-uri"})
 
 
 def create_consent(call: Call) -> Reply:
-    """201 with the scaRedirect at which the customer gives the bank-offered consent; the body is ignored."""
+    """201 with the scaRedirect at which the customer gives the bank-offered consent; the body is ignored.
+
+    A PSU-ID may be left out; one that is not this TPP's is refused here as everywhere (CONTRACT 4).
+    """
+    claimed = claim(call)
+    if claimed.psu_id is not None:
+        access.known_psu(call.bank, claimed)
     consent_id = call.bank.ids.new()
     token = open_access(call, purpose="consent", target=consent_id)
     body = {"consentId": consent_id, "consentStatus": "received", "_links": {"scaRedirect": call.sca_link(token)}}
