@@ -25,6 +25,7 @@ from emulator.api.operation import Call, Operation, Params, Reply
 from emulator.api.repeats import Repeats
 from emulator.api.router import MethodRefused, Router, split_target
 from emulator.api.signature import SignaturePolicy, SignatureRefused, check
+from emulator.api.validate import validate
 from emulator.bank import products, progression
 from emulator.bank.bank import Bank
 from emulator.bank.clock import moment, real_now
@@ -211,8 +212,6 @@ class Pipeline:
             raise BankError.several(wrong)
         call.query = queries.parse(operation.query, call.raw_query)
         if operation.body is not None:
-            from emulator.api.validate import validate  # pydantic, which the first answer does not wait for
-
             value = read_json(call.request.body, call.headers)
             shape = _of(operation.body, call.params)
             call.body, call.warnings = validate(shape, value, plain=is_plain(call.request.body))

@@ -14,7 +14,7 @@ from emulator.api.json_body import MOST_MESSAGES, check_strings, member_path
 from emulator.bank.errors import BankError, Message
 
 if TYPE_CHECKING:
-    from pydantic import TypeAdapter
+    from pydantic import TypeAdapter, ValidationError
     from pydantic_core import ErrorDetails
 
 Loc = tuple[int | str, ...]
@@ -26,10 +26,11 @@ _SHOWN = 60  # characters of a refused text that its message repeats
 class Shape:
     """A shape ready to check with: its types, the rules over several members, and what a list of it holds.
 
-    `listed` is set for a body that may be one object or a list of them.
+    `listed` is set for a body that may be one object or a list of them; `invalid` is what the types raise.
     """
 
     types: TypeAdapter[Any]
+    invalid: type[ValidationError]
     rules: tuple[Callable[[Any], Iterator[Message]], ...] = ()
     listed: TypeAdapter[Any] | None = None
 
@@ -37,7 +38,7 @@ class Shape:
 @lru_cache(maxsize=256)
 def shape(path: str) -> Shape:
     """The shape named `module:Name`; its module, and pydantic with it, are imported here and not before."""
-    from pydantic import TypeAdapter
+    from pydantic import TypeAdapter, ValidationError
 
     module_name, _, name = path.partition(":")
     module = import_module(module_name)
@@ -45,8 +46,8 @@ def shape(path: str) -> Shape:
     rules = getattr(module, "RULES", {}).get(name, ())
     alternatives = get_args(wanted)
     if len(alternatives) == 2 and get_args(alternatives[1]) == (alternatives[0],):
-        return Shape(TypeAdapter(alternatives[0]), rules, TypeAdapter(alternatives[1]))
-    return Shape(TypeAdapter(wanted), rules)
+        return Shape(TypeAdapter(alternatives[0]), ValidationError, rules, TypeAdapter(alternatives[1]))
+    return Shape(TypeAdapter(wanted), ValidationError, rules)
 
 
 def validate(path: str, value: Any, *, plain: bool = False) -> tuple[Any, list[Message]]:
@@ -77,12 +78,10 @@ def validate(path: str, value: Any, *, plain: bool = False) -> tuple[Any, list[M
 
 
 def _checked(wanted: Shape, value: Any) -> tuple[Any, Sequence[ErrorDetails]]:
-    from pydantic import ValidationError
-
     types = wanted.listed if wanted.listed is not None and isinstance(value, list) else wanted.types
     try:
         return types.validate_python(value), ()
-    except ValidationError as error:
+    except wanted.invalid as error:
         return None, error.errors(include_url=False)
 
 
