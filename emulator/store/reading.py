@@ -46,7 +46,8 @@ class Readable:
     def first(self, kind: str, /, **equals: Value | None) -> Document | None:
         """The earliest of what `find` finds."""
         table = self._tables[kind]
-        return next(table.numbered(self._matching(table, equals)), None)
+        numbers = self._matching(table, equals)
+        return orjson.loads(table.rows[numbers[0]]) if numbers else None
 
     def count(self, kind: str, /, **equals: Value | None) -> int:
         """How many `find` finds; without an index, how many there are of the kind."""
