@@ -81,7 +81,10 @@ def page_links(call: Call, asked: Window, *, more: bool) -> dict[str, Any]:
 
 
 def _page_link(call: Call, asked: Window, offset: int, limit: int) -> dict[str, Any]:
-    query = {"bookingStatus": asked.status, "dateFrom": asked.first, "dateTo": asked.last}
+    first: str | None = asked.first
+    if asked.last is not None and asked.first > asked.last:
+        first = call.query.get("dateFrom")  # 90 days back is after dateTo: the link would be refused
+    query = {"bookingStatus": asked.status, "dateFrom": first, "dateTo": asked.last}
     query |= {"offset": str(offset), "limit": str(limit)}
     path = _path(call)
     return call.link(path + "?" + urlencode({name: value for name, value in query.items() if value is not None}))

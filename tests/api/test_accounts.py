@@ -203,6 +203,16 @@ def test_a_query_that_cannot_be_is_refused(kari: DeskClient, query: str, wrong: 
     assert messages(answer) == [("FORMAT_ERROR", path) for path in wrong]
 
 
+@pytest.mark.parametrize("asked", ["dateTo=2025-01-31", "dateFrom=2025-01-01&dateTo=2025-01-31"])
+@pytest.mark.parametrize("address", ["192.0.2.1", None])
+def test_the_self_link_of_a_list_that_ends_before_its_default_beginning_can_be_followed(
+    kari: DeskClient, asked: str, address: str | None
+) -> None:
+    attended = {"PSU-IP-Address": address}
+    body = listed(kari, f"/v1/accounts/{account_id(kari)}/transactions?{asked}", headers=attended)
+    assert listed(kari, body["transactions"]["_links"]["self"]["href"], headers=attended) == body
+
+
 def test_in_production_mode_all_pending_ones_come_with_every_page(kari: DeskClient, branch: Branch) -> None:
     branch.bank.change_settings({"pending": "unfiltered"})
     path = f"/v1/accounts/{account_id(kari)}/transactions"
