@@ -61,7 +61,7 @@ def _forged() -> Iterator[PageCase]:
         "no token": b"action=decline",
         "an empty token": b"csrf=&action=decline",
         "a token of noughts": b"csrf=" + b"0" * 64 + b"&action=decline",
-        "a token beyond ASCII": "csrf=%C3%A5&action=decline".encode(),
+        "a token beyond ASCII": b"csrf=%C3%A5&action=decline",
     }.items():
         yield PageCase(f"form: {name}", 403, "POST", "/sca/OPEN", own, body)
         yield PageCase(f"console form: {name}", 403, "POST", "/console/reset", own, body)
@@ -111,8 +111,8 @@ def _tokens() -> Iterator[PageCase]:
     for method in ("PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"):
         yield PageCase(f"{method} on an SCA", 405, method, "/sca/OPEN")
         yield PageCase(f"{method} on the console", 405, method, "/console")
-    for path in ("/static/../rendering.py", "/static/%2e%2e/handler.py", "/static//etc/passwd", "/static/..%2fhandler.py",
-                 "/static/C:%5c", "/static/%00", "/console/nothing", "/console/requests/-1", "/console/requests/%00",
+    for path in ("/static/../rendering.py", "/static/%2e%2e/handler.py", "/static//etc/passwd",
+                 "/static/..%2fhandler.py", "/static/C:%5c", "/static/%00", "/console/nothing", "/console/requests/-1", "/console/requests/%00",
                  f"/console/requests/{'9' * 400}", "/console/payments/%27--", "/console/scenarios/..%2f..%2fetc",
                  "/console/accounts/__class__", "/console/../_emulator"):  # fmt: skip
         yield PageCase(f"page {path[:50]}", 404, "GET", path)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
 from emulator.api.messages import Request, Response
+from emulator.scenario.rules import RuleSet
 from tests.hostile.attack import Target
 from tests.unit.pages.living import Living
 from tests.unit.pages.visitor import HOST
@@ -88,9 +90,16 @@ def send(emulator: Living, target: Target, kind: str, body: bytes) -> Response:
     return target.ask(Request("POST", "/_emulator/scenario", headers, body, emulator.base))
 
 
+def rules(emulator: Living) -> list[dict[str, Any]]:
+    """The bank's scripted rules."""
+    found = emulator.branch.rules
+    assert isinstance(found, RuleSet)
+    return found.sources()
+
+
 def check(emulator: Living, target: Target, kind: str, body: bytes, caplog: pytest.LogCaptureFixture) -> None:
     bank = emulator.branch.bank
-    told = (bank.settings, bank.clock.mode, emulator.branch.rules.sources())
+    told = (bank.settings, bank.clock.mode, rules(emulator))
     answers: list[Response] = []
     with target.unharmed(answers, caplog):
         answers.append(send(emulator, target, kind, body))
@@ -99,7 +108,7 @@ def check(emulator: Living, target: Target, kind: str, body: bytes, caplog: pyte
     assert answer.status in (400, 404, 413), answer.body[:300]
     assert {entry["code"] for entry in messages} <= {"FORMAT_ERROR", "BAD_REQUEST", "RESOURCE_UNKNOWN", "NOT_FOUND"}
     assert len(answer.body) < 200_000
-    assert (bank.settings, bank.clock.mode, emulator.branch.rules.sources()) == told
+    assert (bank.settings, bank.clock.mode, rules(emulator)) == told
 
 
 @pytest.mark.parametrize("name", YAML)

@@ -1,0 +1,263 @@
+"""Many at once, deaf and vanishing clients, and an end under load: every request acts whole or not at all."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import socket
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from datetime import date
+from pathlib import Path
+from typing import Any
+from urllib.request import Request, urlopen
+
+import pytest
+
+from emulator.api import examples
+from emulator.client import Identity
+from emulator.client.tpp import Prepared, Tpp
+from emulator.web.sockets import raise_file_limit
+from tests.e2e.process import Served, served
+from tests.e2e.serving import Client
+
+KARI = "14888520059"
+DOMESTIC = "/v1/payments/norwegian-domestic-credit-transfers"
+BODY = examples.bodies(date(2026, 3, 2))["createPayment"]["norwegian-domestic-credit-transfers"]
+CONNECTIONS = 1000
+DEAF = 20
+PATIENCE = 60.0  # seconds until a test gives up; none waits for it to pass
+MUCH = 100_000_000  # bytes: what deaf clients may make the bank hold, generously
+
+
+def control(url: str, method: str, path: str, body: Any = None) -> Any:
+    data = None if body is None else json.dumps(body).encode()
+    request = Request(f"{url}/_emulator/{path}", data, {"Content-Type": "application/json"}, method=method)
+    with urlopen(request, timeout=PATIENCE) as answer:
+        return json.load(answer)
+
+
+class Customer:
+    """A TPP with a session; `wire` gives a signed request as its bytes."""
+
+    def __init__(self, bank: Served) -> None:
+        self.port = int(bank.url.rpartition(":")[2])
+        self.url = bank.url
+        self.tpp = Tpp(bank.url, Identity.from_folder(bank.state / "tpps" / "demo"))
+        made = control(bank.url, "POST", "sessions", {"tpp": "demo", "nationalId": KARI})
+        self.tpp.psu_id, self.tpp.session_id = made["psuId"], made["tppSessionId"]
+
+    def wire(self, method: str, path: str, **options: Any) -> bytes:
+        return as_bytes(self.tpp.prepare(method, path, **options))
+
+    def creation(self, request_id: str) -> bytes:
+        return self.wire("POST", DOMESTIC, json=BODY, headers={"X-Request-ID": request_id})
+
+    def payments(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = control(self.url, "GET", "payments?limit=1000")["payments"]
+        return found
+
+
+def as_bytes(prepared: Prepared) -> bytes:
+    headers = dict(prepared.headers)
+    if prepared.body:
+        headers["Content-Length"] = str(len(prepared.body))
+    lines = [f"{prepared.method} {prepared.target} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items())]
+    return "\r\n".join([*lines, "", ""]).encode() + prepared.body
+
+
+@pytest.fixture
+def bank(tmp_path: Path) -> Iterator[Served]:
+    raise_file_limit()
+    with served(tmp_path / "state") as running:
+        yield running
+
+
+@pytest.fixture
+def customer(bank: Served) -> Customer:
+    return Customer(bank)
+
+
+@asynccontextmanager
+async def connected(port: int, number: int) -> AsyncIterator[list[Client]]:
+    async def one() -> Client:
+        return Client(*await asyncio.open_connection("127.0.0.1", port))
+
+    clients = list(await asyncio.gather(*(one() for _ in range(number))))
+    try:
+        yield clients
+    finally:
+        for client in clients:
+            client.vanish()
+
+
+def patiently(what: Callable[[], Any]) -> None:
+    """Run a coroutine to its end, or give up."""
+
+    async def run() -> None:
+        async with asyncio.timeout(PATIENCE):
+            await what()
+
+    asyncio.run(run())
+
+
+def test_a_thousand_connections_at_once_are_all_answered(customer: Customer) -> None:
+    health = b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+    signed = [customer.wire("GET", "/v1/accounts") for _ in range(20)]
+
+    async def run() -> None:
+        async with connected(customer.port, CONNECTIONS) as clients:
+            for client in clients:
+                await client.send(health)
+            assert [(await client.answer()).status for client in clients] == [200] * CONNECTIONS
+            for at, client in enumerate(clients):
+                await client.send(signed[at % len(signed)])
+            answers = [await client.answer() for client in clients]
+            assert {answer.status for answer in answers} == {200}
+            assert len({answer.body for answer in answers}) == 1
+            # All are still there, and each may ask again.
+            for client in clients:
+                await client.send(health)
+            assert [(await client.answer()).status for client in clients] == [200] * CONNECTIONS
+
+    patiently(run)
+
+
+def resident(process: int) -> int:
+    """Bytes of memory that a process holds."""
+    for line in Path(f"/proc/{process}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) * 1024
+    raise AssertionError("the process has no memory")
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the memory of a process is read from /proc")
+@pytest.mark.parametrize("path", ["/openapi.json", "/v1/accounts/ACCOUNT/transactions?limit=500"])
+def test_readers_that_never_read_fill_no_memory(bank: Served, customer: Customer, path: str) -> None:
+    """Each asks for far more than the sockets hold, all in one go, and reads nothing."""
+    account = control(bank.url, "GET", "people")["people"][0]["accounts"][0]
+    one = customer.wire("GET", path.replace("ACCOUNT", account.get("resourceId") or account["id"]))
+    if path == "/openapi.json":
+        one = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode()
+    before = resident(bank.process.pid)
+    deaf = []
+    for _ in range(DEAF):
+        connection = socket.socket()
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.settimeout(PATIENCE)
+        connection.connect(("127.0.0.1", customer.port))
+        connection.setblocking(False)
+        deaf.append(connection)
+    for _ in range(3):
+        for connection in deaf:
+            try:
+                connection.send(one * 500)
+            except BlockingIOError:
+                pass  # the bank takes no more of this one, as it should
+        with urlopen(f"{bank.url}/health", timeout=PATIENCE) as answer:
+            assert answer.status == 200
+        assert resident(bank.process.pid) - before < MUCH
+    for connection in deaf:
+        connection.close()
+
+
+@pytest.mark.parametrize("stage", ["headers", "body", "answer"])
+def test_a_client_that_vanishes_leaves_a_whole_change_or_none(customer: Customer, stage: str) -> None:
+    number = 20
+
+    async def run() -> None:
+        requests = [customer.creation(f"{stage}-{at}") for at in range(number)]
+        async with connected(customer.port, number) as clients:
+            for at, (client, request) in enumerate(zip(clients, requests, strict=True)):
+                headers = request.index(b"\r\n\r\n") + 4
+                sent = {"headers": headers * at // number, "body": headers + at, "answer": len(request)}[stage]
+                await client.send(request[:sent])
+                client.vanish()
+        known = {payment["paymentId"] for payment in customer.payments()}
+        assert len(known) <= (number if stage == "answer" else 0)
+        async with connected(customer.port, number) as clients:
+            retried = set()
+            for client, request in zip(clients, requests, strict=True):
+                await client.send(request)
+                answer = await client.answer()
+                assert answer.status == 201
+                retried.add(answer.json()["paymentId"])
+        assert len(retried) == number
+        assert known <= retried
+        assert {payment["paymentId"] for payment in customer.payments()} == retried
+        assert control(customer.url, "GET", "ledger")["balanced"] is True
+
+    patiently(run)
+
+
+def test_the_retry_of_an_answer_that_nobody_read_is_the_stored_answer(customer: Customer) -> None:
+    request = customer.creation("lost")
+
+    async def run() -> None:
+        async with connected(customer.port, 1) as [client]:
+            await client.send(request)
+            assert await client.reader.read(1) == b"H"  # the change is made, its answer on the way
+            client.vanish()
+        [made] = customer.payments()
+        async with connected(customer.port, 1) as [client]:
+            await client.send(request)
+            answer = await client.answer()
+        assert (answer.status, answer.json()["paymentId"]) == (201, made["paymentId"])
+        assert len(customer.payments()) == 1
+
+    patiently(run)
+
+
+class Writer:
+    """Creates payments one after the other until the bank ends; remembers each acknowledgement."""
+
+    def __init__(self, customer: Customer, name: str) -> None:
+        self._requests = [customer.creation(f"{name}-{at}") for at in range(45)]
+        self._port = customer.port
+        self.acknowledged: set[str] = set()
+        self.refused = 0
+
+    async def run(self) -> None:
+        try:
+            async with connected(self._port, 1) as [client]:
+                for request in self._requests:
+                    await client.send(request)
+                    answer = await client.answer()
+                    assert answer.status in (201, 503), answer.body
+                    if answer.status == 201:
+                        self.acknowledged.add(answer.json()["paymentId"])
+                    else:
+                        self.refused += 1
+        except asyncio.IncompleteReadError as cut:
+            assert cut.partial == b"", "an answer was cut off"
+            self.refused += 1
+        except OSError:
+            self.refused += 1
+
+
+@pytest.mark.parametrize("durability", ["process", "power"])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_an_end_under_load_loses_no_acknowledged_write(tmp_path: Path, durability: str, number: signal.Signals) -> None:
+    raise_file_limit()
+    with served(tmp_path / "state", "--durability", durability) as bank:
+        customer = Customer(bank)
+        writers = [Writer(customer, f"writer-{at}") for at in range(20)]
+
+        async def run() -> None:
+            working = [asyncio.create_task(writer.run()) for writer in writers]
+            while sum(len(writer.acknowledged) for writer in writers) < 50:
+                await asyncio.sleep(0)
+            bank.process.send_signal(number)
+            await asyncio.gather(*working)
+
+        patiently(run)
+        assert bank.process.wait(timeout=10) == 0
+    acknowledged = set().union(*(writer.acknowledged for writer in writers))
+    assert sum(writer.refused for writer in writers) > 0, "the end came after all the work"
+    with served(tmp_path / "state") as again:
+        known = {payment["paymentId"] for payment in control(again.url, "GET", "payments?limit=1000")["payments"]}
+        assert acknowledged <= known
+        assert known == acknowledged, "a request without an answer has acted"
+        assert control(again.url, "GET", "ledger")["balanced"] is True
+        assert again.stop() == 0
