@@ -81,8 +81,8 @@ def page_links(call: Call, asked: Window, *, more: bool) -> dict[str, Any]:
 
 
 def _page_link(call: Call, asked: Window, offset: int, limit: int) -> dict[str, Any]:
-    first: str | None = asked.first
-    if asked.last is not None and asked.first > asked.last:
+    first = asked.first
+    if first is not None and asked.last is not None and first > asked.last:
         first = call.query.get("dateFrom")  # 90 days back is after dateTo: the link would be refused
     query = {"bookingStatus": asked.status, "dateFrom": first, "dateTo": asked.last}
     query |= {"offset": str(offset), "limit": str(limit)}
