@@ -79,7 +79,7 @@ def parse(text: str) -> SignatureHeader:
 def _usual(text: str) -> SignatureHeader | None:
     """The header when all four parameters are there, spelt as usual, and no quote is escaped."""
     parts = text.split('"', 9)
-    if len(parts) != 9 or parts[8] or '\\"' in text:
+    if len(parts) != 9 or parts[8] or ("\\" in text and '\\"' in text):
         return None
     later = _LATER.get
     found = {

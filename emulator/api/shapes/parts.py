@@ -42,6 +42,7 @@ AMOUNT = r"^[0-9]+(\.[0-9]+)?$"
 BBAN = r"^[0-9A-Za-z. ]*[0-9A-Za-z][0-9A-Za-z. ]*$"
 IBAN = r"^ *[A-Z] *[A-Z] *[0-9] *[0-9][0-9A-Z ]*$"
 BIC = r"^[A-Z]{6}[A-Z2-9][A-NP-Z0-9]([A-Z0-9]{3})?$"  # SPEC 2.9
+_AMOUNT = re.compile(AMOUNT)
 DAY_OF_EXECUTION = r"^([1-9]|[12][0-9]|3[01])$"
 MONTH = r"^([1-9]|1[0-2])$"
 
@@ -138,7 +139,7 @@ def inner(value: Any, *names: str) -> Any:
 def amount_rule(value: Any, path: str) -> Iterator[Message]:
     """Exactly the minor units of the currency, more than 0, at most 18 digits (CONTRACT 3.2)."""
     amount, currency = inner(value, "amount"), inner(value, "currency")
-    if not isinstance(amount, str) or not re.fullmatch(AMOUNT, amount):
+    if not isinstance(amount, str) or not _AMOUNT.fullmatch(amount):
         return  # reported already
     known = currency if isinstance(currency, str) and currency in _CURRENCIES else None
     try:
