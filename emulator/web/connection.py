@@ -154,8 +154,14 @@ class Connection(RequestHandler):
         if close:
             self.force_close()
         else:
-            self._next_keepalive_close_time = self._loop.time() + self.limits.idle_seconds
+            self._idle_from_now()
         return True
+
+    def _idle_from_now(self) -> None:
+        self._keepalive = True
+        self._next_keepalive_close_time = self._loop.time() + self.limits.idle_seconds
+        if self._keepalive_handle is None:
+            self._keepalive_handle = self._loop.call_at(self._next_keepalive_close_time, self._process_keepalive)
 
     def resume_reading(self, resume_parser: bool = True) -> None:
         # aiohttp calls this for every body that was read, paused or not

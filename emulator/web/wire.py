@@ -27,8 +27,11 @@ def refusal(message: RawRequestMessage, received: int) -> Response | None:
         return headers_too_large(f"there are more than {MAX_HEADERS}")
     if received > MAX_HEAD_BYTES and _head_size(message) > MAX_HEAD_BYTES:
         return headers_too_large(f"together over {MAX_HEAD_BYTES} bytes")
-    if not message.path.startswith("/") and origin_form(message) is None:
-        return wire_refusal(400, "The request target names another host than Host does.")
+    if not message.path.startswith("/"):
+        if message.path == "*" and message.method != "OPTIONS":
+            return wire_refusal(400, "The request target * is for OPTIONS only.")
+        if origin_form(message) is None:
+            return wire_refusal(400, "The request target names another host than Host does.")
     return _framing_refusal(message)
 
 
