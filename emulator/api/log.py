@@ -77,10 +77,17 @@ class Exchange:
             "messages": errors,
             "milliseconds": round(self.seconds * 1000, 2),
         }
-        return {name: value for name, value in shown.items() if value not in (None, [])}
+        return self._unnamed({name: value for name, value in shown.items() if value not in (None, [])})
+
+    def _unnamed(self, shown: Any) -> Any:
+        """`shown` without the identity numbers of the headers: refusals and signing strings repeat them."""
+        for name, value in self.request.headers:
+            if name.lower() in IDENTITY_HEADERS and len(value) > 5:
+                shown = _replaced(shown, value, _masked(name, value))
+        return shown
 
     def detail(self) -> dict[str, Any]:
-        """`GET requests/{id}`: the whole exchange; identity numbers are masked."""
+        """`GET requests/{id}`: the whole exchange; the identity numbers of its headers are masked."""
         shown = self.summary()
         shown["request"] = {
             "method": self.request.method,
@@ -102,13 +109,22 @@ class Exchange:
             }
         elif self.signature is not None:
             shown["signature"] = {"valid": False, **self.signature.diagnosis()}
-        return shown
+        return self._unnamed(shown)
 
 
 def _masked(name: str, value: str) -> str:
     if name.lower() not in IDENTITY_HEADERS:
         return value
     return value[:-5] + "*****" if len(value) > 5 else "*****"
+
+
+def _replaced(value: Any, text: str, other: str) -> Any:
+    """`value` with `text` replaced in every string in it."""
+    if isinstance(value, str):
+        return value.replace(text, other)
+    if isinstance(value, dict):
+        return {name: _replaced(inner, text, other) for name, inner in value.items()}
+    return [_replaced(inner, text, other) for inner in value] if isinstance(value, list) else value
 
 
 def _text(body: bytes) -> str:

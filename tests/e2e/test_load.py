@@ -7,7 +7,7 @@ import json
 import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -151,10 +151,8 @@ def test_readers_that_never_read_fill_no_memory(bank: Served, customer: Customer
         deaf.append(connection)
     for _ in range(3):
         for connection in deaf:
-            try:
+            with suppress(BlockingIOError):  # the bank takes no more of this one, as it should
                 connection.send(one * 500)
-            except BlockingIOError:
-                pass  # the bank takes no more of this one, as it should
         with urlopen(f"{bank.url}/health", timeout=PATIENCE) as answer:
             assert answer.status == 200
         assert resident(bank.process.pid) - before < MUCH
@@ -217,6 +215,7 @@ class Writer:
         self._port = customer.port
         self.acknowledged: set[str] = set()
         self.refused = 0
+        self.cut_off = 0  # bytes of an answer that was not whole
 
     async def run(self) -> None:
         try:
@@ -230,8 +229,8 @@ class Writer:
                     else:
                         self.refused += 1
         except asyncio.IncompleteReadError as cut:
-            assert cut.partial == b"", "an answer was cut off"
             self.refused += 1
+            self.cut_off = len(cut.partial)
         except OSError:
             self.refused += 1
 
@@ -253,6 +252,7 @@ def test_an_end_under_load_loses_no_acknowledged_write(tmp_path: Path, durabilit
 
         patiently(run)
         assert bank.process.wait(timeout=10) == 0
+    assert sum(writer.cut_off for writer in writers) == 0
     acknowledged = set().union(*(writer.acknowledged for writer in writers))
     assert sum(writer.refused for writer in writers) > 0, "the end came after all the work"
     with served(tmp_path / "state") as again:

@@ -1,0 +1,103 @@
+"""An id inside a body that is another's is answered as one of nobody (CONTRACT 3.3, 7): the paths have their own test."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from emulator.api.branch import Branch
+from emulator.authority import Authority
+from emulator.client.response import Response
+from tests.api.desk import DeskClient, approve
+from tests.api.test_isolation import BODIES, NOBODYS, SERVICES
+
+KARI, EVEN = "14888520059", "03817910172"
+BASKETS = "/v1/signing-baskets"
+SEPA = "/v1/payments/sepa-credit-transfers"
+
+
+@pytest.fixture
+def stranger(branch: Branch, authority: Authority) -> DeskClient:
+    authority.find("stranger") or authority.issue("stranger")
+    return DeskClient(branch, authority, name="stranger")
+
+
+def created(client: DeskClient, service: str) -> str:
+    answer = client.post(f"/v1/{service}/{SERVICES[service]}", json=BODIES[service])
+    assert answer.status == 201, answer.text
+    return str(answer.json()["paymentId"])
+
+
+def essence(answer: Response, name: str) -> tuple[int, str]:
+    """Status and body with the id taken out."""
+    return answer.status, json.dumps(answer.json(), sort_keys=True).replace(name, "ID")
+
+
+def asked(client: DeskClient, *payments: str) -> Response:
+    return client.post(BASKETS, json={"paymentIds": list(payments)})
+
+
+@pytest.mark.parametrize("service", SERVICES)
+@pytest.mark.parametrize("state", ["RCVD", "authorised", "in a basket", "deleted"])
+@pytest.mark.parametrize("who", [KARI, EVEN])
+def test_another_tpps_payment_in_a_basket_is_an_unknown_one(
+    branch: Branch, tpp: DeskClient, stranger: DeskClient, service: str, state: str, who: str
+) -> None:
+    theirs = created(tpp.log_in(KARI), service)
+    if state == "authorised":
+        approve(branch, theirs)
+    elif state == "in a basket" and service == "payments":
+        assert asked(tpp, theirs).status == 201
+    elif state == "deleted":
+        assert tpp.delete(f"/v1/{service}/{SERVICES[service]}/{theirs}").status == 204
+    stranger.log_in(who, **({"context": "PRIVATE"} if who == EVEN else {}))
+    refused, unknown = asked(stranger, theirs), asked(stranger, NOBODYS)
+    assert refused.status == 400
+    assert refused.json()["tppMessages"][0]["code"] == "RESOURCE_UNKNOWN"
+    assert essence(refused, theirs) == essence(unknown, NOBODYS)
+
+
+def test_between_ones_own_payments_another_tpps_is_unknown_too(
+    branch: Branch, tpp: DeskClient, stranger: DeskClient
+) -> None:
+    theirs = created(tpp.log_in(KARI), "payments")
+    own = [created(stranger.log_in(KARI), "payments") for _ in range(2)]
+    refused, unknown = asked(stranger, own[0], theirs, own[1]), asked(stranger, own[0], NOBODYS, own[1])
+    assert essence(refused, theirs) == essence(unknown, NOBODYS)
+    assert [message.get("path") for message in refused.json()["tppMessages"]] == ["paymentIds[1]"]
+    assert branch.bank.documents.count("basket") == 0
+    assert asked(stranger, *own).status == 201
+
+
+def test_another_persons_payment_of_the_same_tpp_is_unknown_in_a_basket(tpp: DeskClient) -> None:
+    theirs = created(tpp.log_in(KARI), "payments")
+    tpp.log_in(EVEN, context="PRIVATE")
+    assert essence(asked(tpp, theirs), theirs) == essence(asked(tpp, NOBODYS), NOBODYS)
+
+
+@pytest.mark.parametrize(
+    ("theirs", "nobodys"),
+    [
+        ({"bban": "99901100019"}, {"bban": "99932000053"}),
+        ({"other": {"identification": "KARI", "schemeNameProprietary": "creditCardAccount"}},
+         {"other": {"identification": "NOBODY", "schemeNameProprietary": "creditCardAccount"}}),
+    ],
+    ids=["account", "card"],
+)  # fmt: skip
+def test_another_persons_account_to_pay_from_is_as_one_of_nobody(
+    branch: Branch, tpp: DeskClient, authority: Authority, theirs: dict[str, Any], nobodys: dict[str, Any]
+) -> None:
+    even = DeskClient(branch, authority).log_in(EVEN, context="PRIVATE")
+    card = even.get("/v1/card-accounts").json()["cardAccounts"][0]
+    tpp.log_in(KARI)
+
+    def paid_from(account: dict[str, Any]) -> Response:
+        address = f"/v1/payments/{SERVICES['payments']}"
+        written = json.dumps({**BODIES["payments"], "debtorAccount": {**account, "currency": "NOK"}})
+        return tpp.post(address, body=written.replace("KARI", card["maskedPan"]))
+
+    refused, unknown = paid_from(theirs), paid_from(nobodys)
+    assert refused.status == 403
+    assert (refused.status, refused.json()) == (unknown.status, unknown.json())
