@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -16,6 +17,7 @@ from emulator.bank.clock import date_time
 
 KEPT = 1000
 BODY_KEPT = 64 * 1024
+LARGE_KEPT = 32 * 1024 * 1024  # bytes of bodies over BODY_KEPT; older ones are cut to that (assumed)
 IDENTITY_HEADERS = frozenset({"x-psu-identity"})
 
 
@@ -31,6 +33,22 @@ class Exchange:
     signature: Verified | SignatureRefused | None = None
     rules: list[str] = field(default_factory=list)
     seconds: float = 0.0
+    cut_from: tuple[int, int] | None = None
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Bytes of both bodies as they went over the wire."""
+        return self.cut_from or (len(self.request.body), len(self.response.body) if self.response else 0)
+
+    def cut(self) -> None:
+        """Keep of large bodies what `detail` shows."""
+        self.cut_from = self.sizes
+        self.request = replace(self.request, body=self.request.body[:BODY_KEPT])
+        if self.response is not None:
+            self.response = replace(self.response, body=self.response.body[:BODY_KEPT])
+        if self.call is not None:
+            self.call = copy(self.call)
+            self.call.request, self.call.body = self.request, None
 
     @property
     def operation(self) -> str | None:
@@ -64,7 +82,7 @@ class Exchange:
     def summary(self) -> dict[str, Any]:
         """One line of `GET requests`."""
         errors = self._answer().get("tppMessages") or [] if self.status >= 400 else []
-        shown = {
+        shown: dict[str, Any] = {
             "id": str(self.id),
             "at": date_time(self.at),
             "method": self.request.method,
@@ -79,11 +97,12 @@ class Exchange:
         }
         return self._unnamed({name: value for name, value in shown.items() if value not in (None, [])})
 
-    def _unnamed(self, shown: Any) -> Any:
+    def _unnamed(self, shown: dict[str, Any]) -> dict[str, Any]:
         """`shown` without the identity numbers of the headers: refusals and signing strings repeat them."""
         for name, value in self.request.headers:
             if name.lower() in IDENTITY_HEADERS and len(value) > 5:
-                shown = _replaced(shown, value, _masked(name, value))
+                masked = _masked(name, value)
+                shown = {member: _replaced(inner, value, masked) for member, inner in shown.items()}
         return shown
 
     def detail(self) -> dict[str, Any]:
@@ -93,13 +112,13 @@ class Exchange:
             "method": self.request.method,
             "target": self.request.target,
             "headers": [[name, _masked(name, value)] for name, value in self.request.headers],
-            "body": _text(self.request.body),
+            "body": _text(self.request.body, self.sizes[0]),
         }
         if self.response is not None:
             shown["response"] = {
                 "status": self.response.status,
                 "headers": [list(pair) for pair in self.response.headers],
-                "body": _text(self.response.body),
+                "body": _text(self.response.body, self.sizes[1]),
             }
         if isinstance(self.signature, Verified):
             shown["signature"] = {
@@ -127,9 +146,9 @@ def _replaced(value: Any, text: str, other: str) -> Any:
     return [_replaced(inner, text, other) for inner in value] if isinstance(value, list) else value
 
 
-def _text(body: bytes) -> str:
+def _text(body: bytes, size: int) -> str:
     text = body[:BODY_KEPT].decode("utf-8", "replace")
-    return text if len(body) <= BODY_KEPT else f"{text} ... ({len(body)} bytes in all)"
+    return text if size <= BODY_KEPT else f"{text} ... ({size} bytes in all)"
 
 
 class RequestLog:
@@ -137,14 +156,29 @@ class RequestLog:
 
     def __init__(self) -> None:
         self._ring: deque[Exchange] = deque(maxlen=KEPT)
+        self._large: deque[Exchange] = deque()
+        self._large_bytes = 0
         self._next = 1
 
     def begin(self, at: datetime, request: Request) -> Exchange:
         """Enter a request; the pipeline fills the entry as it goes."""
+        if self._ring:
+            self._weigh(self._ring[-1])
         exchange = Exchange(self._next, at, request)
         self._next += 1
         self._ring.append(exchange)
         return exchange
+
+    def _weigh(self, latest: Exchange) -> None:
+        """Cut the oldest large bodies when there are too many: 1000 of a mebibyte each would fill a small machine."""
+        if sum(latest.sizes) <= BODY_KEPT:
+            return
+        self._large.append(latest)
+        self._large_bytes += sum(latest.sizes)
+        while self._large_bytes > LARGE_KEPT:
+            oldest = self._large.popleft()
+            self._large_bytes -= sum(oldest.sizes)
+            oldest.cut()
 
     def newest(self) -> Iterator[Exchange]:
         """All kept exchanges, newest first."""
@@ -187,3 +221,5 @@ class RequestLog:
     def clear(self) -> None:
         """Forget all exchanges; the numbering goes on."""
         self._ring.clear()
+        self._large.clear()
+        self._large_bytes = 0

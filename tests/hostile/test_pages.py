@@ -112,7 +112,8 @@ def _tokens() -> Iterator[PageCase]:
         yield PageCase(f"{method} on an SCA", 405, method, "/sca/OPEN")
         yield PageCase(f"{method} on the console", 405, method, "/console")
     for path in ("/static/../rendering.py", "/static/%2e%2e/handler.py", "/static//etc/passwd",
-                 "/static/..%2fhandler.py", "/static/C:%5c", "/static/%00", "/console/nothing", "/console/requests/-1", "/console/requests/%00",
+                 "/static/..%2fhandler.py", "/static/C:%5c", "/static/%00", "/console/nothing", "/console/requests/-1",
+                 "/console/requests/%00",
                  f"/console/requests/{'9' * 400}", "/console/payments/%27--", "/console/scenarios/..%2f..%2fetc",
                  "/console/accounts/__class__", "/console/../_emulator"):  # fmt: skip
         yield PageCase(f"page {path[:50]}", 404, "GET", path)

@@ -1,0 +1,44 @@
+"""What the request log holds: the last exchanges, whole, within a bound of bytes, and nobody's identity number."""
+
+from __future__ import annotations
+
+import json
+
+from emulator.api.branch import Branch
+from emulator.api.log import BODY_KEPT, LARGE_KEPT
+from tests.api.desk import DeskClient
+
+KARI = "14888520059"
+SEPA = "/v1/payments/sepa-credit-transfers"
+
+
+def test_large_bodies_are_cut_when_there_are_many_and_the_latest_are_whole(branch: Branch, tpp: DeskClient) -> None:
+    body = b'{"a":"' + b"x" * 1_000_000 + b'"}'
+    number = LARGE_KEPT // len(body) + 10
+    for _ in range(number):
+        assert tpp.post(SEPA, body=body).status == 400
+    kept = [len(exchange.request.body) for exchange in branch.log.newest()]
+    assert len(kept) == number
+    assert kept[0] == len(body)
+    assert kept[-1] == BODY_KEPT
+    assert sum(kept) < LARGE_KEPT + 2 * len(body) + number * BODY_KEPT
+    oldest = branch.log.entries(limit=1000)[-1]
+    assert oldest.detail()["request"]["body"].endswith(f" ... ({len(body)} bytes in all)")
+    assert oldest.operation == "createPayment"
+
+
+def test_after_the_log_was_emptied_it_counts_anew(branch: Branch, tpp: DeskClient) -> None:
+    body = b'{"a":"' + b"x" * 1_000_000 + b'"}'
+    for _ in range(2):
+        for _ in range(LARGE_KEPT // len(body) - 2):
+            tpp.post(SEPA, body=body)
+        assert {len(exchange.request.body) for exchange in branch.log.newest()} == {len(body)}
+        branch.log.clear()
+
+
+def test_a_refusal_and_a_signing_string_name_nobody(branch: Branch, tpp: DeskClient) -> None:
+    tpp.post(SEPA, json={}, headers={"X-PSU-IDENTITY": f"{KARI}x"})
+    told = branch.log.entries(limit=1)[0]
+    assert KARI not in json.dumps(told.summary())
+    assert KARI not in json.dumps(told.detail())
+    assert f"{KARI[:7]}*****" in json.dumps(told.summary())
