@@ -34,9 +34,7 @@ def list_(url: str | None, output: str) -> None:
 @click.option("--scenario", metavar="NAME", help="A ready scenario to apply.")
 @click.option("--seed", type=int, help="Make its ids and chances repeat.")
 @bank_options
-def make(
-    name: str, fixtures: str | None, scenario: str | None, seed: int | None, url: str | None, output: str
-) -> None:
+def make(name: str, fixtures: str | None, scenario: str | None, seed: int | None, url: str | None, output: str) -> None:
     """Make the bank NAME, or make it new; prints its address."""
     chosen = {"fixtures": fixtures, "scenario": scenario, "seed": seed}
     body = {name: value for name, value in chosen.items() if value is not None}

@@ -108,7 +108,7 @@ def test_requests_are_followed_shown_and_counted(run: Run, tpp: DeskClient) -> N
 def test_the_bank_is_reset_kept_and_brought_back(run: Run) -> None:
     assert run("snapshot", "save", "monday")[1] == "monday\n"
     assert run("settings", "calendar=norway", 'progression={"polls": 2}', "straks_limit=100.00")[0] == 0
-    assert "progression={\"polls\": 2}\n" in run("settings")[1]
+    assert 'progression={"polls": 2}\n' in run("settings")[1]
     assert run("reset", "--fixtures", "empty", "--scenario", "slow-bank")[1] == "known-state slow-bank\n"
     assert "every third read is slow" in run("rules", "list")[1]
     assert run("snapshot", "load", "monday")[0] == 0

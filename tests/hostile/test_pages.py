@@ -111,11 +111,22 @@ def _tokens() -> Iterator[PageCase]:
     for method in ("PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"):
         yield PageCase(f"{method} on an SCA", 405, method, "/sca/OPEN")
         yield PageCase(f"{method} on the console", 405, method, "/console")
-    for path in ("/static/../rendering.py", "/static/%2e%2e/handler.py", "/static//etc/passwd",
-                 "/static/..%2fhandler.py", "/static/C:%5c", "/static/%00", "/console/nothing", "/console/requests/-1",
-                 "/console/requests/%00",
-                 f"/console/requests/{'9' * 400}", "/console/payments/%27--", "/console/scenarios/..%2f..%2fetc",
-                 "/console/accounts/__class__", "/console/../_emulator"):  # fmt: skip
+    for path in (
+        "/static/../rendering.py",
+        "/static/%2e%2e/handler.py",
+        "/static//etc/passwd",
+        "/static/..%2fhandler.py",
+        "/static/C:%5c",
+        "/static/%00",
+        "/console/nothing",
+        "/console/requests/-1",
+        "/console/requests/%00",
+        f"/console/requests/{'9' * 400}",
+        "/console/payments/%27--",
+        "/console/scenarios/..%2f..%2fetc",
+        "/console/accounts/__class__",
+        "/console/../_emulator",
+    ):
         yield PageCase(f"page {path[:50]}", 404, "GET", path)
 
 
@@ -142,8 +153,14 @@ def _hosts() -> Iterator[PageCase]:
     ):
         for path in ("/sca/OPEN", "/console", "/_emulator/people"):
             yield PageCase(f"Host {name!r} at {path}", 403, "GET", path, {"Host": name})
-    yield PageCase("Host of another name, changing", 403, "POST", "/_emulator/reset",
-                   {"Host": "evil.example", "Content-Type": JSON}, b"{}")  # fmt: skip
+    yield PageCase(
+        "Host of another name, changing",
+        403,
+        "POST",
+        "/_emulator/reset",
+        {"Host": "evil.example", "Content-Type": JSON},
+        b"{}",
+    )
 
 
 CASES = (*_origins(), *_forged(), *_tokens(), *_hosts())
