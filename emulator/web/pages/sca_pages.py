@@ -161,10 +161,7 @@ class _Turn:
         step = sca.step(self._bank, document)
         person = people.person(self._bank, document["person"]) if "person" in document else None
         shown: dict[str, Callable[[], dict[str, object]]] = {
-            "identity": lambda: {
-                "typed": typed or document.get("identityHint", ""),
-                "known": approval.known_people(self._bank, document),
-            },
+            "identity": lambda: {"typed": typed, "known": approval.known_people(self._bank, document)},
             "method": lambda: {"methods": [(name, *METHOD_TEXTS[visit.language][name]) for name in sca.METHODS]},
             "context": lambda: {"options": sca.options(self._bank, document), "person": person},
             "approve": self._to_approve,

@@ -250,10 +250,3 @@ def test_links_of_another_bank_keep_its_prefix(bank: Bank, visitor: Visitor) -> 
     assert page.forms[-1].action == f"/banks/two/sca/{token}"
     assert 'href="/banks/two/static/sca.css?v=' in page.source
     assert other.submit(page, nationalId=OLA).headers["location"] == f"/banks/two/sca/{token}"
-
-
-def test_the_requested_person_is_filled_in(bank: Bank, visitor: Visitor) -> None:
-    """X-PSU-IDENTITY preselects the person (CONTRACT 4)."""
-    page = visitor.get(f"/sca/{open_access(bank, identity_hint=KARI)}")
-    typed = [field.value for form in page.forms for field in form.fields if field.name == "nationalId"]
-    assert typed == [KARI]
