@@ -33,9 +33,15 @@ class Listener(Server):
         self.base = base
         self.limits = limits
         self.open: set[Connection] = set()
+        self.ending = False
 
     def __call__(self) -> Connection:
         return Connection(self, asyncio.get_running_loop())
+
+    def pre_shutdown(self) -> None:
+        """Tell every connection to end with the request it is at; whoever connects from now on is sent away."""
+        self.ending = True
+        super().pre_shutdown()
 
     def drop_stuck(self) -> None:
         """Abort the connections that were closing already at the last call: their clients do not read."""
@@ -112,7 +118,10 @@ class Connection(RequestHandler):
         super().connection_made(transport)
         self._socket = self.transport
         self._listener.open.add(self)
-        self._await_head()
+        if self._listener.ending:
+            self.drop()
+        else:
+            self._await_head()
 
     def connection_lost(self, exc: BaseException | None) -> None:
         self._listener.open.discard(self)

@@ -76,6 +76,11 @@ class WebServer:
         self._handler.watchers.end()
         for listener in self._listeners:
             listener.pre_shutdown()
+        # Who connected in this very moment does not wait for a request yet, and is told a turn of the loop later;
+        # else aiohttp would wait out the limit for a request of it that does not come.
+        await asyncio.sleep(0)
+        for listener in self._listeners:
+            listener.pre_shutdown()
         with suppress(TimeoutError):
             # aiohttp waits once for the handler and once for its task; for both together there is one limit
             async with asyncio.timeout(self._limits.drain_seconds + 1), asyncio.TaskGroup() as group:
