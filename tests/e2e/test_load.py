@@ -18,9 +18,10 @@ import pytest
 from emulator.api import examples
 from emulator.client import Identity
 from emulator.client.tpp import Prepared, Tpp
+from emulator.web.limits import Limits
 from emulator.web.sockets import raise_file_limit
 from tests.e2e.process import Served, served
-from tests.e2e.serving import Client
+from tests.e2e.serving import Client, both_loops, serving
 
 KARI = "14888520059"
 DOMESTIC = "/v1/payments/norwegian-domestic-credit-transfers"
@@ -261,3 +262,17 @@ def test_an_end_under_load_loses_no_acknowledged_write(tmp_path: Path, durabilit
         assert known == acknowledged, "a request without an answer has acted"
         assert control(again.url, "GET", "ledger")["balanced"] is True
         assert again.stop() == 0
+
+
+@both_loops
+@pytest.mark.parametrize("turns", range(6))
+async def test_who_connects_as_the_bank_ends_does_not_hold_it_up(turns: int) -> None:
+    """The limit for what is under way lies beyond the patience of the test: only a prompt end passes."""
+    async with serving(limits=Limits(drain_seconds=600)) as running:
+        connecting = [asyncio.create_task(running.connect()) for _ in range(50)]
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        await running.server.stop()
+        for client in await asyncio.gather(*connecting, return_exceptions=True):
+            if isinstance(client, Client):
+                client.vanish()
