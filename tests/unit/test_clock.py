@@ -1,0 +1,43 @@
+"""Bank time stands while a request is answered, and is written so that text order is time order."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+
+from emulator.bank.clock import Clock, moment, stamp
+from emulator.bank.kinds import KINDS
+from emulator.store import memory_store
+
+NOW = datetime(2026, 3, 2, 8, 0, 0, 5, tzinfo=UTC)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock(memory_store(KINDS))
+
+
+def test_a_held_clock_stands_until_it_is_released(clock):
+    held = clock.hold()
+    assert [clock.now() for _ in range(100)] == [held] * 100
+    clock.release()
+    assert clock.now() > held
+
+
+def test_holding_again_takes_a_new_moment(clock):
+    first = clock.hold()
+    assert clock.hold() > first
+
+
+def test_setting_a_held_clock_counts_at_once(clock):
+    clock.hold()
+    clock.set(now=NOW, mode="frozen")
+    assert clock.now() == NOW
+
+
+@pytest.mark.parametrize("zone", [UTC, timezone(timedelta(hours=2))])
+def test_a_stamp_is_in_utc_with_microseconds(zone):
+    written = stamp(NOW.astimezone(zone))
+    assert written == "2026-03-02T08:00:00.000005+00:00"
+    assert moment(written) == NOW
