@@ -8,10 +8,9 @@ from datetime import datetime
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric import rsa
-from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
-from cryptography.hazmat.primitives.hashes import SHA256, SHA512
 
 from emulator.api.certificates import CertificateUnreadable, read_certificate
+from emulator.api.signature import familiar
 from emulator.api.signature.bound import check_date, check_digest
 from emulator.api.signature.evidence import Evidence
 from emulator.api.signature.parameters import read_parameters
@@ -27,8 +26,6 @@ from emulator.api.signature.result import (
 from emulator.httpsig.keyid import key_id_for
 from emulator.httpsig.message import CANDIDATES, REQUEST_TARGET, SPELLING, request_target
 
-_PADDING = PKCS1v15()
-_HASHES = {"SHA-256": SHA256(), "SHA-512": SHA512()}
 _CERTIFICATE = "TPP-Signature-Certificate"
 _ALONE = frozenset({"signature", "tpp-signature-certificate", "date", "digest"})
 
@@ -52,14 +49,27 @@ def check(
     requests and certificates are compared with it. `trusted_ca` is the sandbox CA, needed for trust `sandbox-ca`.
     `present`: the headers by lower-case name without outer blanks, from a caller that has them and found none twice.
     """
+    required = digest_required and not body_ignored
     if present is None:
         found = collect(method, target, headers, body)
     else:
+        verified = familiar.verified(
+            method,
+            target,
+            body,
+            present,
+            digest_required=required,
+            policy=policy,
+            instant=now.timestamp(),
+            trusted_ca=trusted_ca,
+        )
+        if verified is not None:
+            return verified
         found = Evidence(method, target, headers, body, present, frozenset())
-    required = digest_required and not body_ignored
     if inspect(found, digest_required=required, policy=policy, now=now, trusted_ca=trusted_ca):
         certificate = found.certificate
         if certificate is not None and found.signing_string is not None:
+            familiar.remember(found, policy, trusted_ca, certificate)
             return Verified(certificate.tpp, certificate.certificate, tuple(found.notes), found.signing_string)
     raise refusal(found)
 
@@ -224,7 +234,7 @@ def _holds_in_latin_1(key: rsa.RSAPublicKey, signature: bytes, text: str, hash_n
 def verifies(key: rsa.RSAPublicKey, signature: bytes, message: bytes, hash_name: str) -> bool:
     """Whether `signature` is that of `key` over `message`, by RSASSA-PKCS1-v1_5 with SHA-256 or SHA-512."""
     try:
-        key.verify(signature, message, _PADDING, _HASHES[hash_name])
+        key.verify(signature, message, familiar.PADDING, familiar.HASHES[hash_name])
     except InvalidSignature:
         return False
     return True

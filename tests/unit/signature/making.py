@@ -31,6 +31,8 @@ STANDING = (
     ("x-accept-fix", "amount-as-string"),
 )
 
+USUAL = SignaturePolicy()  # one, as a bank has one: familiar clients are those of one policy
+
 Lines = list[tuple[str, str]]
 
 
@@ -54,7 +56,7 @@ class Making:
     encode: Callable[[bytes], str] = field(default=lambda raw: base64.b64encode(raw).decode())
     finish: Callable[[str], str] = field(default=lambda header: header)
     wanted: bool = True
-    policy: SignaturePolicy = field(default_factory=SignaturePolicy)
+    policy: SignaturePolicy = USUAL
     now: datetime = NOW
     trusted_ca: x509.Certificate | None = None
 
@@ -94,7 +96,7 @@ class Making:
         return [*headers, ("Signature", self.finish(header))]
 
     def check(self, headers: Sequence[tuple[str, str]] | None = None) -> Verified:
-        return check(
+        return same_verdict(
             self.method,
             self.target,
             self.sent() if headers is None else headers,
@@ -117,4 +119,22 @@ class Making:
         return list(self.refused(headers).messages)
 
 
-__all__ = ["BODY", "NOW", "STANDING", "TARGET", "Making"]
+def same_verdict(method: str, target: str, headers: Sequence[tuple[str, str]], body: bytes, **more: Any) -> Verified:
+    """The gate's verdict, after making sure that it is the same for a client it has accepted before and after."""
+    present = {name.lower(): value.strip(" \t") for name, value in headers}
+    if len(present) == len(headers):
+        first = _verdict(method, target, headers, body, **more)
+        assert _verdict(method, target, headers, body, present=present, **more) == first
+        assert _verdict(method, target, headers, body, present=present, **more) == first
+    return check(method, target, headers, body, **more)
+
+
+def _verdict(*args: Any, **more: Any) -> Any:
+    try:
+        verified = check(*args, **more)
+    except SignatureRefused as refused:
+        return refused.messages
+    return verified.tpp, verified.certificate, verified.notes, verified.signing_string
+
+
+__all__ = ["BODY", "NOW", "STANDING", "TARGET", "Making", "same_verdict"]

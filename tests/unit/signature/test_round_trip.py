@@ -9,14 +9,16 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from emulator.api.signature import SignaturePolicy, SignatureRefused, Verified, check
+from emulator.api.signature import SignaturePolicy, SignatureRefused, Verified
 from emulator.authority import Authority
 from emulator.client import Identity, signed_headers
-from tests.unit.signature.making import NOW
+from tests.unit.signature.making import NOW, same_verdict
 
 AUTHORITY = Authority(None, clock=lambda: NOW)
 PLAIN = Identity.of(AUTHORITY.issue("plain"))
 SPECIAL = Identity.of(AUTHORITY.issue("special", flaw="special-characters"))
+
+POLICY = SignaturePolicy()
 
 VALUE = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), min_size=1, max_size=30).map(
     lambda text: text.strip(" \t")
@@ -31,14 +33,14 @@ BODY = st.binary(max_size=60)
 
 
 def gate(method: str, target: str, headers: Any, body: bytes) -> Verified:
-    return check(
+    return same_verdict(
         method,
         target,
         headers,
         body,
         digest_required=bool(body),
         body_ignored=False,
-        policy=SignaturePolicy(),
+        policy=POLICY,
         now=NOW,
         trusted_ca=None,
     )

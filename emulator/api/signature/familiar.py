@@ -1,0 +1,136 @@
+"""What a client sends alike with each request, judged once: certificate, keyId, algorithm and the names it lists.
+
+A request that differs from an accepted one in nothing but the values of its headers needs a look at those values
+alone: date, digest and the signature itself. Whatever is unusual goes the long way of `check.inspect`, which knows
+every rule and says what is wrong; nothing is refused here.
+"""
+
+from __future__ import annotations
+
+import binascii
+import hashlib
+from base64 import b64encode
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import floor
+from operator import itemgetter
+from typing import Any
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
+from cryptography.hazmat.primitives.hashes import SHA256, SHA512
+
+from emulator.api.certificates import TppCertificate
+from emulator.api.signature.evidence import Evidence
+from emulator.api.signature.result import SignaturePolicy, Verified
+from emulator.httpsig.dates import DateUnreadable, parse_date
+from emulator.httpsig.message import CANDIDATES, REQUEST_TARGET
+
+PADDING = PKCS1v15()
+HASHES = {"SHA-256": SHA256(), "SHA-512": SHA512()}
+
+_LAST_PARAMETER = 'signature="'
+_REMEMBERED = 256
+
+
+@dataclass(slots=True)
+class _Client:
+    """What is settled about requests with one certificate and one beginning of the Signature header.
+
+    `line` is the signing string with a place for each value, `values` takes those of the headers from a request,
+    and the request target is put between them at `target_at` (None: not signed). `unlisted` are the headers that
+    would have to be signed and are not, were they sent.
+    """
+
+    policy: SignaturePolicy
+    trusted_ca: x509.Certificate | None
+    certificate: TppCertificate
+    key: rsa.RSAPublicKey
+    hash: SHA256 | SHA512
+    line: str
+    values: Callable[[Mapping[str, str]], tuple[str, ...]]
+    target_at: int | None
+    unlisted: tuple[str, ...]
+
+
+_clients: dict[tuple[str, str], _Client] = {}  # by the beginning of the Signature header and the certificate's text
+
+
+def remember(
+    found: Evidence, policy: SignaturePolicy, trusted_ca: x509.Certificate | None, certificate: TppCertificate
+) -> None:
+    """Learn from a request whose signature holds, when everything in it had its usual form."""
+    beginning, mark, end = found.present["signature"].rpartition(_LAST_PARAMETER)
+    names = tuple(name for name in found.names if name != REQUEST_TARGET)
+    # Only where what stands behind the mark is the signature, and nothing else, does another one change nothing else.
+    ends_with_signature = found.header is not None and end == f'{found.header.signature}"'
+    if not mark or not ends_with_signature or found.notes or len(names) < 2 or certificate.key is None:
+        return
+    if len(_clients) >= _REMEMBERED:
+        _clients.clear()
+    _clients[beginning, found.present["tpp-signature-certificate"]] = _Client(
+        policy,
+        trusted_ca,
+        certificate,
+        certificate.key,
+        HASHES[found.hash_name],
+        "\n".join(f"{name.replace('%', '%%')}: %s" for name in found.names),
+        itemgetter(*names),
+        found.names.index(REQUEST_TARGET) if REQUEST_TARGET in found.names else None,
+        tuple(name for name in CANDIDATES if name not in names),
+    )
+
+
+def verified(
+    method: str,
+    target: str,
+    body: bytes,
+    present: dict[str, str],
+    *,
+    digest_required: bool,
+    policy: SignaturePolicy,
+    instant: float,
+    trusted_ca: x509.Certificate | None,
+) -> Verified | None:
+    """The verdict on a familiar client's request where nothing is unusual in it; None: go the long way.
+
+    `present`: the headers by lower-case name, none of which was sent twice; `instant`: seconds since 1970.
+    """
+    get: Callable[..., Any] = present.get
+    beginning, _, end = get("signature", "").rpartition(_LAST_PARAMETER)
+    client = _clients.get((beginning, get("tpp-signature-certificate")))
+    if (
+        client is None
+        or client.policy is not policy
+        or client.trusted_ca is not trusted_ca
+        or not present.keys().isdisjoint(client.unlisted)
+    ):
+        return None
+    digest = get("digest")
+    if digest is None:
+        if digest_required:
+            return None
+    elif digest != "SHA-256=" + b64encode(hashlib.sha256(body).digest()).decode():
+        return None
+    certificate = client.certificate
+    try:
+        seconds, note = parse_date(present["date"])
+        if (
+            note is not None
+            or not -policy.date_skew <= seconds - floor(instant) <= policy.date_skew
+            or not certificate.not_before <= instant <= certificate.not_after
+            or end[-1:] != '"'
+        ):
+            return None
+        values = client.values(present)
+        at = client.target_at
+        if at is not None:
+            values = (*values[:at], f"{method.lower()} {target}", *values[at:])
+        text = client.line % values
+        signature = binascii.a2b_base64(end[:-1], strict_mode=True)
+        client.key.verify(signature, text.encode(), PADDING, client.hash)
+    except (KeyError, DateUnreadable, ValueError, InvalidSignature):
+        return None
+    return Verified(certificate.tpp, certificate.certificate, (), text)

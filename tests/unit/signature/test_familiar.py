@@ -1,0 +1,108 @@
+"""A client that the gate has accepted before is looked at less closely, and refused for the same things all the same."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from emulator.api.signature import SignaturePolicy, SignatureRefused, Verified, check
+from emulator.authority import Authority, Credentials
+from emulator.httpsig.message import CANDIDATES
+from tests.unit.signature.making import NOW, Making
+
+LISTED = ("(request-target)", "date", "digest", "x-request-id", "tpp-redirect-uri")
+
+
+def as_served(made: Making) -> Verified:
+    """The verdict as the pipeline asks for it: with the headers it has read already."""
+    headers = made.sent()
+    return check(
+        made.method,
+        made.target,
+        headers,
+        made.body,
+        present={name.lower(): value for name, value in headers},
+        digest_required=made.wanted,
+        body_ignored=False,
+        policy=made.policy,
+        now=made.now,
+        trusted_ca=made.trusted_ca,
+    )
+
+
+def refused(made: Making) -> str:
+    with pytest.raises(SignatureRefused) as told:
+        as_served(made)
+    return " ".join(fault.text for fault in told.value.messages)
+
+
+def signature_first(header: str) -> str:
+    before, mark, signature = header.rpartition(",signature=")
+    return f"{mark[1:]}{signature},{before}"
+
+
+def test_who_is_familiar_is_told_the_same(making: Making) -> None:
+    first, again = as_served(making), as_served(making)
+    assert (again.tpp, again.certificate, again.notes) == (first.tpp, first.certificate, ())
+    assert again.signing_string == first.signing_string
+
+
+def test_a_header_that_must_be_signed_is_missed_in_the_list_when_it_comes_later(making: Making) -> None:
+    fewer = making.with_header("PSU-ID", None).but(names=LISTED)
+    as_served(fewer)
+    assert "psu-id, which the headers parameter does not list" in refused(making.but(names=LISTED))
+
+
+@pytest.mark.parametrize("name", [name for name in CANDIDATES if name in LISTED and name not in ("date", "digest")])
+def test_a_listed_header_is_missed_when_it_is_left_out_later(making: Making, name: str) -> None:
+    as_served(making)
+    headers = tuple(pair for pair in making.headers if pair[0].lower() != name)
+    listed = " ".join(["(request-target)", *(one for one in CANDIDATES if one in (*LISTED, "psu-id"))])
+    assert f"lists {name}, but the request has no such header" in refused(making.but(headers=headers, listed=listed))
+
+
+def test_a_digest_is_missed_where_one_is_required_now(making: Making) -> None:
+    bare = making.but(digest=None, wanted=False)
+    as_served(bare)
+    assert "The header Digest is required" in refused(bare.but(wanted=True))
+
+
+def test_the_certificate_is_measured_by_the_authority_that_is_trusted_now(authority: Authority) -> None:
+    own = SignaturePolicy(trust="sandbox-ca")
+    made = Making(authority.issue("trusted"), policy=own, trusted_ca=authority.certificate)
+    as_served(made)
+    other = Authority(None, clock=lambda: NOW).certificate
+    assert "not issued by the sandbox CA" in refused(made.but(trusted_ca=other))
+
+
+def test_another_policy_is_applied_anew(making: Making) -> None:
+    late = making.with_header("Date", "Mon, 02 Mar 2026 07:00:00 GMT")
+    as_served(late.but(policy=SignaturePolicy(date_skew=86_400)))
+    assert "behind the bank's clock" in refused(late)
+
+
+def test_a_header_that_ends_otherwise_is_read_anew(making: Making) -> None:
+    as_served(making)
+    assert refused(making.but(finish=lambda header: header[:-1]))
+    assert refused(making.but(finish=lambda header: f"{header[:-1]}x"))
+    assert as_served(making.but(finish=lambda header: f"{header},")).tpp.id == "PSDNO-SBX-1"
+
+
+def test_what_stood_behind_the_signature_is_asked_for_again(making: Making) -> None:
+    as_served(making.but(finish=signature_first))
+    alone = making.but(key_id=None, algorithm=None, listed=None)
+    assert "keyId is missing" in refused(alone)
+
+
+def test_a_note_on_one_request_is_not_lost_on_a_familiar_client(making: Making) -> None:
+    as_served(making)
+    old = making.with_header("Date", "Monday, 02-Mar-26 08:00:00 GMT")
+    assert as_served(old).notes == as_served(old).notes == ("Date: the obsolete RFC 850 form",)
+
+
+def test_another_key_behind_the_same_names_does_not_pass(making: Making, authority: Authority) -> None:
+    as_served(making)
+    thief: Credentials = authority.issue("thief")
+    forged = replace(making, sign=lambda _, data: making.sign(thief.key, data))
+    assert refused(forged)
