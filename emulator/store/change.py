@@ -45,12 +45,6 @@ class Replaced:
 
 Undo = Before | Replaced
 
-Removed = tuple[str, int, str]
-"""Kind, number and id of a document that is no more."""
-
-Placed = tuple[bytes, int, bytes]
-"""Kind as JSON, number and encoded form of a document that is new or different."""
-
 
 def undo(steps: list[Undo], *, down_to: int = 0) -> None:
     """Take back the steps after the first `down_to`, the last one first, and forget them."""
@@ -71,13 +65,17 @@ def _befores(steps: Iterable[Undo]) -> Iterator[Before]:
             yield step
 
 
-def outcome(steps: Iterable[Undo]) -> tuple[list[Removed], list[Placed]]:
-    """What differs between before the first step and now."""
-    removed: list[Removed] = []
-    placed: list[Placed] = []
-    seen: set[tuple[int, str]] = set()
+def payload(sequence: int, steps: list[Undo]) -> bytes | None:
+    """What differs between before the first step and now, as JSON; None when nothing does.
+
+    `{"sequence", "delete": [[kind, number, id]], "put": [[kind, number, document]]}`, without "delete" where nothing
+    is deleted.
+    """
+    removed: list[tuple[str, int, str]] = []
+    puts: list[bytes] = []
+    seen: set[tuple[DocumentTable, str]] = set()
     for table, identity, number, raw in _befores(steps):
-        key = (id(table), identity)
+        key = (table, identity)
         if key in seen:
             continue
         seen.add(key)
@@ -88,13 +86,7 @@ def outcome(steps: Iterable[Undo]) -> tuple[list[Removed], list[Placed]]:
             continue
         raw_now = table.rows[number_now]
         if number_now != number or raw_now != raw:
-            placed.append((table.json_name, number_now, raw_now))
-    return removed, placed
-
-
-def payload(sequence: int, removed: list[Removed], placed: list[Placed]) -> bytes:
-    """One change as JSON: `{"sequence", "delete": [[kind, number, id]], "put": [[kind, number, document]]}`."""
-    puts = b",".join([b"[%b,%d,%b]" % put for put in placed])
-    if not removed:
-        return b'{"sequence":%d,"put":[%b]}' % (sequence, puts)
-    return b'{"sequence":%d,"delete":%b,"put":[%b]}' % (sequence, orjson.dumps(removed), puts)
+            puts.append(b"[%b,%d,%b]" % (table.json_name, number_now, raw_now))
+    if removed:
+        return b'{"sequence":%d,"delete":%b,"put":[%b]}' % (sequence, orjson.dumps(removed), b",".join(puts))
+    return b'{"sequence":%d,"put":[%b]}' % (sequence, b",".join(puts)) if puts else None

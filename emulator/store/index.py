@@ -44,14 +44,17 @@ class Index:
             self.buckets[value] = number
         elif isinstance(bucket, int):
             self.buckets[value] = [bucket, number] if bucket < number else [number, bucket]
-        elif len(bucket) < SHARED_BELOW:
+        elif len(bucket) >= SHARED_BELOW:
+            if bucket[-1] < number:
+                bucket.append(number)
+            else:
+                insort(bucket, number)
+        else:
             grown = bucket.copy()
             insort(grown, number)
             self.buckets[value] = grown
             if len(grown) == SHARED_BELOW:
                 self.many.add(value)
-        else:
-            insort(bucket, number)
 
     def remove(self, value: Value, number: int) -> None:
         """Forget that the document `number` has `value`."""
@@ -82,6 +85,9 @@ def _searched(value: Any) -> Iterable[Value]:
     if isinstance(value, (list, tuple)):
         return dict.fromkeys(value)
     return (value,)
+
+
+_TEXTS = frozenset((str, type(None)))
 
 
 def _searchable(value: object) -> bool:
@@ -135,6 +141,30 @@ class Keys:
     def of(self, document: Mapping[str, Any]) -> list[Any]:
         """The values of the members that index and sort."""
         return list(map(document.get, self.members))
+
+    def enter(self, values: list[Any], number: int, identity: str) -> None:
+        """`check` and `add` in one, made for the values that nearly all documents have: text or nothing."""
+        plain = _TEXTS.issuperset(map(type, values))
+        for _, _, order in self._sorted:
+            plain = plain and not order.numeric
+        if not plain:
+            self.check(values)
+            self.add(values, number, identity)
+            return
+        for place, index in self._indexed:
+            value = values[place]
+            if value in index.buckets:
+                index.add(value, number)
+            elif value is not None:
+                index.buckets[value] = number
+        for by, group, order in self._sorted:
+            value = values[by]
+            if value is None:
+                continue
+            if group is None:
+                order.entries.add((value, identity))
+            elif values[group] is not None:
+                order.add((values[group], value, identity))
 
     def check(self, values: list[Any]) -> None:
         """Raises ValueError for values that cannot be searched for or do not sort among the others."""

@@ -41,13 +41,10 @@ class Journal:
         self._disk = disk
         self.segments = segments or [Segment(directory / segment_name(following), following, 0)]
         self.file = disk.open_to_append(self.segments[-1].path)
+        # bytes of all segments
+        self.size = sum(segment.size for segment in self.segments)
         # a failed write may have left part of a record
         self._spoilt = False
-
-    @property
-    def size(self) -> int:
-        """Bytes of all segments."""
-        return sum(segment.size for segment in self.segments)
 
     @property
     def last(self) -> Segment:
@@ -66,6 +63,7 @@ class Journal:
                 self._cut_off()
             raise
         self.last.size += len(line)
+        self.size += len(line)
 
     def _cut_off(self) -> None:
         self._disk.cut(self.file, self.last.size)
@@ -86,6 +84,7 @@ class Journal:
     def forget(self, gone: list[Segment]) -> None:
         """These segments are contained in the snapshot now."""
         self.segments = [segment for segment in self.segments if segment not in gone]
+        self.size = sum(segment.size for segment in self.segments)
 
     def cut_back(self, size: int) -> None:
         """Shorten the last segment to `size`, if the system lets us; nothing may be appended any more."""

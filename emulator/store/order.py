@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import groupby
 from math import isfinite
 from operator import itemgetter
 from typing import Any
 
-from sortedcontainers import SortedList
-
 from emulator.store.kinds import Ordered
+from emulator.store.sorting import SortedList
 
 Value = str | int
 """What is searched for and sorted by; a fractional number is compared with whole ones."""
@@ -35,16 +34,18 @@ _TOP = _Top()
 
 
 class Order:
-    """The documents that have a `by` value (and a group, where groups are declared), ties by id."""
+    """The documents that have a `by` value (and a group, where groups are declared), ties by id.
 
-    __slots__ = ("_groups", "_textual", "entries", "members", "rule")
+    `numeric`: it holds numbers, so that no text sorts among them.
+    """
+
+    __slots__ = ("_groups", "entries", "members", "numeric", "rule")
 
     def __init__(self, rule: Ordered, entries: Iterable[Entry] = ()) -> None:
         self.rule = rule
         self.members = (rule.by,) if rule.group is None else (rule.by, rule.group)
         self.entries = SortedList(entries)
-        # whether the `by` values are text, of the entries there are
-        self._textual = bool(self.entries) and isinstance(self.entries[0][-2], str)
+        self.numeric = bool(self.entries) and not isinstance(self.entries.first()[-2], str)
         # group -> [the one text object that all its entries share, how many]
         self._groups: dict[str, list[Any]] = {}
         if rule.group is not None:
@@ -56,10 +57,10 @@ class Order:
         if by is None:
             return
         if isinstance(by, str):
-            fits = self._textual or not self.entries
+            fits = not self.numeric
         else:
             fits = isinstance(by, int) or (isinstance(by, float) and isfinite(by))
-            fits = fits and not (self._textual and self.entries)
+            fits = fits and (self.numeric or not self.entries)
         if not fits:
             raise ValueError(f"the member {self.rule.by!r} does not sort among the others of its order")
         if group is not None and not isinstance(group, str):
@@ -81,12 +82,13 @@ class Order:
             known = self._groups.setdefault(entry[0], [entry[0], 0])
             known[1] += 1
             entry = (known[0], entry[1], entry[2])
-        self._textual = isinstance(entry[-2], str)
+        self.numeric = not isinstance(entry[-2], str)
         self.entries.add(entry)
 
     def remove(self, entry: Entry) -> None:
         """Take an entry out."""
         self.entries.remove(entry)
+        self.numeric = self.numeric and bool(self.entries)
         if self.rule.group is not None:
             known = self._groups[entry[0]]
             known[1] -= 1
@@ -103,20 +105,20 @@ class Order:
             raise ValueError("a group is named exactly where the order is declared with one")
         head: Entry = () if group is None else (group,)
         if low is not None:
-            start = self.entries.bisect_left((*head, low))
+            start = self.entries.before((*head, low))
         else:
-            start = self.entries.bisect_left(head) if head else 0
+            start = self.entries.before(head) if head else 0
         if high is not None:
-            stop = self.entries.bisect_left((*head, high, _TOP))
+            stop = self.entries.before((*head, high, _TOP))
         else:
-            stop = self.entries.bisect_left((*head, _TOP)) if head else len(self.entries)
+            stop = self.entries.before((*head, _TOP)) if head else len(self.entries)
         return start, max(start, stop)
 
-    def ids(self, start: int, stop: int, *, reverse: bool = False) -> Iterator[str]:
+    def ids(self, start: int, stop: int) -> list[str]:
         """The ids of the entries from place `start` to before `stop`."""
-        return (entry[-1] for entry in self.entries.islice(start, stop, reverse=reverse))
+        return [entry[-1] for entry in self.entries.between(start, stop)]
 
-    def by_at(self, place: int) -> Value:
-        """The `by` value at a place."""
-        value: Value = self.entries[place][-2]
-        return value
+    def least(self) -> Value | None:
+        """The smallest `by` value, None when there is none."""
+        first = self.entries.first()
+        return None if first is None else first[-2]

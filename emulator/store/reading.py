@@ -89,8 +89,10 @@ class Readable:
         else:
             start = min(stop, start + offset)
             stop = stop if limit is None else min(stop, start + limit)
-        numbers = table.numbers
-        return list(table.numbered(numbers[identity] for identity in places.ids(start, stop, reverse=reverse)))
+        identities = places.ids(start, stop)
+        if reverse:
+            identities.reverse()
+        return list(table.numbered(map(table.numbers.__getitem__, identities)))
 
     def range_count(
         self,
@@ -105,13 +107,12 @@ class Readable:
         start, stop = self._order(self._tables[kind], order).between(group, low, high)
         return stop - start
 
-    def first_key(self, kind: str, order: str, *, group: str | None = None) -> Value | None:
-        """The smallest `by` value, None when the order (or the group) is empty."""
-        places = self._order(self._tables[kind], order)
-        if places.rule.group is None and group is None:
-            return places.by_at(0) if places.entries else None
-        start, stop = places.between(group, None, None)
-        return places.by_at(start) if start < stop else None
+    def first_key(self, kind: str, order: str) -> Value | None:
+        """The smallest `by` value, None when the order is empty; of an order without groups."""
+        places = self._tables[kind].keys.orders[order]
+        if places.rule.group is not None:
+            raise ValueError(f"the order {order!r} has groups")
+        return places.least()
 
     def _order(self, table: DocumentTable, name: str) -> Order:
         order = table.keys.orders.get(name)

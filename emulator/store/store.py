@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any
 
-from emulator.store.change import Replaced, Undo, outcome, payload, undo
+from emulator.store.change import Replaced, Undo, payload, undo
 from emulator.store.compaction import Compaction
 from emulator.store.database import Documents
 from emulator.store.errors import StoreUnwritable
@@ -29,12 +29,18 @@ class _Transaction:
         self._store = store
 
     def __enter__(self) -> None:
-        self._store.enter()
+        store = self._store
+        store.marks.append(len(store.steps))
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._store.leave(failed=kind is not None)
+        store = self._store
+        mark = store.marks.pop()
+        if kind is not None:
+            undo(store.steps, down_to=mark)
+        elif not store.marks and store.steps:
+            store.commit()
 
 
 class Store(Readable):
@@ -51,12 +57,13 @@ class Store(Readable):
                 raise ValueError(f"the name {name} is the snapshot's own")
         self.sequence = 0
         self._kept = storage if isinstance(storage, JournalStorage) else None
-        self._steps: list[Undo] = []
-        self._marks: list[int] = []
+        # of the open transaction: what it changed, and where each of its blocks began
+        self.steps: list[Undo] = []
+        self.marks: list[int] = []
         # changes that a failing fsync would take back, each with its number
         self._unsynced: list[tuple[int, list[Undo]]] = []
         self._transaction = _Transaction(self)
-        self.database = Documents(storage, self._steps, self.transaction)
+        self.database = Documents(storage, self.steps, self.transaction)
         for name in self.kinds:
             self._table(name)
         if self._kept is not None:
@@ -77,14 +84,14 @@ class Store(Readable):
         """Insert the document or replace the one with its id; ValueError when it cannot be kept."""
         table = self._tables[kind]
         table.keep(document)
-        if not self._marks and self._steps:
-            self._commit()
+        if not self.marks and self.steps:
+            self.commit()
 
     def delete(self, kind: str, identity: str) -> bool:
         """Delete the document; False when there is none."""
         found = self._tables[kind].drop(identity)
-        if found and not self._marks:
-            self._commit()
+        if found and not self.marks:
+            self.commit()
         return found
 
     def transaction(self) -> AbstractContextManager[None]:
@@ -95,27 +102,16 @@ class Store(Readable):
         """
         return self._transaction
 
-    def enter(self) -> None:
-        """Begin a block of `transaction`."""
-        self._marks.append(len(self._steps))
-
-    def leave(self, *, failed: bool) -> None:
-        """End the innermost block of `transaction`."""
-        mark = self._marks.pop()
-        if failed:
-            undo(self._steps, down_to=mark)
-        elif not self._marks and self._steps:
-            self._commit()
-
-    def _commit(self) -> None:
-        steps = self._steps
+    def commit(self) -> None:
+        """Write down what the outermost block of `transaction` has changed; raises as it does."""
+        steps = self.steps
         try:
-            removed, placed = outcome(steps)
-            if not removed and not placed:
+            change = payload(self.sequence + 1, steps)
+            if change is None:
                 steps.clear()
                 return
             if self._kept is not None:
-                self._kept.append(payload(self.sequence + 1, removed, placed))
+                self._kept.append(change)
         except BaseException:
             undo(steps)
             raise
@@ -135,7 +131,7 @@ class Store(Readable):
         with self._transaction:
             for name in [*self._tables, *(name for name in image.tables if name not in self._tables)]:
                 table = self._table(name)
-                self._steps.append(Replaced(table))
+                self.steps.append(Replaced(table))
                 (image.tables.get(name) or TableImage.bare({})).onto(table)
 
     # Durability `power`: an answer may leave once `synced` has reached the sequence that it saw
@@ -166,7 +162,7 @@ class Store(Readable):
         raises StoreUnwritable until a restart.
         """
         kept = self._directory()
-        if self._marks or not ticket.done:
+        if self.marks or not ticket.done:
             raise RuntimeError("an fsync is finished after it ran and outside of transactions")
         if ticket.failed is None and (ticket.sequence <= kept.synced or kept.refusal is None):
             kept.synced_by(ticket)
@@ -201,7 +197,7 @@ class Store(Readable):
         return self._begin_compaction(FrozenTable)
 
     def _begin_compaction(self, picture: type[FrozenTable] | Callable[[DocumentTable], TableImage]) -> Compaction:
-        if self._marks:
+        if self.marks:
             raise RuntimeError("a compaction begins outside of transactions")
         # or a power cut could leave the new journal file without the end of the old one
         self.sync()

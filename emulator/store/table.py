@@ -20,6 +20,8 @@ from emulator.store.draft import Draft, Picture
 from emulator.store.index import Keys
 from emulator.store.kinds import Document, Kind
 
+_dumps, _APPEND_NEWLINE = orjson.dumps, orjson.OPT_APPEND_NEWLINE
+
 
 def encoded(document: Mapping[str, Any]) -> bytes:
     """The document as JSON text; raises ValueError for what JSON cannot hold or a document without an id."""
@@ -27,7 +29,7 @@ def encoded(document: Mapping[str, Any]) -> bytes:
         raise ValueError("a document needs a text member 'id'")
     try:
         # The encoder's own buffer is several times larger than its text; the slice is a copy of exact size.
-        return orjson.dumps(document, option=orjson.OPT_APPEND_NEWLINE)[:-1]
+        return _dumps(document, None, _APPEND_NEWLINE)[:-1]
     except TypeError as wrong:
         raise ValueError(f"not a JSON document: {wrong}") from wrong
 
@@ -85,7 +87,8 @@ class DocumentTable(Table):
         identity: str = document["id"]
         number = self.numbers.get(identity)
         if number is None:
-            self._insert(identity, self.next_number, raw, document)
+            self._place(identity, self.next_number, raw, document)
+            self._steps.append((self, identity, None, None))
             return
         old = self.rows[number]
         if old == raw:
@@ -101,15 +104,6 @@ class DocumentTable(Table):
         if self.before is not None:
             self.before.setdefault(number, old)
         self.rows[number] = raw
-
-    def _insert(self, identity: str, number: int, raw: bytes, document: Mapping[str, Any]) -> None:
-        keys = self.keys
-        if keys.members:
-            values = keys.of(document)
-            keys.check(values)
-            keys.add(values, number, identity)
-        self._steps.append((self, identity, None, None))
-        self._place(identity, number, raw)
 
     def drop(self, identity: str) -> bool:
         """Delete the document; False when there is none."""
@@ -147,18 +141,17 @@ class DocumentTable(Table):
         """Place a document that is not there yet under a known number; ValueError when the number is taken."""
         if number in self.rows:
             raise ValueError(f"there is a document number {number} already")
-        if self.keys.members:
-            values = self.keys.of(document)
-            self.keys.check(values)
-            self.keys.add(values, number, identity)
-        self._place(identity, number, raw)
+        self._place(identity, number, raw, document)
 
     def unsettle(self, identity: str) -> None:
         """Take a document away, if there."""
         if identity in self.numbers:
             self._displace(identity)
 
-    def _place(self, identity: str, number: int, raw: bytes) -> None:
+    def _place(self, identity: str, number: int, raw: bytes, document: Mapping[str, Any]) -> None:
+        keys = self.keys
+        if keys.members:
+            keys.enter(keys.of(document), number, identity)
         if number >= self.next_number:
             self.next_number = number + 1
         else:
@@ -227,7 +220,8 @@ class DocumentTable(Table):
         if identity in self.numbers:
             self.keep(document)
         else:
-            self._insert(identity, number, raw, document)
+            self._place(identity, number, raw, document)
+            self._steps.append((self, identity, None, None))
 
     def _get_next_id(self) -> int:
         number = self.next_number

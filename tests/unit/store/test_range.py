@@ -69,8 +69,6 @@ def test_a_group_is_an_order_of_its_own(filled: Store, asked: dict[str, Any], ex
 
 def test_the_first_key_is_the_smallest_value(filled: Store) -> None:
     assert filled.first_key("book", "year") == 1999
-    assert filled.first_key("book", "shelf", group="left") == "B"
-    assert filled.first_key("book", "shelf", group="nowhere") is None
     filled.delete("book", "d")
     assert filled.first_key("book", "year") == 2001
 
