@@ -14,13 +14,17 @@ SEPA = "/v1/payments/sepa-credit-transfers"
 
 
 class Customer:
-    """The TPP `demo` with a session for the bank's first private person; payments go out from its first account."""
+    """The TPP `demo` with a session for the bank's first private person, or the named one, and its first account."""
 
-    def __init__(self, port: int, state: Path) -> None:
+    def __init__(self, port: int, state: Path, *, national_id: str | None = None) -> None:
         self.base = f"http://127.0.0.1:{port}"
         self.client = TppClient(self.base, Identity.from_folder(state / "tpps" / "demo"))
         people = self.control("GET", "people")["people"]
-        person = next(person for person in people if person["accounts"] and not person["agreements"])
+        person = next(
+            person
+            for person in people
+            if person["accounts"] and not person["agreements"] and national_id in (None, person["nationalId"])
+        )
         self.account = person["accounts"][0]
         tpp = self.control("GET", "tpps")["tpps"][0]["tppId"]
         session = self.control("POST", "sessions", {"tpp": tpp, "nationalId": person["nationalId"]})

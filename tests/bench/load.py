@@ -15,7 +15,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import cast
 
 import uvloop
@@ -79,14 +79,15 @@ async def run(port: int, connections: int, requests: list[bytes]) -> dict[str, o
         senders.append(sender)
     gc.freeze()
     gc.disable()
-    since = perf_counter()
+    since, worked = perf_counter(), process_time()
     for sender in senders:
         sender.send_next()
     await asyncio.gather(*(sender.done for sender in senders))
-    seconds = perf_counter() - since
+    seconds, worked = perf_counter() - since, process_time() - worked
     times.sort()
     return {
         "seconds": seconds,
+        "busy": worked / seconds,
         "answers": len(times),
         "statuses": dict(statuses),
         "p50_ms": times[len(times) // 2] * 1000,

@@ -4,15 +4,32 @@ from __future__ import annotations
 
 import json
 import uuid
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from emulator.bank.kinds import KINDS
-from emulator.store import open_store
+from emulator.store import Store, open_store
 from tests.bench.customers import Customer
 from tests.bench.harness import bank
 
-Documents = dict[str, list[dict[str, Any]]]
+ByKind = dict[str, list[dict[str, Any]]]
+
+COUNT = 100_000
+AT_ONCE = 1000  # payments in one change of the store
+
+
+def filled(count: int) -> Path:
+    """A state directory with `count` payments, made once for this run; who changes it copies it first."""
+    return Path(_filled(count).name)
+
+
+@cache
+def _filled(count: int) -> TemporaryDirectory[str]:
+    folder = TemporaryDirectory()
+    fill(Path(folder.name), count)
+    return folder
 
 
 def fill(state: Path, count: int) -> None:
@@ -30,19 +47,24 @@ def fill(state: Path, count: int) -> None:
     pattern = json.dumps({kind: documents for kind, documents in new.items() if documents})
     store = open_store(state / "banks" / "default", KINDS)
     try:
-        for _ in range(count - 1):
-            copy = pattern
-            for identity in own:
-                copy = copy.replace(identity, _another(identity))
+        for begin in range(1, count, AT_ONCE):
             with store.transaction():
-                for kind, documents in json.loads(copy).items():
-                    for document in documents:
-                        store.put(kind, document)
+                for _ in range(begin, min(begin + AT_ONCE, count)):
+                    _put_another(store, pattern, own)
     finally:
         store.close()
 
 
-def _documents(state: dict[str, Any]) -> Documents:
+def _put_another(store: Store, pattern: str, own: set[str]) -> None:
+    """The documents of `pattern` once more, under ids of their own."""
+    for identity in own:
+        pattern = pattern.replace(identity, _another(identity))
+    for kind, documents in json.loads(pattern).items():
+        for document in documents:
+            store.put(kind, document)
+
+
+def _documents(state: dict[str, Any]) -> ByKind:
     """The documents by kind out of `GET state`."""
     found = state.get("documents", state)
     return {kind: documents for kind, documents in found.items() if isinstance(documents, list)}

@@ -30,7 +30,7 @@ def show(rows: Iterable[Row]) -> None:
         goal = f"at least {row.at_least:g}" if row.at_least is not None else ""
         goal = f"at most {row.at_most:g}" if row.at_most is not None else goal
         verdict = {True: "ok", False: "MISSED", None: ""}[row.good]
-        print(f"{row.section:<12} {row.name:<44} {row.value:>11,.2f} {row.unit:<6} {goal:<14} {verdict}", flush=True)
+        print(f"{row.section:<12} {row.name:<56} {row.value:>11,.2f} {row.unit:<6} {goal:<14} {verdict}", flush=True)
 
 
 def main() -> int:

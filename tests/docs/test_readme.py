@@ -171,6 +171,15 @@ def test_the_bars_of_the_chart_are_ratios_with_their_goals() -> None:
     assert drawn.count("<line") == 1
 
 
+def test_a_very_long_bar_of_the_chart_leaves_the_others_their_length() -> None:
+    row = {"section": "s", "name": "a", "value": 0.5, "unit": "x", "at_least": None, "at_most": None}
+    bar = re.compile(r'<rect x=.* width="([0-9.]+)"')
+    alone, beside = bar.findall(chart([row])), bar.findall(chart([row, {**row, "value": 300.0, "at_most": 10.0}]))
+    assert beside[0] == alone[0]
+    assert float(beside[1]) > float(beside[0])
+    assert "300.00 →" in chart([{**row, "value": 300.0}])
+
+
 def block(start: str) -> str:
     """The indented block of the README that begins with `start`, without its indentation."""
     lines = TEXT.splitlines()
