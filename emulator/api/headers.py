@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
+from operator import methodcaller
 
 from emulator.api.header_formats import FORMATS
 from emulator.bank.errors import Message
@@ -77,6 +78,7 @@ _IDENTITY_STANDS_IN = frozenset({INSTANT_POST, TRANSFER_POST})
 _NAMES_AGREEMENT = frozenset({BASKET_POST, BASKET_GET, INSTANT_POST, TRANSFER_POST})
 _SPELLING = {lower: name for name, lower in _LOWER.items()}
 _PLACE = {lower: place for place, lower in enumerate(_SPELLING)}
+_without_blanks = methodcaller("strip", " \t")
 _SHOWN = 60  # characters of a refused value that its message repeats
 
 
@@ -90,11 +92,14 @@ class Headers(dict[str, str]):
     __slots__ = ("repeated", "single")
 
     def __init__(self, pairs: Collection[tuple[str, str]] = ()) -> None:
-        super().__init__({name.lower(): value.strip(" \t") for name, value in pairs})
         self.repeated: tuple[str, ...] = ()
-        self.single = len(self) == len(pairs)
-        if not self.single:
-            self._combine(pairs)
+        self.single = True
+        if pairs:
+            names, values = zip(*pairs, strict=True)
+            super().__init__(zip(_lowered(names), map(_without_blanks, values)))
+            if len(self) != len(names):
+                self.single = False
+                self._combine(pairs)
 
     def _combine(self, pairs: Iterable[tuple[str, str]]) -> None:
         self.clear()
@@ -106,6 +111,12 @@ class Headers(dict[str, str]):
                 self[lower] = f"{self[lower]},{value}"
             else:
                 self.repeated = (*self.repeated, lower)
+
+
+@lru_cache(maxsize=256)
+def _lowered(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Header names in lower case; remembered, since a client's requests carry the same ones each time."""
+    return tuple(name.lower() for name in names)
 
 
 def check_headers(
@@ -123,30 +134,40 @@ def check_headers(
     A missing header is HTTP_HEADER_REQUIRED, a malformed or repeated one FORMAT_ERROR; all are checked that SPEC 2.1
     lists, whether or not the operation uses them.
     """
-    found = [
-        _missing(_SPELLING.get(lower, lower))
-        for lower in _demanded(column, profile, needs)
-        if lower not in headers and not _excused(lower, headers, column, session_optional)
-    ]
+    found: list[Message] = []
+    demanded = _demanded(column, profile, needs)
+    if not headers.keys() >= demanded.keys():
+        found += [
+            _missing(_SPELLING.get(lower, lower))
+            for lower in demanded
+            if lower not in headers and not _excused(lower, headers, column, session_optional)
+        ]
     if column in _NAMES_AGREEMENT and headers.get("psu-context") == "CORPORATE":
         _check_agreement(headers, found)
     for lower in headers.repeated:
         if lower in _SINGLE:
             name = _SINGLE[lower]
             found.append(Message("FORMAT_ERROR", f"The header {name} is there more than once.", name))
-    malformed = [lower for lower in _CHECKED.intersection(headers) if not _fits(lower, headers[lower])]
-    for lower in sorted(malformed, key=_PLACE.__getitem__):
-        name, value = _SPELLING[lower], headers[lower]
-        text = f"The header {name} must be {_CHECKS[lower](value)}; {_shortened(value)} came."
-        found.append(Message("FORMAT_ERROR", text, name))
+    checked = _CHECKED.intersection(headers)
+    if not all(map(_fits, checked, map(headers.__getitem__, checked))):
+        found += _malformed(headers, checked)
     return found
 
 
+def _malformed(headers: Headers, checked: Iterable[str]) -> Iterator[Message]:
+    """A message for each of these headers that is not well-formed."""
+    for lower in sorted(checked, key=_PLACE.__getitem__):
+        name, value = _SPELLING[lower], headers[lower]
+        if not _fits(lower, value):
+            text = f"The header {name} must be {_CHECKS[lower](value)}; {_shortened(value)} came."
+            yield Message("FORMAT_ERROR", text, name)
+
+
 @lru_cache(maxsize=256)
-def _demanded(column: str, profile: str, needs: frozenset[str]) -> tuple[str, ...]:
-    """The lower-case names that a request must carry."""
+def _demanded(column: str, profile: str, needs: frozenset[str]) -> dict[str, None]:
+    """The lower-case names that a request must carry, in order."""
     listed = () if profile == "lenient" else _REQUIRED[column]
-    return (*listed, *sorted(needs.difference(listed)))
+    return dict.fromkeys((*listed, *sorted(needs.difference(listed))))
 
 
 @lru_cache(maxsize=1024)

@@ -162,17 +162,20 @@ class RequestLog:
 
     def begin(self, at: datetime, request: Request) -> Exchange:
         """Enter a request; the pipeline fills the entry as it goes."""
-        if self._ring:
-            self._weigh(self._ring[-1])
         exchange = Exchange(self._next, at, request)
         self._next += 1
         self._ring.append(exchange)
         return exchange
 
+    def finish(self, exchange: Exchange, response: Response, seconds: float) -> None:
+        """Enter the answer to a request."""
+        exchange.response = response
+        exchange.seconds = seconds
+        if len(exchange.request.body) + len(response.body) > BODY_KEPT:
+            self._weigh(exchange)
+
     def _weigh(self, latest: Exchange) -> None:
         """Cut the oldest large bodies when there are too many: 1000 of a mebibyte each would fill a small machine."""
-        if sum(latest.sizes) <= BODY_KEPT:
-            return
         self._large.append(latest)
         self._large_bytes += sum(latest.sizes)
         while self._large_bytes > LARGE_KEPT:

@@ -90,8 +90,7 @@ class Pipeline:
         finally:
             self._bank.clock.release()
         self._finish(response, headers)
-        exchange.response = response
-        exchange.seconds = time.perf_counter() - began
+        self._log.finish(exchange, response, time.perf_counter() - began)
         if self._bank.watched:
             self._bank.publish({"type": "request", **exchange.summary()})
         return response

@@ -59,7 +59,7 @@ class Router:
         if not path.startswith("/"):
             raise BankError("NOT_FOUND", "There is no such address.")
         segments = path[1:].split("/")
-        found = self._walk(self._root, segments, 0, {})
+        found = self._straight(segments) or self._walk(self._root, segments, 0, {})
         if found is None:
             raise BankError("NOT_FOUND", f"There is no address {path[:200]}.")
         methods, params = found
@@ -67,6 +67,22 @@ class Router:
         if operation is None:
             raise MethodRefused(sorted(methods), path)
         return operation, params
+
+    def _straight(self, segments: list[str]) -> tuple[dict[str, Operation], dict[str, str]] | None:
+        """What `_walk` finds where each first choice leads on; None: perhaps another one does."""
+        node = self._root
+        params = {}
+        for segment in segments:
+            child = node.fixed.get(segment)
+            if child is None:
+                if not node.named or not segment or "%" in segment:
+                    return None
+                name, allowed, child = node.named[0]
+                if allowed is not None and segment not in allowed:
+                    return None
+                params[name] = segment
+            node = child
+        return (node.methods, params) if node.methods else None
 
     def _walk(
         self, node: _Node, segments: list[str], at: int, params: dict[str, str]

@@ -29,7 +29,7 @@ from emulator.httpsig.dates import DateUnreadable, parse_date
 from emulator.httpsig.message import CANDIDATES, REQUEST_TARGET
 
 PADDING = PKCS1v15()
-HASHES = {"SHA-256": SHA256(), "SHA-512": SHA512()}
+HASHES: dict[str, SHA256 | SHA512] = {"SHA-256": SHA256(), "SHA-512": SHA512()}
 
 _LAST_PARAMETER = 'signature="'
 _REMEMBERED = 256

@@ -1,4 +1,4 @@
-"""A client that the gate has accepted before is looked at less closely, and refused for the same things all the same."""
+"""A client that the gate accepted before is looked at less closely, and refused for the same things all the same."""
 
 from __future__ import annotations
 
