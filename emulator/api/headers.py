@@ -96,7 +96,7 @@ class Headers(dict[str, str]):
         self.single = True
         if pairs:
             names, values = zip(*pairs, strict=True)
-            super().__init__(zip(_lowered(names), map(_without_blanks, values)))
+            super().__init__(zip(_lowered(names), map(_without_blanks, values), strict=True))
             if len(self) != len(names):
                 self.single = False
                 self._combine(pairs)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ from emulator.api.messages import Request
 from emulator.bank.access import Caller
 from emulator.bank.bank import Bank
 from emulator.bank.errors import Message
-from emulator.bank.script import Script
+from emulator.bank.script import UNSCRIPTED, Script
 from emulator.bank.tpp import NOBODY, Tpp
 
 if TYPE_CHECKING:
@@ -48,8 +48,8 @@ class Call:
     headers: Headers = field(default_factory=Headers)
     query: dict[str, Any] = field(default_factory=dict)
     body: Any = None
-    warnings: list[Message] = field(default_factory=list)
-    script: Script = field(default_factory=Script)
+    warnings: Sequence[Message] = ()
+    script: Script = UNSCRIPTED
     caller: Caller | None = None
 
     def link(self, path: str, *verbs: str) -> dict[str, Any]:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from urllib.parse import unquote_to_bytes
 
 from emulator.api.operation import Operation
 from emulator.bank.errors import BankError
+
+
+_LONGEST_KNOWN = 256  # characters of a path that is remembered
 
 
 @dataclass(slots=True)
@@ -31,6 +35,7 @@ class Router:
 
     def __init__(self, operations: Iterable[Operation]) -> None:
         self._root = _Node()
+        self._known = lru_cache(maxsize=1024)(self._search)  # a TPP asks for the same things again and again
         for operation in operations:
             self._add(operation)
 
@@ -54,8 +59,11 @@ class Router:
         node.named.append((name, values, child))
         return child
 
-    def find(self, method: str, path: str) -> tuple[Operation, dict[str, str]]:
+    def find(self, method: str, path: str) -> tuple[Operation, Mapping[str, str]]:
         """The operation and its decoded path parameters; NOT_FOUND (404) or BAD_REQUEST (405)."""
+        return self._known(method, path) if len(path) <= _LONGEST_KNOWN else self._search(method, path)
+
+    def _search(self, method: str, path: str) -> tuple[Operation, Mapping[str, str]]:
         if not path.startswith("/"):
             raise BankError("NOT_FOUND", "There is no such address.")
         segments = path[1:].split("/")

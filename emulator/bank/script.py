@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Script:
     """Effects that act inside the domain; the default asks nothing.
 
@@ -17,7 +18,7 @@ class Script:
     """
 
     sca: str | None = None
-    progress: list[tuple[str, float]] = field(default_factory=list)
+    progress: Sequence[tuple[str, float]] = ()
     fee: str | None = None
     permission_removed: bool = False
     quota_exhausted: bool = False
@@ -26,3 +27,6 @@ class Script:
         """The parts that outlive the request, as a payment or SCA keeps them."""
         kept = {"sca": self.sca, "progress": [list(step) for step in self.progress], "fee": self.fee}
         return {name: value for name, value in kept.items() if value}
+
+
+UNSCRIPTED = Script()

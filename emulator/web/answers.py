@@ -20,24 +20,25 @@ from emulator.web.wake import Watchers
 _SERVER = "Server: bank-emulator"
 _STATUS_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}" for status in HTTPStatus}
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+_LINE = "%s: %s".__mod__
 _COMMENT = b": still here\n\n"
 
 
 def head(answer: Response | Stream, *, connection: str | None) -> bytes:
     """Status line and headers up to the empty line; raises ValueError for control characters in a header."""
     status = answer.status
-    lines = [f"{name}: {value}" for name, value in answer.headers]
+    lines = list(map(_LINE, answer.headers))
     if _CONTROL.search("".join(lines)):
         raise ValueError("a header of the answer holds a control character")
-    if isinstance(answer, Response) and status != 204:
+    lines.insert(0, _STATUS_LINES.get(status) or f"HTTP/1.1 {status} ")
+    if type(answer) is Response and status != 204:
         lines.append(f"Content-Length: {len(answer.body)}")
     if connection is not None:
         lines.append(f"Connection: {connection}")
-    if not any(name == "Date" for name, _ in answer.headers):
-        lines.append(f"Date: {rfc822_formatted_time()}")
-    lines.append(_SERVER)
-    first = _STATUS_LINES.get(status) or f"HTTP/1.1 {status} "
-    return "\r\n".join([first, *lines, "\r\n"]).encode()
+    text = "\r\n".join(lines)
+    if "\r\nDate: " not in text:
+        text = f"{text}\r\nDate: {rfc822_formatted_time()}"
+    return f"{text}\r\n{_SERVER}\r\n\r\n".encode()
 
 
 def block(message: RawRequestMessage, response: Response, *, close: bool) -> bytes:

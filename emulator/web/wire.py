@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 from aiohttp.http import HttpVersion10, HttpVersion11, RawRequestMessage
@@ -60,10 +61,19 @@ def _head_size(message: RawRequestMessage) -> int:
 
 def header_pairs(message: RawRequestMessage) -> HeaderPairs:
     """Header names as sent and values as text: UTF-8 where they are that, else ISO 8859-1."""
+    if not message.raw_headers:
+        return ()
+    names, values = zip(*message.raw_headers, strict=True)
     try:
-        return tuple([(name.decode(), value.decode()) for name, value in message.raw_headers])
+        return tuple(zip(_decoded(names), map(bytes.decode, values), strict=True))
     except UnicodeDecodeError:
-        return tuple((name.decode(), _text(value)) for name, value in message.raw_headers)
+        return tuple(zip(_decoded(names), map(_text, values), strict=True))
+
+
+@lru_cache(maxsize=256)
+def _decoded(names: tuple[bytes, ...]) -> tuple[str, ...]:
+    """Header names as text; remembered, since a client's requests carry the same ones each time."""
+    return tuple(name.decode() for name in names)
 
 
 def _text(value: bytes) -> str:

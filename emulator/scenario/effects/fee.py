@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from emulator.api.operation import Call
 from emulator.scenario.effect import Effect, EffectKind
@@ -15,7 +16,7 @@ def _costs(amount: str) -> Effect:
     """A fee as decimal text."""
 
     def before(call: Call) -> None:
-        call.script.fee = amount
+        call.script = replace(call.script, fee=amount)
 
     return Effect(before)
 

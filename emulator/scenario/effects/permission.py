@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from emulator.api.operation import Call
 from emulator.scenario.effect import Effect, EffectKind
 from emulator.scenario.part import Part
@@ -9,7 +10,7 @@ from emulator.scenario.part import Part
 
 def _remove(call: Call) -> None:
     """The bank refuses the payment with FORBIDDEN."""
-    call.script.permission_removed = True
+    call.script = replace(call.script, permission_removed=True)
 
 
 def read(part: Part) -> Effect | None:

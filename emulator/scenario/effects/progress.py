@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 from emulator.api.operation import Call
@@ -16,7 +17,7 @@ def _way(steps: list[tuple[str, float]]) -> Effect:
     """Status after status, each with the seconds of bank time before it."""
 
     def before(call: Call) -> None:
-        call.script.progress = list(steps)
+        call.script = replace(call.script, progress=steps)
 
     return Effect(before)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from emulator.api.operation import Call
 from emulator.scenario.effect import Effect, EffectKind
 from emulator.scenario.part import Part
@@ -11,7 +12,7 @@ COUNTED = ("getBalances", "getTransactions", "getTransactionDetails", "getCardBa
 
 def _exhaust(call: Call) -> None:
     """The bank answers 429 ACCESS_EXCEEDED."""
-    call.script.quota_exhausted = True
+    call.script = replace(call.script, quota_exhausted=True)
 
 
 def read(part: Part) -> Effect | None:

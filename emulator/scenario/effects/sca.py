@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from emulator.api.operation import Call
 from emulator.scenario.effect import Effect, EffectKind
 from emulator.scenario.part import Part
@@ -13,7 +14,7 @@ def _outcome(outcome: str) -> Effect:
     """The outcome is kept with the SCA."""
 
     def before(call: Call) -> None:
-        call.script.sca = outcome
+        call.script = replace(call.script, sca=outcome)
 
     return Effect(before)
 
