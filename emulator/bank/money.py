@@ -78,6 +78,19 @@ def plain(amount: Decimal, currency: str) -> str:
 format_amount = plain
 
 
+_USUAL = {
+    currency: re.compile(rf"(?=.*[1-9])[0-9]{{1,{MOST_DIGITS - units}}}\.[0-9]{{{units}}}", re.ASCII).fullmatch
+    for currency, units in MINOR_UNITS.items()
+    if units and currency != "XDR"
+}
+
+
+def is_amount(text: object, currency: object) -> bool:
+    """Whether `parse_amount` takes this text, where it can be told at a glance: False leaves it open."""
+    fits = _USUAL.get(currency) if isinstance(currency, str) else None
+    return fits is not None and isinstance(text, str) and fits(text) is not None
+
+
 def parse_amount(text: str, currency: str) -> Decimal:
     """The amount that `text` writes in the form of CONTRACT 3.2; ValueError with a sentence that says what is wrong.
 
