@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
+from functools import lru_cache
 from typing import Any
 
 from emulator.api.operation import Call
@@ -41,8 +42,12 @@ class Fixes:
 
 def fixes(call: Call) -> Fixes:
     """What the request's x-accept-fix and the date ask for; unknown names are ignored (CONTRACT 3.2)."""
-    asked = {name.strip() for name in (call.headers.get("x-accept-fix") or "").split(",")}
-    today = call.bank.clock.today()
+    return _shown(call.headers.get("x-accept-fix") or "", call.bank.clock.today())
+
+
+@lru_cache(maxsize=64)
+def _shown(header: str, today: date) -> Fixes:
+    asked = {name.strip() for name in header.split(",")}
     return Fixes(frozenset(name for name, since in DEFAULT_FROM.items() if name in asked or today >= since))
 
 

@@ -17,6 +17,7 @@ from emulator.httpsig.names import ORGANIZATION_IDENTIFIER
 
 BOTH_ROLES = frozenset({"PISP", "AISP"})
 SMALLEST_KEY = 2048  # bits, CONTRACT 3.1
+LARGEST_KEY, LARGEST_EXPONENT = 8192, 64  # bits; checking with larger ones would hold up the bank
 LONGEST_TEXT = 32_768  # characters; an eIDAS certificate has about 3,000
 
 _QC_STATEMENTS = x509.ObjectIdentifier(qcstatements.OID)
@@ -150,6 +151,10 @@ def _signing_key(certificate: x509.Certificate) -> tuple[rsa.RSAPublicKey | None
     if isinstance(key, rsa.RSAPublicKey):
         if key.key_size < SMALLEST_KEY:
             return None, f"the certificate's RSA key has {key.key_size} bits, at least {SMALLEST_KEY} are needed"
+        if key.key_size > LARGEST_KEY:
+            return None, f"the certificate's RSA key has {key.key_size} bits, at most {LARGEST_KEY} are taken"
+        if key.public_numbers().e.bit_length() > LARGEST_EXPONENT:
+            return None, f"the exponent of the certificate's RSA key has more than {LARGEST_EXPONENT} bits"
         return key, None
     kind = "an EC" if isinstance(key, ec.EllipticCurvePublicKey) else "no RSA"
     return None, f"the certificate has {kind} key; rsa-sha256 needs an RSA key of at least {SMALLEST_KEY} bits"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 from datetime import timedelta
 
+from orjson import Fragment
+
 from emulator.api.messages import Request
 from emulator.api.operation import Reply
 from emulator.api.render import Encoded, encode
@@ -13,6 +15,7 @@ from emulator.bank.clock import stamp
 from emulator.bank.errors import BankError
 
 WINDOW = timedelta(hours=24)
+SWEEP = 16  # creations from one look for old ones to the next
 
 
 class Repeats:
@@ -21,12 +24,8 @@ class Repeats:
     def __init__(self, bank: Bank, tpp_id: str, request_id: str, request: Request, psu: tuple[str, str]) -> None:
         self._bank = bank
         self._id = f"{tpp_id}|{request_id}"
-        digest = hashlib.blake2b(digest_size=16)
-        for part in (request.method, request.target, *psu):
-            digest.update(part.encode("utf-8", "surrogateescape"))
-            digest.update(b"\0")
-        digest.update(request.body)
-        self._print = digest.hexdigest()
+        asked = "\0".join((request.method, request.target, *psu, "")).encode("utf-8", "surrogateescape")
+        self._print = hashlib.blake2b(asked + request.body, digest_size=16).hexdigest()
 
     def stored(self) -> Reply | None:
         """The earlier 201, or None; CONFLICT when the id was used for another request."""
@@ -37,25 +36,24 @@ class Repeats:
             text = "This X-Request-ID was used for another request within the last 24 hours."
             raise BankError("CONFLICT", text, "X-Request-ID")
         headers = tuple((name, value) for name, value in known["headers"])
-        return Reply(201, Encoded(str(known["body"]).encode()), headers)
+        # what it reads, the encoder writes again byte for byte
+        return Reply(201, Encoded(encode(known["body"])), headers)
 
     def remember(self, reply: Reply) -> Reply:
         """Keep a 201 for 24 hours of bank time, and let go of what is older; the answer as it is kept."""
-        now = self._bank.clock.now()
         documents = self._bank.documents
-        oldest = stamp(now - WINDOW)
-        first = documents.first_key("repeat", "created")
-        if isinstance(first, str) and first <= oldest:
+        now = self._bank.clock.now()
+        if documents.count("repeat") % SWEEP == 0:
             # Two for one: the collection shrinks as it is written, without a long sweep on any request.
-            for old in documents.range("repeat", "created", high=oldest, limit=2):
+            for old in documents.range("repeat", "created", high=stamp(now - WINDOW), limit=2 * SWEEP):
                 documents.delete("repeat", old["id"])
         body = encode(reply.body)
         document = {
             "id": self._id,
             "created": stamp(now),
             "print": self._print,
-            "body": body.decode(),
-            "headers": [list(pair) for pair in reply.headers],
+            "headers": reply.headers,
+            "body": Fragment(body),
         }
         documents.put("repeat", document)
         return Reply(201, Encoded(body), reply.headers)

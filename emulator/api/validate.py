@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import lru_cache
@@ -31,7 +31,7 @@ class Shape:
 
     types: TypeAdapter[Any]
     invalid: type[ValidationError]
-    rules: tuple[Callable[[Any], Iterator[Message]], ...] = ()
+    rules: tuple[Callable[[Any], Iterable[Message]], ...] = ()
     listed: TypeAdapter[Any] | None = None
 
 
@@ -68,8 +68,10 @@ def validate(path: str, value: Any, *, plain: bool = False) -> tuple[Any, list[M
             wrong.append(Message("FORMAT_ERROR", _sentence(detail), _path(detail["loc"])))
     known = {message.path for message in wrong}
     for rule in wanted.rules:
-        # What a member itself has wrong is said once.
-        wrong.extend(message for message in rule(value) if message.path not in known)
+        for message in rule(value):
+            # What a member itself has wrong is said once.
+            if message.path not in known:
+                wrong.append(message)
     if wrong:
         raise BankError.several(wrong[:MOST_MESSAGES])
     if unknown:

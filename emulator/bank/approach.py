@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NotRequired, TypedDict
 
 from emulator.bank import sca
 from emulator.bank.bank import Bank
@@ -10,18 +10,17 @@ from emulator.bank.errors import BankError
 from emulator.store import Document
 
 
-@dataclass(slots=True)
-class Approach:
+class Approach(TypedDict):
     """What the headers of the request say of the SCA to come (SPEC 2.1, 5.3); `outcome` is a scripted rule's."""
 
     redirect_uri: str
-    session_id: str | None = None
-    identity_hint: str | None = None
-    method_hint: str | None = None
-    app: bool = False
-    language: str | None = None
-    outcome: str | None = None
-    tpp_name: str | None = None
+    session_id: NotRequired[str | None]
+    identity_hint: NotRequired[str | None]
+    method_hint: NotRequired[str | None]
+    app: NotRequired[bool]
+    language: NotRequired[str | None]
+    outcome: NotRequired[str | None]
+    tpp_name: NotRequired[str | None]
 
 
 def open_for(bank: Bank, approach: Approach, target: Document, purpose: str, *, signer: str | None) -> str:
@@ -30,18 +29,11 @@ def open_for(bank: Bank, approach: Approach, target: Document, purpose: str, *, 
         bank,
         tpp_id=target["tpp"],
         purpose=purpose,
-        redirect_uri=approach.redirect_uri,
         target=target["id"],
-        session_id=approach.session_id,
         national_id=signer,
-        identity_hint=approach.identity_hint,
-        method_hint=approach.method_hint,
         context=target["context"],
         agreement=target["agreement"],
-        app=approach.app,
-        language=approach.language,
-        outcome=approach.outcome,
-        tpp_name=approach.tpp_name,
+        **approach,
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from emulator.bank.bank import Bank
 from emulator.bank.clock import moment, oslo_date
-from emulator.bank.exchange import Table, exchange_member
+from emulator.bank.exchange import exchange_member, table
 from emulator.bank.money import plain
 from emulator.bank.norway import digits_of, iban_of
 from emulator.bank.products import Product
@@ -151,7 +151,7 @@ def credit(
         "proprietaryBankTransactionCode": product.code,
     }
     if to["currency"] != currency:
-        amount, rate = Table(bank).converted(amount, currency, to["currency"])
+        amount, rate = table(bank).converted(amount, currency, to["currency"])
         members["currencyExchange"] = exchange_member(
             source=currency, target=to["currency"], unit=currency, rate=rate, date=date
         )

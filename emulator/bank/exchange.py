@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Context, Decimal
+from functools import cache, lru_cache
+from typing import NamedTuple
+
+import orjson
 
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
@@ -15,8 +18,7 @@ HOME = "NOK"
 _SIX_DIGITS = Context(prec=6, rounding=ROUND_HALF_UP)
 
 
-@dataclass(slots=True)
-class Quote:
+class Quote(NamedTuple):
     """What a payment costs its debtor: `amount` and `fee` in the account's currency.
 
     `rate`: account currency for one unit of the payment's currency, None where the two are one.
@@ -28,50 +30,66 @@ class Quote:
 
 
 class Table:
-    """The bank's rates and fees: those of its fixture, else the built-in ones."""
+    """Rates and fees: those of a bank's fixture (`kept`, a JSON object), else the built-in ones."""
 
-    def __init__(self, bank: Bank) -> None:
-        kept = bank.documents.get("meta", "exchange") or {}
-        self._rates: dict[str, str] = kept.get("rates", {})
-        self._fees: dict[str, str] = kept.get("fees", {})
+    def __init__(self, kept: bytes) -> None:
+        told = orjson.loads(kept)
+        self._rates: dict[str, str] = told.get("rates", {})
+        self._fees: dict[str, str] = told.get("fees", {})
+        self._rate = cache(self._divided)
+        self.fee = cache(self._fee)
 
-    def fee(self, name: str) -> Decimal:
-        """A fee in NOK: `conversion` or `crossBorder`."""
+    def _fee(self, currency: str, account_currency: str, crosses_border: bool) -> Decimal:
+        """The fee of a payment in `currency`, in the account's currency."""
+        same = currency == account_currency
+        if same and (currency == HOME or not crosses_border):
+            return ZERO
+        total = self._fee_at_home("crossBorder") if crosses_border else ZERO
+        if not same:
+            total += self._fee_at_home("conversion")
+        return total if not total or account_currency == HOME else self.converted(total, HOME, account_currency)[0]
+
+    def _fee_at_home(self, name: str) -> Decimal:
         return Decimal(self._fees.get(name) or FEES[name])
 
-    def _rate(self, currency: str) -> Decimal:
+    def _rate_at_home(self, currency: str) -> Decimal:
         rate = self._rates.get(currency) or RATES.get(currency)
         if rate is None:
             text = f"The bank has no exchange rate for {currency}."
             raise BankError("FORMAT_ERROR", text, "instructedAmount.currency")
         return Decimal(rate)
 
+    def _divided(self, source: str, target: str) -> Decimal:
+        return _SIX_DIGITS.divide(self._rate_at_home(source), self._rate_at_home(target))
+
     def converted(self, amount: Decimal, source: str, target: str) -> tuple[Decimal, Decimal]:
         """`amount` of `source` in `target` and the rate: `target` for one unit of `source`, six significant digits.
 
         Rounded half up, and never to nothing: the smallest unit at least (assumed).
         """
-        rate = _SIX_DIGITS.divide(self._rate(source), self._rate(target))
+        rate = self._rate(source, target)
         return max(quantize(amount * rate, target, ROUND_HALF_UP), quantum(target)), rate
+
+
+_made = lru_cache(maxsize=64)(Table)
+
+
+def table(bank: Bank) -> Table:
+    """The bank's rates and fees."""
+    return _made(bank.documents.text("meta", "exchange") or b"{}")
 
 
 def quote(
     bank: Bank, instructed: Decimal, currency: str, account_currency: str, *, crosses_border: bool, scripted: str | None
 ) -> Quote:
     """What the debtor's account is charged for `instructed` in `currency`; a scripted fee takes the fee's place."""
-    same = currency == account_currency
-    free = same and (currency == HOME or not crosses_border)
-    if free and scripted is None:
-        return Quote(instructed)
-    table = Table(bank)
-    amount, rate = (instructed, None) if same else table.converted(instructed, currency, account_currency)
+    prices = table(bank)
+    amount, rate = instructed, None
+    if currency != account_currency:
+        amount, rate = prices.converted(instructed, currency, account_currency)
     if scripted is not None:
         return Quote(amount, quantize(Decimal(scripted), account_currency, ROUND_HALF_UP), rate)
-    total = table.fee("crossBorder") if crosses_border else ZERO
-    if not same:
-        total += table.fee("conversion")
-    fee = total if not total or account_currency == HOME else table.converted(total, HOME, account_currency)[0]
-    return Quote(amount, fee, rate)
+    return Quote(amount, prices.fee(currency, account_currency, crosses_border), rate)
 
 
 def exchange_member(*, source: str, target: str, unit: str, rate: Decimal, date: str) -> dict[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -47,7 +47,7 @@ class Order:
 def initiate(bank: Bank, product: Product, order: Order) -> Document:
     """Create a payment in RCVD with its SCA open (`sca`: the token); BankError names all that is wrong with it."""
     debtor = _debtor(bank, order)
-    drafts = list(_drafts(bank, product, order.initiation))
+    drafts = _drafts(bank, product, order.initiation)
     _check(bank, product, order.initiation, drafts)
     now = bank.clock.now()
     payment = _received(bank, product, order, debtor, now)
@@ -137,52 +137,69 @@ def _named(bank: Bank, named: Mapping[str, Any]) -> Document | None:
     return account if account is not None and account.get("relatedCard") else None
 
 
-def _drafts(bank: Bank, product: Product, initiation: Mapping[str, Any]) -> Iterator[rules.Draft]:
+def _drafts(bank: Bank, product: Product, initiation: Mapping[str, Any]) -> list[rules.Draft]:
     if product.flow != BATCH:
-        yield rules.Draft(bank, initiation, rules.creditor_in_bank(bank, initiation))
-        return
-    for index, entry in enumerate(initiation["payments"]):
-        yield rules.Draft(bank, entry, rules.creditor_in_bank(bank, entry), f"payments[{index}].")
+        return [rules.Draft(bank, initiation, rules.creditor_in_bank(bank, initiation))]
+    return [
+        rules.Draft(bank, entry, rules.creditor_in_bank(bank, entry), f"payments[{index}].")
+        for index, entry in enumerate(initiation["payments"])
+    ]
 
 
 def _price(
     bank: Bank, product: Product, payment: Document, drafts: list[rules.Draft], debtor: Document, script: Script
 ) -> None:
     """Set `amount` and `fee` in the debtor account's currency, and of a bulk its `entries`."""
-    currency = debtor["currency"]
-    priced: list[Document] = []
-    total = fees = Decimal(0)
-    for index, draft in enumerate(drafts):
-        instructed = draft.initiation["instructedAmount"]
-        scripted = script.fee if script.fee is None or index == 0 else "0"
-        quote = exchange.quote(
-            bank,
-            Decimal(instructed["amount"]),
-            instructed["currency"],
-            currency,
-            crosses_border=product.crosses_border,
-            scripted=scripted,
-        )
-        total += quote.amount
-        fees += quote.fee
-        entry: Document = {"amount": plain(quote.amount, currency)}
-        if quote.fee:
-            entry["fee"] = plain(quote.fee, currency)
-        if quote.rate is not None:
-            entry["rate"] = format(quote.rate, "f")
-        if draft.creditor is not None:
-            entry["creditorAccountId"] = draft.creditor["id"]
-        priced.append(entry)
-    payment["currency"] = currency
+    currency = payment["currency"] = debtor["currency"]
     if product.flow == BATCH:
-        payment["entries"] = [{"status": bulk.OPEN, **entry} for entry in priced]
-        payment["amount"] = plain(total, currency)
-        if fees:
-            payment["fee"] = plain(fees, currency)
+        cost = _bulk_price(bank, product, payment, drafts, script)
     else:
-        payment.update(priced[0])
-    if bank.settings.funds_check == "initiation" and ledger.available(debtor) < total + fees:
+        cost, priced = _priced(bank, product, drafts[0], currency, script.fee)
+        payment.update(priced)
+    if bank.settings.funds_check == "initiation" and ledger.available(debtor) < cost.amount + cost.fee:
         raise BankError("PAYMENT_FAILED", "There is not enough money on the account.", "debtorAccount")
+
+
+def _bulk_price(
+    bank: Bank, product: Product, payment: Document, drafts: list[rules.Draft], script: Script
+) -> exchange.Quote:
+    currency = payment["currency"]
+    total = fees = Decimal(0)
+    payment["entries"] = entries = []
+    for index, draft in enumerate(drafts):
+        scripted = script.fee if script.fee is None or index == 0 else "0"
+        cost, priced = _priced(bank, product, draft, currency, scripted)
+        total += cost.amount
+        fees += cost.fee
+        entries.append({"status": bulk.OPEN, **priced})
+    payment["amount"] = plain(total, currency)
+    if fees:
+        payment["fee"] = plain(fees, currency)
+    return exchange.Quote(total, fees)
+
+
+def _priced(
+    bank: Bank, product: Product, draft: rules.Draft, currency: str, scripted: str | None
+) -> tuple[exchange.Quote, Document]:
+    """What one draft costs, and the members that say so."""
+    instructed = draft.initiation["instructedAmount"]
+    cost = exchange.quote(
+        bank,
+        Decimal(instructed["amount"]),
+        instructed["currency"],
+        currency,
+        crosses_border=product.crosses_border,
+        scripted=scripted,
+    )
+    amount, fee, rate = cost
+    priced: Document = {"amount": plain(amount, currency)}
+    if fee:
+        priced["fee"] = plain(fee, currency)
+    if rate is not None:
+        priced["rate"] = format(rate, "f")
+    if draft.creditor is not None:
+        priced["creditorAccountId"] = draft.creditor["id"]
+    return cost, priced
 
 
 def agreement_for(bank: Bank, national_id: str, account: Document) -> str | None:
@@ -221,9 +238,10 @@ def _likeness(order: Order, debtor: Document) -> str:
     for one in initiation.get("payments") or (initiation,):
         account, amount = one["creditorAccount"], one["instructedAmount"]
         number = digits_of(account.get("iban") or account["bban"])
-        parts += [number, amount["amount"], amount["currency"]]
-        parts.append(one.get("remittanceInformationUnstructured") or "")
-        parts += [reference["reference"] for _, reference in rules.structured_references(one)]
+        text = one.get("remittanceInformationUnstructured") or ""
+        parts += (number, amount["amount"], amount["currency"], text)
+        for _, reference in rules.structured_references(one):
+            parts.append(reference["reference"])
     return hashlib.blake2b("|".join(parts).encode(), digest_size=16).hexdigest()
 
 

@@ -34,7 +34,7 @@ KINDS: dict[str, Kind] = {
     "quota": Kind(),  # id: `tpp|account|operation`
     # payments
     "payment": Kind(
-        indexes=("tpp", "debtorAccountId", "basketId", "likeness"),
+        indexes=("likeness",),
         ordered={"created": Ordered(by="created"), "due": Ordered(by="due")},
     ),
     "authorisation": Kind(indexes=("target", "sca")),

@@ -52,17 +52,18 @@ _AMOUNT = re.compile(r"([0-9]+)(?:\.([0-9]+))?", re.ASCII)
 # Wide enough for any sum of amounts of 18 digits, whatever the thread's own context says.
 _EXACT = Context(prec=60, rounding=ROUND_HALF_EVEN, traps=[InvalidOperation])
 _QUANTA = {units: Decimal(1).scaleb(-units, _EXACT) for units in (0, 2, 3, 5)}
+_QUANTUM = {currency: _QUANTA[units] for currency, units in MINOR_UNITS.items()}
 _SHOWN = 40  # characters of a refused text that its message repeats
 
 
 def quantum(currency: str) -> Decimal:
     """The smallest amount of a currency, such as 0.01 for NOK; five decimals for XDR."""
-    return _QUANTA[MINOR_UNITS[currency]]
+    return _QUANTUM[currency]
 
 
 def quantize(amount: Decimal, currency: str, rounding: str = ROUND_HALF_EVEN) -> Decimal:
     """`amount` in whole minor units of its currency, rounded half to even unless told otherwise."""
-    return amount.quantize(quantum(currency), rounding, _EXACT)
+    return amount.quantize(_QUANTUM[currency], rounding, _EXACT)
 
 
 def plain(amount: Decimal, currency: str) -> str:
@@ -70,11 +71,24 @@ def plain(amount: Decimal, currency: str) -> str:
 
     What is finer is rounded half to even; XDR has 5 decimals (assumed; SPEC 2.6 allows up to 5).
     """
-    exact = quantize(amount, currency)
+    exact = amount.quantize(_QUANTUM[currency], ROUND_HALF_EVEN, _EXACT)
     return format(exact if exact else abs(exact), "f")
 
 
 format_amount = plain
+
+
+_USUAL = {
+    currency: re.compile(rf"(?=.*[1-9])[0-9]{{1,{MOST_DIGITS - units}}}\.[0-9]{{{units}}}", re.ASCII).fullmatch
+    for currency, units in MINOR_UNITS.items()
+    if units and currency != "XDR"
+}
+
+
+def is_amount(text: object, currency: object) -> bool:
+    """Whether `parse_amount` takes this text, where it can be told at a glance: False leaves it open."""
+    fits = _USUAL.get(currency) if isinstance(currency, str) else None
+    return fits is not None and isinstance(text, str) and fits(text) is not None
 
 
 def parse_amount(text: str, currency: str) -> Decimal:

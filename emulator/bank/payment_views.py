@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from decimal import Decimal
 from typing import Any
 
 from emulator.bank import bulk, entries, products, standing
 from emulator.bank.bank import Bank
 from emulator.bank.clock import date_time
-from emulator.bank.exchange import amount_member
 from emulator.bank.rules import structured_references
 from emulator.bank.transitions import BATCH, FINAL, STANDING
 from emulator.store import Document
@@ -19,7 +17,7 @@ def fees(payment: Document) -> dict[str, Any]:
     """`transactionFees` and `transactionFeeIndicator`, if and only if there is a fee (CONTRACT 13)."""
     if "fee" not in payment:
         return {}
-    total = amount_member(Decimal(payment["fee"]), payment["currency"])
+    total = {"amount": payment["fee"], "currency": payment["currency"]}
     return {"transactionFees": total, "transactionFeeIndicator": True}
 
 

@@ -31,10 +31,9 @@ def next_due(bank: Bank) -> str | None:
     """The stamp of the earliest step that waits for bank time, or None."""
     payment = bank.documents.first_key("payment", "due")
     transaction = bank.documents.first_key("transaction", "due")
-    if payment is None or transaction is None:
-        earliest = payment if transaction is None else transaction
-    else:
-        earliest = min(str(payment), str(transaction))
+    earliest = payment
+    if transaction is not None and (payment is None or str(transaction) < str(payment)):
+        earliest = transaction
     return None if earliest is None else str(earliest)
 
 

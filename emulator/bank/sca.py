@@ -8,6 +8,7 @@ that the customer's browser follows.
 from __future__ import annotations
 
 from datetime import timedelta
+from operator import itemgetter
 
 from emulator.bank import consents, people, redirects, sessions
 from emulator.bank.bank import Bank
@@ -33,6 +34,8 @@ ACCOUNT_ACCESS = ("access", "consent")
 # A client that polls without a session opens an SCA each time; the oldest of these are let go of.
 PASSING = ("access", "user")
 PASSING_KEPT = 5_000
+
+_value = itemgetter(1)
 
 
 def offered_method(preferred: str | None) -> str | None:
@@ -69,32 +72,35 @@ def open_sca(
     `app`: shown as if made in the bank's app; `outcome`: what a scripted rule makes of it (`Script.sca`).
     """
     now = bank.clock.now()
-    document = {
+    document: Document = {
         "id": bank.ids.token(),
         "tpp": tpp_id,
         "tppName": tpp_name or tpp_id,
         "purpose": purpose,
-        "target": target,
         "redirectUri": redirect_uri,
+        "app": app,
+        "status": "started",
+        "created": stamp(now),
+        "expires": stamp(now + LIFETIME),
+    }
+    known = {
+        "target": target,
         "sessionId": session_id,
         "nationalId": national_id,
         "identityHint": identity_hint,
         "method": offered_method(method_hint),
         "context": context,
         "agreement": agreement,
-        "app": app,
         "language": language,
         "outcome": outcome,
-        "status": "started",
-        "created": stamp(now),
-        "expires": stamp(now + LIFETIME),
     }
+    document.update(filter(_value, known.items()))
     if purpose in PASSING:
         document["passing"] = document["created"]
         if bank.documents.range_count("sca", "passing") >= PASSING_KEPT:
             oldest = bank.documents.range("sca", "passing", limit=1)[0]
             bank.documents.delete("sca", oldest["id"])
-    bank.documents.put("sca", {name: value for name, value in document.items() if value is not None})
+    bank.documents.put("sca", document)
     return str(document["id"])
 
 

@@ -7,7 +7,7 @@ documents as with a hundred thousand, or grows with the logarithm.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from math import isfinite
 from typing import Any
 
@@ -29,13 +29,6 @@ class Index:
         self.buckets: dict[Value, Bucket] = {} if buckets is None else buckets
         # the values whose list is changed in place
         self.many: set[Value] = set(many)
-
-    def numbers(self, value: Value) -> Sequence[int]:
-        """The numbers under `value`, smallest first; not to be changed."""
-        bucket = self.buckets.get(value)
-        if bucket is None:
-            return ()
-        return (bucket,) if isinstance(bucket, int) else bucket
 
     def add(self, value: Value, number: int) -> None:
         """Note that the document `number` has `value`."""
@@ -74,7 +67,9 @@ class Index:
         """An index of its own, equal to this one at this moment."""
         buckets = self.buckets.copy()
         for value in self.many:
-            buckets[value] = list(self.numbers(value))
+            bucket = buckets[value]
+            if isinstance(bucket, list):
+                buckets[value] = bucket.copy()
         return Index(buckets, self.many)
 
 

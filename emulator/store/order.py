@@ -117,8 +117,3 @@ class Order:
     def ids(self, start: int, stop: int) -> list[str]:
         """The ids of the entries from place `start` to before `stop`."""
         return [entry[-1] for entry in self.entries.between(start, stop)]
-
-    def least(self) -> Value | None:
-        """The smallest `by` value, None when there is none."""
-        first = self.entries.first()
-        return None if first is None else first[-2]

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import orjson
 
+from emulator.store.index import Bucket
 from emulator.store.kinds import Document
 from emulator.store.order import Order, Value
 from emulator.store.table import DocumentTable
@@ -20,6 +21,12 @@ class Readable:
     def get(self, kind: str, identity: str) -> Document | None:
         """A fresh copy of the document, None when there is none."""
         return self._tables[kind].fetch(identity)
+
+    def text(self, kind: str, identity: str) -> bytes | None:
+        """The document as JSON text, None when there is none."""
+        table = self._tables[kind]
+        number = table.numbers.get(identity)
+        return None if number is None else table.rows[number]
 
     def exists(self, kind: str, identity: str) -> bool:
         return identity in self._tables[kind].numbers
@@ -46,8 +53,11 @@ class Readable:
     def first(self, kind: str, /, **equals: Value | None) -> Document | None:
         """The earliest of what `find` finds."""
         table = self._tables[kind]
-        numbers = self._matching(table, equals)
-        return orjson.loads(table.rows[numbers[0]]) if numbers else None
+        bucket = self._bucket(table, equals)
+        if bucket is None:
+            return None
+        document: Document = orjson.loads(table.rows[bucket if isinstance(bucket, int) else bucket[0]])
+        return document
 
     def count(self, kind: str, /, **equals: Value | None) -> int:
         """How many `find` finds; without an index, how many there are of the kind."""
@@ -55,13 +65,20 @@ class Readable:
         return len(self._matching(table, equals)) if equals else len(table.rows)
 
     def _matching(self, table: DocumentTable, equals: Mapping[str, Value | None]) -> Sequence[int]:
+        bucket = self._bucket(table, equals)
+        if bucket is None:
+            return ()
+        return (bucket,) if isinstance(bucket, int) else bucket
+
+    def _bucket(self, table: DocumentTable, equals: Mapping[str, Value | None]) -> Bucket | None:
         if len(equals) != 1:
             raise ValueError("exactly one index is searched")
         ((member, value),) = equals.items()
-        index = table.keys.indexes.get(member)
-        if index is None:
-            raise ValueError(f"{table.name} has no index {member!r}")
-        return () if value is None else index.numbers(value)
+        try:
+            index = table.keys.indexes[member]
+        except KeyError:
+            raise ValueError(f"{table.name} has no index {member!r}") from None
+        return None if value is None else index.buckets.get(value)
 
     def range(
         self,
@@ -108,11 +125,9 @@ class Readable:
         return stop - start
 
     def first_key(self, kind: str, order: str) -> Value | None:
-        """The smallest `by` value, None when the order is empty; of an order without groups."""
-        places = self._tables[kind].keys.orders[order]
-        if places.rule.group is not None:
-            raise ValueError(f"the order {order!r} has groups")
-        return places.least()
+        """The smallest `by` value of an order without groups, None when the order is empty."""
+        first = self._tables[kind].keys.orders[order].entries.first()
+        return None if first is None else first[-2]
 
     def _order(self, table: DocumentTable, name: str) -> Order:
         order = table.keys.orders.get(name)

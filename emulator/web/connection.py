@@ -62,6 +62,7 @@ class Connection(RequestHandler):
     """
 
     __slots__ = (
+        "_body_bytes",
         "_ended",
         "_head_timer",
         "_last_payload",
@@ -89,7 +90,8 @@ class Connection(RequestHandler):
         self._socket: asyncio.Transport | None = None
         self._head_timer: asyncio.TimerHandle | None = None
         self._last_payload = EMPTY_PAYLOAD
-        self._partial = 0  # bytes of a head that is not complete
+        self._body_bytes = 0  # what the body that still comes had at the last look
+        self._partial = 0  # bytes since the parser gave out anything: of a head, of trailers, of a chunk's frame
         self._unanswered = 0  # requests that the parser gave out and that are not answered
         self._refused = False  # what still comes is not read as requests
         self._served = False  # the last bytes held a request that was answered at once
@@ -141,8 +143,8 @@ class Connection(RequestHandler):
         new = self._request_count - count
         if new:
             self._took(new)
-        elif data and not self._served and not self._unanswered:
-            self._took_partial_head(len(data))
+        elif not self._served:
+            self._took_part(len(data))
 
     def answered_at_once(self, message: RawRequestMessage, payload: StreamReader) -> bool:
         """Answer a whole request within this call, where nothing waits and nothing has to be awaited."""
@@ -183,23 +185,45 @@ class Connection(RequestHandler):
         self._partial = 0
         message, payload = self._messages[-1]
         if isinstance(message, RawRequestMessage):
-            self._last_payload = payload
+            self._last_payload = EMPTY_PAYLOAD if payload.is_eof() else payload
+            self._body_bytes = payload.total_bytes
             return
         # The parser has given up. A request whose body it was reading would wait for the rest in vain.
         self._refused = True
         if not self._last_payload.is_eof():
-            self._last_payload.set_exception(BadBody(f"The body cannot be read: {reason(message.message)}."))
+            self._break_body(reason(message.message))
 
-    def _took_partial_head(self, size: int) -> None:
-        self._partial += size
-        if self._partial > MAX_HEAD_BYTES:
-            self._refuse_head()
-        elif self._head_timer is None:
-            self._await_head()
+    def _took_part(self, size: int) -> None:
+        """Take note of bytes that completed no request."""
+        body = self._last_payload
+        if body is EMPTY_PAYLOAD:
+            self._partial += size
+            if self._partial > MAX_HEAD_BYTES:
+                self._refuse_head()
+            elif self._partial and self._head_timer is None:
+                self._await_head()
+        elif body.is_eof():
+            self._last_payload = EMPTY_PAYLOAD
+            self._partial = 0
+        elif body.total_bytes > self._body_bytes:
+            self._body_bytes = body.total_bytes
+            self._partial = 0
+        else:
+            self._partial += size
+            if self._partial > MAX_HEAD_BYTES:
+                self._refused = True
+                self._break_body(f"what stands around it is over {MAX_HEAD_BYTES} bytes")
+
+    def _break_body(self, why: str) -> None:
+        self._last_payload.set_exception(BadBody(f"The body cannot be read: {why}."))
+        self._last_payload.feed_eof()  # else aiohttp would try to read on
 
     def _refuse_head(self) -> None:
         self._refused = True
         self._forget_timer()
+        if self._unanswered:
+            self._ended = True  # the answers that are owed come first, and the last of them closes
+            return
         response = headers_too_large(f"together over {MAX_HEAD_BYTES} bytes")
         if self.transport is not None:
             self.transport.write(head(response, connection="close") + response.body)
@@ -209,8 +233,10 @@ class Connection(RequestHandler):
         self._head_timer = self._loop.call_later(self.limits.head_seconds, self._head_too_slow)
 
     def _head_too_slow(self) -> None:
-        self._head_timer = None
-        if not self._unanswered:
+        if self._unanswered:
+            self._await_head()
+        else:
+            self._head_timer = None
             self.force_close()
 
     def _forget_timer(self) -> None:

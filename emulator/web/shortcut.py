@@ -20,17 +20,21 @@ class Shortcut:
         self._connection = connection
 
     def feed_data(self, data: bytes) -> tuple[Any, bool, bytes]:
-        """As the parser's: the requests that are still to be answered, whether a protocol was upgraded, its data."""
+        """As the parser's: the requests that are still to be answered; and that no protocol was upgraded."""
         while True:
             messages, upgraded, tail = self._parser.feed_data(data)
+            while upgraded:  # an offer that is not taken up: what comes behind it are requests
+                self._parser.set_upgraded(False)
+                more, upgraded, tail = self._parser.feed_data(tail)
+                messages = [*messages, *more]
             done = 0
             for message, payload in messages:
-                if upgraded or not payload.is_eof() or not self._connection.answered_at_once(message, payload):
+                if not payload.is_eof() or not self._connection.answered_at_once(message, payload):
                     break
                 self._parser.message_consumed()
                 done += 1
             if done < len(messages) or done < 2:
-                return messages[done:], upgraded, tail
+                return messages[done:], False, b""
             data = b""  # of many requests in a row the parser gives out some at a time
 
     def __getattr__(self, name: str) -> Any:

@@ -227,6 +227,28 @@ async def test_slow_headers_are_cut_on_a_connection_in_use() -> None:
 
 
 @both_loops
+async def test_slow_headers_behind_an_offered_upgrade_are_cut() -> None:
+    async with serving(limits=Limits(head_seconds=0.02, idle_seconds=FAR)) as served:
+        client = await served.connect()
+        await client.send(get("/1", "Connection: Upgrade", "Upgrade: websocket") + get("/2") + get("/3"))
+        assert [(await client.answer()).json()["target"] for _ in range(3)] == ["/1", "/2", "/3"]
+        await client.send(b"GET / HTTP/1.1\r\n")
+        assert await client.until_closed() == b""
+
+
+@both_loops
+async def test_slow_headers_that_began_before_the_last_answer_are_cut_after_it() -> None:
+    async with serving(limits=Limits(head_seconds=0.02, idle_seconds=FAR)) as served:
+        served.site.answers["/late"] = lambda request: text(b"late", delivery=Delivery(delay=0.1))
+        client = await served.connect()
+        await client.send(get("/late"))
+        await until(lambda: served.site.requests)
+        await client.send(b"GET / HTTP/1.1\r\n")
+        assert (await client.answer()).body == b"late"
+        assert await client.until_closed() == b""
+
+
+@both_loops
 async def test_a_connection_between_requests_is_idle_and_not_slow() -> None:
     async with serving(limits=Limits(head_seconds=0.02, idle_seconds=FAR)) as served:
         served.site.answers["/late"] = lambda request: text(b"late", delivery=Delivery(delay=0.06))

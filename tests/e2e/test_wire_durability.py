@@ -75,6 +75,28 @@ async def test_one_fsync_serves_all_that_wait_for_it(tmp_path: Path) -> None:
 
 
 @both_loops
+async def test_a_head_that_grows_too_large_behind_an_owed_answer_is_read_no_further(tmp_path: Path) -> None:
+    disk = WatchedDisk()
+    site = writing_site(tmp_path, disk)
+    async with serving(site) as served:
+        client, other = await served.connect(), await served.connect()
+        disk.open.clear()
+        await client.send(get("/write"))
+        while not site.requests:
+            await asyncio.sleep(0)
+        await client.send(b"GET / HTTP/1.1\r\n" + (b"X-A: " + b"a" * 15000 + b"\r\n") * 50)
+        for _ in range(20):  # the server has read what was sent before these
+            await other.send(get("/count"))
+            assert (await other.answer()).body == b"1"
+        disk.open.set()
+        answer = await client.answer()
+        assert (answer.status, answer.header("Connection")) == (201, "close")
+        assert await client.until_closed() == b""
+    assert site.store is not None
+    site.store.close()
+
+
+@both_loops
 async def test_process_durability_waits_for_no_disk(tmp_path: Path) -> None:
     disk = WatchedDisk()
     site = writing_site(tmp_path, disk, "process")

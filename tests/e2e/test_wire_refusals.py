@@ -119,7 +119,7 @@ async def test_bad_framing_is_400(data: bytes, said: str) -> None:
 
 
 @both_loops
-async def test_a_chunk_that_breaks_after_the_head_was_taken_is_400_at_once() -> None:
+async def test_a_chunk_that_breaks_after_the_head_was_taken_is_400_at_once(caplog: pytest.LogCaptureFixture) -> None:
     async with serving(limits=QUICK) as served:
         client = await served.connect()
         await client.send(chunked("1", "x", ""))
@@ -127,6 +127,26 @@ async def test_a_chunk_that_breaks_after_the_head_was_taken_is_400_at_once() -> 
         answer = await client.answer()
         answer.rest = await client.until_closed()
         assert_refused(answer, 400, "chunk size")
+        assert served.site.requests == []
+    assert not caplog.records
+
+
+@pytest.mark.parametrize(
+    "begun, piece",
+    [
+        pytest.param(["1", "x", "0", ""], b"X-A: " + b"a" * 15990 + b"\r\n", id="trailers"),
+        pytest.param(["1", "x", "1;"], b"a=b;" * 4000, id="chunk-extensions"),
+    ],
+)
+@both_loops
+async def test_what_stands_around_a_body_is_bounded_too(begun: list[str], piece: bytes) -> None:
+    async with serving(limits=QUICK) as served:
+        client = await served.connect()
+        await client.send(chunked(*begun))
+        await client.send(piece * 50)
+        answer = await client.answer()
+        answer.rest = await client.until_closed()
+        assert_refused(answer, 400, "what stands around it")
         assert served.site.requests == []
 
 

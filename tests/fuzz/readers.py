@@ -2,20 +2,36 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Callable
 from contextlib import suppress
+from datetime import UTC, datetime
+from functools import cache
+
+from cryptography import x509
 
 from emulator.api.certificates import CertificateUnreadable, read_certificate
 from emulator.api.headers import Headers
 from emulator.api.json_body import check_strings, read_json
+from emulator.api.qcstatements import StatementsUnreadable, psd2_roles
+from emulator.api.signature.explain import CaptureUnreadable, explain
+from emulator.assemble import authority_for
 from emulator.bank.errors import BankError
 from emulator.httpsig import dates, digest, header, names, wrapping
+from emulator.httpsig.keyid import compare_key_id
 from emulator.scenario import loader
 from emulator.scenario.mistakes import ScenarioRefused
 
+NOW = datetime(2026, 3, 2, 8, tzinfo=UTC)
+
+
+@cache
+def _issued() -> x509.Certificate:
+    return authority_for(None).certificate
+
 
 def signature(data: bytes) -> None:
-    """The Signature header, its RFC 2047 wrapping, names in a keyId, Date and Digest."""
+    """The Signature header, its RFC 2047 wrapping, a keyId and the names in it, Date and Digest."""
     text = data.decode("latin-1")
     for read, refusal in (
         (header.parse, header.HeaderUnreadable),
@@ -26,12 +42,23 @@ def signature(data: bytes) -> None:
         with suppress(refusal):
             read(text)
     digest.parse_digest(text)
+    for key_id in (text, f"SN={_issued().serial_number:X},CA={text}"):
+        compare_key_id(key_id, _issued(), lenient=True)
 
 
 def certificate(data: bytes) -> None:
-    """TPP-Signature-Certificate."""
-    with suppress(CertificateUnreadable):
-        read_certificate(data.decode("latin-1"))
+    """TPP-Signature-Certificate, as text and as the DER inside, and the roles in its extension."""
+    for text in (data.decode("latin-1"), b64encode(data).decode()):
+        with suppress(CertificateUnreadable):
+            compare_key_id("SN=1,CA=CN=x", read_certificate(text).certificate)
+    with suppress(StatementsUnreadable):
+        psd2_roles(data)
+
+
+def capture(data: bytes) -> None:
+    """A captured request, and with it the whole gate for signatures and the search for what is wrong."""
+    with suppress(CaptureUnreadable):
+        explain(data.decode("utf-8", "surrogateescape"), now=NOW)
 
 
 def json(data: bytes) -> None:
@@ -49,6 +76,7 @@ def scenario(data: bytes) -> None:
 READERS: dict[str, Callable[[bytes], None]] = {
     "signature": signature,
     "certificate": certificate,
+    "capture": capture,
     "json": json,
     "scenario": scenario,
 }

@@ -20,6 +20,8 @@ def _certificate_of_version(number: int) -> bytes:
 FINDINGS = [
     pytest.param("json", b"[1e" + b"1" * 45 + b"]", id="exponent-out-of-range"),
     pytest.param("certificate", _certificate_of_version(10), id="certificate-version-that-is-none"),
+    pytest.param("capture", b"GET http://[ HTTP/1.1", id="address-that-is-none"),
+    pytest.param("capture", "POST /a HTTP/1.1\nContent-Length: ²\n\nabc".encode(), id="length-that-is-a-power"),
 ]
 
 

@@ -40,11 +40,13 @@ def address(call: Call) -> str:
 
 
 def _links(call: Call, payment: Document, path: str) -> dict[str, Any]:
-    status = payment["status"]
-    own = call.link(path) if status in FINAL else call.link(path, "GET", "DELETE")
-    links = {"self": own, "status": call.link(f"{path}/status")}
+    status, here = payment["status"], call.links_base + path
+    links = {
+        "self": {"href": here, "verbs": ["GET"] if status in FINAL else ["GET", "DELETE"]},
+        "status": {"href": here + "/status", "verbs": ["GET"]},
+    }
     if status in UNSIGNED:
-        links["startAuthorisation"] = call.link(f"{path}/authorisations", "POST")
+        links["startAuthorisation"] = {"href": here + "/authorisations", "verbs": ["POST"]}
         if "sca" in payment:
             links["scaRedirect"] = call.sca_link(payment["sca"])
     return links

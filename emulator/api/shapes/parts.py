@@ -7,7 +7,7 @@ converted, and a member that a shape does not have is an error of its own kind, 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date
 from decimal import Decimal
 from math import isfinite
@@ -18,7 +18,7 @@ from typing_extensions import TypedDict
 
 from emulator.bank.countries import COUNTRIES
 from emulator.bank.errors import Message
-from emulator.bank.money import CURRENCIES, MINOR_UNITS, MOST_DIGITS, parse_amount
+from emulator.bank.money import CURRENCIES, MINOR_UNITS, MOST_DIGITS, is_amount, parse_amount
 
 
 def _as_documented(schema: dict[str, Any]) -> None:
@@ -31,7 +31,7 @@ def _as_documented(schema: dict[str, Any]) -> None:
 closed = with_config(ConfigDict(extra="forbid", strict=True, json_schema_extra=_as_documented))
 
 # A rule that looks at several members at once; it is given the body as it came, whatever its types.
-Rule = Callable[[Any], Iterator[Message]]
+Rule = Callable[[Any], Iterable[Message]]
 
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _CURRENCIES = frozenset(CURRENCIES)
@@ -136,8 +136,14 @@ def inner(value: Any, *names: str) -> Any:
     return value
 
 
-def amount_rule(value: Any, path: str) -> Iterator[Message]:
+def amount_rule(value: Any, path: str) -> Iterable[Message]:
     """Exactly the minor units of the currency, more than 0, at most 18 digits (CONTRACT 3.2)."""
+    if isinstance(value, dict) and is_amount(value.get("amount"), value.get("currency")):
+        return ()
+    return _amount_mistakes(value, path)
+
+
+def _amount_mistakes(value: Any, path: str) -> Iterator[Message]:
     amount, currency = inner(value, "amount"), inner(value, "currency")
     if not isinstance(amount, str) or not _AMOUNT.fullmatch(amount):
         return  # reported already

@@ -5,7 +5,7 @@ What needs the bank's documents or clock (check digits, dates, limits, accounts)
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import Field
@@ -190,8 +190,9 @@ class CrossBorderTransfer(_International):
     creditorAgent: NotRequired[Bic]
 
 
-def _instructed_amount(body: Any) -> Iterator[Message]:
-    yield from amount_rule(inner(body, "instructedAmount"), "instructedAmount")
+def _instructed_amount(body: Any) -> Iterable[Message]:
+    found = body.get("instructedAmount") if isinstance(body, dict) else None
+    return amount_rule(found, "instructedAmount")
 
 
 def _one_remittance(body: Any) -> Iterator[Message]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+_LENGTH = re.compile(r"[0-9]{1,9}")
 _METHODS = ("GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS")
 
 
@@ -70,7 +72,7 @@ def _from_http(text: str) -> Capture:
 def _cut_to_length(body: bytes, headers: Iterable[tuple[str, str]]) -> bytes:
     """Without what an editor added at the end, where Content-Length tells."""
     for name, value in headers:
-        if name.lower() == "content-length" and value.isdigit() and not body[int(value) :].strip():
+        if name.lower() == "content-length" and _LENGTH.fullmatch(value) and not body[int(value) :].strip():
             return body[: int(value)]
     return body
 
@@ -86,7 +88,10 @@ def _request_line(line: str) -> tuple[str, str]:
 def _target(url: str) -> str:
     if "://" not in url.partition("?")[0]:
         return url
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        raise CaptureUnreadable(f"the address {url[:60]!r} cannot be read") from None
     return (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
 
 

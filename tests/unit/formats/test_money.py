@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emulator.bank.countries import COUNTRIES, SEPA_COUNTRIES
-from emulator.bank.money import CURRENCIES, MINOR_UNITS, parse_amount, plain, quantize, quantum
+from emulator.bank.money import CURRENCIES, MINOR_UNITS, is_amount, parse_amount, plain, quantize, quantum
 
 # Codes that ISO 4217 does not list today, with the minor units that they had last (CONTRACT 3.2).
 WITHDRAWN = {"ANG": 2, "BGN": 2, "BYR": 0, "CUC": 2, "HRK": 2, "MRO": 2, "SLL": 2, "STD": 2, "VEF": 2, "ZWD": 2}
@@ -129,3 +129,31 @@ def test_the_context_of_the_thread_does_not_matter():
     with decimal.localcontext(decimal.Context(prec=2, traps=[decimal.Inexact])):
         assert plain(Decimal("123456789012345678.91"), "NOK") == "123456789012345678.91"
         assert parse_amount("1234567890123456.78", "NOK") == Decimal("1234567890123456.78")
+
+
+@given(
+    text=st.from_regex(r"[+-]?[0-9]{0,19}\.?[0-9]{0,6}", fullmatch=True) | st.text("0123456789.\u0661 ", max_size=22),
+    currency=st.sampled_from(["NOK", "EUR", "JPY", "KWD", "XDR"]),
+)
+def test_what_is_an_amount_at_a_glance_is_one(text, currency):
+    if is_amount(text, currency):
+        assert parse_amount(text, currency) > 0
+
+
+@pytest.mark.parametrize(
+    ("text", "currency", "told"),
+    [
+        ("100.00", "NOK", True),
+        ("0.01", "EUR", True),
+        ("9" * 16 + ".99", "EUR", True),
+        ("1.000", "KWD", True),
+        ("9" * 17 + ".99", "EUR", False),
+        ("0.00", "NOK", False),
+        ("100.00\n", "NOK", False),
+        ("1.00", "XXX", False),
+        ("1.00", None, False),
+        (1.0, "NOK", False),
+    ],
+)
+def test_what_can_be_told_at_a_glance(text, currency, told):
+    assert is_amount(text, currency) is told

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
-from emulator.bank.exchange import Quote, Table, quote
+from emulator.bank.exchange import Quote, quote, table
 from emulator.bank.money import CURRENCIES, quantum
 from emulator.bank.rates import RATES
 from tests.unit.payments import world
@@ -55,7 +55,7 @@ def test_the_fixtures_table_is_laid_over_the_built_in_one(bank: Bank) -> None:
 
 def test_a_currency_without_a_rate_is_refused(bank: Bank) -> None:
     with pytest.raises(BankError) as refused:
-        Table(bank).converted(Decimal(1), "XXX", "NOK")
+        table(bank).converted(Decimal(1), "XXX", "NOK")
     assert refused.value.code == "FORMAT_ERROR"
 
 
@@ -68,7 +68,7 @@ def test_a_converted_amount_is_exact_in_minor_units_never_nothing_and_within_hal
     amount: int, source: str, target: str
 ) -> None:
     money = Decimal(amount) * quantum(source)
-    result, rate = Table(BANK).converted(money, source, target)
+    result, rate = table(BANK).converted(money, source, target)
     unit = quantum(target)
     assert result >= unit
     assert result == result.quantize(unit) if result < 10**20 else True

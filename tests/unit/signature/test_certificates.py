@@ -30,6 +30,16 @@ QC = x509.ObjectIdentifier(qcstatements.OID)
 Subject = list[tuple[x509.ObjectIdentifier, str]]
 
 
+class Foreign:
+    """A key of which only the public half is known, as large as somebody may make it up."""
+
+    def __init__(self, bits: int, exponent: int) -> None:
+        self._numbers = rsa.RSAPublicNumbers(exponent, (1 << bits) - 1)
+
+    def public_key(self) -> rsa.RSAPublicKey:
+        return self._numbers.public_key()
+
+
 def made(key: Any, subject: Subject, *extensions: x509.ExtensionType) -> x509.Certificate:
     name = x509.Name([x509.NameAttribute(kind, text) for kind, text in subject])
     builder = x509.CertificateBuilder(name, name, key.public_key(), 7)
@@ -109,6 +119,8 @@ def test_what_is_no_certificate_says_why(making: Making, change: Any, reason: st
          "the certificate has no RSA key; rsa-sha256 needs an RSA key of at least 2048 bits"),
         (rsa.generate_private_key(65537, 1024),
          "the certificate's RSA key has 1024 bits, at least 2048 are needed"),
+        (Foreign(60_000, 65537), "the certificate's RSA key has 60000 bits, at most 8192 are taken"),
+        (Foreign(4096, (1 << 64) + 1), "the exponent of the certificate's RSA key has more than 64 bits"),
     ],
 )  # fmt: skip
 def test_a_key_that_may_not_sign_is_refused(making: Making, key: Any, reason: str) -> None:

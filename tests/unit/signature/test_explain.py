@@ -149,6 +149,7 @@ def test_the_last_request_of_a_curl_log_counts() -> None:
         ("{", "it looks like JSON but is not"),
         ("[" * 100_000, "it looks like JSON but is not"),
         ('{"log":{"entries":[]}}', "the JSON holds no request with method, url (or target) and headers"),
+        ("GET http://[ HTTP/1.1", "the address 'http://[' cannot be read"),
         ("> hello", "after > there is no request line such as `> GET /v1/accounts HTTP/1.1`"),
     ],
 )
@@ -156,6 +157,11 @@ def test_what_is_no_request_is_refused(text: str, reason: str) -> None:
     with pytest.raises(CaptureUnreadable) as refused:
         explain(text, now=NOW)
     assert str(refused.value).startswith(reason)
+
+
+@pytest.mark.parametrize("length", ["²", "9" * 5000, "-1", ""])
+def test_a_length_that_is_none_cuts_nothing(length: str) -> None:
+    assert read_capture(f"POST /a HTTP/1.1\nContent-Length: {length}\n\nabc").body == b"abc"
 
 
 MEMBERS = st.sampled_from(["log", "entries", "request", "method", "url", "headers", "name", "value"])

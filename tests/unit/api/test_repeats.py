@@ -1,0 +1,95 @@
+"""Remembered creations: what comes back is what went out, and nothing is kept for ever (CONTRACT 3.4)."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from emulator.api.messages import Request
+from emulator.api.operation import Reply
+from emulator.api.render import encode
+from emulator.api.repeats import SWEEP, WINDOW, Repeats
+from emulator.bank.bank import Bank
+from emulator.bank.errors import BankError
+from emulator.bank.kinds import KINDS
+from emulator.store import memory_store
+
+NOBODY = ("", "")
+ANSWERS = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**53), 2**53)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@pytest.fixture
+def bank() -> Bank:
+    return Bank(memory_store(KINDS))
+
+
+def asked(body: bytes = b"{}", *, method: str = "POST", target: str = "/v1/payments/x") -> Request:
+    return Request(method, target, (), body, "http://127.0.0.1")
+
+
+def under(bank: Bank, request_id: str, request: Request | None = None, psu: tuple[str, str] = NOBODY) -> Repeats:
+    return Repeats(bank, "TPP", request_id, request or asked(), psu)
+
+
+@given(body=ANSWERS)
+def test_the_stored_answer_is_the_first_one_byte_for_byte(body: Any) -> None:
+    bank = Bank(memory_store(KINDS))
+    headers = (("Location", "/v1/payments/x/1"), ("X-Other", "ø"))
+    first = under(bank, "one").remember(Reply(201, body, headers))
+    again = under(bank, "one").stored()
+    assert again is not None
+    assert first.body == again.body == encode(body)
+    assert (again.status, again.headers) == (201, headers)
+
+
+@pytest.mark.parametrize(
+    ("request_now", "psu"),
+    [
+        (asked(b"{ }"), NOBODY),
+        (asked(target="/v1/payments/x?a=b"), NOBODY),
+        (asked(method="PUT"), NOBODY),
+        (asked(), ("someone", "")),
+        (asked(), ("", "someone")),
+        (asked(target="/v1/payments/x\udcff"), NOBODY),
+    ],
+)
+def test_another_request_under_the_same_id_is_a_conflict(
+    bank: Bank, request_now: Request, psu: tuple[str, str]
+) -> None:
+    under(bank, "one").remember(Reply(201, {}))
+    with pytest.raises(BankError) as refused:
+        under(bank, "one", request_now, psu).stored()
+    assert refused.value.code == "CONFLICT"
+
+
+def test_each_tpp_has_request_ids_of_its_own(bank: Bank) -> None:
+    under(bank, "one").remember(Reply(201, {}))
+    assert Repeats(bank, "OTHER", "one", asked(), NOBODY).stored() is None
+
+
+def test_what_is_older_than_a_day_goes_as_others_come(bank: Bank) -> None:
+    for number in range(3 * SWEEP):
+        under(bank, f"old {number}").remember(Reply(201, {}))
+    bank.clock.advance(WINDOW + timedelta(seconds=1))
+    for number in range(2 * SWEEP):
+        under(bank, f"new {number}").remember(Reply(201, {}))
+    kept = [document["id"] for document in bank.documents.all("repeat")]
+    assert kept == [f"TPP|new {number}" for number in range(2 * SWEEP)]
+
+
+def test_what_is_not_a_day_old_stays(bank: Bank) -> None:
+    for number in range(4 * SWEEP):
+        under(bank, str(number)).remember(Reply(201, {}))
+    assert bank.documents.count("repeat") == 4 * SWEEP
