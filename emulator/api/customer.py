@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from emulator.api.operation import Access, Call
 from emulator.bank import access, people, sca
 from emulator.bank.errors import BankError
 
 ACCOUNT_INFORMATION = frozenset({"AISP"})  # the role of account and consent operations alone
+
+_SAID = ("psu-id", "x-psu-identity", "tpp-session-id", "psu-context", "psu-corporate-id")
 
 
 def claim(call: Call) -> access.Claim:
@@ -28,9 +32,9 @@ def admit(call: Call) -> access.Caller | None:
     operation = call.operation
     if operation.access is Access.OPEN:
         return None
-    claimed = claim(call)
     if operation.access is Access.PSU:
-        return access.payer(call.bank, claimed)
+        return _payer(call)
+    claimed = claim(call)
     if operation.access is Access.SESSION:
         return access.session_holder(call.bank, claimed)
     resource = call.params.get("id")
@@ -40,6 +44,17 @@ def admit(call: Call) -> access.Caller | None:
     exhausted = call.script.quota_exhausted
     if operation.quota and resource and (exhausted or not claimed.attended):
         access.count_unattended(call.bank, claimed, resource, operation.quota, exhausted=exhausted)
+    return caller
+
+
+def _payer(call: Call) -> access.Caller | None:
+    """The customer of a payment or basket: the one of the last request that said the same, while nothing changed."""
+    payers = call.bank.payers
+    said = (call.tpp.id, *map(call.headers.get, _SAID))
+    known: dict[Any, access.Caller | None] = payers.values()
+    if said in known:
+        return known[said]
+    known[said] = caller = access.payer(call.bank, claim(call))
     return caller
 
 

@@ -10,7 +10,6 @@ from urllib.parse import unquote_to_bytes
 from emulator.api.operation import Operation
 from emulator.bank.errors import BankError
 
-
 _LONGEST_KNOWN = 256  # characters of a path that is remembered
 
 

@@ -16,6 +16,7 @@ Event = dict[str, Any]
 class Bank:
     """An independent bank (own customers, clock, settings).
 
+    `payers`: the customers behind what requests said of them (see `access`); `next_due`: see `progression`.
     `defaults` are the settings that a reset restores; `seed` and `ids_form` come from `--seed` and `--ids`.
     """
 
@@ -33,6 +34,8 @@ class Bank:
         self.defaults = defaults or Settings()
         self.clock = Clock(documents)
         self.ids = Ids(documents, seed=seed, form=ids_form)
+        self.payers = documents.remembered("psu", "session", "agreement", "customer", "person")
+        self.next_due = documents.remembered("payment", "transaction")
         self._watchers: list[Callable[[Event], None]] = []
         self.settings = self.defaults
         self.refresh()

@@ -29,6 +29,13 @@ TEXT_CHANGED = "Characters of the text that the payment system does not carry we
 
 def next_due(bank: Bank) -> str | None:
     """The stamp of the earliest step that waits for bank time, or None."""
+    known: dict[None, str | None] = bank.next_due.values()
+    if not known:
+        known[None] = _next_due(bank)
+    return known[None]
+
+
+def _next_due(bank: Bank) -> str | None:
     payment = bank.documents.first_key("payment", "due")
     transaction = bank.documents.first_key("transaction", "due")
     earliest = payment

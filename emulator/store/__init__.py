@@ -4,6 +4,7 @@ from emulator.store.errors import StoreDamaged, StoreError, StoreLocked, StoreTo
 from emulator.store.image import Image
 from emulator.store.kinds import Document, Kind, Ordered
 from emulator.store.opening import Durability, memory_store, open_store
+from emulator.store.remembered import Remembered
 from emulator.store.store import Store
 
 __all__ = [
@@ -12,6 +13,7 @@ __all__ = [
     "Image",
     "Kind",
     "Ordered",
+    "Remembered",
     "Store",
     "StoreDamaged",
     "StoreError",

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import orjson
 
 from emulator.store.index import Bucket
 from emulator.store.kinds import Document
 from emulator.store.order import Order, Value
+from emulator.store.remembered import Remembered
 from emulator.store.table import DocumentTable
 
 
@@ -27,6 +29,10 @@ class Readable:
         table = self._tables[kind]
         number = table.numbers.get(identity)
         return None if number is None else table.rows[number]
+
+    def remembered(self, *kinds: str) -> Remembered[Any, Any]:
+        """A place for what is worked out from documents of these kinds alone."""
+        return Remembered(self._tables[kind] for kind in kinds)
 
     def exists(self, kind: str, identity: str) -> bool:
         return identity in self._tables[kind].numbers

@@ -38,7 +38,8 @@ class DocumentTable(Table):
     """The documents of one kind.
 
     `rows`: number -> encoded document; `numbers`: id -> number. Every change leaves its undo step in `steps`.
-    `before`: while a snapshot is written, what the rows were that have changed since it began.
+    `before`: while a snapshot is written, what the rows were that have changed since it began. `changes` counts
+    every change of what the table holds, undone ones and their undoing too.
     """
 
     default_query_cache_capacity = 0
@@ -61,6 +62,7 @@ class DocumentTable(Table):
         self.in_order = True
         self.keys = Keys(self.kind)
         self.before: dict[int, bytes | None] | None = None
+        self.changes = 0
         self._steps: list[Undo] = [] if steps is None else steps
         self._changing = changing
         super().__init__(storage, name, cache_size=cache_size, persist_empty=persist_empty)
@@ -104,6 +106,7 @@ class DocumentTable(Table):
         if self.before is not None:
             self.before.setdefault(number, old)
         self.rows[number] = raw
+        self.changes += 1
 
     def drop(self, identity: str) -> bool:
         """Delete the document; False when there is none."""
@@ -133,6 +136,7 @@ class DocumentTable(Table):
         if self.before is not None:
             self.before.setdefault(number, old)
         self.rows[number] = raw
+        self.changes += 1
         if self.keys.members:
             self.keys.remove(self.keys.of(orjson.loads(old)), number, identity)
             self.keys.add(self.keys.of(orjson.loads(raw)), number, identity)
@@ -160,6 +164,7 @@ class DocumentTable(Table):
             self.before.setdefault(number, None)
         self.rows[number] = raw
         self.numbers[identity] = number
+        self.changes += 1
 
     def _displace(self, identity: str) -> None:
         number = self.numbers[identity]
@@ -169,6 +174,7 @@ class DocumentTable(Table):
         if self.before is not None:
             self.before.setdefault(number, raw)
         del self.numbers[identity], self.rows[number]
+        self.changes += 1
 
     def sorted_rows(self) -> dict[int, bytes]:
         """The rows in insertion order (an undone deletion puts one at the end of the dictionary)."""

@@ -72,7 +72,7 @@ def create_payment(call: Call) -> Reply:
     charged = payment_views.fees(payment)
     if charged:
         body |= fixes(call).amounts(charged)
-    told = call.warnings + payments.warnings(call.bank, call.body)
+    told = [*call.warnings, *payments.warnings(call.bank, call.body)]
     if told:
         body["tppMessages"] = [message_body(message) for message in told]
     body["_links"] = _links(call, payment, path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+
 from emulator.api.operation import Call
 from emulator.scenario.effect import Effect, EffectKind
 from emulator.scenario.part import Part

@@ -1,0 +1,75 @@
+"""What is remembered of documents holds until one of them changes, whatever changes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from emulator.store import Kind, Store, memory_store
+
+
+@pytest.fixture
+def documents() -> Store:
+    store = memory_store({"psu": Kind(), "session": Kind(), "payment": Kind()})
+    store.put("psu", {"id": "1", "name": "Kari"})
+    return store
+
+
+def _undone(documents: Store) -> None:
+    with pytest.raises(ZeroDivisionError), documents.transaction():
+        documents.put("psu", {"id": "1", "name": "Ola"})
+        raise ZeroDivisionError
+
+
+def _restored_and_undone(documents: Store) -> None:
+    image = documents.image()
+    with pytest.raises(ZeroDivisionError), documents.transaction():
+        documents.restore(image)
+        raise ZeroDivisionError
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda documents: documents.put("psu", {"id": "1", "name": "Ola"}),
+        lambda documents: documents.put("session", {"id": "2"}),
+        lambda documents: documents.delete("psu", "1"),
+        lambda documents: documents.restore(documents.image()),
+        _undone,
+        _restored_and_undone,
+    ],
+)
+def test_a_change_makes_it_forgotten(documents: Store, change: Callable[[Store], None]) -> None:
+    remembered = documents.remembered("psu", "session")
+    remembered.values()["a"] = 1
+    change(documents)
+    assert remembered.values() == {}
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_what_is_worked_out_within_a_change_goes_with_it(documents: Store, whole: bool) -> None:
+    remembered = documents.remembered("psu")
+    with pytest.raises(ZeroDivisionError), documents.transaction():
+        if whole:
+            documents.restore(documents.image())
+        else:
+            documents.put("psu", {"id": "1", "name": "Ola"})
+        remembered.values()["name"] = "Ola"
+        raise ZeroDivisionError
+    assert remembered.values() == {}
+
+
+def test_documents_of_other_kinds_and_equal_ones_change_nothing(documents: Store) -> None:
+    remembered = documents.remembered("psu")
+    remembered.values()["a"] = 1
+    documents.put("payment", {"id": "3"})
+    documents.put("psu", {"id": "1", "name": "Kari"})
+    assert remembered.values() == {"a": 1}
+
+
+def test_it_does_not_grow_without_end(documents: Store) -> None:
+    remembered = documents.remembered("psu")
+    for number in range(5000):
+        remembered.values()[number] = number
+    assert len(remembered.values()) <= 1024
