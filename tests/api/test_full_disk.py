@@ -21,8 +21,11 @@ from emulator.api.operations import table
 from emulator.assemble.house import House
 from emulator.authority import Authority
 from emulator.bank import fixtures
+from emulator.control import Control
+from emulator.control.operations import table as control_table
 from emulator.store.disk import Disk
 from tests.api.conftest import NOW
+from tests.api.control_desk import ControlDesk
 from tests.api.desk import DeskClient, approve, messages
 from tests.api.test_isolation import filled
 
@@ -128,3 +131,67 @@ def test_a_full_disk_refuses_what_writes_and_nothing_else(
         assert row.method != "GET"
         assert (refused.status, messages(refused)) == (503, [("SYSTEM_ERROR", None)])
         assert refused.headers["X-Request-ID"] == "the-same-again"
+
+
+VIEWS = ("/state", "/clock", "/settings", "/rules", "/scenario", "/snapshots", "/sca", "/consents")
+RULE = {"name": "down", "then": {"answer": {"status": 503}}}
+# What the control interface changes in a bank's documents, each with a body; `PAYMENT` is one that may be approved.
+CHANGES: dict[str, Any] = {
+    "PUT /clock": {"now": "2026-03-05T08:00:00Z"},
+    "POST /clock/advance": {"by": "P1D"},
+    "POST /consents/{id}/revoke": {},
+    "POST /generate": {"customers": 2, "accountsPerCustomer": 1, "transactionsPerAccount": 2, "days": 3, "seed": 1},
+    "POST /payments/{id}/advance": {},
+    "POST /reset": {},
+    "POST /rules": RULE,
+    "DELETE /rules": None,
+    "DELETE /rules/{name}": None,
+    "POST /sca/{id}/approve": {},
+    "POST /sca/{id}/reject": {},
+    "POST /sca/{id}/expire": {},
+    "POST /sca/{id}/fail": {"status": 401, "code": "SCA_INVALID", "message": "x", "system": "core"},
+    "POST /scenario": {"name": "insufficient-funds"},
+    "DELETE /scenario": None,
+    "POST /sessions": {"tpp": "demo", "nationalId": KARI},
+    "PUT /settings": {"calendar": "norway"},
+    "POST /snapshots/{name}/restore": {},
+}
+ELSEWHERE = {
+    "PUT /banks/{name}", "DELETE /banks/{name}", "DELETE /requests", "POST /requests/count", "POST /tpps",
+    "POST /scenarios/{name}/play", "PUT /snapshots/{name}", "DELETE /snapshots/{name}",
+}  # fmt: skip
+
+
+def test_every_change_of_the_control_interface_is_among_them() -> None:
+    assert {f"{row.method} {row.path}" for row in control_table() if row.method != "GET"} == {*CHANGES, *ELSEWHERE}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_full_disk_refuses_what_the_control_interface_writes(
+    house: House, branch: Branch, authority: Authority, disk: FullDisk, change: str
+) -> None:
+    desk = ControlDesk(Control(house, authority), branch)
+    tpp = DeskClient(branch, authority).log_in(KARI)
+    desk.do("PUT", "/settings", {"progression": "manual"})
+    payment = tpp.post(DOMESTIC, json=BODIES["createPayment"]["norwegian-domestic-credit-transfers"])
+    if change.startswith("POST /payments"):
+        approve(branch, payment.json()["paymentId"])
+    if change.startswith("DELETE /rules"):
+        desk.do("POST", "/rules", RULE)
+    elif change == "DELETE /scenario":
+        desk.do("POST", "/scenario", {"name": "late-booking"})
+    elif change.startswith("POST /snapshots"):
+        desk.do("PUT", "/snapshots/one")
+        desk.do("POST", "/rules", RULE)
+        desk.do("POST", "/clock/advance", {"by": "PT1H"})
+    named = desk.get("/consents")["consents"][0]["consentId"] if "consents" in change else payment.json()["paymentId"]
+    method, _, path = change.replace("{id}", named).partition(" ")
+    path = path.replace("{name}", "one" if "snapshots" in path else "down")
+    before = {view: desk.ask("GET", view).json for view in VIEWS}
+    disk.full = True
+    refused = desk.ask(method, path, CHANGES[change])
+    assert {view: desk.ask("GET", view).json for view in VIEWS} == before
+    assert (refused.status, refused.told()) == (503, [("SYSTEM_ERROR", None)])
+    disk.full = False
+    assert desk.ask(method, path, CHANGES[change]).status < 300
+    assert {view: desk.ask("GET", view).json for view in VIEWS} != before
