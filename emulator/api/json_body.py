@@ -106,8 +106,8 @@ _NUMBER = re.compile(rb"[:,[][-0-9]")
 def _simple(body: bytes) -> dict[str, Any] | None:
     """The object in a well-formed body of the simplest form, the usual one; None for every other body.
 
-    ASCII, no numbers, nothing twice, no needless escapes. The fast decoder keeps the last of two members with one name, so
-    what it read is written again: only without such a loss is it the same text, blanks aside.
+    ASCII, no numbers, nothing twice, no needless escapes. The fast decoder keeps the last of two members with one
+    name, so what it read is written again: only without such a loss is it the same text, blanks aside.
     """
     if not body.isascii() or body.count(b"{") + body.count(b"[") > DEEPEST:
         return None

@@ -30,7 +30,11 @@ class Repeats:
     def stored(self) -> Reply | None:
         """The earlier 201, or None; CONFLICT when the id was used for another request."""
         known = self._bank.documents.get("repeat", self._id)
-        if known is None or known["created"] <= stamp(self._bank.clock.now() - WINDOW):
+        if known is None:
+            return None
+        if known["created"] <= stamp(self._bank.clock.now() - WINDOW):
+            # what takes its place comes last
+            self._bank.documents.delete("repeat", self._id)
             return None
         if known["print"] != self._print:
             text = "This X-Request-ID was used for another request within the last 24 hours."
@@ -45,8 +49,10 @@ class Repeats:
         now = self._bank.clock.now()
         if documents.count("repeat") % SWEEP == 0:
             # Two for one: the collection shrinks as it is written, without a long sweep on any request.
-            for old in documents.range("repeat", "created", high=stamp(now - WINDOW), limit=2 * SWEEP):
-                documents.delete("repeat", old["id"])
+            oldest = stamp(now - WINDOW)
+            for old in documents.range("repeat", "created", limit=2 * SWEEP):
+                if old["created"] <= oldest:
+                    documents.delete("repeat", old["id"])
         body = encode(reply.body)
         document = {
             "id": self._id,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -95,12 +95,11 @@ class RuleSet:
         for entry in kept["rules"]:
             read = rule.read(Part(entry["rule"]), number=len(self._rules) + 1)
             if read is not None:
-                self._append(read, entry.get("scenario"), entry["added"])
+                self._rules.append(self._live(len(self._rules), read, entry.get("scenario"), entry["added"]))
 
-    def _append(self, added: Rule, scenario: str | None, at: str) -> None:
+    def _live(self, place: int, added: Rule, scenario: str | None, at: str) -> _Live:
         # Each rule draws for itself, so that the draws of one do not depend on how often another matches.
-        dice = self._bank.ids.random(f"rule {len(self._rules)} {added.name}")
-        self._rules.append(_Live(added, scenario, at, dice))
+        return _Live(added, scenario, at, self._bank.ids.random(f"rule {place} {added.name}"))
 
     def match(self, call: Call, *, signed: bool) -> ActingRules | None:
         """The effects that act on a request: unsigned rules are asked before the signature, the others after it.
@@ -142,9 +141,9 @@ class RuleSet:
 
     def add(self, rules: Iterable[Rule], *, scenario: str | None = None) -> None:
         """Append rules; they are asked after those that are there."""
-        for added in rules:
-            self._append(added, scenario, self._bank.clock.stamp())
-        self._keep()
+        at = self._bank.clock.stamp()
+        new = [self._live(place, added, scenario, at) for place, added in enumerate(rules, len(self._rules))]
+        self._keep([*self._rules, *new])
 
     def remove(self, name: str) -> int:
         """Take out the rules of this name; how many there were."""
@@ -158,12 +157,13 @@ class RuleSet:
         """Take out all rules."""
         return self._remove([])
 
-    def _remove(self, remaining: Sequence[_Live]) -> int:
+    def _remove(self, remaining: list[_Live]) -> int:
         removed = len(self._rules) - len(remaining)
         if removed:
-            self._rules = list(remaining)
-            self._keep()
+            self._keep(remaining)
         return removed
 
-    def _keep(self) -> None:
-        self._bank.documents.put("meta", {"id": DOCUMENT, "rules": [live.document() for live in self._rules]})
+    def _keep(self, rules: list[_Live]) -> None:
+        """Write the rules, and only then go by them: what cannot be kept has not happened."""
+        self._bank.documents.put("meta", {"id": DOCUMENT, "rules": [live.document() for live in rules]})
+        self._rules = rules

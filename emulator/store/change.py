@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from itertools import chain
+from typing import TYPE_CHECKING, cast
 
 import orjson
 
@@ -58,12 +59,10 @@ def undo(steps: list[Undo], *, down_to: int = 0) -> None:
             table.revert(identity, number, raw)
 
 
-def _befores(steps: Iterable[Undo]) -> Iterator[Before]:
-    for step in steps:
-        if isinstance(step, Replaced):
-            yield from step.befores()
-        else:
-            yield step
+def _befores(steps: list[Undo]) -> Iterable[Before]:
+    if Replaced not in map(type, steps):
+        return cast("list[Before]", steps)
+    return chain.from_iterable(step.befores() if isinstance(step, Replaced) else (step,) for step in steps)
 
 
 def payload(sequence: int, steps: list[Undo]) -> bytes | None:

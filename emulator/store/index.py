@@ -137,11 +137,13 @@ class Keys:
         """The values of the members that index and sort."""
         return list(map(document.get, self.members))
 
-    def enter(self, values: list[Any], number: int, identity: str) -> None:
+    def enter(self, document: Mapping[str, Any], number: int, identity: str) -> None:
         """`check` and `add` in one, made for the values that nearly all documents have: text or nothing."""
+        values = list(map(document.get, self.members))
         plain = _TEXTS.issuperset(map(type, values))
         for _, _, order in self._sorted:
-            plain = plain and not order.numeric
+            if order.numeric:
+                plain = False
         if not plain:
             self.check(values)
             self.add(values, number, identity)

@@ -40,15 +40,12 @@ class Journal:
         self._directory = directory
         self._disk = disk
         self.segments = segments or [Segment(directory / segment_name(following), following, 0)]
-        self.file = disk.open_to_append(self.segments[-1].path)
+        self.last = self.segments[-1]
+        self.file = disk.open_to_append(self.last.path)
         # bytes of all segments
         self.size = sum(segment.size for segment in self.segments)
         # a failed write may have left part of a record
         self._spoilt = False
-
-    @property
-    def last(self) -> Segment:
-        return self.segments[-1]
 
     def append(self, line: bytes) -> None:
         """Write one line whole or leave the journal as it was; raises OSError."""
@@ -62,8 +59,9 @@ class Journal:
             with suppress(OSError):
                 self._cut_off()
             raise
-        self.last.size += len(line)
-        self.size += len(line)
+        size = len(line)
+        self.last.size += size
+        self.size += size
 
     def _cut_off(self) -> None:
         self._disk.cut(self.file, self.last.size)
@@ -78,7 +76,8 @@ class Journal:
             file = self._disk.open_to_append(path)
             self._disk.close(self.file)
             self.file = file
-            self.segments.append(Segment(path, following, 0))
+            self.last = Segment(path, following, 0)
+            self.segments.append(self.last)
         return self.segments[:-1]
 
     def forget(self, gone: list[Segment]) -> None:

@@ -18,10 +18,14 @@ class Ordered(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """The members that are searched for an equal value, and the named orders."""
+    """The members that are searched for an equal value, and the named orders.
+
+    `arrival` names an order too, that in which the documents came: it costs nothing to keep.
+    """
 
     indexes: tuple[str, ...] = ()
     ordered: Mapping[str, Ordered] = MappingProxyType({})
+    arrival: str | None = None
 
     def signature(self) -> list[Any]:
         """The declaration as JSON, to tell whether stored indexes still fit."""

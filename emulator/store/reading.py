@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import orjson
@@ -100,12 +101,19 @@ class Readable:
     ) -> list[Document]:
         """The documents with low <= `by` <= high in order, ties by id; `offset` and `limit` count from the front.
 
-        With `reverse` the front is the greatest. Documents whose `by` or group is missing or None have no place.
+        With `reverse` the front is the greatest. Documents whose `by` or group is missing or None have no place. The
+        order of arrival has no bounds.
         """
         table = self._tables[kind]
+        offset = max(0, offset)
+        if order == table.kind.arrival:
+            if (group, low, high) != (None, None, None):
+                raise ValueError(f"the order {order!r} has no groups and no bounds")
+            rows = table.sorted_rows().values()
+            stop = None if limit is None else offset + limit
+            return list(map(orjson.loads, islice(reversed(rows) if reverse else rows, offset, stop)))
         places = self._order(table, order)
         start, stop = places.between(group, low, high)
-        offset = max(0, offset)
         if reverse:
             stop = max(start, stop - offset)
             start = start if limit is None else max(start, stop - limit)

@@ -89,7 +89,14 @@ class DocumentTable(Table):
         identity: str = document["id"]
         number = self.numbers.get(identity)
         if number is None:
-            self._place(identity, self.next_number, raw, document)
+            number = self.next_number
+            if self.keys.members:
+                self.keys.enter(document, number, identity)
+            if self.before is not None:
+                self.before.setdefault(number, None)
+            self.rows[number] = raw
+            self.numbers[identity] = number
+            self.next_number = number + 1
             self._steps.append((self, identity, None, None))
             return
         old = self.rows[number]
@@ -153,9 +160,8 @@ class DocumentTable(Table):
             self._displace(identity)
 
     def _place(self, identity: str, number: int, raw: bytes, document: Mapping[str, Any]) -> None:
-        keys = self.keys
-        if keys.members:
-            keys.enter(keys.of(document), number, identity)
+        if self.keys.members:
+            self.keys.enter(document, number, identity)
         if number >= self.next_number:
             self.next_number = number + 1
         else:

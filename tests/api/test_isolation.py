@@ -72,7 +72,7 @@ class Estate:
         """Every address of an operation that names something of the owner's."""
         if "{payment-service}" in row.path:
             for service, product in SERVICES.items():
-                yield _filled(
+                yield filled(
                     row.path, {"payment-service": service, "payment-product": product, **self._payments[service]}
                 )
             return
@@ -83,10 +83,10 @@ class Estate:
             "transactionId": self._transaction,
             "tppId": self.owner.tpp_id,
         }
-        yield _filled(row.path, values)
+        yield filled(row.path, values)
 
 
-def _filled(path: str, values: dict[str, str]) -> str:
+def filled(path: str, values: dict[str, str]) -> str:
     return re.sub(r"{([^}]+)}", lambda found: values[found[1]], path)
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import urllib.request
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from emulator.client import Identity, TppClient
+from emulator.client.tpp import Options
 from tests.bench.harness import raw
 
 SEPA = "/v1/payments/sepa-credit-transfers"
@@ -52,11 +53,11 @@ class Customer:
 
     def creates(self, count: int) -> list[bytes]:
         """Signed payment initiations, each with its own X-Request-ID."""
-        return [self._raw("POST", SEPA, self.payment()) for _ in range(count)]
+        return [self.request("POST", SEPA, json=self.payment()) for _ in range(count)]
 
     def gets(self, path: str, count: int) -> list[bytes]:
         """Signed reads of `path`, each with its own X-Request-ID."""
-        return [self._raw("GET", path) for _ in range(count)]
+        return [self.request("GET", path) for _ in range(count)]
 
     def a_payment(self) -> str:
         """The id of a new payment."""
@@ -65,6 +66,7 @@ class Customer:
             raise RuntimeError(f"{answer.status}: {answer.text}")
         return str(answer.json()["paymentId"])
 
-    def _raw(self, method: str, path: str, body: Any = None) -> bytes:
-        made = self.client.prepare(method, path, json=body)
+    def request(self, method: str, path: str, **options: Unpack[Options]) -> bytes:
+        """One signed request."""
+        made = self.client.prepare(method, path, **options)
         return raw(made.method, made.target, made.headers, made.body)

@@ -37,7 +37,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help=f"sections to run: {', '.join(sections())} (default: all)")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--requests", type=int, default=4000, help="per round")
+    parser.add_argument("--requests", type=int, default=3000, help="per round")
     parser.add_argument("--output", type=Path, default=RESULTS)
     asked = parser.parse_args()
     if unknown := set(asked.names) - set(sections()):

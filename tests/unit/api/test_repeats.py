@@ -93,3 +93,14 @@ def test_what_is_not_a_day_old_stays(bank: Bank) -> None:
     for number in range(4 * SWEEP):
         under(bank, str(number)).remember(Reply(201, {}))
     assert bank.documents.count("repeat") == 4 * SWEEP
+
+
+def test_an_id_that_is_free_again_does_not_keep_others_from_going(bank: Bank) -> None:
+    """What is remembered anew is the newest, or the oldest would never be found behind it."""
+    under(bank, "one").remember(Reply(201, {"first": True}))
+    under(bank, "two").remember(Reply(201, {}))
+    bank.clock.advance(WINDOW + timedelta(seconds=1))
+    again = under(bank, "one")
+    assert again.stored() is None
+    again.remember(Reply(201, {"first": False}))
+    assert [document["id"] for document in bank.documents.range("repeat", "created")] == ["TPP|two", "TPP|one"]

@@ -18,7 +18,7 @@ KINDS = {
         indexes=("author", "tags"),
         ordered={"year": Ordered(by="year"), "shelf": Ordered(by="title", group="shelf")},
     ),
-    "note": Kind(),
+    "note": Kind(arrival="came"),
 }
 
 

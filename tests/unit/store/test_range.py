@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -108,3 +109,36 @@ def test_a_group_is_named_exactly_where_there_are_groups(filled: Store) -> None:
         filled.range("book", "shelf")
     with pytest.raises(ValueError, match="no order"):
         filled.range("book", "author")
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ({}, "cadb"),
+        ({"reverse": True}, "bdac"),
+        ({"limit": 2}, "ca"),
+        ({"reverse": True, "limit": 2}, "bd"),
+        ({"offset": 1, "limit": 2}, "ad"),
+        ({"reverse": True, "offset": 3, "limit": 2}, "c"),
+        ({"offset": 9}, ""),
+        ({"limit": 0}, ""),
+    ],
+)
+def test_the_order_of_arrival_is_that_in_which_documents_came(
+    store: Store, asked: dict[str, Any], expected: str
+) -> None:
+    for identity in "xcadb":
+        store.put("note", {"id": identity})
+    store.put("note", {"id": "a", "changed": True})
+    store.delete("note", "x")
+    with suppress(RuntimeError), store.transaction():
+        store.delete("note", "c")
+        raise RuntimeError
+    assert ids(store.range("note", "came", **asked)) == expected
+
+
+def test_the_order_of_arrival_has_no_bounds(store: Store) -> None:
+    bounds: list[dict[str, Any]] = [{"group": "left"}, {"low": "a"}, {"high": "a"}]
+    for asked in bounds:
+        with pytest.raises(ValueError, match="no bounds"):
+            store.range("note", "came", **asked)

@@ -1,0 +1,197 @@
+"""A disk that takes no more: what writes is 503 and leaves nothing behind, reads go on (CONTRACT 3.3).
+
+Driven from the operation table: whatever changes the documents when there is room must be refused when there is none.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from emulator.api import examples
+from emulator.api.branch import Branch
+from emulator.api.operation import Operation
+from emulator.api.operations import table
+from emulator.assemble.house import House
+from emulator.authority import Authority
+from emulator.bank import fixtures
+from emulator.control import Control
+from emulator.control.operations import table as control_table
+from emulator.store.disk import Disk
+from tests.api.conftest import NOW
+from tests.api.control_desk import ControlDesk
+from tests.api.desk import DeskClient, approve, messages
+from tests.api.test_isolation import filled
+
+KARI = "14888520059"
+DOMESTIC = "/v1/payments/norwegian-domestic-credit-transfers"
+BODIES = examples.bodies(NOW.date())
+
+
+@pytest.fixture
+def branch(house: House, tmp_path: Path) -> Iterator[Branch]:
+    """A bank in its known state on a disk."""
+    kept = House(replace(house._common, directory=tmp_path / "banks"))
+    fixtures.reset(kept.default.bank, "known-state", now=NOW, mode="frozen")
+    yield kept.default
+    kept.close()
+
+
+class FullDisk:
+    """A disk that is full while `full`."""
+
+    full = False
+
+    def write(self, disk: Disk, file: int, data: bytes | memoryview) -> int:
+        if self.full:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return os.write(file, data)
+
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> FullDisk:
+    disk = FullDisk()
+    monkeypatch.setattr(Disk, "write", lambda own, file, data: disk.write(own, file, data))
+    return disk
+
+
+def parameters(tpp: DeskClient, row: Operation) -> dict[str, str]:
+    """What a path may name, made or found for a TPP that is logged in."""
+    documents = tpp.branch.bank.documents
+
+    def created(**more: Any) -> str:
+        answer = tpp.post(DOMESTIC, json={**BODIES["createPayment"]["norwegian-domestic-credit-transfers"], **more})
+        assert answer.status == 201, answer.text
+        return str(answer.json()["paymentId"])
+
+    found = {
+        "payment-service": "payments",
+        "payment-product": "norwegian-domestic-credit-transfers",
+        "paymentId": created(),
+        "basketId": tpp.post("/v1/signing-baskets", json={"paymentIds": [created()]}).json()["basketId"],
+        "customerId": documents.first("customer", customerNumber=KARI)["id"],
+        "mockAccountId": next(iter(documents.all("account")))["id"],
+        "mockCardAccountId": next(iter(documents.all("card")))["id"],
+        "agreementId": next(iter(documents.all("agreement")))["id"],
+        "tppId": tpp.tpp_id,
+    }
+    cards = row.path.startswith("/v1/card-accounts")
+    listed = tpp.get("/v1/card-accounts" if cards else "/v1/accounts").json()
+    found["id"] = listed["cardAccounts" if cards else "accounts"][0]["resourceId"]
+    if "cancellation" in row.path.lower():
+        found["paymentId"] = created(requestedExecutionDate="2026-03-20")
+        approve(tpp.branch, found["paymentId"])
+    if "{authorisationId}" in row.path:
+        made = tpp.post(filled(row.path.rpartition("/")[0], found))
+        found["authorisationId"] = made.json()["authorisationId"]
+    if row.id == "getContactInformation":
+        tpp.put(filled(row.path, found), json=next(iter(BODIES["putContactInformation"].values())))
+    last = row.path.rpartition("/")[2].strip("{}")
+    if last in ("transactionId", "engagementId"):
+        listed = tpp.get(filled(row.path.rpartition("/")[0], found)).json()
+        if isinstance(listed, dict):
+            listed = listed["transactions"]["booked"] if last == "transactionId" else listed["engagements"]
+        found[last] = listed[0].get(last) or listed[0]["id"]
+    return found
+
+
+def body_of(tpp: DeskClient, row: Operation, found: dict[str, str]) -> Any:
+    if row.id == "createPayment":
+        return BODIES["createPayment"]["norwegian-domestic-credit-transfers"]
+    if row.id == "createSigningBasket":
+        return {"paymentIds": [found["paymentId"]]}
+    return next(iter(BODIES[row.id].values())) if row.body is not None else None
+
+
+@pytest.mark.parametrize("row", [pytest.param(row, id=row.id) for row in table()])
+def test_a_full_disk_refuses_what_writes_and_nothing_else(
+    branch: Branch, authority: Authority, disk: FullDisk, row: Operation
+) -> None:
+    tpp = DeskClient(branch, authority).log_in(KARI)
+    found = parameters(tpp, row)
+    address, body = filled(row.path, found), body_of(tpp, row, found)
+    documents = branch.bank.documents
+    before = documents.dump()
+    sent = {"headers": {"X-Request-ID": "the-same-again"}, "json": body}
+    disk.full = True
+    refused = tpp.request(row.method, address, **sent)
+    assert documents.dump() == before
+    disk.full = False
+    done = tpp.request(row.method, address, **sent)
+    assert done.status < 300, done.text
+    if documents.dump() == before:
+        assert refused.status == done.status
+    else:
+        assert row.method != "GET"
+        assert (refused.status, messages(refused)) == (503, [("SYSTEM_ERROR", None)])
+        assert refused.headers["X-Request-ID"] == "the-same-again"
+
+
+VIEWS = ("/state", "/clock", "/settings", "/rules", "/scenario", "/snapshots", "/sca", "/consents")
+RULE = {"name": "down", "then": {"answer": {"status": 503}}}
+# What the control interface changes in a bank's documents, each with a body; `PAYMENT` is one that may be approved.
+CHANGES: dict[str, Any] = {
+    "PUT /clock": {"now": "2026-03-05T08:00:00Z"},
+    "POST /clock/advance": {"by": "P1D"},
+    "POST /consents/{id}/revoke": {},
+    "POST /generate": {"customers": 2, "accountsPerCustomer": 1, "transactionsPerAccount": 2, "days": 3, "seed": 1},
+    "POST /payments/{id}/advance": {},
+    "POST /reset": {},
+    "POST /rules": RULE,
+    "DELETE /rules": None,
+    "DELETE /rules/{name}": None,
+    "POST /sca/{id}/approve": {},
+    "POST /sca/{id}/reject": {},
+    "POST /sca/{id}/expire": {},
+    "POST /sca/{id}/fail": {"status": 401, "code": "SCA_INVALID", "message": "x", "system": "core"},
+    "POST /scenario": {"name": "insufficient-funds"},
+    "DELETE /scenario": None,
+    "POST /sessions": {"tpp": "demo", "nationalId": KARI},
+    "PUT /settings": {"calendar": "norway"},
+    "POST /snapshots/{name}/restore": {},
+}
+ELSEWHERE = {
+    "PUT /banks/{name}", "DELETE /banks/{name}", "DELETE /requests", "POST /requests/count", "POST /tpps",
+    "POST /scenarios/{name}/play", "PUT /snapshots/{name}", "DELETE /snapshots/{name}",
+}  # fmt: skip
+
+
+def test_every_change_of_the_control_interface_is_among_them() -> None:
+    assert {f"{row.method} {row.path}" for row in control_table() if row.method != "GET"} == {*CHANGES, *ELSEWHERE}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_full_disk_refuses_what_the_control_interface_writes(
+    house: House, branch: Branch, authority: Authority, disk: FullDisk, change: str
+) -> None:
+    desk = ControlDesk(Control(house, authority), branch)
+    tpp = DeskClient(branch, authority).log_in(KARI)
+    desk.do("PUT", "/settings", {"progression": "manual"})
+    payment = tpp.post(DOMESTIC, json=BODIES["createPayment"]["norwegian-domestic-credit-transfers"])
+    if change.startswith("POST /payments"):
+        approve(branch, payment.json()["paymentId"])
+    if change.startswith("DELETE /rules"):
+        desk.do("POST", "/rules", RULE)
+    elif change == "DELETE /scenario":
+        desk.do("POST", "/scenario", {"name": "late-booking"})
+    elif change.startswith("POST /snapshots"):
+        desk.do("PUT", "/snapshots/one")
+        desk.do("POST", "/rules", RULE)
+        desk.do("POST", "/clock/advance", {"by": "PT1H"})
+    named = desk.get("/consents")["consents"][0]["consentId"] if "consents" in change else payment.json()["paymentId"]
+    method, _, path = change.replace("{id}", named).partition(" ")
+    path = path.replace("{name}", "one" if "snapshots" in path else "down")
+    before = {view: desk.ask("GET", view).json for view in VIEWS}
+    disk.full = True
+    refused = desk.ask(method, path, CHANGES[change])
+    assert {view: desk.ask("GET", view).json for view in VIEWS} == before
+    assert (refused.status, refused.told()) == (503, [("SYSTEM_ERROR", None)])
+    disk.full = False
+    assert desk.ask(method, path, CHANGES[change]).status < 300
+    assert {view: desk.ask("GET", view).json for view in VIEWS} != before
