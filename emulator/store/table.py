@@ -95,6 +95,7 @@ class DocumentTable(Table):
             if self.before is not None:
                 self.before.setdefault(number, None)
             self.rows[number] = raw
+            self.changes += 1
             self.numbers[identity] = number
             self.next_number = number + 1
             self._steps.append((self, identity, None, None))
