@@ -123,7 +123,6 @@ def check_headers(
     headers: Headers,
     column: str,
     profile: str = "documented",
-    *,
     needs: frozenset[str] = frozenset(),
     session_optional: bool = False,
 ) -> list[Message]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -31,7 +31,7 @@ class Exchange:
     call: Call | None = None
     response: Response | None = None
     signature: Verified | SignatureRefused | None = None
-    rules: list[str] = field(default_factory=list)
+    rules: Sequence[str] = ()
     seconds: float = 0.0
     cut_from: tuple[int, int] | None = None
 

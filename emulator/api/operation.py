@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 Params = Mapping[str, str]
 
+# Reading account data may begin the customer's first SCA, so neither PSU-ID nor session is known yet (CONTRACT 3.2).
+_BEFORE_FIRST_SCA = ("/v1/accounts", "/v1/card-accounts", "/v1/consents", "/v1/bank-offered-consents", "/v1/user")
+
 
 class Access(Enum):
     """Whom an operation must know before it acts (SPEC 5.3, CONTRACT 3 and 4)."""
@@ -34,18 +37,20 @@ class Access(Enum):
 class Call:
     """A request on its way through the gates; each gate fills what it found.
 
-    `params` are the decoded path parameters, `query` and `body` the validated values, `caller` the customer.
+    `params` are the decoded path parameters, `column` is that of the header matrix, `query` and `body` are the
+    validated values, `caller` is the customer.
     """
 
     bank: Bank
     request: Request
     operation: Operation
     params: Params
+    headers: Headers
+    column: str
+    raw_query: str
+    sca_base: str
     links_base: str = ""
-    sca_base: str = ""
-    raw_query: str = ""
     tpp: Tpp = NOBODY
-    headers: Headers = field(default_factory=Headers)
     query: dict[str, Any] = field(default_factory=dict)
     body: Any = None
     warnings: Sequence[Message] = ()
@@ -108,3 +113,7 @@ class Operation:
     quota: str | None = None  # "balances", "transactions" or "details": 4 unattended calls in 24 h (SPEC 8)
     resource: str = "account"  # what `id` in the path names: "account" or "card"
     tag: str = ""
+    before_first_sca: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "before_first_sca", self.path.startswith(_BEFORE_FIRST_SCA))

@@ -21,7 +21,7 @@ from emulator.api.json_body import is_plain, read_json
 from emulator.api.log import Exchange, RequestLog
 from emulator.api.messages import Request, Response
 from emulator.api.negotiation import content_language, refuse_unacceptable
-from emulator.api.operation import Call, Operation, Params, Reply
+from emulator.api.operation import Call, Operation, Reply
 from emulator.api.repeats import Repeats
 from emulator.api.router import MethodRefused, Router, split_target
 from emulator.api.signature import SignaturePolicy, SignatureRefused, check
@@ -35,8 +35,6 @@ from emulator.store import StoreUnwritable
 logger = logging.getLogger(__name__)
 
 API_PREFIX = "/api-sandbox"
-# Reading account data may begin the customer's first SCA, so neither header is known yet (CONTRACT 3.2).
-BEFORE_FIRST_SCA = ("/v1/accounts", "/v1/card-accounts", "/v1/consents", "/v1/bank-offered-consents", "/v1/user")
 
 
 class Acting(Protocol):
@@ -128,22 +126,23 @@ class Pipeline:
         request = exchange.request
         refuse_unacceptable(headers)
         path, query = split_target(request.target)
-        if request.prefix:
-            path = path[len(request.prefix) :]
+        prefix = request.prefix
+        if prefix:
+            path = path[len(prefix) :]
         operation, params = self._router.find(request.method, path)
-        bank_prefix = "" if request.prefix == API_PREFIX else request.prefix
-        call = Call(
-            bank=self._bank,
-            request=request,
-            operation=operation,
-            params=params,
-            headers=headers,
-            raw_query=query,
-            sca_base=request.base + bank_prefix,
+        column = operation.column
+        exchange.call = call = Call(
+            self._bank,
+            request,
+            operation,
+            params,
+            headers,
+            column if isinstance(column, str) else column(params),
+            query,
+            request.base if prefix in ("", API_PREFIX) else request.base + prefix,
         )
         if self._bank.settings.links == "absolute":
-            call.links_base = request.base + request.prefix
-        exchange.call = call
+            call.links_base = request.base + prefix
         if "payment-product" in params:
             products.find(params["payment-service"], params["payment-product"])
         return call
@@ -153,13 +152,13 @@ class Pipeline:
         if effects is None:
             return None
         acting.append(effects)
-        exchange.rules.extend(effects.names)
+        exchange.rules = [*exchange.rules, *effects.names]
         return effects.before(call)
 
     def _acted(self, call: Call, exchange: Exchange, acting: list[Acting]) -> Reply:
         self._signed(call, exchange)
         operation = call.operation
-        if not operation.roles & call.tpp.roles:
+        if operation.roles.isdisjoint(call.tpp.roles):
             needed = " or ".join(sorted(operation.roles))
             raise BankError("FORBIDDEN", f"The certificate does not give this TPP the role {needed}.")
         self._well_formed(call)
@@ -174,18 +173,16 @@ class Pipeline:
 
     def _signed(self, call: Call, exchange: Exchange) -> None:
         settings = self._bank.settings
-        operation = call.operation
-        takes_body = operation.body is not None
-        column = _of(operation.column, call.params)
+        request, headers = call.request, call.headers
+        takes_body = call.operation.body is not None
         try:
             verified = check(
-                call.request.method,
-                call.request.target,
-                call.request.headers,
-                call.request.body,
-                present=call.headers if call.headers.single else None,
-                digest_required=takes_body and _demands_digest(operation, column),
-                body_ignored=not takes_body,
+                request.method,
+                request.target,
+                request.headers,
+                request.body,
+                present=headers if headers.single else None,
+                digest_required=takes_body and _demands_digest(call),
                 policy=_policy(settings.profile, settings.trust, settings.date_skew),
                 now=real_now(),
                 trusted_ca=self._trusted_ca() if settings.trust == "sandbox-ca" else None,
@@ -201,18 +198,15 @@ class Pipeline:
         """Headers, query and body, each gate reporting all that it found."""
         operation = call.operation
         wrong = check_headers(
-            call.headers,
-            _of(operation.column, call.params),
-            self._bank.settings.profile,
-            needs=operation.needs,
-            session_optional=operation.path.startswith(BEFORE_FIRST_SCA),
+            call.headers, call.column, self._bank.settings.profile, operation.needs, operation.before_first_sca
         )
         if wrong:
             raise BankError.several(wrong)
-        call.query = queries.parse(operation.query, call.raw_query)
+        if operation.query or call.raw_query:
+            call.query = queries.parse(operation.query, call.raw_query)
         if operation.body is not None:
             value = read_json(call.request.body, call.headers)
-            shape = _of(operation.body, call.params)
+            shape = operation.body if isinstance(operation.body, str) else operation.body(call.params)
             call.body, call.warnings = validate(shape, value, plain=is_plain(call.request.body))
 
     def _once(self, call: Call) -> Reply:
@@ -255,18 +249,14 @@ def settle(bank: Bank) -> None:
         logger.error("what is due cannot be written: %s", failed)
 
 
-def _demands_digest(operation: Operation, column: str) -> bool:
+def _demands_digest(call: Call) -> bool:
     """Where SPEC 2.1 marks Digest, and on what writes sandbox data (CONTRACT 3.1)."""
-    return MATRIX["Digest"][column] == "R" or operation.path.startswith("/v1/sandbox/")
+    return MATRIX["Digest"][call.column] == "R" or call.operation.path.startswith("/v1/sandbox/")
 
 
 @lru_cache(maxsize=64)
 def _policy(profile: str, trust: str, date_skew: int) -> SignaturePolicy:
     return SignaturePolicy(profile, trust, date_skew)
-
-
-def _of(value: str | Callable[[Params], str], params: Params) -> str:
-    return value if isinstance(value, str) else value(params)
 
 
 def operation_by_id(operations: Sequence[Operation], operation_id: str) -> Operation | None:

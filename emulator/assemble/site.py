@@ -68,10 +68,10 @@ class Site:
             return render.refusal(render.INTERNAL)
 
     def _dispatch(self, request: Request) -> Response | Stream:
-        path, _ = split_target(request.target)
-        if path.startswith("/v1/"):
-            return self._house.default.handle(request)
         branch = self._house.default
+        if request.target.startswith("/v1/"):
+            return branch.handle(request)
+        path, _ = split_target(request.target)
         if path.startswith(f"{API_SANDBOX}/v1/"):
             return branch.handle(replace(request, prefix=API_SANDBOX))
         named = _NAMED_BANK.match(path)
@@ -103,8 +103,9 @@ class Site:
 
     def store_for(self, request: Request) -> Store | None:
         """The documents that a request may have changed, None when it names no bank."""
-        named = _NAMED_BANK.match(request.target)
-        branch = self._house.default if named is None else self._house.find(named[1])
+        branch: Branch | None = self._house.default
+        if request.target.startswith("/banks/") and (named := _NAMED_BANK.match(request.target)) is not None:
+            branch = self._house.find(named[1])
         return None if branch is None else branch.bank.documents
 
     def undone(self, store: Store) -> None:

@@ -38,7 +38,6 @@ def check(
     *,
     present: dict[str, str] | None = None,
     digest_required: bool,
-    body_ignored: bool,
     policy: SignaturePolicy,
     now: datetime,
     trusted_ca: x509.Certificate | None,
@@ -49,7 +48,6 @@ def check(
     requests and certificates are compared with it. `trusted_ca` is the sandbox CA, needed for trust `sandbox-ca`.
     `present`: the headers by lower-case name without outer blanks, from a caller that has them and found none twice.
     """
-    required = digest_required and not body_ignored
     if present is None:
         found = collect(method, target, headers, body)
     else:
@@ -58,7 +56,7 @@ def check(
             target,
             body,
             present,
-            digest_required=required,
+            digest_required=digest_required,
             policy=policy,
             instant=now.timestamp(),
             trusted_ca=trusted_ca,
@@ -66,7 +64,7 @@ def check(
         if verified is not None:
             return verified
         found = Evidence(method, target, headers, body, present, frozenset())
-    if inspect(found, digest_required=required, policy=policy, now=now, trusted_ca=trusted_ca):
+    if inspect(found, digest_required=digest_required, policy=policy, now=now, trusted_ca=trusted_ca):
         certificate = found.certificate
         if certificate is not None and found.signing_string is not None:
             familiar.remember(found, policy, trusted_ca, certificate)

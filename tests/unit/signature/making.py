@@ -102,7 +102,6 @@ class Making:
             self.sent() if headers is None else headers,
             self.body,
             digest_required=self.wanted,
-            body_ignored=False,
             policy=self.policy,
             now=self.now,
             trusted_ca=self.trusted_ca,

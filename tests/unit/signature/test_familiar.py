@@ -24,7 +24,6 @@ def as_served(made: Making) -> Verified:
         made.body,
         present={name.lower(): value for name, value in headers},
         digest_required=made.wanted,
-        body_ignored=False,
         policy=made.policy,
         now=made.now,
         trusted_ca=made.trusted_ca,

@@ -39,7 +39,6 @@ def gate(method: str, target: str, headers: Any, body: bytes) -> Verified:
         headers,
         body,
         digest_required=bool(body),
-        body_ignored=False,
         policy=POLICY,
         now=NOW,
         trusted_ca=None,

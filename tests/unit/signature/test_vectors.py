@@ -75,7 +75,6 @@ def verified(vector: dict[str, Any], profile: str = "documented") -> Verified:
         [(name, value) for name, value in vector["headers"]],
         vector["body"].encode(),
         digest_required=bool(vector["body"]),
-        body_ignored=False,
         policy=SignaturePolicy(profile),
         now=datetime.fromisoformat(vector["now"]),
         trusted_ca=None,
