@@ -22,7 +22,12 @@ LONGEST_TEXT = 32_768  # characters; an eIDAS certificate has about 3,000
 
 _QC_STATEMENTS = x509.ObjectIdentifier(qcstatements.OID)
 _ORGANIZATION_IDENTIFIER = x509.ObjectIdentifier(ORGANIZATION_IDENTIFIER)
-_NO_CERTIFICATE = (exceptions.UnsupportedAlgorithm, x509.DuplicateExtension, x509.InvalidVersion)
+_NO_CERTIFICATE = (
+    exceptions.UnsupportedAlgorithm,
+    x509.DuplicateExtension,
+    x509.InvalidVersion,
+    x509.UnsupportedGeneralNameType,
+)
 _BEGIN, _END = "-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----"
 _BASE64 = re.compile(r"[A-Za-z0-9+/]++={0,2}")
 _KEY_IDS_KEPT = 16
@@ -132,6 +137,7 @@ def _der(text: str) -> tuple[bytes, tuple[str, ...]]:
 
 def _understand(certificate: x509.Certificate, notes: tuple[str, ...]) -> TppCertificate:
     key, key_fault = _signing_key(certificate)
+    certificate.issuer.rfc4514_string()  # read only when asked for, and the keyId will ask
     return TppCertificate(
         certificate,
         identity(certificate),

@@ -34,6 +34,11 @@ class Shape:
     rules: tuple[Callable[[Any], Iterable[Message]], ...] = ()
     listed: TypeAdapter[Any] | None = None
 
+    def check(self, value: Any) -> Any:
+        """The value in its types; raises `invalid`."""
+        types = self.listed if self.listed is not None and isinstance(value, list) else self.types
+        return types.validator.validate_python(value)
+
 
 @lru_cache(maxsize=256)
 def shape(path: str) -> Shape:
@@ -59,32 +64,37 @@ def validate(path: str, value: Any, *, plain: bool = False) -> tuple[Any, list[M
     """
     wanted = shape(path)
     wrong = [] if plain else check_strings(value)
-    clean, details = _checked(wanted, value)
+    try:
+        clean = wanted.check(value)
+    except wanted.invalid as error:
+        return _with_mistakes(wanted, value, wrong, error.errors(include_url=False))
+    wrong.extend(_broken_rules(wanted, value, wrong))
+    if wrong:
+        raise BankError.several(wrong[:MOST_MESSAGES])
+    return clean, []
+
+
+def _broken_rules(wanted: Shape, value: Any, wrong: list[Message]) -> list[Message]:
+    # What a member itself has wrong is said once.
+    known = {message.path for message in wrong} if wrong else ()
+    return [message for rule in wanted.rules for message in rule(value) if message.path not in known]
+
+
+def _with_mistakes(
+    wanted: Shape, value: Any, wrong: list[Message], details: Sequence[ErrorDetails]
+) -> tuple[Any, list[Message]]:
+    """What `validate` gives for a body that does not fit its types; members that they do not know are no mistake."""
     unknown: list[ErrorDetails] = []
     for detail in details:
         if detail["type"] == "extra_forbidden":
             unknown.append(detail)
         elif detail["type"] != "string_unicode":  # half of a surrogate pair: `check_strings` has named it
             wrong.append(Message("FORMAT_ERROR", _sentence(detail), _path(detail["loc"])))
-    known = {message.path for message in wrong}
-    for rule in wanted.rules:
-        for message in rule(value):
-            # What a member itself has wrong is said once.
-            if message.path not in known:
-                wrong.append(message)
+    wrong.extend(_broken_rules(wanted, value, wrong))
     if wrong:
         raise BankError.several(wrong[:MOST_MESSAGES])
-    if unknown:
-        clean, _ = _checked(wanted, _without(value, [detail["loc"] for detail in unknown]))
+    clean = wanted.check(_without(value, [detail["loc"] for detail in unknown])) if unknown else None
     return clean, [_warning(detail["loc"]) for detail in islice(unknown, MOST_MESSAGES)]
-
-
-def _checked(wanted: Shape, value: Any) -> tuple[Any, Sequence[ErrorDetails]]:
-    types = wanted.listed if wanted.listed is not None and isinstance(value, list) else wanted.types
-    try:
-        return types.validate_python(value), ()
-    except wanted.invalid as error:
-        return None, error.errors(include_url=False)
 
 
 def _without(value: Any, unknown: Sequence[Loc]) -> Any:

@@ -68,7 +68,7 @@ class Table:
         Rounded half up, and never to nothing: the smallest unit at least (assumed).
         """
         rate = self._rate(source, target)
-        return max(quantize(amount * rate, target, ROUND_HALF_UP), quantum(target)), rate
+        return quantize(amount * rate, target, ROUND_HALF_UP) or quantum(target), rate
 
 
 _made = lru_cache(maxsize=64)(Table)

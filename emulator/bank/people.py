@@ -125,8 +125,8 @@ def owns(bank: Bank, national_id: str, resource_id: str, *, kind: str = "account
 def may_pay_from(bank: Bank, national_id: str, context: str, agreement: str | None, account: Document) -> bool:
     """Whether a person may pay from `account`: privately its own, else REGISTER and VIEW in the agreement."""
     if context == PRIVATE:
-        owner = customer(bank, national_id)
-        return owner is not None and owner["type"] == "private" and account["customerId"] == owner["id"]
+        owner = bank.documents.get("customer", account["customerId"])
+        return owner is not None and owner["type"] == "private" and bool(owner["customerNumber"] == national_id)
     for candidate in agreements_of(bank, national_id):
         if agreement is None or candidate["id"] == agreement:
             may_register = account["id"] in _under_agreement(bank, candidate, "REGISTER", national_id)

@@ -7,12 +7,12 @@ that the customer's browser follows.
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from operator import itemgetter
 
 from emulator.bank import consents, people, redirects, sessions
 from emulator.bank.bank import Bank
-from emulator.bank.clock import stamp
+from emulator.bank.clock import moment
 from emulator.bank.errors import BankError
 from emulator.bank.sca_ends import (
     CORE_FAILED,
@@ -71,7 +71,6 @@ def open_sca(
     `national_id`: the only person who may complete it; `identity_hint`: preselected (X-PSU-IDENTITY);
     `app`: shown as if made in the bank's app; `outcome`: what a scripted rule makes of it (`Script.sca`).
     """
-    now = bank.clock.now()
     document: Document = {
         "id": bank.ids.token(),
         "tpp": tpp_id,
@@ -80,8 +79,7 @@ def open_sca(
         "redirectUri": redirect_uri,
         "app": app,
         "status": "started",
-        "created": stamp(now),
-        "expires": stamp(now + LIFETIME),
+        "created": bank.clock.stamp(),
     }
     known = {
         "target": target,
@@ -113,9 +111,14 @@ def is_open(sca: Document) -> bool:
     return bool(sca["status"] == "started")
 
 
+def expires(sca: Document) -> datetime:
+    """When it is too late: 10 minutes of bank time after it was opened."""
+    return moment(sca["created"]) + LIFETIME
+
+
 def is_late(bank: Bank, sca: Document) -> bool:
     """Whether more than 10 minutes of bank time have passed."""
-    return bank.clock.stamp() >= str(sca["expires"])
+    return bank.clock.now() >= expires(sca)
 
 
 def find(bank: Bank, name: str) -> Document:

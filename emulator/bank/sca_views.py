@@ -23,7 +23,7 @@ def view(bank: Bank, sca: Document) -> dict[str, Any]:
         "redirectUri": sca["redirectUri"],
         "redirect": sca.get("redirect"),
         "created": date_time(sca["created"]),
-        "expires": date_time(sca["expires"]),
+        "expires": date_time(machine.expires(sca)),
     }
     return {name: value for name, value in shown.items() if value is not None}
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import chain
-from typing import TYPE_CHECKING, cast
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, cast
 
 import orjson
 
@@ -59,10 +60,21 @@ def undo(steps: list[Undo], *, down_to: int = 0) -> None:
             table.revert(identity, number, raw)
 
 
+_document = itemgetter(0, 1)
+
+
 def _befores(steps: list[Undo]) -> Iterable[Before]:
-    if Replaced not in map(type, steps):
-        return cast("list[Before]", steps)
-    return chain.from_iterable(step.befores() if isinstance(step, Replaced) else (step,) for step in steps)
+    """Each document that was touched, once, as it was before the first step."""
+    if Replaced in map(type, steps):
+        every = list(chain.from_iterable(step.befores() if isinstance(step, Replaced) else (step,) for step in steps))
+    else:
+        every = cast("list[Before]", steps)
+    if len(set(map(_document, every))) == len(every):
+        return every
+    first: dict[Any, Before] = {}
+    for before in every:
+        first.setdefault(_document(before), before)
+    return first.values()
 
 
 def payload(sequence: int, steps: list[Undo]) -> bytes | None:
@@ -73,12 +85,7 @@ def payload(sequence: int, steps: list[Undo]) -> bytes | None:
     """
     removed: list[tuple[str, int, str]] = []
     puts: list[bytes] = []
-    seen: set[tuple[DocumentTable, str]] = set()
     for table, identity, number, raw in _befores(steps):
-        key = (table, identity)
-        if key in seen:
-            continue
-        seen.add(key)
         number_now = table.numbers.get(identity)
         if number_now is None:
             if number is not None:

@@ -80,12 +80,11 @@ class Readable:
     def _bucket(self, table: DocumentTable, equals: Mapping[str, Value | None]) -> Bucket | None:
         if len(equals) != 1:
             raise ValueError("exactly one index is searched")
-        ((member, value),) = equals.items()
-        try:
-            index = table.keys.indexes[member]
-        except KeyError:
-            raise ValueError(f"{table.name} has no index {member!r}") from None
-        return None if value is None else index.buckets.get(value)
+        for member, value in equals.items():
+            index = table.keys.indexes.get(member)
+            if index is not None:
+                return None if value is None else index.buckets.get(value)
+        raise ValueError(f"{table.name} has no index {', '.join(map(repr, equals))}")
 
     def range(
         self,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import signal
 import threading
 import urllib.request
+import uuid
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -36,14 +36,34 @@ def control(url: str, method: str, path: str, body: Any = None) -> Any:
 class Customer(threading.Thread):
     """Creates, approves and deletes payments until the bank dies; remembers what was acknowledged."""
 
-    def __init__(self, bank: Served, psu: dict[str, str], dice: random.Random) -> None:
+    def __init__(
+        self, bank: Served, psu: dict[str, str], dice: random.Random, acknowledged: threading.Semaphore
+    ) -> None:
         super().__init__(daemon=True)
+        self._acknowledged = acknowledged
         self._url = bank.url
-        self._client = TppClient(bank.url, Identity.from_folder(bank.state / "tpps" / "demo"), timeout=10)
-        self._client.psu_id, self._client.session_id = psu["psuId"], psu["tppSessionId"]
+        self._psu = psu
+        self._client = self._client_of(bank)
         self._dice = dice
+        self._request_id = str(uuid.uuid4())  # of the latest creation
         self.statuses: dict[str, set[str]] = {}
         self.told = 0
+        self.complaint: AssertionError | None = None
+
+    def _client_of(self, bank: Served) -> TppClient:
+        client = TppClient(bank.url, Identity.from_folder(bank.state / "tpps" / "demo"), timeout=10)
+        client.psu_id, client.session_id = self._psu["psuId"], self._psu["tppSessionId"]
+        return client
+
+    def create(self, client: TppClient) -> str:
+        """The latest creation, for the first time or again."""
+        created = client.post(DOMESTIC, json=BODY, headers={"X-Request-ID": self._request_id})
+        assert created.status == 201, created.text
+        return str(created.json()["paymentId"])
+
+    def retry(self, again: Served) -> str:
+        """Send the latest creation to the next life of the bank: whether it was answered or not, it is made once."""
+        return self.create(self._client_of(again))
 
     def run(self) -> None:
         try:
@@ -51,14 +71,16 @@ class Customer(threading.Thread):
                 self._one()
         except (OSError, ValueError):
             return  # the bank is gone, or the answer was cut off
+        except AssertionError as wrong:
+            self.complaint = wrong
 
     def _one(self) -> None:
-        created = self._client.post(DOMESTIC, json=BODY)
-        assert created.status == 201, created.text
-        payment = created.json()["paymentId"]
+        self._request_id = str(uuid.UUID(int=self._dice.getrandbits(128)))
+        payment = self.create(self._client)
         # What was acknowledged must be there; what was under way at the kill may be there.
         self.statuses[payment] = {"RCVD"}
         self.told += 1
+        self._acknowledged.release()
         choice = self._dice.random()
         if choice < 0.5:
             self.statuses[payment] = {"RCVD", "ACTC", "ACSP", "ACSC"}
@@ -70,29 +92,38 @@ class Customer(threading.Thread):
             self.statuses[payment] = {"CANC"}
 
 
+def payments(bank: Served) -> dict[str, dict[str, Any]]:
+    found = control(bank.url, "GET", "payments?limit=1000")["payments"]
+    return {payment["paymentId"]: payment for payment in found}
+
+
 def killed_once(state: Path, dice: random.Random, durability: str) -> int:
     """One life of a bank: traffic, the kill, and what the next life knows; how many writes were acknowledged."""
     bank = start(state, "--durability", durability)
     try:
         psu = control(bank.url, "POST", "sessions", {"tpp": "demo", "nationalId": KARI})
-        customers = [Customer(bank, psu, random.Random(dice.random())) for _ in range(CLIENTS)]
+        acknowledged = threading.Semaphore(0)
+        customers = [Customer(bank, psu, random.Random(dice.random()), acknowledged) for _ in range(CLIENTS)]
         for customer in customers:
             customer.start()
         # The moment of the kill is a number of acknowledged writes, not of seconds.
-        enough = dice.randrange(1, 120)
-        while sum(customer.told for customer in customers) < enough and any(c.is_alive() for c in customers):
-            os.sched_yield()
+        for _ in range(dice.randrange(1, 120)):
+            assert acknowledged.acquire(timeout=20)
     finally:
         bank.process.send_signal(signal.SIGKILL)
         bank.process.communicate()
     for customer in customers:
         customer.join(20)
         assert not customer.is_alive()
+        assert customer.complaint is None
     again = start(state)
     try:
-        known = {
-            payment["paymentId"]: payment for payment in control(again.url, "GET", "payments?limit=1000")["payments"]
-        }
+        known = payments(again)
+        told = {payment for customer in customers for payment in customer.statuses}
+        retried = {customer.retry(again) for customer in customers}
+        assert len(retried) == len(customers)
+        assert known.keys() - told <= retried, "a payment whose answer was lost is made twice"
+        assert payments(again).keys() == told | retried
         for customer in customers:
             for payment, allowed in customer.statuses.items():
                 assert payment in known, f"the acknowledged payment {payment} is gone"

@@ -18,7 +18,7 @@ from emulator.api.signature.explain import CaptureUnreadable, explain
 from emulator.assemble import authority_for
 from emulator.bank.errors import BankError
 from emulator.httpsig import dates, digest, header, names, wrapping
-from emulator.httpsig.keyid import compare_key_id
+from emulator.httpsig.keyid import compare_key_id, key_id_for
 from emulator.scenario import loader
 from emulator.scenario.mistakes import ScenarioRefused
 
@@ -50,7 +50,8 @@ def certificate(data: bytes) -> None:
     """TPP-Signature-Certificate, as text and as the DER inside, and the roles in its extension."""
     for text in (data.decode("latin-1"), b64encode(data).decode()):
         with suppress(CertificateUnreadable):
-            compare_key_id("SN=1,CA=CN=x", read_certificate(text).certificate)
+            found = read_certificate(text).certificate
+            compare_key_id(key_id_for(found), found)
     with suppress(StatementsUnreadable):
         psd2_roles(data)
 

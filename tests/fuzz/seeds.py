@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
 
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509.oid import AuthorityInformationAccessOID, ExtendedKeyUsageOID, NameOID
 
 from emulator.assemble import authority_for
 from emulator.authority.statements import psd2_statements
@@ -26,12 +32,37 @@ def _captures() -> list[bytes]:
     return [text.encode() for text in (*found, curl, har)]
 
 
+def laden_certificate() -> bytes:
+    """A certificate with many an extension."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "A")])
+    place = x509.UniformResourceIdentifier("http://a/b")
+    told: list[x509.GeneralName] = [x509.DNSName("a.b"), x509.RFC822Name("a@b.c"), x509.DirectoryName(name), place]
+    now = datetime.now(UTC)
+    builder = x509.CertificateBuilder(name, name, key.public_key(), 7, now, now + timedelta(1))
+    for extension in (
+        x509.SubjectAlternativeName([*told, x509.IPAddress(ip_address("192.0.2.1"))]),
+        x509.BasicConstraints(ca=True, path_length=1),
+        x509.KeyUsage(True, True, False, False, False, True, False, False, False),
+        x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH]),
+        x509.NameConstraints(told, None),
+        x509.AuthorityInformationAccess([x509.AccessDescription(AuthorityInformationAccessOID.OCSP, place)]),
+        x509.CRLDistributionPoints([x509.DistributionPoint([place], None, None, None)]),
+        x509.CertificatePolicies([x509.PolicyInformation(NameOID.COMMON_NAME, ["http://a/b"])]),
+        x509.SubjectKeyIdentifier.from_public_key(key.public_key()),
+        psd2_statements(["PISP"]),
+    ):
+        builder = builder.add_extension(extension, critical=False)
+    return builder.sign(key, hashes.SHA256()).public_bytes(Encoding.DER)
+
+
 def seeds(name: str) -> list[bytes]:
     """Some good input for the reader `name`."""
     if name == "certificate":
         made = authority_for(None).issue("fuzz").certificate
         der = made.public_bytes(Encoding.DER)
-        return [b64encode(der), made.public_bytes(Encoding.PEM), der, psd2_statements(["PISP", "AISP"]).value]
+        statements = psd2_statements(["PISP", "AISP"]).value
+        return [b64encode(der), made.public_bytes(Encoding.PEM), der, statements, laden_certificate()]
     if name == "capture":
         return _captures()
     if name == "json":

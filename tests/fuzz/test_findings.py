@@ -7,7 +7,7 @@ import base64
 import pytest
 
 from tests.fuzz.readers import READERS
-from tests.fuzz.seeds import seeds
+from tests.fuzz.seeds import laden_certificate, seeds
 
 
 def _certificate_of_version(number: int) -> bytes:
@@ -17,9 +17,24 @@ def _certificate_of_version(number: int) -> bytes:
     return base64.b64encode(der)
 
 
+def _certificate_with(old: bytes, new: bytes) -> bytes:
+    """A certificate in which the first `old` is `new`."""
+    der = laden_certificate()
+    assert len(old) == len(new)
+    at = der.index(old)
+    return der[:at] + new + der[at + len(old) :]
+
+
+ISSUER = b"\x06\x03U\x04\x03\x0c\x01A"  # the issuer comes before the subject
+MAIL = b"\x81\x05a@b.c"
+
 FINDINGS = [
     pytest.param("json", b"[1e" + b"1" * 45 + b"]", id="exponent-out-of-range"),
     pytest.param("certificate", _certificate_of_version(10), id="certificate-version-that-is-none"),
+    pytest.param("certificate", _certificate_with(ISSUER, ISSUER[:5] + b"\x05\x01A"), id="issuer-that-is-no-text"),
+    pytest.param(
+        "certificate", _certificate_with(MAIL, b"\xa5\x05" + b"\x81\x03a@b"), id="name-of-a-kind-not-supported"
+    ),
     pytest.param("capture", b"GET http://[ HTTP/1.1", id="address-that-is-none"),
     pytest.param("capture", "POST /a HTTP/1.1\nContent-Length: ²\n\nabc".encode(), id="length-that-is-a-power"),
 ]

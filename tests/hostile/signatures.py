@@ -182,7 +182,9 @@ _DIGESTS = {
 }
 
 
-def certificate(key: ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey | rsa.RSAPrivateKey) -> str:
+def certificate(
+    key: ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey | rsa.RSAPrivateKey, *extensions: x509.ExtensionType
+) -> str:
     """A certificate over a key that may not sign."""
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "A liar")])
     now = datetime.now(UTC)
@@ -190,11 +192,19 @@ def certificate(key: ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey | rs
         x509.CertificateBuilder().subject_name(name).issuer_name(name).serial_number(1).public_key(key.public_key())
     )
     builder = builder.not_valid_before(now - timedelta(1)).not_valid_after(now + timedelta(1))
+    for extension in extensions:
+        builder = builder.add_extension(extension, critical=False)
     made = builder.sign(key, None if isinstance(key, ed25519.Ed25519PrivateKey) else hashes.SHA256())
     return base64.b64encode(made.public_bytes(Encoding.DER)).decode()
 
 
+def changed(old: bytes, new: bytes) -> Change:
+    """A certificate that begins well and holds bytes that nothing reads before they are needed."""
+    return lambda text: base64.b64encode(base64.b64decode(text).replace(old, new, 1)).decode()
+
+
 _SMALL = rsa.generate_private_key(public_exponent=65537, key_size=1024)
+_NAMED = certificate(_SMALL, x509.UnrecognizedExtension(x509.SubjectAlternativeName.oid, b"\x30\x02\xa5\x00"))
 _BAD_CERTIFICATES: dict[str, Change] = {
     "no base64": lambda text: "????",
     "base64 of nothing": lambda text: "AAAA",
@@ -212,6 +222,9 @@ _BAD_CERTIFICATES: dict[str, Change] = {
     "an endless length": lambda text: base64.b64encode(b"\x30\x80" * 5000).decode(),
     "sequences in sequences": lambda text: base64.b64encode(b"\x30\x82\x10\x00" * 2000).decode(),
     "letters beyond ASCII": lambda text: "Å" + text[1:],
+    "an issuer that is no text": changed(b"\x06\x03U\x04\x06\x13", b"\x06\x03U\x04\x06\x05"),
+    "a version of nobody": changed(b"\xa0\x03\x02\x01\x02", b"\xa0\x03\x02\x01\x09"),
+    "a name of a kind that no certificate uses": lambda _: _NAMED,
 }
 _KEYS: dict[str, Change] = {
     "a key of an elliptic curve": lambda _: certificate(ec.generate_private_key(ec.SECP256R1())),

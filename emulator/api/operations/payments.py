@@ -172,20 +172,23 @@ def get_cancellation_authorisation(call: Call) -> Reply:
 
 def _creation_column(params: Params) -> str:
     """INDCTS POST for straks, the SCT column for every other product (SPEC 2.1, CONTRACT 13)."""
-    flow = products.find(params["payment-service"], params["payment-product"]).flow
-    return INSTANT_POST if flow == INSTANT else TRANSFER_POST
+    return _COLUMNS[params["payment-service"], params["payment-product"]]
 
 
 def _creation_body(params: Params) -> str:
-    product = products.find(params["payment-service"], params["payment-product"])
-    return f"emulator.api.shapes.payments:{product.body}"
+    return _BODIES[params["payment-service"], params["payment-product"]]
 
 
+# Reading the folder of products here makes a malformed or doubled one stop the start.
+_PRODUCTS = products.table()
+_SERVICES = {"payment-service": tuple(dict.fromkeys(service for service, _ in _PRODUCTS))}
+_COLUMNS = {
+    address: INSTANT_POST if product.flow == INSTANT else TRANSFER_POST for address, product in _PRODUCTS.items()
+}
+_BODIES = {address: f"emulator.api.shapes.payments:{product.body}" for address, product in _PRODUCTS.items()}
 _ANSWERS = "emulator.api.shapes.answers"
 _PRODUCT = "/v1/{payment-service}/{payment-product}"
 _PAYMENT = f"{_PRODUCT}/{{paymentId}}"
-# Reading the folder of products here makes a malformed or doubled one stop the start.
-_SERVICES = {"payment-service": tuple(dict.fromkeys(service for service, _ in products.table()))}
 
 OPERATIONS = (
     Operation(
