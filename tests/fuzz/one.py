@@ -17,7 +17,7 @@ def main() -> None:
     for number, seed in enumerate(seeds(name)):
         (Path(corpus) / f"seed-{number}").write_bytes(seed)
     prefix = f"-artifact_prefix={Path(corpus).parent / name}-"
-    atheris.Setup([sys.argv[0], corpus, f"-max_total_time={seconds}", "-timeout=10", prefix], READERS[name])
+    atheris.Setup([sys.argv[0], corpus, f"-max_total_time={seconds}", "-timeout=60", prefix], READERS[name])
     atheris.Fuzz()
 
 
