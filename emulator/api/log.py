@@ -167,15 +167,11 @@ class RequestLog:
         self._ring.append(exchange)
         return exchange
 
-    def finish(self, exchange: Exchange, response: Response, seconds: float) -> None:
-        """Enter the answer to a request."""
-        exchange.response = response
-        exchange.seconds = seconds
-        if len(exchange.request.body) + len(response.body) > BODY_KEPT:
-            self._weigh(exchange)
+    def weigh(self, latest: Exchange) -> None:
+        """Note an exchange with bodies over BODY_KEPT, and cut the oldest of those when there are too many.
 
-    def _weigh(self, latest: Exchange) -> None:
-        """Cut the oldest large bodies when there are too many: 1000 of a mebibyte each would fill a small machine."""
+        1000 of a mebibyte each would fill a small machine.
+        """
         self._large.append(latest)
         self._large_bytes += sum(latest.sizes)
         while self._large_bytes > LARGE_KEPT:

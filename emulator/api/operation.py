@@ -46,9 +46,9 @@ class Call:
     operation: Operation
     params: Params
     headers: Headers
-    column: str
     raw_query: str
     sca_base: str
+    column: str = ""
     links_base: str = ""
     tpp: Tpp = NOBODY
     query: dict[str, Any] = field(default_factory=dict)

@@ -18,7 +18,7 @@ from emulator.api import customer, render
 from emulator.api import query as queries
 from emulator.api.headers import MATRIX, Headers, check_headers
 from emulator.api.json_body import is_plain, read_json
-from emulator.api.log import Exchange, RequestLog
+from emulator.api.log import BODY_KEPT, Exchange, RequestLog
 from emulator.api.messages import Request, Response
 from emulator.api.negotiation import content_language, refuse_unacceptable
 from emulator.api.operation import Call, Operation, Reply
@@ -88,16 +88,21 @@ class Pipeline:
         finally:
             self._bank.clock.release()
         self._finish(response, headers)
-        self._log.finish(exchange, response, time.perf_counter() - began)
+        exchange.response = response
+        exchange.seconds = time.perf_counter() - began
+        if len(request.body) + len(response.body) > BODY_KEPT:
+            self._log.weigh(exchange)
         if self._bank.watched:
             self._bank.publish({"type": "request", **exchange.summary()})
         return response
 
     def _finish(self, response: Response, headers: Headers) -> None:
         request_id = headers.get("x-request-id")
+        language = content_language(headers) if "accept-language" in headers else "en"
         if request_id and request_id.isascii() and request_id.isprintable():
-            response.headers.append(("X-Request-ID", request_id))
-        response.headers.append(("Content-Language", content_language(headers)))
+            response.headers += (("X-Request-ID", request_id), ("Content-Language", language))
+        else:
+            response.headers.append(("Content-Language", language))
         if self._bank.settings.sign_responses:
             self._sign_response(response, request_id or "")
 
@@ -130,14 +135,12 @@ class Pipeline:
         if prefix:
             path = path[len(prefix) :]
         operation, params = self._router.find(request.method, path)
-        column = operation.column
         exchange.call = call = Call(
             self._bank,
             request,
             operation,
             params,
             headers,
-            column if isinstance(column, str) else column(params),
             query,
             request.base if prefix in ("", API_PREFIX) else request.base + prefix,
         )
@@ -145,6 +148,8 @@ class Pipeline:
             call.links_base = request.base + prefix
         if "payment-product" in params:
             products.find(params["payment-service"], params["payment-product"])
+        column = operation.column
+        call.column = column if isinstance(column, str) else column(params)
         return call
 
     def _scripted(self, call: Call, exchange: Exchange, acting: list[Acting], *, signed: bool) -> Reply | None:

@@ -16,7 +16,7 @@ Event = dict[str, Any]
 class Bank:
     """An independent bank (own customers, clock, settings).
 
-    `payers`: the customers behind what requests said of them (see `access`); `next_due`: see `progression`.
+    `payers`: the customers behind what requests said of them (see `access`).
     `defaults` are the settings that a reset restores; `seed` and `ids_form` come from `--seed` and `--ids`.
     """
 
@@ -35,7 +35,6 @@ class Bank:
         self.clock = Clock(documents)
         self.ids = Ids(documents, seed=seed, form=ids_form)
         self.payers = documents.remembered("psu", "session", "agreement", "customer", "person")
-        self.next_due = documents.remembered("payment", "transaction")
         self._watchers: list[Callable[[Event], None]] = []
         self.settings = self.defaults
         self.refresh()

@@ -8,6 +8,7 @@ retries follow bank time in all but `manual` (assumed).
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from typing import Any
 
 from emulator.bank import bulk, entries, execution, ledger, lifecycle, products, sca, settlement, standing
 from emulator.bank.bank import Bank
@@ -29,19 +30,12 @@ TEXT_CHANGED = "Characters of the text that the payment system does not carry we
 
 def next_due(bank: Bank) -> str | None:
     """The stamp of the earliest step that waits for bank time, or None."""
-    known: dict[None, str | None] = bank.next_due.values()
-    if not known:
-        known[None] = _next_due(bank)
-    return known[None]
-
-
-def _next_due(bank: Bank) -> str | None:
-    payment = bank.documents.first_key("payment", "due")
-    transaction = bank.documents.first_key("transaction", "due")
-    earliest = payment
-    if transaction is not None and (payment is None or str(transaction) < str(payment)):
-        earliest = transaction
-    return None if earliest is None else str(earliest)
+    first: Any = bank.documents.first_key
+    payment: str | None = first("payment", "due")
+    transaction: str | None = first("transaction", "due")
+    if transaction is None or (payment is not None and payment <= transaction):
+        return payment
+    return transaction
 
 
 def run_due(bank: Bank) -> None:

@@ -28,7 +28,8 @@ def head(answer: Response | Stream, *, connection: str | None) -> bytes:
     """Status line and headers up to the empty line; raises ValueError for control characters in a header."""
     status = answer.status
     lines = list(map(_LINE, answer.headers))
-    if _CONTROL.search("".join(lines)):
+    text = "".join(lines)
+    if not text.isprintable() and _CONTROL.search(text):
         raise ValueError("a header of the answer holds a control character")
     lines.insert(0, _STATUS_LINES.get(status) or f"HTTP/1.1 {status} ")
     if type(answer) is Response and status != 204:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import deque
 from typing import TYPE_CHECKING
 
 from aiohttp.http import RawRequestMessage
@@ -26,12 +26,10 @@ if TYPE_CHECKING:
 Outcome = tuple[bytes, bool]  # the whole answer, and whether the connection ends with it
 
 
-@dataclass(slots=True)
-class Acted:
-    """What the core answered; `store` is set where the answer waits for an fsync of it."""
+Acted = tuple[Response | Stream, Store | None]
+"""What the core answered, and the store where the answer waits for an fsync of it."""
 
-    answer: Response | Stream
-    store: Store | None = None
+SMALL_BODY = 65536  # below that aiohttp has not stopped reading for it
 
 
 class Handler:
@@ -52,10 +50,9 @@ class Handler:
         """
         if payload.total_bytes > MAX_BODY_BYTES or wire.refusal(message, connection.received) is not None:
             return None
-        acted = self._act(_request(connection, message, payload.read_nowait(-1)))
-        answer = acted.answer
-        if acted.store is not None or isinstance(answer, Stream) or answer.delivery is not AT_ONCE:
-            connection.acted = acted
+        answer, store = self._act(_request(connection, message, _whole(payload)))
+        if store is not None or isinstance(answer, Stream) or answer.delivery is not AT_ONCE:
+            connection.acted = answer, store
             return None
         encode(answer, message.headers.get("Accept-Encoding"))
         close = bool(message.should_close)
@@ -77,24 +74,21 @@ class Handler:
             except ConnectionError:
                 return Hangup(exchange)
             acted = self._act(_request(connection, exchange.message, body))
-        answer = acted.answer
-        if acted.store is not None:
-            answer = await self._synced(acted.store, answer)
+        answer, store = acted
+        if store is not None:
+            answer = await self._synced(store, answer)
         if isinstance(answer, Stream):
             return EventStream(exchange, answer, self.watchers)
         return await self._deliver(exchange, answer)
 
     def _act(self, request: Request) -> Acted:
-        acted = Acted(self._site.handle(request))
+        answer = self._site.handle(request)
         store = self._site.store_for(request)
-        if store is not None:
-            if store.compaction_due:
-                self._upkeep.compact(store)
-            if store.sync_needed:
-                acted.store = store
+        if store is not None and store.compaction_due:
+            self._upkeep.compact(store)
         if self.watchers:
             self.watchers.look_again()
-        return acted
+        return answer, store if store is not None and store.sync_needed else None
 
     async def _synced(self, store: Store, answer: Response | Stream) -> Response | Stream:
         """`answer` once what it tells is safe, or 503: with a failed fsync the change was undone."""
@@ -118,7 +112,18 @@ class Handler:
         return Answer(exchange, response)
 
 
+def _whole(payload: StreamReader) -> bytes:
+    """The body that has come whole. One that is small and in one piece is taken as it lies there, which costs less."""
+    size = payload.total_bytes
+    if size == 0:
+        return b""
+    pieces: deque[bytes] = payload._buffer
+    return pieces[0] if len(pieces) == 1 and size <= SMALL_BODY else payload.read_nowait(-1)
+
+
 def _request(connection: Connection, message: RawRequestMessage, body: bytes) -> Request:
-    target = wire.origin_form(message) or "/"
+    target = message.path
+    if not target.startswith("/"):
+        target = wire.origin_form(message) or "/"
     base = connection.base.of(message.headers.get("Host"))
     return Request(message.method, target, wire.header_pairs(message), body, base)
