@@ -117,7 +117,7 @@ def account_reader(
     psu = known_psu(bank, claim)
     national_id = psu["nationalId"]
     if resource is not None and not people.owns(bank, national_id, resource, kind=kind):
-        raise BankError("RESOURCE_UNKNOWN", f"There is no account {resource}.")
+        raise BankError("RESOURCE_UNKNOWN", f"There is no account {resource}.", "id")
     context, agreement = _acting(bank, claim, national_id)
     caller = Caller(national_id, psu["id"], context, agreement)
     if claim.attended or quota is None:

@@ -47,7 +47,7 @@ def find(bank: Bank, account_id: str) -> Document:
     """The account; BankError RESOURCE_UNKNOWN when there is none."""
     account = bank.documents.get("account", account_id)
     if account is None:
-        raise BankError("RESOURCE_UNKNOWN", f"There is no account {account_id}.")
+        raise BankError("RESOURCE_UNKNOWN", f"There is no account {account_id}.", "mockAccountId")
     return account
 
 

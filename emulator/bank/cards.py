@@ -37,7 +37,7 @@ def find(bank: Bank, card_id: str) -> Document:
     """The card account; BankError RESOURCE_UNKNOWN when there is none."""
     card = bank.documents.get("card", card_id)
     if card is None:
-        raise BankError("RESOURCE_UNKNOWN", f"There is no card account {card_id}.")
+        raise BankError("RESOURCE_UNKNOWN", f"There is no card account {card_id}.", "mockCardAccountId")
     return card
 
 

@@ -17,7 +17,7 @@ def find_customer(bank: Bank, customer_id: str) -> Document:
     """The customer with this customerId; BankError RESOURCE_UNKNOWN."""
     found = bank.documents.get("customer", customer_id)
     if found is None:
-        raise BankError("RESOURCE_UNKNOWN", f"There is no customer {customer_id}.")
+        raise BankError("RESOURCE_UNKNOWN", f"There is no customer {customer_id}.", "customerId")
     return found
 
 
@@ -123,7 +123,7 @@ def delete_card(bank: Bank, card_id: str) -> None:
 def delete_agreement(bank: Bank, agreement_id: str) -> None:
     """Remove an agreement, and the consents and sessions under it."""
     if not bank.documents.delete("agreement", agreement_id):
-        raise BankError("RESOURCE_UNKNOWN", f"There is no agreement {agreement_id}.")
+        raise BankError("RESOURCE_UNKNOWN", f"There is no agreement {agreement_id}.", "agreementId")
     for kind in ("consent", "session"):
         for document in list_documents(bank, kind):
             if document["agreement"] == agreement_id:

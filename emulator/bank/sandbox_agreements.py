@@ -18,7 +18,7 @@ def find_agreement(bank: Bank, agreement_id: str) -> Document:
     """The agreement with this id; BankError RESOURCE_UNKNOWN."""
     found = bank.documents.get("agreement", agreement_id)
     if found is None:
-        raise BankError("RESOURCE_UNKNOWN", f"There is no agreement {agreement_id}.")
+        raise BankError("RESOURCE_UNKNOWN", f"There is no agreement {agreement_id}.", "agreementId")
     return found
 
 
@@ -102,7 +102,7 @@ def find_engagement(bank: Bank, agreement_id: str, engagement_id: str) -> Docume
     for engagement in engagements(bank, find_agreement(bank, agreement_id)):
         if engagement["id"] == engagement_id:
             return engagement
-    raise BankError("RESOURCE_UNKNOWN", f"The agreement has no engagement {engagement_id}.")
+    raise BankError("RESOURCE_UNKNOWN", f"The agreement has no engagement {engagement_id}.", "engagementId")
 
 
 def delete_engagement(bank: Bank, agreement_id: str, engagement_id: str) -> None:

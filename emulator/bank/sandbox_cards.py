@@ -181,7 +181,7 @@ def find_transaction(bank: Bank, card_id: str, transaction_id: str) -> Document:
         own = bank.documents.find("cardTransaction", cardId=card_id)
         found = next((entry for entry in own if entry["cardTransactionId"] == transaction_id), None)
     if found is None:
-        raise BankError("RESOURCE_UNKNOWN", f"The card account has no transaction {transaction_id}.")
+        raise BankError("RESOURCE_UNKNOWN", f"The card account has no transaction {transaction_id}.", "transactionId")
     return found
 
 

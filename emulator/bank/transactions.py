@@ -163,7 +163,7 @@ def find(bank: Bank, account_id: str, transaction_id: str) -> Document:
         if batch is not None and len(number) <= 4 and 1 <= int(number) <= len(entries):
             found = _item(batch, int(number))
     if found is None or found["accountId"] != account_id:
-        raise BankError("RESOURCE_UNKNOWN", f"The account has no transaction {transaction_id}.")
+        raise BankError("RESOURCE_UNKNOWN", f"The account has no transaction {transaction_id}.", "transactionId")
     return found
 
 

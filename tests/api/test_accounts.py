@@ -98,7 +98,7 @@ def test_only_shared_accounts_are_listed_and_another_one_is_not_covered(tpp: Des
     assert (refused.status, refused.json()["tppMessages"][0]["code"]) == (401, "CONSENT_INVALID")
     assert "scaRedirect" in refused.json()["_links"]
     foreign = client.get(f"/v1/accounts/{account_id(client, 'NO4299901100019')}")
-    assert (foreign.status, messages(foreign)) == (404, [("RESOURCE_UNKNOWN", None)])
+    assert (foreign.status, messages(foreign)) == (404, [("RESOURCE_UNKNOWN", "id")])
 
 
 def test_links_are_absolute_when_the_bank_is_told_so(kari: DeskClient, branch: Branch) -> None:
@@ -273,7 +273,7 @@ def test_details_of_a_transaction_with_exchange_and_reference(tpp: DeskClient) -
     link = {"href": f"{path}/{kid['transactionId']}", "verbs": ["GET"]}
     assert kid["_links"] == {"transactionDetails": link}
     unknown = client.get(f"{path}/nothing")
-    assert (unknown.status, messages(unknown)) == (404, [("RESOURCE_UNKNOWN", None)])
+    assert (unknown.status, messages(unknown)) == (404, [("RESOURCE_UNKNOWN", "transactionId")])
 
 
 def test_details_of_a_currency_exchange(kari: DeskClient) -> None:

@@ -111,7 +111,7 @@ def test_a_corporate_customer_has_no_card_and_another_ones_is_unknown(tpp: DeskC
     assert get(client, "/v1/card-accounts") == {"cardAccounts": []}
     for path in ("", "/balances", "/transactions"):
         answer = client.get(f"/v1/card-accounts/{card_id(branch)}{path}")
-        assert (answer.status, messages(answer)) == (404, [("RESOURCE_UNKNOWN", None)])
+        assert (answer.status, messages(answer)) == (404, [("RESOURCE_UNKNOWN", "id")])
 
 
 def test_there_are_no_details_of_card_transactions(kari: DeskClient, branch: Branch) -> None:

@@ -155,9 +155,13 @@ def test_a_removed_account_is_gone_everywhere(tpp: DeskClient, branch: Branch) -
     assert documents.find("transaction", accountId=held) == []
     assert documents.count("quota") == 0
     assert all(held not in consent["accounts"] for consent in documents.all("consent"))
-    for path in (f"/v1/accounts/{held}", f"{ACCOUNTS}/{held}", f"{ACCOUNTS}/{held}/transactions"):
+    for path, name in (
+        (f"/v1/accounts/{held}", "id"),
+        (f"{ACCOUNTS}/{held}", "mockAccountId"),
+        (f"{ACCOUNTS}/{held}/transactions", "mockAccountId"),
+    ):
         answer = client.get(path)
-        assert (answer.status, messages(answer)) == (404, [("RESOURCE_UNKNOWN", None)])
+        assert (answer.status, messages(answer)) == (404, [("RESOURCE_UNKNOWN", name)])
     firm = documents.find("account", bban="99911000012")[0]["id"]
     ok(tpp.delete(f"{ACCOUNTS}/{firm}"), 204)
     assert all(firm not in agreement["accounts"] for agreement in documents.all("agreement"))
@@ -365,7 +369,7 @@ def test_card_transactions_are_made_listed_read_and_removed(tpp: DeskClient) -> 
     }
     assert ok(tpp.get(f"{path}/{made['id']}")) == ok(tpp.get(f"{path}/kj%C3%B8p-1")) == shown
     unknown = tpp.get(f"{path}/other")
-    assert (unknown.status, messages(unknown)) == (404, [("RESOURCE_UNKNOWN", None)])
+    assert (unknown.status, messages(unknown)) == (404, [("RESOURCE_UNKNOWN", "transactionId")])
     for change, expected in (
         ({"transactionAmount": {"amount": 1, "currency": "EUR"}}, "transactionAmount.currency"),
         ({"bookingDate": "2026-03-03"}, "bookingDate"),
@@ -380,20 +384,23 @@ def test_card_transactions_are_made_listed_read_and_removed(tpp: DeskClient) -> 
 def test_unknown_ids_are_unknown_everywhere(tpp: DeskClient) -> None:
     one = {"amount": 1}
     bought = {"transactionAmount": {"amount": 1, "currency": "NOK"}}
-    for answer in (
-        tpp.get(f"{ACCOUNTS}/x"),
-        tpp.put(f"{ACCOUNTS}/x", json=ACCOUNT),
-        tpp.delete(f"{ACCOUNTS}/x"),
-        tpp.get(f"{ACCOUNTS}/x/transactions"),
-        tpp.get(f"{ACCOUNTS}/x/transactions/y"),
-        tpp.post(f"{ACCOUNTS}/x/transactions", json=one),
-        tpp.delete(f"{ACCOUNTS}/x/transactions"),
-        tpp.get(f"{CARDS}/x"),
-        tpp.put(f"{CARDS}/x", json=CARD),
-        tpp.delete(f"{CARDS}/x"),
-        tpp.get(f"{CARDS}/x/transactions"),
-        tpp.get(f"{CARDS}/x/transactions/y"),
-        tpp.post(f"{CARDS}/x/transactions", json=bought),
-        tpp.delete(f"{CARDS}/x/transactions"),
+    for number, answer in enumerate(
+        (
+            tpp.get(f"{ACCOUNTS}/x"),
+            tpp.put(f"{ACCOUNTS}/x", json=ACCOUNT),
+            tpp.delete(f"{ACCOUNTS}/x"),
+            tpp.get(f"{ACCOUNTS}/x/transactions"),
+            tpp.get(f"{ACCOUNTS}/x/transactions/y"),
+            tpp.post(f"{ACCOUNTS}/x/transactions", json=one),
+            tpp.delete(f"{ACCOUNTS}/x/transactions"),
+            tpp.get(f"{CARDS}/x"),
+            tpp.put(f"{CARDS}/x", json=CARD),
+            tpp.delete(f"{CARDS}/x"),
+            tpp.get(f"{CARDS}/x/transactions"),
+            tpp.get(f"{CARDS}/x/transactions/y"),
+            tpp.post(f"{CARDS}/x/transactions", json=bought),
+            tpp.delete(f"{CARDS}/x/transactions"),
+        )
     ):
-        assert (answer.status, messages(answer)) == (404, [("RESOURCE_UNKNOWN", None)])
+        name = "mockAccountId" if number < 7 else "mockCardAccountId"
+        assert (answer.status, messages(answer)) == (404, [("RESOURCE_UNKNOWN", name)])

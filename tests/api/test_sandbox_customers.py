@@ -73,7 +73,7 @@ def test_a_customer_is_made_read_replaced_and_removed(tpp: DeskClient) -> None:
     assert ok(tpp.get(path)) == replaced
     ok(tpp.delete(path), 204)
     for answer in (tpp.get(path), tpp.delete(path), tpp.put(path, json={**_body("12345678")})):
-        assert (answer.status, messages(answer)) == (404, [("RESOURCE_UNKNOWN", None)])
+        assert (answer.status, messages(answer)) == (404, [("RESOURCE_UNKNOWN", "customerId")])
 
 
 def _body(number: str) -> dict[str, str]:
@@ -193,7 +193,7 @@ def test_an_agreement_is_made_read_and_removed(tpp: DeskClient) -> None:
     assert ok(tpp.get(path))["engagements"] == []
     ok(tpp.delete(path), 204)
     for answer in (tpp.get(path), tpp.delete(path), tpp.get(f"{path}/engagements")):
-        assert (answer.status, messages(answer)) == (404, [("RESOURCE_UNKNOWN", None)])
+        assert (answer.status, messages(answer)) == (404, [("RESOURCE_UNKNOWN", "agreementId")])
 
 
 def test_owner_and_customer_may_be_customer_ids(tpp: DeskClient) -> None:

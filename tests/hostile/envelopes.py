@@ -154,7 +154,7 @@ def _queries() -> tuple[Case, ...]:
 def _nowhere() -> tuple[Case, ...]:
     missing: Told = (("NOT_FOUND", None),)
     found = [
-        Case("ids of others", f"account {name}", 404, (("RESOURCE_UNKNOWN", None),), "GET", f"{ACCOUNTS}/{segment}")
+        Case("ids of others", f"account {name}", 404, (("RESOURCE_UNKNOWN", "id"),), "GET", f"{ACCOUNTS}/{segment}")
         for name, segment in {
             "of nobody": NOBODYS,
             "by its number": "99901000014",
