@@ -49,10 +49,11 @@ class Repeats:
         now = self._bank.clock.now()
         if documents.count("repeat") % SWEEP == 0:
             # Two for one: the collection shrinks as it is written, without a long sweep on any request.
-            oldest = stamp(now - WINDOW)
-            for old in documents.range("repeat", "created", limit=2 * SWEEP):
-                if old["created"] <= oldest:
-                    documents.delete("repeat", old["id"])
+            over = stamp(now - WINDOW)
+            if any(oldest["created"] <= over for oldest in documents.range("repeat", "created", limit=1)):
+                for old in documents.range("repeat", "created", limit=2 * SWEEP):
+                    if old["created"] <= over:
+                        documents.delete("repeat", old["id"])
         body = encode(reply.body)
         document = {
             "id": self._id,

@@ -68,16 +68,13 @@ def validate(path: str, value: Any, *, plain: bool = False) -> tuple[Any, list[M
         clean = wanted.check(value)
     except wanted.invalid as error:
         return _with_mistakes(wanted, value, wrong, error.errors(include_url=False))
-    wrong.extend(_broken_rules(wanted, value, wrong))
+    if wrong:
+        return _with_mistakes(wanted, value, wrong, ())
+    for rule in wanted.rules:
+        wrong += rule(value)
     if wrong:
         raise BankError.several(wrong[:MOST_MESSAGES])
     return clean, []
-
-
-def _broken_rules(wanted: Shape, value: Any, wrong: list[Message]) -> list[Message]:
-    # What a member itself has wrong is said once.
-    known = {message.path for message in wrong} if wrong else ()
-    return [message for rule in wanted.rules for message in rule(value) if message.path not in known]
 
 
 def _with_mistakes(
@@ -90,7 +87,10 @@ def _with_mistakes(
             unknown.append(detail)
         elif detail["type"] != "string_unicode":  # half of a surrogate pair: `check_strings` has named it
             wrong.append(Message("FORMAT_ERROR", _sentence(detail), _path(detail["loc"])))
-    wrong.extend(_broken_rules(wanted, value, wrong))
+    known = {message.path for message in wrong}
+    for rule in wanted.rules:
+        # What a member itself has wrong is said once.
+        wrong.extend(message for message in rule(value) if message.path not in known)
     if wrong:
         raise BankError.several(wrong[:MOST_MESSAGES])
     clean = wanted.check(_without(value, [detail["loc"] for detail in unknown])) if unknown else None

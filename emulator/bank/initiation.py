@@ -64,10 +64,12 @@ def initiate(bank: Bank, product: Product, order: Order) -> Document:
 
 def _check(bank: Bank, product: Product, initiation: Mapping[str, Any], drafts: list[rules.Draft]) -> None:
     """Run every rule of the product and report all that they find at once."""
-    wrong = [message for draft in drafts for check in product.checks for message in check(draft)]
-    if product.whole:
-        whole = rules.Draft(bank, initiation)
-        wrong += [message for check in product.whole for message in check(whole)]
+    wrong: list[Message] = []
+    for draft in drafts:
+        for check in product.checks:
+            wrong += check(draft)
+    for check in product.whole:
+        wrong += check(rules.Draft(bank, initiation))
     if wrong:
         raise BankError.several(wrong)
 
@@ -104,8 +106,20 @@ def _received(bank: Bank, product: Product, order: Order, debtor: Document, now:
 
 
 def _debtor(bank: Bank, order: Order) -> Document:
-    """The account to pay from; FORBIDDEN for one that is unknown, another's or shut to payments (CONTRACT 6, 13)."""
+    """The account to pay from, not to be changed; of an IBAN that of the last order alike, while nothing changed."""
     named = order.initiation["debtorAccount"]
+    iban = named.get("iban")
+    if iban is None or order.script.permission_removed:
+        return _payable(bank, order, named)
+    known: dict[Any, Document] = bank.debtors.values()
+    said = (iban, named["currency"], order.national_id, order.context, order.agreement)
+    if said not in known:
+        known[said] = _payable(bank, order, named)
+    return known[said]
+
+
+def _payable(bank: Bank, order: Order, named: Mapping[str, Any]) -> Document:
+    """The named account; FORBIDDEN for one that is unknown, another's or shut to payments (CONTRACT 6, 13)."""
     account = _named(bank, named)
     allowed = account is not None and (
         order.national_id is None

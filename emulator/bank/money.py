@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
+from typing import Any
 
 _LISTED = """
     AED AFN ALL AMD ANG AOA ARS AUD AWG AZN
@@ -85,10 +86,12 @@ _USUAL = {
 }
 
 
-def is_amount(text: object, currency: object) -> bool:
-    """Whether `parse_amount` takes this text, where it can be told at a glance: False leaves it open."""
-    fits = _USUAL.get(currency) if isinstance(currency, str) else None
-    return fits is not None and isinstance(text, str) and fits(text) is not None
+def is_amount(found: Any) -> bool:
+    """Whether `parse_amount` takes this `{amount, currency}`, as far as it can be told at a glance."""
+    try:
+        return _USUAL[found["currency"]](found["amount"]) is not None
+    except (KeyError, TypeError):
+        return False
 
 
 def parse_amount(text: str, currency: str) -> Decimal:

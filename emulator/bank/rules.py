@@ -158,6 +158,7 @@ def deprecations(bank: Bank, initiation: Mapping[str, Any], prefix: str = "") ->
     if "remittanceInformationStructured" in initiation and bank.clock.today() >= DEPRECATED_FROM:
         text = "remittanceInformationStructured is deprecated: use remittanceInformationStructuredArray."
         found.append(Message("FORMAT_ERROR", text, f"{prefix}remittanceInformationStructured", "WARNING"))
-    for index, entry in enumerate(initiation.get("payments") or ()):
-        found += deprecations(bank, entry, f"{prefix}payments[{index}].")
+    if "payments" in initiation:
+        for index, entry in enumerate(initiation["payments"]):
+            found += deprecations(bank, entry, f"{prefix}payments[{index}].")
     return found

@@ -33,21 +33,19 @@ class Index:
     def add(self, value: Value, number: int) -> None:
         """Note that the document `number` has `value`."""
         bucket = self.buckets.get(value)
-        if bucket is None:
-            self.buckets[value] = number
-        elif isinstance(bucket, int):
-            self.buckets[value] = [bucket, number] if bucket < number else [number, bucket]
-        elif len(bucket) >= SHARED_BELOW:
+        if isinstance(bucket, list):
+            if len(bucket) < SHARED_BELOW:
+                bucket = self.buckets[value] = bucket.copy()
+                if len(bucket) == SHARED_BELOW - 1:
+                    self.many.add(value)
             if bucket[-1] < number:
                 bucket.append(number)
             else:
                 insort(bucket, number)
+        elif bucket is None:
+            self.buckets[value] = number
         else:
-            grown = bucket.copy()
-            insort(grown, number)
-            self.buckets[value] = grown
-            if len(grown) == SHARED_BELOW:
-                self.many.add(value)
+            self.buckets[value] = [bucket, number] if bucket < number else [number, bucket]
 
     def remove(self, value: Value, number: int) -> None:
         """Forget that the document `number` has `value`."""
@@ -83,6 +81,7 @@ def _searched(value: Any) -> Iterable[Value]:
 
 
 _TEXTS = frozenset((str, type(None)))
+_NOTHING: frozenset[type] = frozenset()
 
 
 def _searchable(value: object) -> bool:
@@ -95,7 +94,7 @@ class Keys:
     They work on `of(document)`, the values of `members`; both text and numbers are compared as Python does.
     """
 
-    __slots__ = ("_indexed", "_sorted", "indexes", "members", "orders")
+    __slots__ = ("_indexed", "_indexes", "_plain", "_sorted", "indexes", "members", "orders")
 
     def __init__(
         self, kind: Kind, indexes: dict[str, Index] | None = None, orders: dict[str, Order] | None = None
@@ -107,11 +106,14 @@ class Keys:
             used.update(dict.fromkeys(order.members))
         self.members = tuple(used)
         place = {member: number for number, member in enumerate(self.members)}
+        self._indexes = tuple(self.indexes.values())
         self._indexed = [(place[member], index) for member, index in self.indexes.items()]
         self._sorted = [
             (place[order.rule.by], None if order.rule.group is None else place[order.rule.group], order)
             for order in self.orders.values()
         ]
+        # the types of values that need no check: none once an order has held numbers, for text may not fit then
+        self._plain = _NOTHING if any(order.numeric for order in self.orders.values()) else _TEXTS
 
     @classmethod
     def made_of(cls, kind: Kind, documents: Iterable[tuple[int, str, list[Any]]]) -> Keys:
@@ -140,16 +142,12 @@ class Keys:
     def enter(self, document: Mapping[str, Any], number: int, identity: str) -> None:
         """`check` and `add` in one, made for the values that nearly all documents have: text or nothing."""
         values = list(map(document.get, self.members))
-        plain = _TEXTS.issuperset(map(type, values))
-        for _, _, order in self._sorted:
-            if order.numeric:
-                plain = False
-        if not plain:
+        if not self._plain.issuperset(map(type, values)):
             self.check(values)
             self.add(values, number, identity)
             return
-        for place, index in self._indexed:
-            value = values[place]
+        # the indexed members are the first ones
+        for index, value in zip(self._indexes, values):  # noqa: B905
             if value in index.buckets:
                 index.add(value, number)
             elif value is not None:
@@ -192,6 +190,8 @@ class Keys:
             entry = order.entry(value, None if group is None else values[group], identity)
             if entry is not None:
                 order.add(entry)
+                if order.numeric:
+                    self._plain = _NOTHING
 
     def remove(self, values: list[Any], number: int, identity: str) -> None:
         """Forget a document that has these values."""

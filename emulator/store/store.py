@@ -104,20 +104,20 @@ class Store(Readable):
 
     def commit(self) -> None:
         """Write down what the outermost block of `transaction` has changed; raises as it does."""
-        steps = self.steps
+        steps, kept, sequence = self.steps, self._kept, self.sequence + 1
         try:
-            change = payload(self.sequence + 1, steps)
+            change = payload(sequence, steps)
             if change is None:
                 steps.clear()
                 return
-            if self._kept is not None:
-                self._kept.append(change)
+            if kept is not None:
+                kept.append(change)
         except BaseException:
             undo(steps)
             raise
-        self.sequence += 1
-        if self._kept is not None and self._kept.power:
-            self._unsynced.append((self.sequence, steps.copy()))
+        self.sequence = sequence
+        if kept is not None and kept.power:
+            self._unsynced.append((sequence, steps.copy()))
         steps.clear()
 
     # The whole content

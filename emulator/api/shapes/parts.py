@@ -138,9 +138,7 @@ def inner(value: Any, *names: str) -> Any:
 
 def amount_rule(value: Any, path: str) -> Iterable[Message]:
     """Exactly the minor units of the currency, more than 0, at most 18 digits (CONTRACT 3.2)."""
-    if isinstance(value, dict) and is_amount(value.get("amount"), value.get("currency")):
-        return ()
-    return _amount_mistakes(value, path)
+    return () if is_amount(value) else _amount_mistakes(value, path)
 
 
 def _amount_mistakes(value: Any, path: str) -> Iterator[Message]:

@@ -136,7 +136,7 @@ def test_the_context_of_the_thread_does_not_matter():
     currency=st.sampled_from(["NOK", "EUR", "JPY", "KWD", "XDR"]),
 )
 def test_what_is_an_amount_at_a_glance_is_one(text, currency):
-    if is_amount(text, currency):
+    if is_amount({"amount": text, "currency": currency}):
         assert parse_amount(text, currency) > 0
 
 
@@ -153,7 +153,16 @@ def test_what_is_an_amount_at_a_glance_is_one(text, currency):
         ("1.00", "XXX", False),
         ("1.00", None, False),
         (1.0, "NOK", False),
+        ("1.00", ["NOK"], False),
+        (b"1.00", "NOK", False),
     ],
 )
 def test_what_can_be_told_at_a_glance(text, currency, told):
-    assert is_amount(text, currency) is told
+    assert is_amount({"amount": text, "currency": currency}) is told
+
+
+@pytest.mark.parametrize(
+    "found", [None, "100.00", 1, [], ["amount", "currency"], {}, {"amount": "1.00"}, {"currency": "NOK"}]
+)
+def test_nothing_else_is_an_amount_at_a_glance(found):
+    assert not is_amount(found)

@@ -96,6 +96,41 @@ def test_an_account_that_is_shut_to_payments_is_forbidden(bank: Bank, change: di
     assert refused(bank, STRAKS, domestic()) == [("FORBIDDEN", "debtorAccount")]
 
 
+KARIS_IBAN = {"iban": "NO8599901000014", "currency": "NOK"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "identity", "change"),
+    [
+        ("account", "kari", {"status": "blocked"}),
+        ("account", "kari", {"customerId": "c-even"}),
+        ("customer", "c-kari", {"customerNumber": EVEN}),
+        ("customer", "c-kari", {"type": "corporate"}),
+    ],
+)
+def test_an_account_is_looked_at_anew_once_anything_about_it_changed(
+    bank: Bank, kind: str, identity: str, change: dict[str, Any]
+) -> None:
+    order = sepa(debtorAccount=KARIS_IBAN)
+    initiate(bank, SEPA, order)
+    document = bank.documents.get(kind, identity)
+    assert document is not None
+    bank.documents.put(kind, {**document, **change})
+    assert refused(bank, SEPA, order) == [("FORBIDDEN", "debtorAccount")]
+    bank.documents.put(kind, document)
+    assert payment(bank, initiate(bank, SEPA, order))["debtorAccountId"] == "kari"
+
+
+def test_an_order_from_the_same_account_is_looked_at_for_its_own_sake(bank: Bank) -> None:
+    order = sepa(debtorAccount=KARIS_IBAN)
+    initiate(bank, SEPA, order)
+    assert refused(bank, SEPA, order, who=EVEN) == [("FORBIDDEN", "debtorAccount")]
+    assert refused(bank, SEPA, order, context="CORPORATE") == [("FORBIDDEN", "debtorAccount")]
+    assert refused(bank, SEPA, order, script=Script(permission_removed=True)) == [("FORBIDDEN", "debtorAccount")]
+    in_euro = sepa(debtorAccount={**KARIS_IBAN, "currency": "EUR"})
+    assert refused(bank, SEPA, in_euro) == [("FORMAT_ERROR", "debtorAccount.currency")]
+
+
 def test_a_script_can_remove_the_permission_to_pay(bank: Bank) -> None:
     script = Script(permission_removed=True)
     assert refused(bank, STRAKS, domestic(), script=script) == [("FORBIDDEN", "debtorAccount")]
