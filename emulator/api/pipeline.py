@@ -49,7 +49,7 @@ class Acting(Protocol):
 class Rules(Protocol):
     """The scripted rules of a bank; the scenario room has them."""
 
-    def match(self, call: Call, *, signed: bool) -> Acting | None: ...
+    def match(self, call: Call, signed: bool) -> Acting | None: ...
 
 
 Signer = Callable[[Response, str], None]
@@ -92,7 +92,7 @@ class Pipeline:
         exchange.seconds = time.perf_counter() - began
         if len(request.body) + len(response.body) > BODY_KEPT:
             self._log.weigh(exchange)
-        if self._bank.watched:
+        if self._bank.watchers:
             self._bank.publish({"type": "request", **exchange.summary()})
         return response
 
@@ -111,7 +111,7 @@ class Pipeline:
         try:
             settle(self._bank)
             call = self._routed(exchange, headers)
-            reply = self._scripted(call, exchange, acting, signed=False) or self._acted(call, exchange, acting)
+            reply = self._scripted(call, exchange, acting, False) or self._acted(call, exchange, acting)
             response = render.json_response(reply.status, reply.body, reply.headers)
         except ScaNeeded as refused:
             response = self._send_to_sca(exchange.call, refused)
@@ -152,8 +152,8 @@ class Pipeline:
         call.column = column if isinstance(column, str) else column(params)
         return call
 
-    def _scripted(self, call: Call, exchange: Exchange, acting: list[Acting], *, signed: bool) -> Reply | None:
-        effects = self._rules.match(call, signed=signed)
+    def _scripted(self, call: Call, exchange: Exchange, acting: list[Acting], signed: bool) -> Reply | None:
+        effects = self._rules.match(call, signed)
         if effects is None:
             return None
         acting.append(effects)
@@ -167,7 +167,7 @@ class Pipeline:
             needed = " or ".join(sorted(operation.roles))
             raise BankError("FORBIDDEN", f"The certificate does not give this TPP the role {needed}.")
         self._well_formed(call)
-        scripted = self._scripted(call, exchange, acting, signed=True)
+        scripted = self._scripted(call, exchange, acting, True)
         if scripted is not None:
             return scripted
         with self._bank.documents.transaction():
@@ -186,14 +186,14 @@ class Pipeline:
                 request.target,
                 request.headers,
                 request.body,
-                present=headers if headers.single else None,
-                digest_required=takes_body and _demands_digest(call),
-                policy=_policy(settings.profile, settings.trust, settings.date_skew),
-                now=real_now(),
-                trusted_ca=self._trusted_ca() if settings.trust == "sandbox-ca" else None,
+                takes_body and _demands_digest(call),
+                _policy(settings.profile, settings.trust, settings.date_skew),
+                real_now(),
+                self._trusted_ca() if settings.trust == "sandbox-ca" else None,
+                headers if headers.single else None,
             )
         except SignatureRefused as refused:
-            exchange.signature = refused
+            exchange.signature = refused.with_traceback(None)  # the log must not keep the frames of this request
             found = [Message(code, text, path) for code, path, text in refused.messages]
             raise BankError.several(found) from None
         exchange.signature = verified

@@ -52,11 +52,7 @@ class House:
         self._common = common
         self._router = Router(table())
         self._open: dict[str, Branch] = {}
-        self.open(DEFAULT)
-
-    @property
-    def default(self) -> Branch:
-        return self._open[DEFAULT]
+        self.default = self.open(DEFAULT)
 
     @property
     def usual_fixture(self) -> str:

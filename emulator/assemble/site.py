@@ -62,6 +62,8 @@ class Site:
     def handle(self, request: Request) -> Response | Stream:
         """Answer any request; never raises."""
         try:
+            if request.target.startswith("/v1/"):
+                return self._house.default.handle(request)
             return self._dispatch(request)
         except Exception:
             logger.exception("%s %s failed", request.method, split_target(request.target)[0])
@@ -69,8 +71,6 @@ class Site:
 
     def _dispatch(self, request: Request) -> Response | Stream:
         branch = self._house.default
-        if request.target.startswith("/v1/"):
-            return branch.handle(request)
         path, _ = split_target(request.target)
         if path.startswith(f"{API_SANDBOX}/v1/"):
             return branch.handle(replace(request, prefix=API_SANDBOX))
@@ -125,7 +125,7 @@ class Site:
             branch.settle()
 
     def _watched(self) -> list[Branch]:
-        return [branch for branch in self._house.branches() if branch.bank.watched]
+        return [branch for branch in self._house.branches() if branch.bank.watchers]
 
     def tls_context(self) -> SSLContext:
         """TLS 1.2 or higher with a certificate of the sandbox CA, for --tls-port."""

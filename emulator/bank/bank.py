@@ -37,7 +37,7 @@ class Bank:
         self.ids = Ids(documents, seed=seed, form=ids_form)
         self.payers = documents.remembered("psu", "session", "agreement", "customer", "person")
         self.debtors = documents.remembered("account", "customer", "agreement")
-        self._watchers: list[Callable[[Event], None]] = []
+        self.watchers: list[Callable[[Event], None]] = []
         self.settings = self.defaults
         self.refresh()
 
@@ -58,14 +58,10 @@ class Bank:
 
     def watch(self, watcher: Callable[[Event], None]) -> Callable[[], None]:
         """Call `watcher` with every event from now on; the answer ends that."""
-        self._watchers.append(watcher)
-        return lambda: self._watchers.remove(watcher)
-
-    @property
-    def watched(self) -> bool:
-        return bool(self._watchers)
+        self.watchers.append(watcher)
+        return lambda: self.watchers.remove(watcher)
 
     def publish(self, event: Event) -> None:
         """Tell whoever watches: `{"type": ..., "at": bank time, ...}` (CONTRACT 9.4, events)."""
-        for watcher in tuple(self._watchers):
+        for watcher in tuple(self.watchers):
             watcher(event)

@@ -57,7 +57,7 @@ def initiate(bank: Bank, product: Product, order: Order) -> Document:
         _refuse_duplicate(bank, payment, stamp(now - DUPLICATE_WINDOW))
     payment["sca"] = approach.open_for(bank, order.approach, payment, "payment", signer=order.national_id)
     bank.documents.put("payment", payment)
-    if bank.watched:
+    if bank.watchers:
         bank.publish({"type": "payment", "id": payment["id"], "status": "RCVD", "at": payment["created"]})
     return payment
 

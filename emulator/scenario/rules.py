@@ -101,7 +101,7 @@ class RuleSet:
         # Each rule draws for itself, so that the draws of one do not depend on how often another matches.
         return _Live(added, scenario, at, self._bank.ids.random(f"rule {place} {added.name}"))
 
-    def match(self, call: Call, *, signed: bool) -> ActingRules | None:
+    def match(self, call: Call, signed: bool) -> ActingRules | None:
         """The effects that act on a request: unsigned rules are asked before the signature, the others after it.
 
         A rule all of whose effects an earlier rule has taken is not asked, and does not count the request.

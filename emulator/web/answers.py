@@ -24,7 +24,7 @@ _LINE = "%s: %s".__mod__
 _COMMENT = b": still here\n\n"
 
 
-def head(answer: Response | Stream, *, connection: str | None) -> bytes:
+def head(answer: Response | Stream, connection: str | None = None) -> bytes:
     """Status line and headers up to the empty line; raises ValueError for control characters in a header."""
     status = answer.status
     lines = list(map(_LINE, answer.headers))
@@ -42,14 +42,14 @@ def head(answer: Response | Stream, *, connection: str | None) -> bytes:
     return f"{text}\r\n{_SERVER}\r\n\r\n".encode()
 
 
-def block(message: RawRequestMessage, response: Response, *, close: bool) -> bytes:
+def block(message: RawRequestMessage, response: Response, close: bool) -> bytes:
     """The whole answer to `message` as it goes over the wire."""
     connection = None
     if close:
         connection = "close"
     elif message.version == HttpVersion10:
         connection = "keep-alive"
-    first = head(response, connection=connection)
+    first = head(response, connection)
     return first if message.method == "HEAD" or response.status in (204, 304) else first + response.body
 
 
@@ -74,7 +74,7 @@ class Answer:
         exchange = self._exchange
         message = exchange.message
         self._close = self._close or message.should_close or exchange.connection.last
-        exchange.send(block(message, self._response, close=self._close))
+        exchange.send(block(message, self._response, self._close))
         if exchange.connection.writing_paused:
             await self._drain()
 
@@ -136,7 +136,7 @@ class EventStream:
     async def write_eof(self) -> None:
         """Carry events until either side has had enough."""
         exchange = self._exchange
-        exchange.send(head(self._stream, connection="close"))
+        exchange.send(head(self._stream, "close"))
         if exchange.message.method == "HEAD":
             return
         exchange.connection.stop_reading_requests()

@@ -226,7 +226,7 @@ class Connection(RequestHandler):
             return
         response = headers_too_large(f"together over {MAX_HEAD_BYTES} bytes")
         if self.transport is not None:
-            self.transport.write(head(response, connection="close") + response.body)
+            self.transport.write(head(response, "close") + response.body)
         self._loop.call_later(self.limits.linger_seconds, self.force_close)
 
     def _await_head(self) -> None:

@@ -56,7 +56,7 @@ class Handler:
             return None
         encode(answer, message.headers.get("Accept-Encoding"))
         close = bool(message.should_close)
-        return block(message, answer, close=close), close
+        return block(message, answer, close), close
 
     async def __call__(self, exchange: Exchange) -> Sent:
         connection = exchange.connection

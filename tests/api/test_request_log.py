@@ -6,6 +6,7 @@ import json
 
 from emulator.api.branch import Branch
 from emulator.api.log import BODY_KEPT, LARGE_KEPT
+from emulator.api.signature import SignatureRefused
 from tests.api.desk import DeskClient
 
 KARI = "14888520059"
@@ -42,3 +43,10 @@ def test_a_refusal_and_a_signing_string_name_nobody(branch: Branch, tpp: DeskCli
     assert KARI not in json.dumps(told.summary())
     assert KARI not in json.dumps(told.detail())
     assert f"{KARI[:7]}*****" in json.dumps(told.summary())
+
+
+def test_a_refused_request_does_not_keep_what_it_was_refused_in(branch: Branch, tpp: DeskClient) -> None:
+    assert tpp.get("/v1/accounts", headers={"Date": None}).status == 400
+    kept = branch.log.entries(limit=1)[0].signature
+    assert isinstance(kept, SignatureRefused)
+    assert kept.__traceback__ is None

@@ -35,12 +35,11 @@ def check(
     target: str,
     headers: Sequence[tuple[str, str]],
     body: bytes,
-    *,
-    present: dict[str, str] | None = None,
     digest_required: bool,
     policy: SignaturePolicy,
     now: datetime,
     trusted_ca: x509.Certificate | None,
+    present: dict[str, str] | None = None,
 ) -> Verified:
     """Whose request this is; raise SignatureRefused with every fault found (SPEC 5.2, CONTRACT 3.1).
 
@@ -56,10 +55,10 @@ def check(
             target,
             body,
             present,
-            digest_required=digest_required,
-            policy=policy,
-            instant=now.timestamp(),
-            trusted_ca=trusted_ca,
+            digest_required,
+            policy,
+            now.timestamp(),
+            trusted_ca,
         )
         if verified is not None:
             return verified

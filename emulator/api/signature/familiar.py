@@ -88,7 +88,6 @@ def verified(
     target: str,
     body: bytes,
     present: dict[str, str],
-    *,
     digest_required: bool,
     policy: SignaturePolicy,
     instant: float,
