@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from decimal import ROUND_HALF_UP, Context, Decimal
 from functools import cache, lru_cache
+from types import MappingProxyType
 from typing import NamedTuple
 
 import orjson
@@ -29,15 +31,27 @@ class Quote(NamedTuple):
     rate: Decimal | None = None
 
 
+class Charge(NamedTuple):
+    """A quote with `members`, what a payment keeps of it: `amount`, `fee` if there is one, `rate` if there is one."""
+
+    amount: Decimal
+    fee: Decimal
+    members: Mapping[str, str]
+
+
 class Table:
-    """Rates and fees: those of a bank's fixture (`kept`, a JSON object), else the built-in ones."""
+    """Rates and fees: those of a bank's fixture (`kept`, a JSON object), else the built-in ones.
+
+    `charge` makes a Charge of an instructed amount as text, its currency, the account's currency, whether the border is
+    crossed, and a scripted fee; the last ones are remembered.
+    """
 
     def __init__(self, kept: bytes) -> None:
         told = orjson.loads(kept)
         self._rates: dict[str, str] = told.get("rates", {})
         self._fees: dict[str, str] = told.get("fees", {})
         self._rate = cache(self._divided)
-        self.fee = cache(self._fee)
+        self.charge = lru_cache(maxsize=1024)(self._charge)
 
     def _fee(self, currency: str, account_currency: str, crosses_border: bool) -> Decimal:
         """The fee of a payment in `currency`, in the account's currency."""
@@ -70,6 +84,30 @@ class Table:
         rate = self._rate(source, target)
         return quantize(amount * rate, target, ROUND_HALF_UP) or quantum(target), rate
 
+    def quote(
+        self, instructed: Decimal, currency: str, account_currency: str, *, crosses_border: bool, scripted: str | None
+    ) -> Quote:
+        """What the debtor's account is charged for `instructed` in `currency`; a scripted fee takes the fee's place."""
+        amount, rate = instructed, None
+        if currency != account_currency:
+            amount, rate = self.converted(instructed, currency, account_currency)
+        if scripted is not None:
+            return Quote(amount, quantize(Decimal(scripted), account_currency, ROUND_HALF_UP), rate)
+        return Quote(amount, self._fee(currency, account_currency, crosses_border), rate)
+
+    def _charge(
+        self, instructed: str, currency: str, account_currency: str, crosses_border: bool, scripted: str | None
+    ) -> Charge:
+        amount, fee, rate = self.quote(
+            Decimal(instructed), currency, account_currency, crosses_border=crosses_border, scripted=scripted
+        )
+        members = {"amount": plain(amount, account_currency)}
+        if fee:
+            members["fee"] = plain(fee, account_currency)
+        if rate is not None:
+            members["rate"] = format(rate, "f")
+        return Charge(amount, fee, MappingProxyType(members))
+
 
 _made = lru_cache(maxsize=64)(Table)
 
@@ -77,19 +115,6 @@ _made = lru_cache(maxsize=64)(Table)
 def table(bank: Bank) -> Table:
     """The bank's rates and fees."""
     return _made(bank.documents.text("meta", "exchange") or b"{}")
-
-
-def quote(
-    bank: Bank, instructed: Decimal, currency: str, account_currency: str, *, crosses_border: bool, scripted: str | None
-) -> Quote:
-    """What the debtor's account is charged for `instructed` in `currency`; a scripted fee takes the fee's place."""
-    prices = table(bank)
-    amount, rate = instructed, None
-    if currency != account_currency:
-        amount, rate = prices.converted(instructed, currency, account_currency)
-    if scripted is not None:
-        return Quote(amount, quantize(Decimal(scripted), account_currency, ROUND_HALF_UP), rate)
-    return Quote(amount, prices.fee(currency, account_currency, crosses_border), rate)
 
 
 def exchange_member(*, source: str, target: str, unit: str, rate: Decimal, date: str) -> dict[str, str]:

@@ -166,54 +166,41 @@ def _price(
     """Set `amount` and `fee` in the debtor account's currency, and of a bulk its `entries`."""
     currency = payment["currency"] = debtor["currency"]
     if product.flow == BATCH:
-        cost = _bulk_price(bank, product, payment, drafts, script)
+        amount, fee = _bulk_price(bank, product, payment, drafts, script)
     else:
-        cost, priced = _priced(bank, product, drafts[0], currency, script.fee)
-        payment.update(priced)
-    if bank.settings.funds_check == "initiation" and ledger.available(debtor) < cost.amount + cost.fee:
+        amount, fee, members = _charge(bank, product, drafts[0], currency, script.fee)
+        payment.update(members)
+        if drafts[0].creditor is not None:
+            payment["creditorAccountId"] = drafts[0].creditor["id"]
+    if bank.settings.funds_check == "initiation" and ledger.available(debtor) < amount + fee:
         raise BankError("PAYMENT_FAILED", "There is not enough money on the account.", "debtorAccount")
 
 
 def _bulk_price(
     bank: Bank, product: Product, payment: Document, drafts: list[rules.Draft], script: Script
-) -> exchange.Quote:
+) -> tuple[Decimal, Decimal]:
     currency = payment["currency"]
     total = fees = Decimal(0)
     payment["entries"] = entries = []
     for index, draft in enumerate(drafts):
         scripted = script.fee if script.fee is None or index == 0 else "0"
-        cost, priced = _priced(bank, product, draft, currency, scripted)
-        total += cost.amount
-        fees += cost.fee
-        entries.append({"status": bulk.OPEN, **priced})
+        amount, fee, members = _charge(bank, product, draft, currency, scripted)
+        total += amount
+        fees += fee
+        entry = {"status": bulk.OPEN, **members}
+        if draft.creditor is not None:
+            entry["creditorAccountId"] = draft.creditor["id"]
+        entries.append(entry)
     payment["amount"] = plain(total, currency)
     if fees:
         payment["fee"] = plain(fees, currency)
-    return exchange.Quote(total, fees)
+    return total, fees
 
 
-def _priced(
-    bank: Bank, product: Product, draft: rules.Draft, currency: str, scripted: str | None
-) -> tuple[exchange.Quote, Document]:
-    """What one draft costs, and the members that say so."""
+def _charge(bank: Bank, product: Product, draft: rules.Draft, currency: str, scripted: str | None) -> exchange.Charge:
     instructed = draft.initiation["instructedAmount"]
-    cost = exchange.quote(
-        bank,
-        Decimal(instructed["amount"]),
-        instructed["currency"],
-        currency,
-        crosses_border=product.crosses_border,
-        scripted=scripted,
-    )
-    amount, fee, rate = cost
-    priced: Document = {"amount": plain(amount, currency)}
-    if fee:
-        priced["fee"] = plain(fee, currency)
-    if rate is not None:
-        priced["rate"] = format(rate, "f")
-    if draft.creditor is not None:
-        priced["creditorAccountId"] = draft.creditor["id"]
-    return cost, priced
+    table = exchange.table(bank)
+    return table.charge(instructed["amount"], instructed["currency"], currency, product.crosses_border, scripted)
 
 
 def agreement_for(bank: Bank, national_id: str, account: Document) -> str | None:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from emulator.cli.failure import Failed
-from emulator.cli.folders import bank_url, url_option
+from emulator.cli.folders import bank_url, trusted_ca, url_option
 from emulator.settings import variable
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -35,9 +35,10 @@ def ask(url: str, method: str, path: str, body: Any = None) -> Any:
     if body is None and method in ("POST", "PUT"):
         body = {}
     try:
-        answer = Running(url, token=control_token(), timeout=LONGEST_WAIT).control(method, f"/{path}", body)
+        running = Running(url, token=control_token(), ca=trusted_ca(), timeout=LONGEST_WAIT)
+        answer = running.control(method, f"/{path}", body)
     except StageFailed as failed:
-        raise Failed(f"{failed} Is `bank-emulator serve` running?") from failed
+        raise Failed(str(failed)) from failed
     except OSError as error:
         raise Failed(f"{url} does not answer: {error}") from error
     if answer.lost:
@@ -87,15 +88,18 @@ def _cell(value: Any) -> str:
 
 def events(url: str) -> Iterator[dict[str, Any]]:
     """What happens at a bank from now on, until it stops; raises Failed."""
-    from http.client import HTTPConnection, HTTPException, HTTPSConnection
+    from http.client import HTTPException
     from urllib.parse import urlsplit
 
-    parts = urlsplit(url)
-    kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
-    connection = kind(parts.hostname or "", parts.port)
+    from emulator.scenario.stage import StageFailed, connection_to
+
+    try:
+        connection = connection_to(url, ca=trusted_ca())
+    except StageFailed as failed:
+        raise Failed(str(failed)) from failed
     headers = {"Authorization": f"Bearer {control_token()}"} if control_token() else {}
     try:
-        connection.request("GET", f"{parts.path}/_emulator/events", headers=headers)
+        connection.request("GET", f"{urlsplit(url).path}/_emulator/events", headers=headers)
         answer = connection.getresponse()
         if answer.status != 200:
             raise Failed(_told(json.loads(answer.read() or b"null"), answer.status))

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 DEFAULT_URL = "http://127.0.0.1:8080"
+_CA = "emulator.cli.ca"
 
 
 def state_directory(given: str | None) -> Path:
@@ -32,9 +33,24 @@ def state_option(command: Command) -> Command:
 
 
 def url_option(command: Command) -> Command:
-    """The option --url of a command that talks to a running bank."""
+    """The options --url and --ca of a command that talks to a running bank; `trusted_ca` tells the latter."""
+    about = (
+        "The CA of the bank's TLS certificate, such as DIR/ca.pem. Variable BANK_EMULATOR_CA. Default: the system's."
+    )
+    command = click.option("--ca", metavar="FILE", help=about, expose_value=False, callback=_remember_ca)(command)
     about = f"The bank's address. Variable BANK_EMULATOR_URL. Default: {DEFAULT_URL}."
     return click.option("--url", metavar="URL", help=about)(command)
+
+
+def _remember_ca(context: click.Context, option: click.Parameter, value: str | None) -> None:
+    del option
+    context.meta[_CA] = value or variable("CA")
+
+
+def trusted_ca() -> str | None:
+    """--ca of the command that runs, else BANK_EMULATOR_CA; None: those of the system."""
+    ca: str | None = click.get_current_context().meta[_CA]
+    return ca
 
 
 def bank_url(given: str | None) -> str:

@@ -7,7 +7,7 @@ import asyncio
 import click
 
 from emulator.cli.failure import Failed
-from emulator.cli.folders import bank_url, identity_of, signer_options, url_option
+from emulator.cli.folders import bank_url, identity_of, signer_options, trusted_ca, url_option
 
 EPILOG = """\b
 After an SCA the customer's browser comes back to the proxy, which sends PSU-ID and session from then on.
@@ -18,14 +18,12 @@ Example: bank-emulator proxy --port 9090 &  curl http://127.0.0.1:9090/v1/accoun
 @click.command(name="proxy", epilog=EPILOG)
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="The port to listen on; 0 picks a free one.")
 @click.option("--to", "target", metavar="URL", help="The bank to pass requests on to, http or https.")
-@click.option("--ca", metavar="FILE", help="The CA of a bank's TLS certificate, such as DIR/ca.pem.")
 @click.option("--quiet", is_flag=True, help="Do not log requests on stderr.")
 @url_option
 @signer_options
 def command(
     port: int,
     target: str | None,
-    ca: str | None,
     quiet: bool,
     url: str | None,
     state: str | None,
@@ -39,7 +37,7 @@ def command(
 
     signer = identity_of(state=state, tpp=tpp, certificate=certificate, key=key)
     try:
-        client = AsyncTppClient(target or bank_url(url), signer, ca=ca)
+        client = AsyncTppClient(target or bank_url(url), signer, ca=trusted_ca())
     except ValueError as error:
         raise Failed(str(error)) from error
     proxy = SigningProxy(client, log=(lambda _: None) if quiet else (lambda text: click.echo(text, err=True)))

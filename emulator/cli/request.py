@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from emulator.cli.failure import CheckFailed, Failed
-from emulator.cli.folders import bank_url, identity_of, signer_options, url_option
+from emulator.cli.folders import bank_url, identity_of, signer_options, trusted_ca, url_option
 
 EPILOG = """\b
 Headers that SPEC 2.1 requires are filled in unless -H gives them; -H 'Name;' leaves one out.
@@ -26,7 +26,6 @@ Example: bank-emulator request POST /v1/payments/sepa-credit-transfers --json @p
 @click.option("--json", "content", metavar="TEXT|@FILE", help="The body, sent as it stands.")
 @click.option("-i", "--include", is_flag=True, help="Show the answer's status and headers too.")
 @click.option("--fail", is_flag=True, help="Exit with 1 when the answer is 400 or more.")
-@click.option("--ca", metavar="FILE", help="The CA of a bank's TLS certificate, such as DIR/ca.pem.")
 @url_option
 @signer_options
 def command(
@@ -36,7 +35,6 @@ def command(
     content: str | None,
     include: bool,
     fail: bool,
-    ca: str | None,
     url: str | None,
     state: str | None,
     tpp: str,
@@ -48,7 +46,7 @@ def command(
 
     signer = identity_of(state=state, tpp=tpp, certificate=certificate, key=key)
     try:
-        client = TppClient(bank_url(url), signer, ca=ca)
+        client = TppClient(bank_url(url), signer, ca=trusted_ca())
         answer = client.request(method.upper(), path, body=_body(content), headers=_headers(headers))
     except ValueError as error:
         raise Failed(str(error)) from error

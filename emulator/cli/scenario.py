@@ -11,7 +11,7 @@ import click
 
 from emulator.cli.bank import ask, bank_options, bank_url, control_token, rows, show
 from emulator.cli.failure import CheckFailed, Failed
-from emulator.cli.folders import url_option
+from emulator.cli.folders import trusted_ca, url_option
 from emulator.settings import variable
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ def _stages(url: str | None) -> Callable[[], Stage]:
         from emulator.scenario.stage import Running, StageFailed
 
         try:
-            running = Running(url, token=control_token())
+            running = Running(url, token=control_token(), ca=trusted_ca())
         except StageFailed as failed:
             raise Failed(str(failed)) from failed
         return lambda: running

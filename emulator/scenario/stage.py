@@ -12,6 +12,8 @@ from urllib.parse import urlsplit
 from emulator.api.messages import Request, Response, Stream
 
 if TYPE_CHECKING:
+    from http.client import HTTPConnection
+
     from emulator.client.tpp import Prepared
 
 BASE = "http://127.0.0.1:8080"
@@ -85,11 +87,38 @@ class InProcess:
         return Answer(response.status, tuple(response.headers), response.body, seconds=delivery.delay)
 
 
-class Running:
-    """A running bank at `base`, such as http://127.0.0.1:8080 or http://127.0.0.1:8080/banks/a."""
+def connection_to(base: str, *, ca: str | None = None, timeout: float | None = None) -> HTTPConnection:
+    """An open connection; over TLS the bank's certificate comes from `ca`, or one of the system's. StageFailed."""
+    # Imported here: a bank that serves needs no HTTP client.
+    import ssl
+    from http.client import HTTPConnection, HTTPSConnection
 
-    def __init__(self, base: str, *, token: str | None = None, timeout: float = SLOWEST) -> None:
+    address = urlsplit(base)
+    host = address.hostname or ""
+    if address.scheme == "https":
+        try:
+            context = ssl.create_default_context(cafile=ca)
+        except OSError as error:
+            raise StageFailed(f"{ca} cannot be read as a CA: {error.strerror or error}.") from None
+        connection: HTTPConnection = HTTPSConnection(host, address.port, timeout=timeout, context=context)
+    else:
+        connection = HTTPConnection(host, address.port, timeout=timeout)
+    try:
+        connection.connect()
+    except ssl.SSLCertVerificationError as error:
+        text = f"{base} is not trusted: {error.verify_message}; --ca names the CA of its certificate."
+        raise StageFailed(text) from None
+    except OSError as error:
+        raise StageFailed(f"{base} does not answer: {error}. Is `bank-emulator serve` running?") from None
+    return connection
+
+
+class Running:
+    """A running bank at `base`, such as http://127.0.0.1:8080 or http://127.0.0.1:8080/banks/a; `ca`: see above."""
+
+    def __init__(self, base: str, *, token: str | None = None, ca: str | None = None, timeout: float = SLOWEST) -> None:
         self.base = base.rstrip("/")
+        self._ca = ca
         self._timeout = timeout
         self._parts = urlsplit(self.base)
         self._token = token
@@ -107,18 +136,12 @@ class Running:
         return self._sent(method, f"{self._parts.path}{CONTROL}{path}", headers, content)
 
     def _sent(self, method: str, target: str, headers: dict[str, str], body: bytes) -> Answer:
-        # Imported here: a bank that serves needs no HTTP client.
-        from http.client import HTTPConnection, HTTPException, HTTPSConnection
+        from http.client import HTTPException
 
         # One connection for each request: a disconnect that was scripted then disturbs no other.
-        kind = HTTPSConnection if self._parts.scheme == "https" else HTTPConnection
-        connection = kind(self._parts.hostname or "", self._parts.port, timeout=self._timeout)
+        connection = connection_to(self.base, ca=self._ca, timeout=self._timeout)
         began = time.monotonic()
         try:
-            try:
-                connection.connect()
-            except OSError as error:
-                raise StageFailed(f"{self.base} does not answer: {error}.") from None
             connection.putrequest(method, target, skip_host=True, skip_accept_encoding=True)
             for name, value in headers.items():
                 connection.putheader(name, value.encode())

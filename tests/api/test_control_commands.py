@@ -140,7 +140,7 @@ def test_rules_banks_consents_people_ledger_and_generate(run: Run, tpp: DeskClie
 def test_a_bank_that_is_not_there_is_one_line_and_2(run: Run) -> None:
     status, out, err = run("clock", "show", "--url", "http://127.0.0.1:9")
     assert (status, out, err.count("\n")) == (2, "", 1)
-    assert "Is `bank-emulator serve` running?" in err
+    assert "http://127.0.0.1:9 does not answer" in err
 
 
 def test_scenarios_are_listed_shown_checked_and_applied(run: Run, tmp_path: Path) -> None:

@@ -31,11 +31,20 @@ def bank(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield running
 
 
-def run(bank: Served, *arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:
+def run(
+    bank: Served, *arguments: str, given: str = "", environment: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
     """A command as a user types it, at this bank and its state directory."""
-    environment = {**os.environ, "BANK_EMULATOR_URL": bank.url, "BANK_EMULATOR_STATE": str(bank.state)}
+    standing = {"BANK_EMULATOR_URL": bank.url, "BANK_EMULATOR_STATE": str(bank.state)}
     command = [sys.executable, "-m", "emulator", *arguments]
-    return subprocess.run(command, env=environment, input=given, capture_output=True, text=True, timeout=60)
+    return subprocess.run(
+        command,
+        env={**os.environ, **standing, **(environment or {})},
+        input=given,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
 
 
 def control(bank: Served, method: str, path: str, body: Any = None) -> Any:
@@ -102,6 +111,37 @@ def test_over_tls_the_ca_of_the_bank_is_trusted_when_named(bank: Served) -> None
     assert refused.returncode == 2
     assert "certificate" in refused.stderr.lower()
     assert len(refused.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["clock", "show"],
+        ["explain", "--request", "latest"],
+        ["requests", "tail", "--no-follow"],
+        ["requests", "tail", "--last", "0", "--follow"],
+        ["scenario", "play", "late-booking"],
+    ],
+    ids=" ".join,
+)
+def test_over_tls_every_command_trusts_the_ca_that_is_named(bank: Served, command: list[str]) -> None:
+    run(bank, "request", "GET", "/v1/accounts")
+    at = [*command, "--url", bank.urls[1]]
+    ca = str(bank.state / "ca.pem")
+    refused = run(bank, *at)
+    assert refused.returncode > 0
+    assert "is not trusted" in refused.stdout + refused.stderr
+    none = run(bank, *at, "--ca", str(bank.state / "tpps"))
+    assert "cannot be read as a CA" in none.stdout + none.stderr
+    if "--follow" not in command:
+        assert run(bank, *at, "--ca", ca).returncode == 0
+        assert run(bank, *at, environment={"BANK_EMULATOR_CA": ca}).returncode == 0
+
+
+def test_a_bank_that_does_not_answer_is_one_line_and_2(bank: Served) -> None:
+    done = run(bank, "clock", "show", "--url", "http://127.0.0.1:1")
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+    assert "Is `bank-emulator serve` running?" in done.stderr
 
 
 @pytest.mark.parametrize(
