@@ -9,7 +9,7 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
-from emulator.bank import approach, bulk, exchange, ledger, people, rules
+from emulator.bank import approach, bulk, exchange, ledger, people, rules, schedule
 from emulator.bank.approach import Approach
 from emulator.bank.bank import Bank
 from emulator.bank.clock import later
@@ -259,4 +259,8 @@ def _refuse_duplicate(bank: Bank, payment: Document, since: str) -> None:
 
 def warnings(bank: Bank, initiation: Mapping[str, Any]) -> list[Message]:
     """WARNINGs for the answer to a creation."""
-    return rules.deprecations(bank, initiation)
+    found = rules.deprecations(bank, initiation)
+    if "dayOfExecution" in initiation and initiation["frequency"] in schedule.DAYS:
+        text = f"dayOfExecution says nothing with frequency {initiation['frequency']}, which counts from startDate."
+        found.append(Message("FORMAT_ERROR", text, "dayOfExecution", "WARNING"))
+    return found
