@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
@@ -65,10 +65,9 @@ _document = itemgetter(0, 1)
 
 def _befores(steps: list[Undo]) -> Iterable[Before]:
     """Each document that was touched, once, as it was before the first step."""
+    every: list[Any] = steps
     if Replaced in map(type, steps):
         every = list(chain.from_iterable(step.befores() if isinstance(step, Replaced) else (step,) for step in steps))
-    else:
-        every = cast("list[Before]", steps)
     if len(set(map(_document, every))) == len(every):
         return every
     first: dict[Any, Before] = {}
