@@ -40,9 +40,17 @@ class Fixes:
         return body if AMOUNT_AS_STRING in self.shown else _with_numbers(body)
 
 
+_ALL = Fixes(frozenset(DEFAULT_FROM))
+# Bank time is in UTC: when this day begins there, the last of those days has begun in Oslo.
+_ALL_FROM = max(DEFAULT_FROM.values()).isoformat()
+
+
 def fixes(call: Call) -> Fixes:
     """What the request's x-accept-fix and the date ask for; unknown names are ignored (CONTRACT 3.2)."""
-    return _shown(call.headers.get("x-accept-fix") or "", call.bank.clock.today())
+    clock = call.bank.clock
+    if clock.stamp() >= _ALL_FROM:
+        return _ALL
+    return _shown(call.headers.get("x-accept-fix") or "", clock.today())
 
 
 @lru_cache(maxsize=64)

@@ -11,7 +11,7 @@ from emulator.api.messages import Request
 from emulator.api.operation import Reply
 from emulator.api.render import Encoded, encode
 from emulator.bank.bank import Bank
-from emulator.bank.clock import stamp
+from emulator.bank.clock import later
 from emulator.bank.errors import BankError
 
 WINDOW = timedelta(hours=24)
@@ -32,7 +32,7 @@ class Repeats:
         known = self._bank.documents.get("repeat", self._id)
         if known is None:
             return None
-        if known["created"] <= stamp(self._bank.clock.now() - WINDOW):
+        if known["created"] <= later(self._bank.clock.stamp(), -WINDOW):
             # what takes its place comes last
             self._bank.documents.delete("repeat", self._id)
             return None
@@ -46,10 +46,10 @@ class Repeats:
     def remember(self, reply: Reply) -> Reply:
         """Keep a 201 for 24 hours of bank time, and let go of what is older; the answer as it is kept."""
         documents = self._bank.documents
-        now = self._bank.clock.now()
+        now = self._bank.clock.stamp()
         if documents.count("repeat") % SWEEP == 0:
             # Two for one: the collection shrinks as it is written, without a long sweep on any request.
-            over = stamp(now - WINDOW)
+            over = later(now, -WINDOW)
             if any(oldest["created"] <= over for oldest in documents.range("repeat", "created", limit=1)):
                 for old in documents.range("repeat", "created", limit=2 * SWEEP):
                     if old["created"] <= over:
@@ -57,7 +57,7 @@ class Repeats:
         body = encode(reply.body)
         document = {
             "id": self._id,
-            "created": stamp(now),
+            "created": now,
             "print": self._print,
             "headers": reply.headers,
             "body": Fragment(body),

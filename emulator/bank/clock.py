@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfo
 from emulator.store import Document, Store
 
 OSLO = ZoneInfo("Europe/Oslo")
+_SECONDS = len("2026-03-02T08:00:00")
 
 Mode = Literal["live", "frozen"]
 
@@ -23,7 +24,6 @@ def real_now() -> datetime:
     return datetime.now(UTC)
 
 
-@lru_cache(maxsize=256)
 def stamp(at: datetime) -> str:
     """A moment as it stands in documents: UTC, microseconds, so that text order is time order."""
     if at.tzinfo is not UTC:
@@ -35,6 +35,16 @@ def stamp(at: datetime) -> str:
 def _second(year: int, month: int, day: int, hour: int, minute: int, second: int) -> str:
     # Most stamps share their second with others, and writing it takes longer than all the rest.
     return f"{year:04d}-{month:02d}-{day:02d}T{hour:02d}:{minute:02d}:{second:02d}"
+
+
+def later(stamped: str, by: timedelta) -> str:
+    """The stamp of a moment that is whole seconds after another."""
+    return _later(stamped[:_SECONDS], by) + stamped[_SECONDS:]
+
+
+@lru_cache(maxsize=64)
+def _later(second: str, by: timedelta) -> str:
+    return stamp(moment(f"{second}+00:00") + by)[:_SECONDS]
 
 
 @lru_cache(maxsize=256)
@@ -69,16 +79,17 @@ class Clock:
         self._offset = timedelta(seconds=kept.get("offset", 0.0))
         self._frozen = moment(kept["now"]) if kept["mode"] == "frozen" else None
         self._held: datetime | None = None
+        self._stamped: str | None = None
 
     def hold(self) -> datetime:
         """Let bank time stand at this moment, which is given, until `release`; setting the clock ends it too."""
-        self._held = None
+        self.release()
         self._held = self.now()
         return self._held
 
     def release(self) -> None:
         """Let bank time go on."""
-        self._held = None
+        self._held = self._stamped = None
 
     @property
     def mode(self) -> Mode:
@@ -94,7 +105,11 @@ class Clock:
 
     def stamp(self) -> str:
         """Bank time as documents hold it."""
-        return stamp(self.now())
+        if self._held is None:
+            return stamp(self.now())
+        if self._stamped is None:
+            self._stamped = stamp(self._held)
+        return self._stamped
 
     def today(self) -> date:
         """The Oslo date of bank time."""

@@ -16,6 +16,22 @@ from operator import itemgetter
 
 from emulator.store import Store
 
+_SIZE = 32  # bytes of a draw
+_drawn: list[bytes] = []
+# or parent and child would draw the same
+os.register_at_fork(after_in_child=_drawn.clear)
+
+
+def _random() -> bytes:
+    """Random bytes; the system is asked for many at a time, since asking takes longer than all the rest."""
+    try:
+        return _drawn.pop()
+    except IndexError:
+        many = os.urandom(64 * _SIZE)
+        _drawn.extend(many[at : at + _SIZE] for at in range(_SIZE, len(many), _SIZE))
+        return many[:_SIZE]
+
+
 _URL_SAFE = bytes.maketrans(b"+/", b"-_")
 _groups = itemgetter(slice(0, 8), slice(8, 12), slice(12, 16), slice(16, 20), slice(20, 32))
 _VERSION_4 = 4 << 76 | 2 << 62
@@ -64,7 +80,7 @@ class Ids:
 
     def _draw(self) -> bytes:
         if self.seed is None:
-            return os.urandom(32)
+            return _random()
         sequence = self._documents.sequence
         if sequence != self._at:
             self._at, self._count = sequence, 0

@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
-from emulator.bank import approach, bulk, exchange, ledger, people, rules
+from emulator.bank import approach, bulk, exchange, ledger, people, rules, schedule
 from emulator.bank.approach import Approach
 from emulator.bank.bank import Bank
-from emulator.bank.clock import stamp
+from emulator.bank.clock import later
 from emulator.bank.errors import BankError, Message
 from emulator.bank.money import plain
 from emulator.bank.norway import digits_of
@@ -49,12 +49,11 @@ def initiate(bank: Bank, product: Product, order: Order) -> Document:
     debtor = _debtor(bank, order)
     drafts = _drafts(bank, product, order.initiation)
     _check(bank, product, order.initiation, drafts)
-    now = bank.clock.now()
-    payment = _received(bank, product, order, debtor, now)
+    payment = _received(bank, product, order, debtor)
     _price(bank, product, payment, drafts, debtor, order.script)
     _limits(bank, payment, debtor)
     if not order.allow_duplicate:
-        _refuse_duplicate(bank, payment, stamp(now - DUPLICATE_WINDOW))
+        _refuse_duplicate(bank, payment, later(payment["created"], -DUPLICATE_WINDOW))
     payment["sca"] = approach.open_for(bank, order.approach, payment, "payment", signer=order.national_id)
     bank.documents.put("payment", payment)
     if bank.watchers:
@@ -74,12 +73,12 @@ def _check(bank: Bank, product: Product, initiation: Mapping[str, Any], drafts: 
         raise BankError.several(wrong)
 
 
-def _received(bank: Bank, product: Product, order: Order, debtor: Document, now: datetime) -> Document:
+def _received(bank: Bank, product: Product, order: Order, debtor: Document) -> Document:
     """The document of a new payment, without what it costs."""
     agreement = order.agreement
     if order.context == people.CORPORATE and agreement is None and order.national_id is not None:
         agreement = agreement_for(bank, order.national_id, debtor)
-    created = stamp(now)
+    created = bank.clock.stamp()
     payment: Document = {
         "id": bank.ids.new(),
         "service": product.service,
@@ -92,7 +91,7 @@ def _received(bank: Bank, product: Product, order: Order, debtor: Document, now:
         "status": "RCVD",
         "history": [{"status": "RCVD", "at": created}],
         "created": created,
-        "due": stamp(now + UNSIGNED_LIFETIME),
+        "due": later(created, UNSIGNED_LIFETIME),
         "debtorAccountId": debtor["id"],
         "likeness": _likeness(order, debtor),
     }
@@ -260,4 +259,8 @@ def _refuse_duplicate(bank: Bank, payment: Document, since: str) -> None:
 
 def warnings(bank: Bank, initiation: Mapping[str, Any]) -> list[Message]:
     """WARNINGs for the answer to a creation."""
-    return rules.deprecations(bank, initiation)
+    found = rules.deprecations(bank, initiation)
+    if "dayOfExecution" in initiation and initiation["frequency"] in schedule.DAYS:
+        text = f"dayOfExecution says nothing with frequency {initiation['frequency']}, which counts from startDate."
+        found.append(Message("FORMAT_ERROR", text, "dayOfExecution", "WARNING"))
+    return found

@@ -98,14 +98,17 @@ def creditor_in_sepa(draft: Draft) -> Iterable[Message]:
     return (draft.wrong("FORMAT_ERROR", f"{country} is not a SEPA country.", "creditorAccount.iban"),)
 
 
+_STRUCTURED, _STRUCTURED_ARRAY = "remittanceInformationStructured", "remittanceInformationStructuredArray"
+
+
 def structured_references(initiation: Mapping[str, Any]) -> list[tuple[str, Mapping[str, str]]]:
     """The structured references with their paths, of the object and of the array alike."""
     found: list[tuple[str, Mapping[str, str]]] = []
-    single = initiation.get("remittanceInformationStructured")
-    if single is not None:
-        found.append(("remittanceInformationStructured", single))
-    for index, one in enumerate(initiation.get("remittanceInformationStructuredArray") or ()):
-        found.append((f"remittanceInformationStructuredArray[{index}]", one))
+    if _STRUCTURED in initiation:
+        found.append((_STRUCTURED, initiation[_STRUCTURED]))
+    if _STRUCTURED_ARRAY in initiation:
+        for index, one in enumerate(initiation[_STRUCTURED_ARRAY]):
+            found.append((f"{_STRUCTURED_ARRAY}[{index}]", one))
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
@@ -67,7 +67,7 @@ def undo(steps: list[Undo], *, down_to: int = 0) -> None:
 _document = itemgetter(0, 1)
 
 
-def _once(every: list[Before]) -> Iterable[Before]:
+def _once(every: list[Any]) -> Iterable[Before]:
     """Each document that was touched, once, as it was before the first step."""
     if len(set(map(_document, every))) == len(every):
         return every
@@ -100,7 +100,7 @@ def payload(sequence: int, steps: list[Undo]) -> bytes | None:
         cleared = dict.fromkeys(step.table for step in steps if isinstance(step, Replaced) and step.shrank)
         touched = _once(list(_beside(cleared, steps)))
     else:
-        touched = _once(cast("list[Before]", steps))
+        touched = _once(steps)
     for table, identity, number, raw in touched:
         number_now = table.numbers.get(identity)
         if number_now is None:

@@ -7,6 +7,7 @@ system calls loses nothing.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock
@@ -19,8 +20,8 @@ from emulator.store.snapshot import Body, Tables
 _BUFFER = 1 << 18
 
 
-def write_file(disk: Disk, path: Path, tables: Tables, sequence: int) -> int:
-    """Write a snapshot file whole and sync it; its size in bytes. Raises OSError."""
+def write_file(disk: Disk, path: Path, tables: Tables, sequence: int, pause: Callable[[], None] | None = None) -> int:
+    """Write a snapshot file whole and sync it; its size in bytes. Raises OSError. `pause` is called between pieces."""
     file = disk.open_anew(path)
     try:
         buffer = bytearray()
@@ -33,6 +34,8 @@ def write_file(disk: Disk, path: Path, tables: Tables, sequence: int) -> int:
                 write_whole(disk, file, bytes(buffer))
                 size += len(buffer)
                 buffer.clear()
+            if pause is not None:
+                pause()
 
         body = Body(tables, sequence, out)
         # its place is kept until it is known
@@ -66,14 +69,17 @@ class Compaction:
         self._abandoned = False
         self._placing = Lock()
 
-    def run(self) -> None:
-        """Write, sync, rename, sync the directory, remove the old segments. Never raises: see `failed`."""
+    def run(self, pause: Callable[[], None] | None = None) -> None:
+        """Write, sync, rename, sync the directory, remove the old segments. Never raises: see `failed`.
+
+        `pause` is called every few hundred documents: a place to let others have the processor.
+        """
         tables, self._tables = self._tables, None
         if tables is None:
             raise RuntimeError("a compaction runs once")
         unfinished = self._directory / unfinished_name(self.sequence, id(self))
         try:
-            self.size = write_file(self._disk, unfinished, tables, self.sequence)
+            self.size = write_file(self._disk, unfinished, tables, self.sequence, pause)
             with self._placing:
                 if self._abandoned:
                     self._disk.remove(unfinished)

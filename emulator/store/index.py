@@ -147,7 +147,7 @@ class Keys:
             self.add(values, number, identity)
             return
         # the indexed members are the first ones
-        for index, value in zip(self._indexes, values):  # noqa: B905
+        for index, value in zip(self._indexes, values, strict=False):
             if value in index.buckets:
                 index.add(value, number)
             elif value is not None:

@@ -40,7 +40,7 @@ class Handler:
 
     def __init__(self, site: Site) -> None:
         self._site = site
-        self._upkeep = Upkeep()
+        self.upkeep = Upkeep()
         self.watchers = Watchers(site)
 
     def at_once(self, connection: Connection, message: RawRequestMessage, payload: StreamReader) -> Outcome | None:
@@ -85,7 +85,7 @@ class Handler:
         answer = self._site.handle(request)
         store = self._site.store_for(request)
         if store is not None and store.compaction_due:
-            self._upkeep.compact(store)
+            self.upkeep.compact(store)
         if self.watchers:
             self.watchers.look_again()
         return answer, store if store is not None and store.sync_needed else None
@@ -93,7 +93,7 @@ class Handler:
     async def _synced(self, store: Store, answer: Response | Stream) -> Response | Stream:
         """`answer` once what it tells is safe, or 503: with a failed fsync the change was undone."""
         try:
-            await self._upkeep.synced(store)
+            await self.upkeep.synced(store)
         except StoreUnwritable as error:
             self._site.undone(store)
             refusal = wire_refusal(503, f"The bank cannot keep its documents: {error}.")

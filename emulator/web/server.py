@@ -74,6 +74,7 @@ class WebServer:
         if self._sweep is not None:
             self._sweep.cancel()
         self._handler.watchers.end()
+        self._handler.upkeep.hurry()
         for listener in self._listeners:
             listener.pre_shutdown()
         # Who connected in this very moment does not wait for a request yet, and is told a turn of the loop later;

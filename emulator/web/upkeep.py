@@ -1,18 +1,25 @@
 """What the documents ask of the disk between requests: fsyncs that answers wait for, and compactions that none does.
 
-Both run in a thread, so that no other request waits for the disk.
+Both run in a thread, so that no other request waits for the disk. Python runs one thread at a time, so a compaction
+rests after each bit of work: requests get most of the time, and a snapshot takes as long as it takes.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
+from threading import Event
+from time import thread_time
 from weakref import WeakKeyDictionary
 
 from emulator.store import Store, StoreUnwritable
 from emulator.store.compaction import Compaction
 
 log = logging.getLogger(__name__)
+
+WORK = 0.0005  # seconds of processor time before a rest
+REST = 4.0  # times as long
 
 
 class Upkeep:
@@ -21,6 +28,11 @@ class Upkeep:
     def __init__(self) -> None:
         self._turns: WeakKeyDictionary[Store, asyncio.Lock] = WeakKeyDictionary()
         self._compactions: set[asyncio.Task[None]] = set()
+        self._hurry = Event()
+
+    def hurry(self) -> None:
+        """Compactions rest no more: the server ends and waits for them."""
+        self._hurry.set()
 
     async def synced(self, store: Store) -> None:
         """Return once everything that `store` holds now is as durable as asked for; raises StoreUnwritable.
@@ -48,11 +60,24 @@ class Upkeep:
         except StoreUnwritable as error:
             log.warning("the snapshot is not renewed: %s", error)
             return
-        task = asyncio.get_running_loop().create_task(_compact(store, compaction))
+        task = asyncio.get_running_loop().create_task(self._compact(store, compaction))
         self._compactions.add(task)
         task.add_done_callback(self._compactions.discard)
 
+    async def _compact(self, store: Store, compaction: Compaction) -> None:
+        await asyncio.get_running_loop().run_in_executor(None, compaction.run, self._rests())
+        store.finish_compaction(compaction)
 
-async def _compact(store: Store, compaction: Compaction) -> None:
-    await asyncio.get_running_loop().run_in_executor(None, compaction.run)
-    store.finish_compaction(compaction)
+    def _rests(self) -> Callable[[], None]:
+        since: float | None = None
+
+        def pause() -> None:
+            nonlocal since
+            if since is None:  # in the thread that works
+                since = thread_time()
+            worked = thread_time() - since
+            if worked >= WORK:
+                self._hurry.wait(worked * REST)
+                since = thread_time()
+
+        return pause

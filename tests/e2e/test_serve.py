@@ -229,6 +229,17 @@ def test_damaged_documents_are_3_and_the_file_and_byte_are_named(tmp_path: Path)
     assert re.search(r"byte \d+", done.stderr)
 
 
+def test_documents_of_a_later_version_are_refused_and_left_alone(tmp_path: Path) -> None:
+    with served(tmp_path / "state") as running:
+        assert running.stop() == 0
+    snapshot = tmp_path / "state" / "banks" / "default" / "documents.json"
+    later = snapshot.read_text().replace('"format":1', '"format":2', 1)
+    snapshot.write_text(later)
+    for name in (["serve", "--port", "0"], ["state", "check"], ["state", "check", "--repair"]):
+        assert_refused(command(*name, "--state", str(tmp_path / "state")), f"{snapshot} has format 2")
+    assert snapshot.read_text() == later
+
+
 def test_a_state_that_cannot_be_made_is_2(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     assert_refused(command("serve", "--port", "0", "--state", str(tmp_path / "file" / "state")), "file")

@@ -28,6 +28,12 @@ def _certificate_with(old: bytes, new: bytes) -> bytes:
 ISSUER = b"\x06\x03U\x04\x03\x0c\x01A"  # the issuer comes before the subject
 MAIL = b"\x81\x05a@b.c"
 
+
+def _capture_with(old: bytes, new: bytes) -> bytes:
+    """A captured request that was signed in a wrong way, in which the first `old` is `new`."""
+    return seeds("capture")[1].replace(old, new, 1)
+
+
 FINDINGS = [
     pytest.param("json", b"[1e" + b"1" * 45 + b"]", id="exponent-out-of-range"),
     pytest.param("certificate", _certificate_of_version(10), id="certificate-version-that-is-none"),
@@ -37,6 +43,11 @@ FINDINGS = [
     ),
     pytest.param("capture", b"GET http://[ HTTP/1.1", id="address-that-is-none"),
     pytest.param("capture", "POST /a HTTP/1.1\nContent-Length: ²\n\nabc".encode(), id="length-that-is-a-power"),
+    pytest.param(
+        "capture",
+        _capture_with(b"Digest: ", b"X-\xff: 1\r\nDigest: "),
+        id="header-name-that-is-no-text",
+    ),
 ]
 
 

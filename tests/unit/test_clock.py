@@ -5,8 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from emulator.bank.clock import Clock, moment, stamp
+from emulator.bank.clock import Clock, later, moment, stamp
 from emulator.bank.kinds import KINDS
 from emulator.store import memory_store
 
@@ -41,3 +43,28 @@ def test_a_stamp_is_in_utc_with_microseconds():
     assert stamp(summer) == "2026-07-01T23:30:00.000005+00:00"
     assert moment(stamp(summer)) == summer
     assert stamp(summer - timedelta(microseconds=5)) == "2026-07-01T23:30:00.000000+00:00"
+
+
+@given(
+    at=st.integers(-(10**15), 10**15).map(lambda microseconds: NOW + timedelta(microseconds=microseconds)),
+    by=st.integers(-(10**9), 10**9).map(lambda seconds: timedelta(seconds=seconds)),
+)
+def test_a_stamp_can_be_moved_by_whole_seconds(at, by):
+    assert later(stamp(at), by) == stamp(at + by)
+
+
+def test_the_stamp_of_a_clock_is_that_of_its_moment(clock):
+    clock.set(now=NOW, mode="frozen")
+    assert clock.stamp() == stamp(NOW)
+    held = clock.hold()
+    assert [clock.stamp(), clock.stamp()] == [stamp(held)] * 2
+    clock.set(now=NOW + timedelta(hours=1))
+    assert clock.stamp() == stamp(NOW + timedelta(hours=1))
+    clock.set(mode="live")
+    stamps = []
+    for _ in range(2):
+        clock.hold()
+        stamps.append(clock.stamp())
+        clock.release()
+    assert stamps == sorted(set(stamps))
+    assert clock.stamp() > stamps[-1]

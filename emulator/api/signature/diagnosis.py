@@ -56,9 +56,15 @@ def find_cause(found: Evidence) -> Cause | None:
 
 def _encodable(found: Evidence) -> Evidence:
     """The same without lone surrogates, which no wire carries but a caller may pass."""
-    present = {name: clean(value) for name, value in found.present.items()}
-    text = clean(found.signing_string or "")
-    return replace(found, target=clean(found.target), present=present, signing_string=text)
+    return replace(
+        found,
+        method=clean(found.method),
+        target=clean(found.target),
+        headers=[(clean(name), clean(value)) for name, value in found.headers],
+        present={clean(name): clean(value) for name, value in found.present.items()},
+        names=tuple(clean(name) for name in found.names),
+        signing_string=clean(found.signing_string or ""),
+    )
 
 
 def _search(found: Evidence, signed: SignedHash, text: str) -> Cause:

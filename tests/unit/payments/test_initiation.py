@@ -316,6 +316,14 @@ def test_the_structured_object_earns_a_warning_from_its_last_day_on(bank: Bank) 
     assert len(payments.warnings(bank, initiation)) == 1
 
 
+@pytest.mark.parametrize("frequency, warned", [("Weekly", True), ("Daily", True), ("Monthly", False)])
+def test_a_day_of_the_month_that_says_nothing_earns_a_warning(bank: Bank, frequency: str, warned: bool) -> None:
+    plain = domestic(startDate="2026-03-09", frequency=frequency)
+    told = [(warning.category, warning.path) for warning in payments.warnings(bank, {**plain, "dayOfExecution": "5"})]
+    assert told == ([("WARNING", "dayOfExecution")] if warned else [])
+    assert payments.warnings(bank, plain) == []
+
+
 # dates
 
 

@@ -1,0 +1,48 @@
+"""A snapshot is written beside the requests: it rests between bits of work, unless the server waits for it."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from threading import Event
+
+import pytest
+
+from emulator.store import Kind, Store, open_store
+from emulator.store.recovery import SNAPSHOT
+from emulator.web import upkeep
+from emulator.web.upkeep import Upkeep
+
+
+@pytest.fixture
+def documents(tmp_path: Path) -> Store:
+    store = open_store(tmp_path, {"note": Kind()})
+    with store.transaction():
+        for number in range(2000):
+            store.put("note", {"id": str(number)})
+    return store
+
+
+async def test_a_compaction_rests_until_it_is_hurried(
+    documents: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resting = Event()
+    monkeypatch.setattr(upkeep, "WORK", 0.0)
+    work = Upkeep()
+    wait = work._hurry.wait
+
+    def rest(seconds: float | None = None) -> bool:
+        resting.set()
+        return wait(None if not work._hurry.is_set() else seconds)
+
+    monkeypatch.setattr(work._hurry, "wait", rest)
+    work.compact(documents)
+    (task,) = work._compactions
+    assert await asyncio.get_running_loop().run_in_executor(None, resting.wait, 10)
+    documents.put("note", {"id": "meanwhile"})
+    assert not (tmp_path / SNAPSHOT).exists()
+    work.hurry()
+    await task
+    assert (tmp_path / SNAPSHOT).exists()
+    documents.close()
+    assert open_store(tmp_path, {"note": Kind()}).get("note", "meanwhile")
