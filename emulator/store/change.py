@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import chain
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -19,23 +18,28 @@ Before = tuple["DocumentTable", str, int | None, bytes | None]
 class Replaced:
     """A whole table as it was before other content took its place: its own structures, not copies."""
 
-    __slots__ = ("_before", "_in_order", "_keys", "_next_number", "_numbers", "_rows", "_table")
+    __slots__ = ("_before", "_in_order", "_keys", "_next_number", "_numbers", "_rows", "table")
 
     def __init__(self, table: DocumentTable) -> None:
-        self._table = table
+        self.table = table
         self._rows, self._numbers, self._next_number = table.rows, table.numbers, table.next_number
         self._in_order, self._keys, self._before = table.in_order, table.keys, table.before
 
     def undo(self) -> None:
         """Give the table its structures back."""
-        table = self._table
+        table = self.table
         table.rows, table.numbers, table.next_number = self._rows, self._numbers, self._next_number
         table.in_order, table.keys, table.before = self._in_order, self._keys, self._before
         table.changes += 1
 
+    @property
+    def shrank(self) -> bool:
+        """More documents are gone than are there, so that telling all that are there is the shorter way."""
+        return len(self._numbers) > 2 * len(self.table.numbers)
+
     def befores(self) -> Iterator[Before]:
         """The documents that differ between then and now."""
-        table = self._table
+        table = self.table
         for identity, number in self._numbers.items():
             raw = self._rows[number]
             number_now = table.numbers.get(identity)
@@ -63,11 +67,8 @@ def undo(steps: list[Undo], *, down_to: int = 0) -> None:
 _document = itemgetter(0, 1)
 
 
-def _befores(steps: list[Undo]) -> Iterable[Before]:
+def _once(every: list[Any]) -> Iterable[Before]:
     """Each document that was touched, once, as it was before the first step."""
-    every: list[Any] = steps
-    if Replaced in map(type, steps):
-        every = list(chain.from_iterable(step.befores() if isinstance(step, Replaced) else (step,) for step in steps))
     if len(set(map(_document, every))) == len(every):
         return every
     first: dict[Any, Before] = {}
@@ -76,15 +77,31 @@ def _befores(steps: list[Undo]) -> Iterable[Before]:
     return first.values()
 
 
+def _beside(cleared: Iterable[DocumentTable], steps: list[Undo]) -> Iterator[Before]:
+    """What the steps touched in other tables."""
+    for step in steps:
+        if isinstance(step, Replaced):
+            if step.table not in cleared:
+                yield from step.befores()
+        elif step[0] not in cleared:
+            yield step
+
+
 def payload(sequence: int, steps: list[Undo]) -> bytes | None:
     """What differs between before the first step and now, as JSON; None when nothing does.
 
-    `{"sequence", "delete": [[kind, number, id]], "put": [[kind, number, document]]}`, without "delete" where nothing
-    is deleted.
+    `{"sequence", "clear": [kind], "delete": [[kind, number, id]], "put": [[kind, number, document]]}`, "clear" and
+    "delete" only where something is deleted. Of a kind that is cleared every document that it has now is put.
     """
     removed: list[tuple[str, int, str]] = []
     puts: list[bytes] = []
-    for table, identity, number, raw in _befores(steps):
+    cleared: dict[DocumentTable, None] | None = None
+    if Replaced in map(type, steps):
+        cleared = dict.fromkeys(step.table for step in steps if isinstance(step, Replaced) and step.shrank)
+        touched = _once(list(_beside(cleared, steps)))
+    else:
+        touched = _once(steps)
+    for table, identity, number, raw in touched:
         number_now = table.numbers.get(identity)
         if number_now is None:
             if number is not None:
@@ -93,6 +110,11 @@ def payload(sequence: int, steps: list[Undo]) -> bytes | None:
         raw_now = table.rows[number_now]
         if number_now != number or raw_now != raw:
             puts.append(b"[%b,%d,%b]" % (table.json_name, number_now, raw_now))
+    if cleared:
+        for table in cleared:
+            puts += [b"[%b,%d,%b]" % (table.json_name, number, raw) for number, raw in table.rows.items()]
+        told = (sequence, b",".join(table.json_name for table in cleared), orjson.dumps(removed), b",".join(puts))
+        return b'{"sequence":%d,"clear":[%b],"delete":%b,"put":[%b]}' % told
     if removed:
         return b'{"sequence":%d,"delete":%b,"put":[%b]}' % (sequence, orjson.dumps(removed), b",".join(puts))
     return b'{"sequence":%d,"put":[%b]}' % (sequence, b",".join(puts)) if puts else None

@@ -1,8 +1,8 @@
 """The lines of a journal: one sealed record for each change.
 
 `{"crc":"<8 hex>","size":"<8 hex>","change":<payload>}` and a line end: size of and CRC-32 over the payload, which is
-`{"sequence", "delete": [[kind, number, id]], "put": [[kind, number, document]]}`. Every byte of a line is either fixed
-by this form or covered by the checksum.
+`{"sequence", "clear": [kind], "delete": [[kind, number, id]], "put": [[kind, number, document]]}` (see `change`). Every
+byte of a line is either fixed by this form or covered by the checksum.
 """
 
 from __future__ import annotations

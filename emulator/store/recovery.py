@@ -72,6 +72,8 @@ class Found:
 
 def _repeat(change: Mapping[str, Any], table_of: Callable[[str], DocumentTable]) -> None:
     """First all that goes or moves, then all that comes: a number may be another document's now."""
+    for kind in change.get("clear", ()):
+        table_of(kind).empty()
     for kind, _, identity in change.get("delete", ()):
         table_of(kind).unsettle(identity)
     for kind, _, document in change["put"]:

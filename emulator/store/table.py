@@ -160,6 +160,12 @@ class DocumentTable(Table):
         if identity in self.numbers:
             self._displace(identity)
 
+    def empty(self) -> None:
+        """Take every document away."""
+        self.rows, self.numbers, self.next_number = {}, {}, 1
+        self.in_order, self.keys = True, Keys(self.kind)
+        self.changes += 1
+
     def _place(self, identity: str, number: int, raw: bytes, document: Mapping[str, Any]) -> None:
         if self.keys.members:
             self.keys.enter(document, number, identity)

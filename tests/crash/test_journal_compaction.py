@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from emulator.store import Document, Durability, Store, StoreUnwritable, open_store
+from emulator.store import Document, Durability, Image, Store, StoreUnwritable, open_store
 from emulator.store.inspection import verify
 from tests.unit.store.making import KINDS, Crash, TroubledDisk, answers, at_call, book, copy_of, some_books
 
@@ -102,6 +102,8 @@ def work(history: History) -> None:
     history.sync()
     history.change(20)
     history.sync()
+    store.restore(Image.build(KINDS, {"book": [book("b2", author="alone")]}))
+    history.note()
     store.restore(store.image())
     with suppress(StoreUnwritable):
         store.compact()

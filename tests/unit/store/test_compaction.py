@@ -78,6 +78,24 @@ def test_a_restore_during_a_compaction_does_not_reach_it(store: Store, directory
     assert answers(open_store(copy_of(directory), KINDS)) == answers(store)
 
 
+def test_a_restore_is_found_again_on_an_old_snapshot_and_on_the_new_one(store: Store, directory: Path) -> None:
+    store.compact()
+    for number in range(300):
+        store.delete("book", f"b{number}")
+    compaction = store.begin_compaction()
+    store.restore(memory_store(KINDS).image())
+    store.put("book", book("b599", author="on an empty shelf", year=1))
+    before_it, after = copy_of(directory), answers(store)
+    compaction.run()
+    for killed in (before_it, copy_of(directory)):
+        again = open_store(killed, KINDS)
+        assert answers(again) == after
+        again.put("book", book("b5", author="the next one"))
+        again.close()
+        assert [document["id"] for document in open_store(killed, KINDS).all("book")] == ["b599", "b5"]
+    store.finish_compaction(compaction)
+
+
 def test_the_old_journal_goes_and_the_new_one_stays(store: Store, directory: Path) -> None:
     compaction = store.begin_compaction()
     store.put("note", {"id": "n"})

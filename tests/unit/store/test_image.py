@@ -9,6 +9,7 @@ import pytest
 
 from emulator.store import Image, Kind, Store, StoreDamaged, StoreTooNew, memory_store, open_store
 from emulator.store.index import SHARED_BELOW
+from emulator.store.inspection import verify
 from tests.unit.store.making import KINDS, answers, book, copy_of, some_books
 
 
@@ -125,4 +126,48 @@ def test_restored_content_survives_a_kill(directory: Path) -> None:
     store.restore(later)
     store.restore(image)
     assert answers(open_store(copy_of(directory), KINDS)) == after == answers(store)
+    store.close()
+
+
+def test_what_a_restore_writes_down_does_not_grow_with_what_was_there(directory: Path) -> None:
+    store = open_store(directory, KINDS)
+    little = Image.build(KINDS, {"book": some_books(3), "note": [{"id": "kept"}]})
+
+    def written() -> int:
+        with store.transaction():
+            for document in some_books(50):
+                store.put("book", document)
+        begin = sum(file.stat().st_size for file in directory.glob("journal-*"))
+        with store.transaction():
+            store.put("book", book("b1", author="changed and gone"))
+            store.restore(little)
+            store.put("book", book("b1", author="changed after"))
+            store.put("note", {"id": "new"})
+            store.delete("book", "b2")
+        return sum(file.stat().st_size for file in directory.glob("journal-*")) - begin
+
+    few = written()
+    with store.transaction():
+        for number in range(5000):
+            store.put("book", book(f"more-{number}", author="author 1", year=number))
+    # the change's number may have grown by a digit
+    assert written() <= few + 1
+    killed = copy_of(directory)
+    assert verify(killed, KINDS).sound
+    assert answers(open_store(killed, KINDS)) == answers(store)
+    assert [document["id"] for document in store.all("book")] == ["b0", "b1"]
+    store.close()
+
+
+def test_a_restore_that_takes_little_away_writes_down_little(directory: Path) -> None:
+    store = open_store(directory, KINDS)
+    with store.transaction():
+        for document in some_books(2000):
+            store.put("book", document)
+    image = store.image()
+    store.put("book", book("one more"))
+    (journal,) = directory.glob("journal-*")
+    before = journal.stat().st_size
+    store.restore(image)
+    assert journal.stat().st_size - before < 200
     store.close()
