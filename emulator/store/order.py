@@ -53,8 +53,8 @@ class Order:
                 self._groups[group] = [group, sum(1 for _ in some)]
 
     def check(self, by: Any, group: Any) -> None:
-        """Raises ValueError for values that do not sort among the others."""
-        if by is None:
+        """Raises ValueError for values that do not sort among the others; what has no place here need not sort."""
+        if by is None or (group is None and self.rule.group is not None):
             return
         if isinstance(by, str):
             fits = not self.numeric

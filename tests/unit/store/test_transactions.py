@@ -102,3 +102,12 @@ def test_a_rolled_back_deletion_keeps_the_documents_place(filled: Store) -> None
         raise Stop
     assert [b["id"] for b in filled.all("book")] == ["b0", "b1", "b2", "b3", "b4"]
     assert [b["id"] for b in filled.find("book", tags="all")] == ["b0", "b1", "b2", "b3", "b4"]
+
+
+def test_a_rollback_puts_back_a_document_that_has_no_place_in_an_order(store: Store) -> None:
+    store.put("book", book("shelved", shelf="left", title=7))
+    store.put("book", book("lying about", title="Seven"))  # on no shelf, so it sorts among nothing
+    with suppress(Stop), store.transaction():
+        store.delete("book", "lying about")
+        raise Stop
+    assert store.get("book", "lying about") == book("lying about", title="Seven")
