@@ -49,6 +49,8 @@ class Acting(Protocol):
 class Rules(Protocol):
     """The scripted rules of a bank; the scenario room has them."""
 
+    @property
+    def rules(self) -> Sequence[object]: ...
     def match(self, call: Call, signed: bool) -> Acting | None: ...
 
 
@@ -153,7 +155,7 @@ class Pipeline:
         return call
 
     def _scripted(self, call: Call, exchange: Exchange, acting: list[Acting], signed: bool) -> Reply | None:
-        effects = self._rules.match(call, signed)
+        effects = self._rules.match(call, signed) if self._rules.rules else None
         if effects is None:
             return None
         acting.append(effects)

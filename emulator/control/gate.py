@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import json
 from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any
@@ -71,10 +72,16 @@ def demand_json(request: Request, headers: Headers) -> None:
 
 
 def json_value(request: Request, headers: Headers) -> Any:
-    """The body of a change as a JSON value; an empty one counts as {}."""
+    """The body of a change as a JSON value; an empty one counts as {}. Text that cannot be kept is FORMAT_ERROR."""
     if not request.body.strip():
         return {}
-    return _plain(read_json(request.body, headers))
+    value = _plain(read_json(request.body, headers))
+    if b"\\u" in request.body:  # only an escape can write half of a surrogate pair
+        try:
+            json.dumps(value, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            raise BankError("FORMAT_ERROR", "The body holds half of a surrogate pair.") from None
+    return value
 
 
 def _plain(value: Any) -> Any:

@@ -83,19 +83,19 @@ class RuleSet:
 
     def __init__(self, bank: Bank) -> None:
         self._bank = bank
-        self._rules: list[_Live] = []
+        self.rules: list[_Live] = []
         self._taken: tuple[Call, set[str]] | None = None
         self.refresh()
 
     def refresh(self) -> None:
         """Read the rules from the documents again, after a start, a reset or a restored snapshot; counts begin anew."""
         kept = self._bank.documents.get("meta", DOCUMENT) or {"rules": []}
-        self._rules = []
+        self.rules = []
         self._taken = None
         for entry in kept["rules"]:
-            read = rule.read(Part(entry["rule"]), number=len(self._rules) + 1)
+            read = rule.read(Part(entry["rule"]), number=len(self.rules) + 1)
             if read is not None:
-                self._rules.append(self._live(len(self._rules), read, entry.get("scenario"), entry["added"]))
+                self.rules.append(self._live(len(self.rules), read, entry.get("scenario"), entry["added"]))
 
     def _live(self, place: int, added: Rule, scenario: str | None, at: str) -> _Live:
         # Each rule draws for itself, so that the draws of one do not depend on how often another matches.
@@ -106,12 +106,10 @@ class RuleSet:
 
         A rule all of whose effects an earlier rule has taken is not asked, and does not count the request.
         """
-        if not self._rules:
-            return None
         taken = self._taken_by(call)
         facts = Facts.of_call(call)
         acting = ActingRules()
-        for live in self._rules:
+        for live in self.rules:
             if live.rule.unsigned == signed or taken.issuperset(live.rule.effects):
                 continue
             if live.rule.matcher.fits(facts) and live.acts(self._bank):
@@ -130,35 +128,35 @@ class RuleSet:
 
     def sources(self) -> list[dict[str, Any]]:
         """The rules in their order, as JSON of exactly the YAML's shape."""
-        return [dict(live.rule.source) for live in self._rules]
+        return [dict(live.rule.source) for live in self.rules]
 
     def counts(self) -> list[dict[str, Any]]:
         """How often each rule has matched and acted since it was added."""
         return [
             {"name": live.rule.name, "scenario": live.scenario, "matched": live.matched, "acted": live.acted}
-            for live in self._rules
+            for live in self.rules
         ]
 
     def add(self, rules: Iterable[Rule], *, scenario: str | None = None) -> None:
         """Append rules; they are asked after those that are there."""
         at = self._bank.clock.stamp()
-        new = [self._live(place, added, scenario, at) for place, added in enumerate(rules, len(self._rules))]
-        self._keep([*self._rules, *new])
+        new = [self._live(place, added, scenario, at) for place, added in enumerate(rules, len(self.rules))]
+        self._keep([*self.rules, *new])
 
     def remove(self, name: str) -> int:
         """Take out the rules of this name; how many there were."""
-        return self._remove([live for live in self._rules if live.rule.name != name])
+        return self._remove([live for live in self.rules if live.rule.name != name])
 
     def remove_scenario(self, scenario: str) -> int:
         """Take out the rules that a scenario brought."""
-        return self._remove([live for live in self._rules if live.scenario != scenario])
+        return self._remove([live for live in self.rules if live.scenario != scenario])
 
     def clear(self) -> int:
         """Take out all rules."""
         return self._remove([])
 
     def _remove(self, remaining: list[_Live]) -> int:
-        removed = len(self._rules) - len(remaining)
+        removed = len(self.rules) - len(remaining)
         if removed:
             self._keep(remaining)
         return removed
@@ -166,4 +164,4 @@ class RuleSet:
     def _keep(self, rules: list[_Live]) -> None:
         """Write the rules, and only then go by them: what cannot be kept has not happened."""
         self._bank.documents.put("meta", {"id": DOCUMENT, "rules": [live.document() for live in rules]})
-        self._rules = rules
+        self.rules = rules

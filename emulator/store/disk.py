@@ -88,14 +88,14 @@ def _read_at(file: int, size: int, offset: int) -> bytes:
 
 def write_whole(disk: Disk, file: int, data: bytes) -> None:
     """Write all of `data`, however little the system takes at a time; raises OSError."""
-    written = disk.write(file, data)
-    if written == len(data):
-        return
+    write_rest(disk, file, data, disk.write(file, data))
+
+
+def write_rest(disk: Disk, file: int, data: bytes, written: int) -> None:
+    """Write what is left of `data` after its first write wrote `written` bytes; raises OSError."""
     rest = memoryview(data)
-    while True:
+    while written < len(rest):
         if written <= 0:
             raise OSError("the system wrote nothing")
         rest = rest[written:]
-        if not rest:
-            return
         written = disk.write(file, rest)

@@ -6,7 +6,7 @@ import re
 from contextlib import suppress
 from pathlib import Path
 
-from emulator.store.disk import Disk, write_whole
+from emulator.store.disk import Disk, write_rest
 
 _NAME = re.compile(r"journal-(\d{12,})\.jsonl")
 
@@ -51,15 +51,17 @@ class Journal:
         """Write one line whole or leave the journal as it was; raises OSError."""
         if self._spoilt:
             self._cut_off()
+        size = len(line)
         try:
-            write_whole(self._disk, self.file, line)
+            written = self._disk.write(self.file, line)
+            if written != size:
+                write_rest(self._disk, self.file, line, written)
         except BaseException:
             self._spoilt = True
             # where this fails too, the next append tries again before it writes
             with suppress(OSError):
                 self._cut_off()
             raise
-        size = len(line)
         self.last.size += size
         self.size += size
 

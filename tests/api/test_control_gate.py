@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -80,6 +81,14 @@ def test_another_sites_page_may_change_nothing(desk: ControlDesk) -> None:
 )
 def test_what_is_no_json_is_refused(desk: ControlDesk, body: bytes) -> None:
     assert desk.raw("POST", "/clock/advance", JSON, body=body).status == 400
+
+
+@pytest.mark.parametrize("body", [{"tpp": "\ud800", "nationalId": "14888520059"}, {"a": [{"\udfff": 1}]}])
+def test_text_that_cannot_be_kept_is_refused(desk: ControlDesk, body: dict[str, Any]) -> None:
+    for path in ("/sessions", "/settings", "/rules"):
+        refused = desk.ask("PUT" if path == "/settings" else "POST", path, body)
+        assert (refused.status, refused.told()) == (400, [("FORMAT_ERROR", None)])
+        assert "half of a surrogate pair" in refused.texts()
 
 
 def test_an_operation_without_a_body_takes_none(desk: ControlDesk) -> None:

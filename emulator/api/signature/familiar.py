@@ -7,12 +7,10 @@ every rule and says what is wrong; nothing is refused here.
 
 from __future__ import annotations
 
-import binascii
-import hashlib
-from base64 import b64encode
+from binascii import a2b_base64, b2a_base64
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from math import floor
+from hashlib import sha256
 from operator import itemgetter
 from typing import Any
 
@@ -111,14 +109,14 @@ def verified(
     if digest is None:
         if digest_required:
             return None
-    elif digest != "SHA-256=" + b64encode(hashlib.sha256(body).digest()).decode():
+    elif digest != f"SHA-256={b2a_base64(sha256(body).digest(), newline=False).decode()}":
         return None
     certificate = client.certificate
     try:
         seconds, note = parse_date(present["date"])
         if (
             note is not None
-            or not -policy.date_skew <= seconds - floor(instant) <= policy.date_skew
+            or not -policy.date_skew <= seconds - int(instant) <= policy.date_skew
             or not certificate.not_before <= instant <= certificate.not_after
             or end[-1:] != '"'
         ):
@@ -128,7 +126,7 @@ def verified(
         if at is not None:
             values = (*values[:at], f"{method.lower()} {target}", *values[at:])
         text = client.line % values
-        signature = binascii.a2b_base64(end[:-1], strict_mode=True)
+        signature = a2b_base64(end[:-1], strict_mode=True)
         client.key.verify(signature, text.encode(), PADDING, client.hash)
     except (KeyError, DateUnreadable, ValueError, InvalidSignature):
         return None
