@@ -41,7 +41,6 @@ DECLINED = "The payment was declined."
 def find(
     bank: Bank,
     payment_id: str,
-    *,
     service: str,
     product: str,
     tpp_id: str,

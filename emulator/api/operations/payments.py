@@ -85,19 +85,18 @@ def _payment(call: Call) -> Document:
     return payments.find(
         call.bank,
         params["paymentId"],
-        service=params["payment-service"],
-        product=params["payment-product"],
-        tpp_id=call.tpp.id,
-        national_id=caller.national_id if caller else None,
-        agreement=caller.agreement if caller else None,
+        params["payment-service"],
+        params["payment-product"],
+        call.tpp.id,
+        caller.national_id if caller else None,
+        caller.agreement if caller else None,
     )
 
 
 def _readable(call: Call) -> Document:
     """The payment, unless SPEC 7's known issue is shown: a domestic one cannot be read before it is approved."""
     payment = _payment(call)
-    known_issue = call.bank.settings.known_issues and payment["status"] in UNSIGNED
-    if known_issue and products.of(payment).known_issue:
+    if call.bank.settings.known_issues and payment["status"] in UNSIGNED and products.of(payment).known_issue:
         text = "Known issue: this payment cannot be read before it is approved."
         raise BankError("RESOURCE_UNKNOWN", text, "paymentId")
     return payment

@@ -1,0 +1,109 @@
+"""What one request makes the interpreter do: bytecodes by function, the same on every run and on a busy machine.
+
+    python -m tests.bench.bytecodes [create|status] [--rows N]
+
+Times vary by half from minute to minute on a shared machine; a change of a few per cent shows here at once. On CPython
+3.11 a bytecode of such straight-line code costs 25 to 50 ns. What is done in C is not seen: decoding, hashing, RSA.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import CodeType, FrameType
+from typing import Any
+
+from emulator import assemble
+from emulator.settings import ServeSettings
+from emulator.web.address import Base
+from emulator.web.connection import Listener
+from emulator.web.handler import Handler
+from emulator.web.limits import Limits
+from tests.bench.customers import SEPA, Customer
+from tests.bench.harness import bank
+
+WARM_UP = 1200  # requests: the request log is full then, and the interpreter has settled on its fast forms
+COUNTED = 20
+
+
+class Sink(asyncio.Transport):
+    """Takes answers and keeps none."""
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        if bytes(data[9:10]) != b"2":
+            raise RuntimeError(bytes(data).decode())
+
+    def is_closing(self) -> bool:
+        return False
+
+
+def counted(send: Callable[[bytes], None], requests: Sequence[bytes]) -> tuple[Counter[CodeType], Counter[CodeType]]:
+    """Bytecodes of all `requests`: by the function that ran them, and by all the functions on the stack."""
+    own: Counter[CodeType] = Counter()
+    whole: Counter[CodeType] = Counter()
+
+    def trace(frame: FrameType, event: str, _: Any) -> Any:
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        if event == "opcode":
+            own[frame.f_code] += 1
+            above: FrameType | None = frame
+            stack = set()
+            while above is not None:
+                stack.add(above.f_code)
+                above = above.f_back
+            whole.update(stack)
+        return trace
+
+    sys.settrace(trace)
+    try:
+        for request in requests:
+            send(request)
+    finally:
+        sys.settrace(None)
+    return own, whole
+
+
+def prepared(folder: Path, kind: str) -> list[bytes]:
+    """Signed requests for the bank in `folder`, made by a client of a bank that runs on it for a moment."""
+    with bank(folder) as running:
+        customer = Customer(running.port, folder)
+        if kind == "create":
+            return customer.creates(WARM_UP + COUNTED)
+        return customer.gets(f"{SEPA}/{customer.a_payment()}/status", WARM_UP + COUNTED)
+
+
+def show(own: Counter[CodeType], whole: Counter[CodeType], rows: int) -> None:
+    print(f"{own.total() / COUNTED:,.0f} bytecodes a request\n\n   whole     own  function")
+    for code, number in [(code, number) for code, number in whole.most_common() if own[code]][:rows]:
+        place = "/".join(Path(code.co_filename).parts[-2:])
+        print(f"{number / COUNTED:>8,.0f}{own[code] / COUNTED:>8,.0f}  {code.co_qualname}  {place}")
+
+
+async def measure(kind: str, rows: int) -> None:
+    with TemporaryDirectory() as folder:
+        requests = prepared(Path(folder), kind)
+        site = assemble.assemble(ServeSettings(state=Path(folder), port=8080))
+        base = Base(scheme="http", host="127.0.0.1", port=8080, public_url=None, allowed=())
+        connection = Listener(Handler(site), base, Limits())()
+        connection.connection_made(Sink())
+        for request in requests[:WARM_UP]:
+            connection.data_received(request)
+        show(*counted(connection.data_received, requests[WARM_UP:]), rows)
+        site.close()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("kind", nargs="?", choices=("create", "status"), default="create")
+    parser.add_argument("--rows", type=int, default=60)
+    asked = parser.parse_args()
+    asyncio.run(measure(asked.kind, asked.rows))
+
+
+if __name__ == "__main__":
+    main()
