@@ -89,6 +89,7 @@ class World:
         self.disk = CountingDisk()
         self.store: Store = open_store(folder, KINDS, disk=self.disk)
         self.site = Site()
+        self.logged: list[Response] = []
         self.site.store = self.store
         self.handler = Handler(self.site)
         self.site.answers.update(
@@ -106,6 +107,7 @@ class World:
         except StoreUnwritable:
             return Response(503, [], b"refused by the core")
         answer = Response(201, [("X-Request-ID", "7")], b"written")
+        self.logged.append(answer)
         if delivery is not None:
             answer.delivery = delivery
         return answer
@@ -169,6 +171,7 @@ async def test_a_full_disk_is_503_for_all_of_the_turn_and_nothing_is_changed(wor
     assert "cannot keep its documents" in second.got.decode()
     assert world.site.taken_back == [world.store]
     assert world.store.count("note") == 1
+    assert [answer.status for answer in world.logged] == [201, 503, 503]
 
 
 async def test_after_a_failure_reads_go_on_and_changes_wait_for_nobody_until_one_succeeds(world: World) -> None:
