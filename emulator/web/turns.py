@@ -9,6 +9,7 @@ one until one succeeds.
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import TYPE_CHECKING
 
 from aiohttp.http import RawRequestMessage
@@ -22,7 +23,9 @@ from emulator.web.site import Site
 if TYPE_CHECKING:
     from emulator.web.connection import Connection
 
-Write = asyncio.Future[StoreUnwritable | None]
+log = logging.getLogger(__name__)
+
+Write = asyncio.Future[Exception | None]
 """Done with the write: None, or why it failed."""
 
 LONGEST = 64  # answers; the first of a thousand need not wait for the last
@@ -79,11 +82,13 @@ class Turns:
 
     def end(self) -> None:
         """Write down what waits, and let the answers go."""
-        failed: StoreUnwritable | None = None
+        failed: Exception | None = None
         if self._store is not None:
             try:
                 self._store.flush()
-            except StoreUnwritable as error:
+            except Exception as error:  # whatever it is, nobody may wait for ever
+                if not isinstance(error, StoreUnwritable):
+                    log.exception("the changes of a turn could not be written")
                 failed = error
                 self._one_by_one = True
                 self._site.undone(self._store)

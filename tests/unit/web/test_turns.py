@@ -272,3 +272,15 @@ async def test_the_end_of_the_server_writes_what_waits(world: World) -> None:
     (client,) = world.clients(1)
     client.ask("/v1/write")
     assert world.kept() == 1
+
+
+async def test_a_fault_in_writing_leaves_nobody_waiting(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    (client,) = world.clients(1)
+
+    def broken() -> None:
+        raise RuntimeError("a fault of ours")
+
+    monkeypatch.setattr(world.store, "_write_down", broken)
+    client.ask("/v1/write")
+    await turn()
+    assert client.statuses == [503]
