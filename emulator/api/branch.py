@@ -28,7 +28,7 @@ class Branch:
         self.bank = bank
         self.rules = rules
         self.log = RequestLog()
-        self._pipeline = Pipeline(
+        pipeline = Pipeline(
             bank,
             router=router,
             rules=rules,
@@ -36,10 +36,8 @@ class Branch:
             trusted_ca=trusted_ca,
             sign_response=sign_response,
         )
-
-    def handle(self, request: Request) -> Response:
+        self.handle: Callable[[Request], Response] = pipeline.handle
         """Answer one request to `/v1`."""
-        return self._pipeline.handle(request)
 
     def settle(self) -> None:
         """Apply what bank time has made due; the pages and the control interface call it before they look."""

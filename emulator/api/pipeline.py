@@ -35,6 +35,7 @@ from emulator.store import StoreUnwritable
 logger = logging.getLogger(__name__)
 
 API_PREFIX = "/api-sandbox"
+_NO_HEADERS = Headers()
 
 
 class Acting(Protocol):
@@ -90,6 +91,9 @@ class Pipeline:
         finally:
             self._bank.clock.release()
         self._finish(response, headers)
+        if exchange.call is not None:
+            # the log shows the request as it came; what was read out of it need not be kept a thousand requests long
+            exchange.call.headers, exchange.call.body = _NO_HEADERS, None
         exchange.response = response
         exchange.seconds = time.perf_counter() - began
         if len(request.body) + len(response.body) > BODY_KEPT:

@@ -9,6 +9,9 @@ from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
 from emulator.store import Document
 
+# Of a payment or basket; the oldest that was not finalised is let go of.
+AUTHORISATIONS_KEPT = 50
+
 
 class Approach(TypedDict):
     """What the headers of the request say of the SCA to come (SPEC 2.1, 5.3); `outcome` is a scripted rule's."""
@@ -57,9 +60,29 @@ def again(bank: Bank, target: Document, *, hint: str | None) -> str | None:
 
 def keep(bank: Bank, target: Document, token: str, *, cancels: bool = False) -> str:
     """Remember an explicit authorisation and return its id, by which its scaStatus is read."""
+    documents = bank.documents
+    if documents.count("authorisation", target=target["id"]) >= AUTHORISATIONS_KEPT:
+        _drop_oldest(bank, target["id"])
     authorisation = {"id": bank.ids.new(), "target": target["id"], "sca": token, "cancels": cancels}
-    bank.documents.put("authorisation", authorisation)
+    documents.put("authorisation", authorisation)
     return str(authorisation["id"])
+
+
+def _drop_oldest(bank: Bank, target_id: str) -> None:
+    """Let go of the oldest authorisation that was not finalised."""
+    for authorisation in bank.documents.find("authorisation", target=target_id):
+        opened = sca.get(bank, authorisation["sca"])
+        if opened is None or opened["status"] != "finalised":
+            bank.documents.delete("authorisation", authorisation["id"])
+            bank.documents.delete("sca", authorisation["sca"])
+            return
+
+
+def forget(bank: Bank, target_id: str) -> None:
+    """End what was opened for a basket that is deleted, and drop its authorisations with it."""
+    sca.release(bank, target_id)
+    for authorisation in bank.documents.find("authorisation", target=target_id):
+        bank.documents.delete("authorisation", authorisation["id"])
 
 
 def status(bank: Bank, target_id: str, authorisation_id: str, *, cancels: bool = False) -> str:

@@ -56,6 +56,12 @@ class Bank:
         self.settings = settings
         return settings
 
+    def make_room(self, kind: str, most: int, **equals: str) -> None:
+        """Let go of the oldest of the documents that `find` finds, when there are `most`."""
+        oldest = self.documents.first(kind, **equals) if self.documents.count(kind, **equals) >= most else None
+        if oldest is not None:
+            self.documents.delete(kind, oldest["id"])
+
     def watch(self, watcher: Callable[[Event], None]) -> Callable[[], None]:
         """Call `watcher` with every event from now on; the answer ends that."""
         self.watchers.append(watcher)

@@ -115,7 +115,7 @@ def delete(bank: Bank, basket: Document) -> None:
     """Take the basket away while it is not authorised; its payments stay. CONFLICT afterwards."""
     if is_signed(basket):
         raise BankError("CONFLICT", "The basket is authorised and cannot be deleted any more.")
-    sca.void(bank, basket["id"])
+    approach.forget(bank, basket["id"])
     for payment in _members(bank, basket):
         payment.pop("basketId", None)
         bank.documents.put("payment", payment)

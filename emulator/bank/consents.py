@@ -12,6 +12,8 @@ from emulator.bank.errors import BankError
 from emulator.store import Document
 
 LIFETIME = timedelta(days=180)
+# Of the revoked ones of a person, TPP and context, to be looked at.
+REVOKED_KEPT = 3
 
 
 def owner_key(tpp_id: str, national_id: str, context: str, agreement: str | None) -> str:
@@ -73,8 +75,10 @@ def grant(
     chosen, cards = _selected(bank, national_id, context, agreement, accounts)
     now = stamp(bank.clock.now())
     owner = owner_key(tpp_id, national_id, context, agreement)
-    for old in bank.documents.find("consent", owner=owner):
-        if not old.get("revoked"):
+    earlier = bank.documents.find("consent", owner=owner, newest_first=True)
+    revoked = [old for old in earlier if old.get("revoked")]
+    for old in earlier:
+        if old not in revoked[:REVOKED_KEPT]:
             bank.documents.delete("consent", old["id"])
     consent = {
         "id": consent_id or bank.ids.new(),

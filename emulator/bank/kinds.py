@@ -25,12 +25,15 @@ KINDS: dict[str, Kind] = {
     "card": Kind(indexes=("customerId", "accountNumber")),
     "cardTransaction": Kind(indexes=("cardId",), ordered={"shelf": Ordered(by="order", group="shelf")}),
     # access
-    "session": Kind(indexes=("key", "owner", "nationalId"), ordered={"created": Ordered(by="created")}),
+    "session": Kind(
+        # owner: `tpp|nationalId|context`, until a newer one takes its place; then past, dropped when there are many
+        indexes=("key", "owner", "past", "nationalId"),
+        ordered={"created": Ordered(by="created")},
+    ),
     "consent": Kind(indexes=("owner", "tpp", "nationalId"), ordered={"created": Ordered(by="created")}),
     "sca": Kind(
-        indexes=("target", "status"),
-        # passing: SCAs that stand for nothing but access, dropped oldest first when there are many
-        ordered={"passing": Ordered(by="passing")},
+        # passing: of those that stand for nothing that stays, dropped when there are many
+        indexes=("target", "status", "passing"),
         arrival="created",
     ),
     "quota": Kind(),  # id: `tpp|account|operation`

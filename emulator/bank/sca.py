@@ -31,8 +31,9 @@ STEPS = ("identity", "method", "context", "approve")
 # What the bank offers; the brands of SPEC 5.3.7 are written as the sandbox's own.
 METHODS = ("ENGANGSKODEAPP_BIOMETRI", "HA2", "SANDBOX_MOBILE", "SANDBOXID")
 ACCOUNT_ACCESS = ("access", "consent")
-# A client that polls without a session opens an SCA each time; the oldest of these are let go of.
-PASSING = ("access", "user")
+# A client that polls without a session opens an SCA each time; the oldest of these are let go of, and of those for
+# consents that nobody gives.
+PASSING = ("access", "consent", "user")
 PASSING_KEPT = 5_000
 
 _value = itemgetter(1)
@@ -94,10 +95,8 @@ def open_sca(
     }
     document.update(filter(_value, known.items()))
     if purpose in PASSING:
-        document["passing"] = document["created"]
-        if bank.documents.range_count("sca", "passing") >= PASSING_KEPT:
-            oldest = bank.documents.range("sca", "passing", limit=1)[0]
-            bank.documents.delete("sca", oldest["id"])
+        document["passing"] = "yes"
+        bank.make_room("sca", PASSING_KEPT, passing="yes")
     bank.documents.put("sca", document)
     return str(document["id"])
 
@@ -146,6 +145,14 @@ def void(bank: Bank, target: str) -> None:
     for sca in bank.documents.find("sca", target=target):
         if is_open(sca):
             _close(bank, sca, "failed")
+
+
+def release(bank: Bank, target: str) -> None:
+    """`void` for something whose document goes too: its SCAs are remembered for a while."""
+    void(bank, target)
+    for sca in bank.documents.find("sca", target=target):
+        bank.make_room("sca", PASSING_KEPT, passing="yes")
+        bank.documents.put("sca", {**sca, "passing": "yes"})
 
 
 def step(bank: Bank, sca: Document) -> str:

@@ -11,6 +11,8 @@ from emulator.bank.errors import BankError
 from emulator.store import Document
 
 LIFETIME = timedelta(hours=1)
+# Those whose place a newer one has taken are remembered, to say so; the oldest of these are let go of.
+PAST_KEPT = 5_000
 
 
 def with_id(bank: Bank, tpp_id: str, session_id: str) -> list[Document]:
@@ -29,16 +31,15 @@ def start(
     """Begin (or renew) the session after a completed SCA; a live one under another id ends here (SPEC 5.3.9)."""
     owner = f"{tpp_id}|{national_id}|{context}"
     now = bank.clock.now()
-    renewed: str | None = None
     for old in bank.documents.find("session", owner=owner):
         if old["tppSessionId"] != session_id:
-            if is_live(bank, old):
-                bank.documents.put("session", {**old, "ended": stamp(now)})
-        elif old["agreement"] == agreement:
-            renewed = old["id"]
+            _set_aside(bank, old, stamp(now))
+    acting = (national_id, context, agreement)
+    same = (s for s in with_id(bank, tpp_id, session_id) if (s["nationalId"], s["context"], s["agreement"]) == acting)
+    renewed = next(same, None)
     psu = people.psu_for(bank, tpp_id, national_id)
     session = {
-        "id": renewed or bank.ids.uuid(),
+        "id": renewed["id"] if renewed is not None else bank.ids.uuid(),
         "key": f"{tpp_id}|{session_id}",
         "owner": owner,
         "tpp": tpp_id,
@@ -52,6 +53,18 @@ def start(
     }
     bank.documents.put("session", session)
     return session
+
+
+def _set_aside(bank: Bank, session: Document, at: str) -> None:
+    """A newer session takes the place of this one, which ends if its hour is not over."""
+    if is_live(bank, session):
+        session["ended"] = at
+    del session["owner"]
+    session["past"] = "yes"
+    bank.make_room("session", PAST_KEPT, past="yes")
+    # deleted first, so that it stands where the newest of these do
+    bank.documents.delete("session", session["id"])
+    bank.documents.put("session", session)
 
 
 def seed(

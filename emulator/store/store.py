@@ -60,6 +60,10 @@ class Store(Readable):
         # of the open transaction: what it changed, and where each of its blocks began
         self.steps: list[Undo] = []
         self.marks: list[int] = []
+        # while set, a finished transaction is left to `flush`; called with the first that is
+        self.later: Callable[[], None] | None = None
+        self.waiting = False
+        self._lost: StoreUnwritable | None = None
         # changes that a failing fsync would take back, each with its number
         self._unsynced: list[tuple[int, list[Undo]]] = []
         self._transaction = _Transaction(self)
@@ -104,7 +108,29 @@ class Store(Readable):
 
     def commit(self) -> None:
         """Write down what the outermost block of `transaction` has changed; raises as it does."""
+        if self.later is None:
+            self._write_down()
+        elif not self.waiting:
+            self.waiting = True
+            self.later()
+
+    @property
+    def groups(self) -> bool:
+        """Whether there is anything to gain from writing several changes down at once."""
+        return self._kept is not None and not self._kept.power
+
+    def flush(self) -> None:
+        """Write down as one change what was left waiting; StoreUnwritable, with all of it undone."""
+        self.waiting, lost, self._lost = False, self._lost, None
+        if lost is not None:
+            undo(self.steps)
+            raise lost
+        if self.steps:
+            self._write_down()
+
+    def _write_down(self) -> None:
         steps, kept, sequence = self.steps, self._kept, self.sequence + 1
+        waited, self.waiting = self.waiting, False
         try:
             change = payload(sequence, steps)
             if change is None:
@@ -112,8 +138,10 @@ class Store(Readable):
                 return
             if kept is not None:
                 kept.append(change)
-        except BaseException:
+        except BaseException as failed:
             undo(steps)
+            if waited:  # what waited went with a change that could not wait; `flush` says so
+                self._lost = StoreUnwritable(str(failed))
             raise
         self.sequence = sequence
         if kept is not None and kept.power:
@@ -199,6 +227,8 @@ class Store(Readable):
     def _begin_compaction(self, picture: type[FrozenTable] | Callable[[DocumentTable], TableImage]) -> Compaction:
         if self.marks:
             raise RuntimeError("a compaction begins outside of transactions")
+        if self.waiting:
+            self._write_down()
         # or a power cut could leave the new journal file without the end of the old one
         self.sync()
         return self._directory().begin_compaction(lambda: {n: picture(table) for n, table in self._tables.items()})
@@ -239,6 +269,8 @@ class Store(Readable):
             kept.compaction.abandon()
             kept.end_compaction(kept.compaction)
         try:
+            if self.waiting:
+                self._attempt(self._write_down)
             if kept.compaction_useful:
                 self._attempt(self.compact)
             self._attempt(self.sync)

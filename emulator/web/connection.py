@@ -151,22 +151,25 @@ class Connection(RequestHandler):
         if self._unanswered or self._messages or self._paused or self._close or self.transport is None:
             return False
         try:
-            outcome = self._listener.handler.at_once(self, message, payload)
+            answered = self._listener.handler.at_once(self, message, payload)
         except Exception as error:
             self.acted = error  # raised again where aiohttp asks for the answer, so that one place deals with it
             return False
-        if outcome is None:
-            return False
-        block, close = outcome
-        self._served = True
-        self._partial = 0
-        self._forget_timer()
-        self.transport.write(block)
+        if answered:
+            self._served = True
+            self._partial = 0
+            self._forget_timer()
+        return answered
+
+    def deliver(self, whole: bytes, close: bool) -> None:
+        """Write a whole answer, to a client that may have gone, and end the connection or wait for more."""
+        if self.transport is None:
+            return
+        self.transport.write(whole)
         if close:
             self.force_close()
         else:
             self._idle_from_now()
-        return True
 
     def _idle_from_now(self) -> None:
         self._keepalive = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from typing import TYPE_CHECKING
 
@@ -15,19 +16,18 @@ from emulator.web.answers import Answer, EventStream, Hangup, Refusal, Sent, blo
 from emulator.web.encoding import encode
 from emulator.web.exchange import Exchange, Refused
 from emulator.web.limits import MAX_BODY_BYTES
-from emulator.web.refusals import wire_refusal
+from emulator.web.refusals import unkept
 from emulator.web.site import Site
+from emulator.web.turns import Turns, Write
 from emulator.web.upkeep import Upkeep
 from emulator.web.wake import Watchers
 
 if TYPE_CHECKING:
     from emulator.web.connection import Connection
 
-Outcome = tuple[bytes, bool]  # the whole answer, and whether the connection ends with it
 
-
-Acted = tuple[Response | Stream, Store | None]
-"""What the core answered, and the store where the answer waits for an fsync of it."""
+Acted = tuple[Response | Stream, Store | None, Write | None]
+"""What the core answered, the store where an fsync is awaited, the write where that of the turn is."""
 
 SMALL_BODY = 65536  # below that aiohttp has not stopped reading for it
 
@@ -41,22 +41,25 @@ class Handler:
     def __init__(self, site: Site) -> None:
         self._site = site
         self.upkeep = Upkeep()
+        self.turns = Turns(site)
         self.watchers = Watchers(site)
 
-    def at_once(self, connection: Connection, message: RawRequestMessage, payload: StreamReader) -> Outcome | None:
-        """The answer to a whole request, unless something has to be awaited for it.
+    def at_once(self, connection: Connection, message: RawRequestMessage, payload: StreamReader) -> bool:
+        """Answer a whole request, in this turn of the loop, unless something has to be awaited for it.
 
-        None: aiohttp has to call for it. Where the core has acted by then, `connection.acted` says so.
+        False: aiohttp has to call for it. Where the core has acted by then, `connection.acted` says so.
         """
         if payload.total_bytes > MAX_BODY_BYTES or wire.refusal(message, connection.received) is not None:
-            return None
+            return False
         answer, store = self._act(_request(connection, message, _whole(payload)))
         if store is not None or isinstance(answer, Stream) or answer.delivery is not AT_ONCE:
-            connection.acted = answer, store
-            return None
+            connection.acted = answer, store, self.turns.write()
+            return False
         encode(answer, message.headers.get("Accept-Encoding"))
         close = bool(message.should_close)
-        return block(message, answer, close), close
+        whole = block(message, answer, close)
+        self.turns.answer(connection, message, answer, whole, close)
+        return True
 
     async def __call__(self, exchange: Exchange) -> Sent:
         connection = exchange.connection
@@ -73,18 +76,27 @@ class Handler:
                 return Refusal(exchange, refused.response)
             except ConnectionError:
                 return Hangup(exchange)
-            acted = self._act(_request(connection, exchange.message, body))
-        answer, store = acted
-        if store is not None:
+            acted = *self._act(_request(connection, exchange.message, body)), self.turns.write()
+        answer, store, write = acted
+        if write is not None and (failed := await asyncio.shield(write)) is not None:
+            answer = unkept(failed, answer)
+        elif store is not None:
             answer = await self._synced(store, answer)
         if isinstance(answer, Stream):
             return EventStream(exchange, answer, self.watchers)
         return await self._deliver(exchange, answer)
 
-    def _act(self, request: Request) -> Acted:
-        answer = self._site.handle(request)
-        store = self._site.store_for(request)
+    def _act(self, request: Request) -> tuple[Response | Stream, Store | None]:
+        if request.target.startswith("/v1/"):
+            store = self._site.store_for(request)
+            answer = self.turns.handle(request, store)
+        else:
+            # what resets, saves or leaves a bank finds everything written down
+            self.turns.end()
+            answer = self._site.handle(request)
+            store = self._site.store_for(request)
         if store is not None and store.compaction_due:
+            self.turns.end()
             self.upkeep.compact(store)
         if self.watchers:
             self.watchers.look_again()
@@ -96,9 +108,7 @@ class Handler:
             await self.upkeep.synced(store)
         except StoreUnwritable as error:
             self._site.undone(store)
-            refusal = wire_refusal(503, f"The bank cannot keep its documents: {error}.")
-            refusal.headers += [pair for pair in answer.headers if pair[0] == "X-Request-ID"]
-            return refusal
+            return unkept(error, answer)
         return answer
 
     async def _deliver(self, exchange: Exchange, response: Response) -> Sent:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from emulator.api.messages import Response
+from emulator.api.messages import AT_ONCE, Response, Stream
 from emulator.web.limits import MAX_FIELD_BYTES, MAX_TARGET_BYTES
 
 JSON_TYPE = "application/json; charset=utf-8"
@@ -16,6 +16,17 @@ def wire_refusal(status: int, text: str) -> Response:
     entry = {"category": "ERROR", "code": code, "text": text}
     body = json.dumps({"tppMessages": [entry]}, separators=(",", ":"), ensure_ascii=False).encode()
     return Response(status, [("Content-Type", JSON_TYPE)], body)
+
+
+def unkept(error: Exception, answer: Response | Stream) -> Response:
+    """503 in the place of `answer`, whose changes could not be kept and were taken back."""
+    refusal = wire_refusal(503, f"The bank cannot keep its documents: {error}.")
+    refusal.headers += [pair for pair in answer.headers if pair[0] == "X-Request-ID"]
+    if isinstance(answer, Stream):
+        return refusal
+    # it stands in the request log, which must show what was answered in the end
+    answer.status, answer.headers, answer.body, answer.delivery = refusal.status, refusal.headers, refusal.body, AT_ONCE
+    return answer
 
 
 def too_large(limit: int) -> Response:

@@ -89,11 +89,17 @@ async def measure(kind: str, rows: int) -> None:
         requests = prepared(Path(folder), kind)
         site = assemble.assemble(ServeSettings(state=Path(folder), port=8080))
         base = Base(scheme="http", host="127.0.0.1", port=8080, public_url=None, allowed=())
-        connection = Listener(Handler(site), base, Limits())()
+        handler = Handler(site)
+        connection = Listener(handler, base, Limits())()
         connection.connection_made(Sink())
-        for request in requests[:WARM_UP]:
+
+        def send(request: bytes) -> None:
             connection.data_received(request)
-        show(*counted(connection.data_received, requests[WARM_UP:]), rows)
+            handler.turns.end()
+
+        for request in requests[:WARM_UP]:
+            send(request)
+        show(*counted(send, requests[WARM_UP:]), rows)
         site.close()
 
 

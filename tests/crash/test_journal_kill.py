@@ -30,8 +30,8 @@ while True:
         store.put("book", book(f"b{number % 50}", author=f"a{number % 7}", year=number, text="x" * (number % 900)))
         store.delete("book", f"b{number * 7 % 50}")
     if number % 101 == 0:
-        store.restore(image)
         with store.transaction():
+            store.restore(image)
             store.put("note", {"id": "counter", "number": number + 1})
     store.sync()
     say(f"{store.sequence}\\n")

@@ -7,9 +7,10 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
-from emulator.bank import consents, people, sca, sessions
+from emulator.bank import access, consents, people, sca, sessions
+from emulator.bank.access import Claim
 from emulator.bank.bank import Bank
-from emulator.bank.errors import BankError
+from emulator.bank.errors import BankError, ScaNeeded
 from tests.unit.access.conftest import AGREEMENT, KARI, OLA, TPP, advance
 
 BACK = "https://tpp.example/back?state=1"
@@ -166,3 +167,78 @@ def test_what_is_no_more_voids_its_sca(bank: Bank) -> None:
     after = sca.get(bank, found["id"])
     assert after is not None
     assert not sca.is_open(after)
+
+
+# A bank that runs for months
+
+
+def test_sessions_that_are_over_do_not_pile_up(bank: Bank, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions, "PAST_KEPT", 20)
+    kari = people.psu_for(bank, TPP, KARI)["id"]
+
+    def without_a_session(session_id: str) -> tuple[str, str]:
+        with pytest.raises(ScaNeeded) as refused:
+            access.session_holder(bank, Claim(TPP, psu_id=kari, session_id=session_id))
+        return refused.value.code, refused.value.messages[0].text
+
+    sca.approve(bank, opened(bank, session_id="of-another"), national_id=OLA)
+    for number in range(50):
+        sca.approve(bank, opened(bank, session_id=f"s-{number}"), national_id=KARI)
+        advance(bank, minutes=61 if number % 2 else 1)
+    assert bank.documents.count("session") == 22
+    [others] = sessions.with_id(bank, TPP, "of-another")
+    assert others["nationalId"] == OLA
+    assert without_a_session("s-0")[0] == without_a_session("s-28")[0] == "SCA_NOT_FOUND"
+    assert without_a_session("s-30") == ("SCA_EXPIRED", "A newer session has taken the place of this one.")
+    assert without_a_session("s-47") == ("SCA_EXPIRED", "The SCA of this session is over an hour old.")
+    assert without_a_session("s-49") == ("SCA_EXPIRED", "The SCA of this session is over an hour old.")
+
+
+def test_an_sca_under_the_id_of_an_earlier_session_brings_that_one_back(bank: Bank) -> None:
+    for session_id in ("one", "two", "one", "one"):
+        sca.approve(bank, opened(bank, session_id=session_id), national_id=KARI)
+    [one], [two] = sessions.with_id(bank, TPP, "one"), sessions.with_id(bank, TPP, "two")
+    assert sessions.is_live(bank, one)
+    assert not sessions.is_live(bank, two)
+    sca.approve(bank, opened(bank, session_id="two"), national_id=KARI)
+    [one], [two] = sessions.with_id(bank, TPP, "one"), sessions.with_id(bank, TPP, "two")
+    assert not sessions.is_live(bank, one)
+    assert sessions.is_live(bank, two)
+
+
+def test_one_session_id_serves_a_person_in_two_contexts_and_other_persons(bank: Bank) -> None:
+    bank.documents.put("customer", {"id": "c-ola", "customerNumber": OLA, "type": "private", "name": "Ola Prøve"})
+    bank.documents.put("account", {"id": "o-5", "customerId": "c-ola", "bban": "5", "iban": "NO5", "currency": "NOK"})
+    for _ in range(3):
+        sca.approve(bank, opened(bank), national_id=KARI)
+        sca.approve(bank, opened(bank), national_id=OLA, context="PRIVATE")
+        sca.approve(bank, opened(bank), national_id=OLA, agreement=AGREEMENT)
+    found = sessions.with_id(bank, TPP, "s-1")
+    assert sorted((s["nationalId"], s["context"]) for s in found) == [
+        (KARI, "PRIVATE"),
+        (OLA, "CORPORATE"),
+        (OLA, "PRIVATE"),
+    ]
+    assert all(sessions.is_live(bank, session) for session in found)
+
+
+def test_revoked_consents_do_not_pile_up(bank: Bank) -> None:
+    for _ in range(10):
+        sca.approve(bank, opened(bank), national_id=KARI)
+        advance(bank, minutes=1)
+        consent = consents.current(bank, tpp_id=TPP, national_id=KARI, context="PRIVATE", agreement=None)
+        assert consent is not None
+        consents.revoke(bank, consent["id"])
+        advance(bank, minutes=1)
+    sca.approve(bank, opened(bank), national_id=KARI)
+    shown = consents.listing(bank)
+    assert [consent["status"] for consent in shown] == ["valid", "revoked", "revoked", "revoked"]
+    assert shown[1]["consentId"] == consent["id"], "the newest stay"
+
+
+def test_scas_that_nobody_completes_do_not_pile_up(bank: Bank, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sca, "PASSING_KEPT", 20)
+    for number in range(50):
+        opened(bank, purpose=("access", "consent", "user")[number % 3], target=f"t-{number}")
+    left = [found["target"] for found in bank.documents.all("sca")]
+    assert left == [f"t-{number}" for number in range(30, 50)]

@@ -272,3 +272,16 @@ def test_a_payment_that_needs_a_second_signature_can_get_it_on_its_own(bank: Ban
     approve(bank, basket_id, SIRI)
     approve(bank, one, TOR)
     assert (status(bank, one), status(bank, two), state(bank, basket_id)) == ("ACTC", "PATC", "PATC")
+
+
+def test_what_was_opened_for_deleted_baskets_does_not_pile_up(bank: Bank, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sca, "PASSING_KEPT", 10)
+    payment_id = initiate(bank, DOMESTIC, domestic())
+    for _ in range(30):
+        made = basket(bank, create(bank, payment_id))
+        baskets.start_authorisation(bank, made, HOW, national_id=KARI)
+        baskets.delete(bank, made)
+    assert bank.documents.count("basket") == bank.documents.count("authorisation") == 0
+    assert bank.documents.count("sca") == 10 + 1, "the payment's own as well"
+    last = bank.documents.find("sca", target=made["id"])
+    assert [found["status"] for found in last] == ["failed", "failed"]

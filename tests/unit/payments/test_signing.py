@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from emulator.bank import payments, progression, sca
+from emulator.bank import approach, payments, progression, sca
 from emulator.bank.approach import Approach
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
@@ -315,3 +315,27 @@ def test_who_acts_under_the_same_agreement_finds_its_payments(bank: Bank) -> Non
     assert _find(bank, payment_id, national_id=TOR, agreement=AGREEMENT) == payment_id
     with pytest.raises(BankError):
         _find(bank, payment_id, national_id=TOR)
+
+
+# A bank that runs for months
+
+
+def test_authorisations_that_nobody_completes_do_not_pile_up(bank: Bank) -> None:
+    agree(bank, signatures=2)
+    payment_id = initiate(bank, STRAKS, from_firm(), **FIRM)
+
+    def start() -> str:
+        return payments.start_authorisation(bank, payment(bank, payment_id), HOW, national_id=None)[0]
+
+    signed = start()
+    approve(bank, payment_id, SIRI)
+    started = [start() for _ in range(2 * approach.AUTHORISATIONS_KEPT)]
+    assert bank.documents.count("authorisation") == approach.AUTHORISATIONS_KEPT
+    assert bank.documents.count("sca") == approach.AUTHORISATIONS_KEPT + 2, "the payment's own two as well"
+    assert approach.status(bank, payment_id, signed) == "finalised"
+    assert approach.status(bank, payment_id, started[-1]) == "started"
+    with pytest.raises(BankError) as refused:
+        approach.status(bank, payment_id, started[0])
+    assert refused.value.code == "RESOURCE_UNKNOWN"
+    approve(bank, payment_id, TOR)
+    assert status(bank, payment_id) != "PATC"

@@ -1,0 +1,286 @@
+"""What the requests of one turn of the loop change is written at once; no answer leaves before, and none is wrong."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from emulator.api.messages import Delivery, Request, Response
+from emulator.store import Kind, Store, StoreUnwritable, open_store
+from emulator.store.disk import Disk
+from emulator.web import turns
+from emulator.web.address import Base
+from emulator.web.connection import Connection, Listener
+from emulator.web.handler import Handler
+from emulator.web.limits import Limits
+from tests.e2e.serving import MadeUpSite
+
+KINDS = {"note": Kind()}
+
+
+class CountingDisk(Disk):
+    """Counts writes, and lets none through while it is full."""
+
+    def __init__(self) -> None:
+        self.writes = 0
+        self.full = False
+
+    def write(self, file: int, data: bytes | memoryview) -> int:
+        if self.full:
+            raise OSError(28, "No space left on device")
+        self.writes += 1
+        return super().write(file, data)
+
+
+class Client(asyncio.Transport):
+    """The other end of a connection: what it was sent, and whether it was closed."""
+
+    def __init__(self, listener: Listener) -> None:
+        super().__init__()
+        self.got = b""
+        self.closed = False
+        self.connection: Connection = listener()
+        self.connection.connection_made(self)
+
+    def ask(self, *targets: str, more: str = "") -> None:
+        requests = [f"GET {target} HTTP/1.1\r\nHost: x\r\n{more}\r\n" for target in targets]
+        self.connection.data_received("".join(requests).encode())
+
+    @property
+    def statuses(self) -> list[int]:
+        return [int(part[:3]) for part in self.got.decode().split("HTTP/1.1 ")[1:]]
+
+    @property
+    def last(self) -> str:
+        return self.got.decode().rpartition("\r\n\r\n")[2]
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self.got += bytes(data)
+
+    def is_closing(self) -> bool:
+        return self.closed
+
+    def close(self) -> None:
+        self.closed = True
+
+    def abort(self) -> None:
+        self.closed = True
+
+
+class Site(MadeUpSite):
+    """Remembers whose changes were taken back."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.taken_back: list[Store] = []
+
+    def undone(self, store: Store) -> None:
+        self.taken_back.append(store)
+
+
+class World:
+    """A bank of notes: /v1/write adds one, /v1/count tells how many there are, /count as well but is no TPP's."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.disk = CountingDisk()
+        self.store: Store = open_store(folder, KINDS, disk=self.disk)
+        self.site = Site()
+        self.logged: list[Response] = []
+        self.site.store = self.store
+        self.handler = Handler(self.site)
+        self.site.answers.update(
+            {
+                "/v1/write": self.write,
+                "/v1/late": lambda request: self.write(request, Delivery(delay=0.0001)),
+                "/v1/count": self.count,
+                "/count": self.count,
+            }
+        )
+
+    def write(self, request: Request, delivery: Delivery | None = None) -> Response:
+        try:
+            self.store.put("note", {"id": str(len(self.site.requests)), "text": request.target})
+        except StoreUnwritable:
+            return Response(503, [], b"refused by the core")
+        answer = Response(201, [("X-Request-ID", "7")], b"written")
+        self.logged.append(answer)
+        if delivery is not None:
+            answer.delivery = delivery
+        return answer
+
+    def count(self, request: Request) -> Response:
+        return Response(200, [], str(self.store.count("note")).encode())
+
+    def clients(self, number: int) -> list[Client]:
+        base = Base(scheme="http", host="127.0.0.1", port=1, public_url=None, allowed=())
+        listener = Listener(self.handler, base, Limits())
+        return [Client(listener) for _ in range(number)]
+
+    def kept(self) -> int:
+        """How many notes a restart finds."""
+        self.store.close()
+        return open_store(self.folder, KINDS).count("note")
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+async def turn() -> None:
+    """Let the loop go round."""
+    for _ in range(3):
+        await asyncio.sleep(0)
+
+
+async def test_the_changes_of_a_turn_are_one_write_and_no_answer_leaves_before(world: World) -> None:
+    clients = world.clients(20)
+    for client in clients:
+        client.ask("/v1/write")
+    assert (world.disk.writes, {client.got for client in clients}) == (0, {b""})
+    await turn()
+    assert world.disk.writes == 1
+    assert [client.statuses for client in clients] == [[201]] * 20
+    assert world.kept() == 20
+
+
+async def test_who_has_seen_what_is_not_written_waits_as_well(world: World) -> None:
+    writer, reader = world.clients(2)
+    writer.ask("/v1/write")
+    reader.ask("/v1/count")
+    assert reader.got == b""
+    await turn()
+    assert (reader.statuses, reader.last) == ([200], "1")
+
+
+async def test_a_full_disk_is_503_for_all_of_the_turn_and_nothing_is_changed(world: World) -> None:
+    first, second, reader = world.clients(3)
+    first.ask("/v1/write")
+    await turn()
+    world.disk.full = True
+    first.ask("/v1/write")
+    second.ask("/v1/write")
+    reader.ask("/v1/count")
+    await turn()
+    assert [first.statuses, second.statuses, reader.statuses] == [[201, 503], [503], [503]]
+    assert "X-Request-ID: 7" in second.got.decode()
+    assert "cannot keep its documents" in second.got.decode()
+    assert world.site.taken_back == [world.store]
+    assert world.store.count("note") == 1
+    assert [answer.status for answer in world.logged] == [201, 503, 503]
+
+
+async def test_after_a_failure_reads_go_on_and_changes_wait_for_nobody_until_one_succeeds(world: World) -> None:
+    writer, reader = world.clients(2)
+    world.disk.full = True
+    writer.ask("/v1/write")
+    await turn()
+    writer.ask("/v1/write")
+    reader.ask("/v1/count")
+    await turn()
+    assert (writer.last, reader.last) == ("refused by the core", "0")
+    world.disk.full = False
+    for _ in range(2):
+        writer.ask("/v1/write")
+        reader.ask("/v1/write")
+        await turn()
+    assert writer.statuses == [503, 503, 201, 201]
+    assert world.disk.writes == 3  # two of the turn after the failure, one of the next
+    assert world.kept() == 4
+
+
+async def test_requests_in_a_row_are_answered_in_their_order(world: World) -> None:
+    (client,) = world.clients(1)
+    client.ask("/v1/count", "/v1/write", "/v1/count", "/count")
+    await turn()
+    assert client.statuses == [200, 201, 200, 200]
+    assert client.last == "1"
+
+
+async def test_a_last_request_ends_the_turn_and_nothing_behind_it_is_looked_at(world: World) -> None:
+    other, client = world.clients(2)
+    other.ask("/v1/write")
+    client.ask("/v1/write", more="Connection: close\r\n")
+    client.ask("/v1/write")
+    assert (other.statuses, client.statuses, client.closed) == ([201], [201], True)
+    await turn()
+    assert client.statuses == [201]
+    assert world.kept() == 2
+
+
+async def test_what_is_no_request_of_a_tpp_finds_everything_written(world: World) -> None:
+    writer, tester = world.clients(2)
+    writer.ask("/v1/write")
+    tester.ask("/count")
+    assert world.disk.writes == 1
+    await turn()
+    assert (writer.statuses, tester.last) == ([201], "1")
+
+
+async def test_the_change_of_a_client_that_has_gone_is_kept(world: World) -> None:
+    gone, other = world.clients(2)
+    gone.ask("/v1/write")
+    other.ask("/v1/write")
+    gone.connection.connection_lost(None)
+    await turn()
+    assert (gone.got, other.statuses) == (b"", [201])
+    assert world.kept() == 2
+
+
+async def test_a_thousand_requests_do_not_wait_for_one_another(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "LONGEST", 4)
+    clients = world.clients(10)
+    for client in clients:
+        client.ask("/v1/write")
+    assert [len(client.statuses) for client in clients] == [1] * 8 + [0] * 2
+    await turn()
+    assert world.disk.writes == 3
+
+
+@pytest.mark.parametrize("full", [False, True])
+async def test_an_answer_that_is_held_back_waits_for_the_write_too(world: World, full: bool) -> None:
+    (client,) = world.clients(1)
+    world.disk.full = full
+    client.ask("/v1/late")
+    while not client.got:
+        await asyncio.sleep(0)
+    assert client.statuses == [503 if full else 201]
+    assert world.kept() == (0 if full else 1)
+
+
+@pytest.mark.parametrize("full", [False, True])
+async def test_a_change_from_elsewhere_takes_what_waits_along(world: World, full: bool) -> None:
+    (client,) = world.clients(1)
+    client.ask("/v1/write")
+    world.disk.full = full
+    change: Callable[[], None] = lambda: world.store.put("note", {"id": "clock"})  # noqa: E731
+    if full:
+        with pytest.raises(StoreUnwritable):
+            change()
+    else:
+        change()
+    await turn()
+    assert client.statuses == [503 if full else 201]
+    assert world.store.count("note") == (0 if full else 2)
+
+
+async def test_the_end_of_the_server_writes_what_waits(world: World) -> None:
+    (client,) = world.clients(1)
+    client.ask("/v1/write")
+    assert world.kept() == 1
+
+
+async def test_a_fault_in_writing_leaves_nobody_waiting(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    (client,) = world.clients(1)
+
+    def broken() -> None:
+        raise RuntimeError("a fault of ours")
+
+    monkeypatch.setattr(world.store, "_write_down", broken)
+    client.ask("/v1/write")
+    await turn()
+    assert client.statuses == [503]
