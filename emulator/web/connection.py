@@ -159,17 +159,17 @@ class Connection(RequestHandler):
             self._served = True
             self._partial = 0
             self._forget_timer()
+            if self.transport is not None:  # at once, or the answer could find the connection closed for idleness
+                self._idle_from_now()
         return answered
 
     def deliver(self, whole: bytes, close: bool) -> None:
-        """Write a whole answer, to a client that may have gone, and end the connection or wait for more."""
+        """Write a whole answer, to a client that may have gone, and end the connection if nothing follows."""
         if self.transport is None:
             return
         self.transport.write(whole)
         if close:
             self.force_close()
-        else:
-            self._idle_from_now()
 
     def _idle_from_now(self) -> None:
         self._keepalive = True
@@ -227,6 +227,7 @@ class Connection(RequestHandler):
         if self._unanswered:
             self._ended = True  # the answers that are owed come first, and the last of them closes
             return
+        self._listener.handler.turns.end()
         response = headers_too_large(f"together over {MAX_HEAD_BYTES} bytes")
         if self.transport is not None:
             self.transport.write(head(response, "close") + response.body)
@@ -249,6 +250,7 @@ class Connection(RequestHandler):
 
     def eof_received(self) -> Any:  # aiohttp narrows asyncio's `bool | None` to None
         """Keep the way to the client open while whole requests of it wait for their answers."""
+        self._listener.handler.turns.end()  # over TLS the connection may end right behind the request
         if self._refused or not self._unanswered or not self._last_payload.is_eof() or self.ssl_context is not None:
             return None
         self._ended = True

@@ -284,3 +284,32 @@ async def test_a_fault_in_writing_leaves_nobody_waiting(world: World, monkeypatc
     client.ask("/v1/write")
     await turn()
     assert client.statuses == [503]
+
+
+async def test_a_client_that_will_send_no_more_is_answered_before_the_connection_ends(world: World) -> None:
+    (client,) = world.clients(1)
+    client.ask("/v1/write", "/v1/write")
+    client.connection.eof_received()
+    assert client.statuses == [201, 201]
+
+
+async def test_a_head_without_end_is_refused_behind_the_answers_of_its_turn(world: World) -> None:
+    (client,) = world.clients(1)
+    client.ask("/v1/write")
+    client.connection.data_received(b"GET /count HTTP/1.1\r\n" + b"X: y\r\n" * 20_000)
+    await turn()
+    assert client.statuses == [201, 431]
+
+
+async def test_a_connection_with_an_answer_to_come_is_not_idle(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    (client,) = world.clients(1)
+    client.ask("/v1/count")
+    await turn()
+    loop = asyncio.get_running_loop()
+    later = loop.time() + Limits().idle_seconds + 1
+    monkeypatch.setattr(loop, "time", lambda: later)
+    client.ask("/v1/write")
+    client.connection._process_keepalive()
+    assert not client.closed
+    await turn()
+    assert client.statuses == [200, 201]
