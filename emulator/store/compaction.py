@@ -50,6 +50,10 @@ def write_file(disk: Disk, path: Path, tables: Tables, sequence: int, pause: Cal
     return size
 
 
+class Abandoned(Exception):
+    """Raised by a pause of a compaction that nobody wants any more."""
+
+
 class Compaction:
     """One snapshot on its way: made and finished by the store's thread, `run` by any.
 
@@ -72,7 +76,8 @@ class Compaction:
     def run(self, pause: Callable[[], None] | None = None) -> None:
         """Write, sync, rename, sync the directory, remove the old segments. Never raises: see `failed`.
 
-        `pause` is called every few hundred documents: a place to let others have the processor.
+        `pause` is called every few hundred documents: a place to let others have the processor, or to end it all by
+        raising Abandoned.
         """
         tables, self._tables = self._tables, None
         if tables is None:
@@ -90,7 +95,8 @@ class Compaction:
                 for segment in self.gone:
                     self._disk.remove(segment.path)
         except Exception as failed:
-            self.failed = failed
+            if not isinstance(failed, Abandoned):
+                self.failed = failed
             if not self.placed:
                 with suppress(OSError):
                     self._disk.remove(unfinished)

@@ -75,7 +75,7 @@ class WebServer:
             self._sweep.cancel()
         self._handler.turns.end()
         self._handler.watchers.end()
-        self._handler.upkeep.hurry()
+        self._handler.upkeep.end()
         for listener in self._listeners:
             listener.pre_shutdown()
         # Who connected in this very moment does not wait for a request yet, and is told a turn of the loop later;

@@ -14,7 +14,7 @@ from time import thread_time
 from weakref import WeakKeyDictionary
 
 from emulator.store import Store, StoreUnwritable
-from emulator.store.compaction import Compaction
+from emulator.store.compaction import Abandoned, Compaction
 
 log = logging.getLogger(__name__)
 
@@ -28,11 +28,11 @@ class Upkeep:
     def __init__(self) -> None:
         self._turns: WeakKeyDictionary[Store, asyncio.Lock] = WeakKeyDictionary()
         self._compactions: set[asyncio.Task[None]] = set()
-        self._hurry = Event()
+        self._ending = Event()
 
-    def hurry(self) -> None:
-        """Compactions rest no more: the server ends and waits for them."""
-        self._hurry.set()
+    def end(self) -> None:
+        """Leave compactions unfinished: the server ends, and who closes a store writes its last snapshot."""
+        self._ending.set()
 
     async def synced(self, store: Store) -> None:
         """Return once everything that `store` holds now is as durable as asked for; raises StoreUnwritable.
@@ -77,7 +77,8 @@ class Upkeep:
                 since = thread_time()
             worked = thread_time() - since
             if worked >= WORK:
-                self._hurry.wait(worked * REST)
+                if self._ending.wait(worked * REST):
+                    raise Abandoned
                 since = thread_time()
 
         return pause

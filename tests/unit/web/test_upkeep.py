@@ -23,26 +23,27 @@ def documents(tmp_path: Path) -> Store:
     return store
 
 
-async def test_a_compaction_rests_until_it_is_hurried(
+async def test_a_compaction_rests_and_is_left_when_the_server_ends(
     documents: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     resting = Event()
     monkeypatch.setattr(upkeep, "WORK", 0.0)
     work = Upkeep()
-    wait = work._hurry.wait
+    wait = work._ending.wait
 
     def rest(seconds: float | None = None) -> bool:
         resting.set()
-        return wait(None if not work._hurry.is_set() else seconds)
+        return wait(None if not work._ending.is_set() else seconds)
 
-    monkeypatch.setattr(work._hurry, "wait", rest)
+    monkeypatch.setattr(work._ending, "wait", rest)
     work.compact(documents)
     (task,) = work._compactions
     assert await asyncio.get_running_loop().run_in_executor(None, resting.wait, 10)
     documents.put("note", {"id": "meanwhile"})
     assert not (tmp_path / SNAPSHOT).exists()
-    work.hurry()
+    work.end()
     await task
-    assert (tmp_path / SNAPSHOT).exists()
+    assert not (tmp_path / SNAPSHOT).exists()
     documents.close()
+    assert [path.name for path in tmp_path.glob("documents*")] == [SNAPSHOT]
     assert open_store(tmp_path, {"note": Kind()}).get("note", "meanwhile")
