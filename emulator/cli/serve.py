@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import signal
 import sys
@@ -73,6 +74,14 @@ def check(settings: ServeSettings) -> None:
 
 def serve(settings: ServeSettings) -> None:
     """Serve until SIGTERM or SIGINT; raises Failed for what keeps the bank from starting."""
+    gc.disable()  # nearly all that a start makes stays: collections would only slow it down
+    try:
+        _started(settings)
+    finally:
+        gc.enable()
+
+
+def _started(settings: ServeSettings) -> None:
     from emulator.web.server import WebServer, run
     from emulator.web.sockets import CannotListen, listen
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path as FilePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from emulator.bank.strict_yaml import MAX_BYTES, Parsed, YamlError
 from emulator.bank.strict_yaml import read as read_yaml
 from emulator.packaged import folder
-from emulator.scenario import persona, rule, start, story
 from emulator.scenario.mistakes import Mistake, Report, ScenarioRefused, column, guess
 from emulator.scenario.model import Scenario, Start
-from emulator.scenario.part import Part
-from emulator.scenario.persona import Persona
-from emulator.scenario.rule import Rule
+
+if TYPE_CHECKING:
+    from emulator.scenario.part import Part
+    from emulator.scenario.rule import Rule
 
 MEMBERS = ("scenario", "summary", "start", "rules", "as", "story")
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
@@ -24,6 +24,10 @@ MOST_RULES = 500
 
 def read(part: Part) -> Scenario | None:
     """The scenario that a value states; mistakes are noted, and then it is None."""
+    # The language is imported where a scenario is read: a start without one is quicker.
+    from emulator.scenario import persona as personas
+    from emulator.scenario import start, story
+
     members = part.members(MEMBERS, required=("scenario",))
     name = members["scenario"].text(longest=63) if "scenario" in members else None
     if name is not None and not NAME.fullmatch(name):
@@ -34,7 +38,8 @@ def read(part: Part) -> Scenario | None:
     if "rules" in members:
         rules = read_rules(members["rules"])
         _check_names(members["rules"])
-    acting = persona.read(members["as"], Persona()) if "as" in members else Persona()
+    nobody = personas.Persona()
+    acting = personas.read(members["as"], nobody) if "as" in members else nobody
     steps = story.read(members["story"], acting) if "story" in members else ()
     if part.report or name is None:
         return None
@@ -43,6 +48,8 @@ def read(part: Part) -> Scenario | None:
 
 def read_rules(part: Part, *, before: int = 0) -> tuple[Rule, ...]:
     """The rules of a list; `before`: how many there are already."""
+    from emulator.scenario import rule
+
     found = [rule.read(item, number=number) for number, item in enumerate(part.items(), before + 1)]
     if len(found) > MOST_RULES:
         part.wrong(f"At most {MOST_RULES} rules were expected.")
@@ -62,6 +69,8 @@ def _check_names(part: Part) -> None:
 
 def from_value(value: Any, source: str = "scenario") -> Scenario:
     """A scenario given as JSON; raises ScenarioRefused."""
+    from emulator.scenario.part import Part
+
     report = Report()
     scenario = read(Part(value, (), report))
     if scenario is None:
@@ -71,6 +80,8 @@ def from_value(value: Any, source: str = "scenario") -> Scenario:
 
 def from_text(text: str, source: str) -> Scenario:
     """A scenario given as YAML; raises ScenarioRefused with lines and columns."""
+    from emulator.scenario.part import Part
+
     try:
         parsed = read_yaml(text)
     except YamlError as error:

@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from emulator.scenario.rule import Rule
-from emulator.scenario.step import Step
-
 if TYPE_CHECKING:
     from emulator.bank.definitions import Additions
+    from emulator.scenario.rule import Rule
+    from emulator.scenario.step import Step
 
 CURRENT = "current"
 SNAPSHOT = "snapshot:"

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from emulator.api.messages import Response
 from emulator.api.operation import Call, Reply
 from emulator.bank.bank import Bank
 from emulator.bank.clock import moment
-from emulator.scenario import rule
-from emulator.scenario.effect import Effect
-from emulator.scenario.facts import Facts
-from emulator.scenario.part import Part
-from emulator.scenario.rule import Rule
+
+if TYPE_CHECKING:
+    from emulator.scenario.effect import Effect
+    from emulator.scenario.rule import Rule
 
 DOCUMENT = "rules"
 
@@ -92,7 +91,15 @@ class RuleSet:
         kept = self._bank.documents.get("meta", DOCUMENT) or {"rules": []}
         self.rules = []
         self._taken = None
-        for entry in kept["rules"]:
+        if kept["rules"]:
+            self._read(kept["rules"])
+
+    def _read(self, kept: Iterable[dict[str, Any]]) -> None:
+        # The language of rules is imported where there are any: a start is quicker without it.
+        from emulator.scenario import rule
+        from emulator.scenario.part import Part
+
+        for entry in kept:
             read = rule.read(Part(entry["rule"]), number=len(self.rules) + 1)
             if read is not None:
                 self.rules.append(self._live(len(self.rules), read, entry.get("scenario"), entry["added"]))
@@ -106,6 +113,8 @@ class RuleSet:
 
         A rule all of whose effects an earlier rule has taken is not asked, and does not count the request.
         """
+        from emulator.scenario.facts import Facts
+
         taken = self._taken_by(call)
         facts = Facts.of_call(call)
         acting = ActingRules()

@@ -114,6 +114,7 @@ def run(server: WebServer, ready: Callable[[list[str]], None]) -> None:
     gc.freeze()  # what stands by now stays for good: later collections need not look at it
     # Requests leave no cycles, so sweeps find nothing: fewer of them, but none so large that answers wait for it.
     gc.set_threshold(3_000, 3, 20)
+    gc.enable()  # a start may have gone on without
     run_loop(_until_told(server, ready))
 
 

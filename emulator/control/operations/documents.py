@@ -5,7 +5,6 @@ from __future__ import annotations
 from emulator.api.messages import Response
 from emulator.api.render import json_response
 from emulator.control.operation import ControlCall, ControlOperation
-from emulator.scenario.schema import scenario_schema
 
 
 def _openapi(call: ControlCall) -> Response:
@@ -15,6 +14,8 @@ def _openapi(call: ControlCall) -> Response:
 
 
 def _schema(_call: ControlCall) -> Response:
+    from emulator.scenario.schema import scenario_schema
+
     return json_response(200, scenario_schema())
 
 

@@ -12,8 +12,6 @@ from emulator.bank.bank import Event
 from emulator.bank.errors import BankError
 from emulator.control.operation import ControlCall, ControlOperation, object_of
 from emulator.control.tpp_names import tpp_id
-from emulator.scenario import matching
-from emulator.scenario.facts import Facts
 
 
 def _list(call: ControlCall) -> Response:
@@ -41,6 +39,9 @@ def _clear(call: ControlCall) -> Response:
 
 
 def _count(call: ControlCall) -> Response:
+    from emulator.scenario import matching
+    from emulator.scenario.facts import Facts
+
     members = call.body.members(("match",), required=("match",))
     matcher = matching.read(members["match"], answered=True) if "match" in members else None
     call.refuse_mistakes()
