@@ -8,8 +8,9 @@ from math import isfinite
 from operator import itemgetter
 from typing import Any
 
+from sortedcontainers import SortedList
+
 from emulator.store.kinds import Ordered
-from emulator.store.sorting import SortedList
 
 Value = str | int
 """What is searched for and sorted by; a fractional number is compared with whole ones."""
@@ -45,7 +46,7 @@ class Order:
         self.rule = rule
         self.members = (rule.by,) if rule.group is None else (rule.by, rule.group)
         self.entries = SortedList(entries)
-        self.numeric = bool(self.entries) and not isinstance(self.entries.first()[-2], str)
+        self.numeric = bool(self.entries) and not isinstance(self.entries[0][-2], str)
         # group -> [the one text object that all its entries share, how many]
         self._groups: dict[str, list[Any]] = {}
         if rule.group is not None:
@@ -105,15 +106,15 @@ class Order:
             raise ValueError("a group is named exactly where the order is declared with one")
         head: Entry = () if group is None else (group,)
         if low is not None:
-            start = self.entries.before((*head, low))
+            start = self.entries.bisect_left((*head, low))
         else:
-            start = self.entries.before(head) if head else 0
+            start = self.entries.bisect_left(head) if head else 0
         if high is not None:
-            stop = self.entries.before((*head, high, _TOP))
+            stop = self.entries.bisect_left((*head, high, _TOP))
         else:
-            stop = self.entries.before((*head, _TOP)) if head else len(self.entries)
+            stop = self.entries.bisect_left((*head, _TOP)) if head else len(self.entries)
         return start, max(start, stop)
 
     def ids(self, start: int, stop: int) -> list[str]:
         """The ids of the entries from place `start` to before `stop`."""
-        return [entry[-1] for entry in self.entries.between(start, stop)]
+        return [entry[-1] for entry in self.entries.islice(start, stop)]

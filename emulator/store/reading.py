@@ -139,8 +139,8 @@ class Readable:
 
     def first_key(self, kind: str, order: str) -> Value | None:
         """The smallest `by` value of an order without groups, None when the order is empty."""
-        pieces = self._tables[kind].keys.orders[order].entries.pieces
-        return pieces[0][0][-2] if pieces else None
+        first = next(iter(self._tables[kind].keys.orders[order].entries), None)
+        return None if first is None else first[-2]
 
     def _order(self, table: DocumentTable, name: str) -> Order:
         order = table.keys.orders.get(name)
