@@ -254,7 +254,8 @@ def settle(bank: Bank) -> None:
     if due is None or moment(due) > bank.clock.now():
         return
     try:
-        progression.run_due(bank)
+        with bank.documents.at_once():  # a step that cannot be written must not take the request along
+            progression.run_due(bank)
     except StoreUnwritable as failed:
         # Reads go on with the state as it stands; a write answers 503 by itself.
         logger.error("what is due cannot be written: %s", failed)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
 from typing import Any
 
@@ -113,6 +113,15 @@ class Store(Readable):
         elif not self.waiting:
             self.waiting = True
             self.later()
+
+    @contextmanager
+    def at_once(self) -> Iterator[None]:
+        """A `with` block whose transactions wait for no `flush`, so that a failing one fails by itself."""
+        later, self.later = self.later, None
+        try:
+            yield
+        finally:
+            self.later = later
 
     @property
     def groups(self) -> bool:

@@ -9,6 +9,7 @@ import errno
 import os
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -195,3 +196,19 @@ def test_a_full_disk_refuses_what_the_control_interface_writes(
     disk.full = False
     assert desk.ask(method, path, CHANGES[change]).status < 300
     assert {view: desk.ask("GET", view).json for view in VIEWS} != before
+
+
+def test_what_falls_due_and_cannot_be_written_takes_no_read_along(
+    branch: Branch, authority: Authority, disk: FullDisk
+) -> None:
+    tpp = DeskClient(branch, authority).log_in(KARI)
+    created = tpp.post(DOMESTIC, json=BODIES["createPayment"]["norwegian-domestic-credit-transfers"]).json()
+    approve(branch, created["_links"]["scaRedirect"]["href"])
+    branch.bank.clock.advance(timedelta(seconds=2))
+    documents = branch.bank.documents
+    disk.full = True
+    documents.later = lambda: None  # as it is served: a request's own changes wait for the end of the turn
+    assert tpp.get(f"{DOMESTIC}/{created['paymentId']}/status").json()["transactionStatus"] == "ACTC"
+    documents.flush()
+    disk.full = False
+    assert tpp.get(f"{DOMESTIC}/{created['paymentId']}/status").json()["transactionStatus"] == "ACSP"
