@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
-from operator import methodcaller
 
 from emulator.api.header_formats import FORMATS
+from emulator.api.messages import Fields, HeaderPairs
 from emulator.bank.errors import Message
 
 # The columns of SPEC 2.1 in its order; an operation's row names one of them.
@@ -72,13 +72,12 @@ _REQUIRED = {
     column: tuple(_LOWER[name] for name, marks in MATRIX.items() if marks[column] == "R") for column in COLUMNS
 }
 _CHECKS = {name.lower(): check for name, check in FORMATS.items()}
-_CHECKED = frozenset(_CHECKS)
+_REQUEST_ID = "x-request-id"
 _UNTIL_FIRST_SCA = frozenset({"tpp-session-id", "psu-id"})
 _IDENTITY_STANDS_IN = frozenset({INSTANT_POST, TRANSFER_POST})
 _NAMES_AGREEMENT = frozenset({BASKET_POST, BASKET_GET, INSTANT_POST, TRANSFER_POST})
 _SPELLING = {lower: name for name, lower in _LOWER.items()}
 _PLACE = {lower: place for place, lower in enumerate(_SPELLING)}
-_without_blanks = methodcaller("strip", " \t")
 _SHOWN = 60  # characters of a refused value that its message repeats
 
 
@@ -91,32 +90,23 @@ class Headers(dict[str, str]):
 
     __slots__ = ("repeated", "single")
 
-    def __init__(self, pairs: Collection[tuple[str, str]] = ()) -> None:
+    def __init__(self, pairs: HeaderPairs = ()) -> None:
+        sent = pairs if isinstance(pairs, Fields) else Fields.of(pairs)
+        super().__init__(zip(sent.lower, sent.values, strict=True))
         self.repeated: tuple[str, ...] = ()
-        self.single = True
-        if pairs:
-            names, values = zip(*pairs, strict=True)
-            super().__init__(zip(_lowered(names), map(_without_blanks, values), strict=True))
-            if len(self) != len(names):
-                self.single = False
-                self._combine(pairs)
+        self.single = len(self) == len(sent.lower)
+        if not self.single:
+            self._combine(sent)
 
-    def _combine(self, pairs: Iterable[tuple[str, str]]) -> None:
+    def _combine(self, sent: Fields) -> None:
         self.clear()
-        for name, value in pairs:
-            lower = name.lower()
+        for lower, value in zip(sent.lower, sent.values, strict=True):
             if lower not in self:
-                self[lower] = value.strip(" \t")
+                self[lower] = value
             elif lower in _LISTS:
                 self[lower] = f"{self[lower]},{value}"
             else:
                 self.repeated = (*self.repeated, lower)
-
-
-@lru_cache(maxsize=256)
-def _lowered(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Header names in lower case; remembered, since a client's requests carry the same ones each time."""
-    return tuple(name.lower() for name in names)
 
 
 def check_headers(
@@ -133,57 +123,64 @@ def check_headers(
     A missing header is HTTP_HEADER_REQUIRED, a malformed or repeated one FORMAT_ERROR; all are checked that SPEC 2.1
     lists, whether or not the operation uses them.
     """
-    found: list[Message] = []
-    demanded = _demanded(column, profile, needs)
-    if not headers.keys() >= demanded.keys():
-        found += [
-            _missing(_SPELLING.get(lower, lower))
-            for lower in demanded
-            if lower not in headers and not _excused(lower, headers, column, session_optional)
-        ]
+    missing, checked = _by_names(tuple(headers), column, profile, needs, session_optional)
+    found = [*missing]
     if column in _NAMES_AGREEMENT and headers.get("psu-context") == "CORPORATE":
         _check_agreement(headers, found)
     for lower in headers.repeated:
         if lower in _SINGLE:
             name = _SINGLE[lower]
             found.append(Message("FORMAT_ERROR", f"The header {name} is there more than once.", name))
-    checked = _CHECKED.intersection(headers)
-    if not all(map(_fits, checked, map(headers.__getitem__, checked))):
-        found += _malformed(headers, checked)
+    fit = _all_fit(checked, tuple(map(headers.__getitem__, checked)))
+    if not fit or (_REQUEST_ID in headers and FORMATS["X-Request-ID"](headers[_REQUEST_ID]) is not None):
+        found += _malformed(headers)
     return found
 
 
-def _malformed(headers: Headers, checked: Iterable[str]) -> Iterator[Message]:
-    """A message for each of these headers that is not well-formed."""
-    for lower in sorted(checked, key=_PLACE.__getitem__):
+def _malformed(headers: Headers) -> Iterator[Message]:
+    """A message for each header that is not well-formed."""
+    for lower in sorted(_CHECKS.keys() & headers.keys(), key=_PLACE.__getitem__):
         name, value = _SPELLING[lower], headers[lower]
-        if not _fits(lower, value):
-            text = f"The header {name} must be {_CHECKS[lower](value)}; {_shortened(value)} came."
+        expected = _CHECKS[lower](value)
+        if expected is not None:
+            text = f"The header {name} must be {expected}; {_shortened(value)} came."
             yield Message("FORMAT_ERROR", text, name)
 
 
+# A client's requests carry the same names each time, and mostly the same values but for X-Request-ID, so what follows
+# from them is remembered.
+
+
 @lru_cache(maxsize=256)
-def _demanded(column: str, profile: str, needs: frozenset[str]) -> dict[str, None]:
-    """The lower-case names that a request must carry, in order."""
+def _by_names(
+    sent: tuple[str, ...], column: str, profile: str, needs: frozenset[str], session_optional: bool
+) -> tuple[tuple[Message, ...], tuple[str, ...]]:
+    """What is wrong with headers of these lower-case names for want of others; those whose format is to be checked."""
     listed = () if profile == "lenient" else _REQUIRED[column]
-    return dict.fromkeys((*listed, *sorted(needs.difference(listed))))
+    missing = [
+        _SPELLING.get(lower, lower)
+        for lower in (*listed, *sorted(needs.difference(listed)))
+        if lower not in sent and not _excused(lower, sent, column, session_optional)
+    ]
+    messages = tuple(Message("HTTP_HEADER_REQUIRED", f"The header {name} is required.", name) for name in missing)
+    return messages, tuple(lower for lower in sent if lower in _CHECKS and lower != _REQUEST_ID)
+
+
+def _excused(lower: str, sent: Collection[str], column: str, session_optional: bool) -> bool:
+    """Whether a required header may be missing after all."""
+    if session_optional and lower in _UNTIL_FIRST_SCA:
+        return True
+    return lower == "psu-id" and column in _IDENTITY_STANDS_IN and "x-psu-identity" in sent
+
+
+@lru_cache(maxsize=256)
+def _all_fit(names: tuple[str, ...], values: tuple[str, ...]) -> bool:
+    return all(map(_fits, names, values))
 
 
 @lru_cache(maxsize=1024)
 def _fits(lower: str, value: str) -> bool:
-    """Whether a header is well-formed; remembered, since a client's headers are mostly the same each time."""
     return _CHECKS[lower](value) is None
-
-
-def _missing(name: str) -> Message:
-    return Message("HTTP_HEADER_REQUIRED", f"The header {name} is required.", name)
-
-
-def _excused(lower: str, headers: Headers, column: str, session_optional: bool) -> bool:
-    """Whether a required header may be missing after all."""
-    if session_optional and lower in _UNTIL_FIRST_SCA:
-        return True
-    return lower == "psu-id" and column in _IDENTITY_STANDS_IN and "x-psu-identity" in headers
 
 
 def _check_agreement(headers: Headers, found: list[Message]) -> None:

@@ -10,8 +10,6 @@ from decimal import Decimal, InvalidOperation
 from itertools import islice
 from typing import Any, NoReturn
 
-import orjson
-
 from emulator.api.headers import Headers
 from emulator.bank.errors import BankError, Message
 
@@ -83,9 +81,6 @@ def read_json(body: bytes, headers: Headers) -> Any:
     charset = _charset(headers)
     if len(body) > LARGEST_BODY:
         raise BankError("BAD_REQUEST", f"A body has at most {LARGEST_BODY} bytes; {len(body)} came.", status=413)
-    value = _simple(body)
-    if value is not None:
-        return value
     try:
         text = body.decode(charset)
     except UnicodeDecodeError as error:
@@ -97,23 +92,6 @@ def read_json(body: bytes, headers: Headers) -> Any:
     if text.count("{") + text.count("[") > DEEPEST and _too_deep(text):
         raise BankError("FORMAT_ERROR", f"The body is nested more than {DEEPEST} levels deep.")
     return _decoded(text, _DECODER)
-
-
-def _simple(body: bytes) -> dict[str, Any] | None:
-    """The object in a well-formed body of the simplest form, the usual one; None for every other body.
-
-    ASCII without escapes, objects and text alone, nothing twice. The fast decoder keeps the last of two members with
-    one name, so what it read is written again: a member that was lost would be a colon less.
-    """
-    if not body.isascii() or b"\\" in body or b"[" in body or body.count(b"{") > DEEPEST:
-        return None
-    try:
-        value = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        return None
-    text = orjson.dumps(value)
-    whole = text[:1] == b"{" and text.count(b":") == body.count(b":")
-    return value if whole and text.count(b'":') == text.count(b'":"') + text.count(b'":{') else None
 
 
 def _decoded(text: str, decoder: json.JSONDecoder) -> Any:
@@ -132,6 +110,11 @@ def _malformed(reason: str) -> BankError:
     return BankError("FORMAT_ERROR", f"The body is not well-formed JSON: {reason}.")
 
 
+def is_usual(headers: Headers) -> bool:
+    """Whether the headers say no more of the body than that it is JSON, which is UTF-8."""
+    return headers.get("content-type") == "application/json" and headers.single and "content-encoding" not in headers
+
+
 def _charset(headers: Headers) -> str:
     """The Python codec of the body, from Content-Type; 415 where the bank does not read it."""
     encoding = headers.get("content-encoding")
@@ -139,7 +122,7 @@ def _charset(headers: Headers) -> str:
         text = "A body with a Content-Encoding is not read: send it as it is."
         raise BankError("BAD_REQUEST", text, "Content-Encoding", status=415)
     content_type = headers.get("content-type")
-    if content_type is None or (content_type == "application/json" and not headers.repeated):
+    if content_type is None:
         return "utf-8"
     media_type, *parameters = (part.strip() for part in content_type.split(";"))
     if media_type.lower() != "application/json" or "content-type" in headers.repeated:
@@ -215,6 +198,15 @@ def is_plain(body: bytes) -> bool:
     Asked of the bytes, since most bodies are plain, and looking at every string takes longer than all other checks.
     """
     return body.isascii() and b"\\" not in body and b"\x7f" not in body
+
+
+def is_plain_utf8(body: bytes) -> bool:
+    """The same of a well-formed body in UTF-8, of any letters; takes longer."""
+    try:
+        text = body.decode()
+    except UnicodeDecodeError:
+        return False
+    return "\\" not in text and not _REFUSED.search(text)
 
 
 def check_strings(value: Any) -> list[Message]:

@@ -2,13 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
-HeaderPairs = tuple[tuple[str, str], ...]
+HeaderPairs = Collection[tuple[str, str]]
 Push = Callable[[bytes], None]
 Unsubscribe = Callable[[], None]
+
+
+class Fields(Collection[tuple[str, str]]):
+    """Header names as sent and values without blanks around them, in order and with repeats; `lower`: the names."""
+
+    __slots__ = ("lower", "names", "values")
+
+    def __init__(self, names: tuple[str, ...], lower: tuple[str, ...], values: tuple[str, ...]) -> None:
+        self.names = names
+        self.lower = lower
+        self.values = values
+
+    @classmethod
+    def of(cls, pairs: HeaderPairs) -> Fields:
+        """The same of pairs of names and values."""
+        names, values = tuple(name for name, _ in pairs), tuple(value.strip(" \t") for _, value in pairs)
+        return cls(names, tuple(map(str.lower, names)), values)
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        return zip(self.names, self.values, strict=True)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __contains__(self, pair: object) -> bool:
+        return pair in tuple(self)
 
 
 @dataclass(slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from emulator.api.headers import Headers
@@ -17,8 +18,10 @@ from emulator.bank.tpp import NOBODY, Tpp
 
 if TYPE_CHECKING:
     from emulator.api.query import Parameter
+    from emulator.api.route import Route
 
 Params = Mapping[str, str]
+NO_QUERY: Mapping[str, Any] = MappingProxyType({})
 
 # Reading account data may begin the customer's first SCA, so neither PSU-ID nor session is known yet (CONTRACT 3.2).
 _BEFORE_FIRST_SCA = ("/v1/accounts", "/v1/card-accounts", "/v1/consents", "/v1/bank-offered-consents", "/v1/user")
@@ -37,21 +40,20 @@ class Access(Enum):
 class Call:
     """A request on its way through the gates; each gate fills what it found.
 
-    `params` are the decoded path parameters, `column` is that of the header matrix, `query` and `body` are the
-    validated values, `caller` is the customer.
+    `params` are the decoded path parameters, `query` and `body` are the validated values, `caller` is the customer.
     """
 
     bank: Bank
     request: Request
+    route: Route
     operation: Operation
     params: Params
     headers: Headers
     raw_query: str
+    query: Mapping[str, Any]
     sca_base: str
-    column: str = ""
     links_base: str = ""
     tpp: Tpp = NOBODY
-    query: dict[str, Any] = field(default_factory=dict)
     body: Any = None
     warnings: Sequence[Message] = ()
     script: Script = UNSCRIPTED

@@ -16,16 +16,16 @@ from cryptography.x509 import Certificate
 
 from emulator.api import customer, render
 from emulator.api import query as queries
-from emulator.api.headers import MATRIX, Headers, check_headers
-from emulator.api.json_body import is_plain, read_json
+from emulator.api.headers import Headers, check_headers
+from emulator.api.json_body import is_plain, is_usual, read_json
 from emulator.api.log import BODY_KEPT, Exchange, RequestLog
 from emulator.api.messages import Request, Response
 from emulator.api.negotiation import content_language, refuse_unacceptable
-from emulator.api.operation import Call, Operation, Reply
+from emulator.api.operation import NO_QUERY, Call, Operation, Reply
 from emulator.api.repeats import Repeats
 from emulator.api.router import MethodRefused, Router, split_target
 from emulator.api.signature import SignaturePolicy, SignatureRefused, check
-from emulator.api.validate import validate
+from emulator.api.validate import read_usual, validate
 from emulator.bank import products, progression
 from emulator.bank.bank import Bank
 from emulator.bank.clock import moment, real_now
@@ -77,6 +77,7 @@ class Pipeline:
         self._log = log
         self._trusted_ca = trusted_ca
         self._sign_response = sign_response
+        self._repeats = Repeats(bank)
 
     def handle(self, request: Request) -> Response:
         """Answer one request of a TPP and enter it into the log."""
@@ -117,7 +118,8 @@ class Pipeline:
         try:
             settle(self._bank)
             call = self._routed(exchange, headers)
-            reply = self._scripted(call, exchange, acting, False) or self._acted(call, exchange, acting)
+            scripted = self._scripted(call, exchange, acting, False) if self._rules.rules else None
+            reply = scripted or self._acted(call, exchange, acting)
             response = render.json_response(reply.status, reply.body, reply.headers)
         except ScaNeeded as refused:
             response = self._send_to_sca(exchange.call, refused)
@@ -140,26 +142,26 @@ class Pipeline:
         prefix = request.prefix
         if prefix:
             path = path[len(prefix) :]
-        operation, params = self._router.find(request.method, path)
+        route = self._router.find(request.method, path)
         exchange.call = call = Call(
             self._bank,
             request,
-            operation,
-            params,
+            route,
+            route.operation,
+            route.params,
             headers,
             query,
+            route.query or NO_QUERY,
             request.base if prefix in ("", API_PREFIX) else request.base + prefix,
         )
         if self._bank.settings.links == "absolute":
             call.links_base = request.base + prefix
-        if "payment-product" in params:
-            products.find(params["payment-service"], params["payment-product"])
-        column = operation.column
-        call.column = column if isinstance(column, str) else column(params)
+        if not route.known:
+            products.find(route.params["payment-service"], route.params["payment-product"])
         return call
 
     def _scripted(self, call: Call, exchange: Exchange, acting: list[Acting], signed: bool) -> Reply | None:
-        effects = self._rules.match(call, signed) if self._rules.rules else None
+        effects = self._rules.match(call, signed)
         if effects is None:
             return None
         acting.append(effects)
@@ -167,32 +169,29 @@ class Pipeline:
         return effects.before(call)
 
     def _acted(self, call: Call, exchange: Exchange, acting: list[Acting]) -> Reply:
-        self._signed(call, exchange)
         operation = call.operation
+        self._signed(call, exchange)
         if operation.roles.isdisjoint(call.tpp.roles):
             needed = " or ".join(sorted(operation.roles))
             raise BankError("FORBIDDEN", f"The certificate does not give this TPP the role {needed}.")
         self._well_formed(call)
-        scripted = self._scripted(call, exchange, acting, True)
+        scripted = self._scripted(call, exchange, acting, True) if self._rules.rules else None
         if scripted is not None:
             return scripted
         with self._bank.documents.transaction():
             call.caller = customer.admit(call)
-            if not operation.remembers:
-                return operation.handler(call)
-            return self._once(call)
+            return self._repeats.once(call) if operation.remembers else operation.handler(call)
 
     def _signed(self, call: Call, exchange: Exchange) -> None:
         settings = self._bank.settings
         request, headers = call.request, call.headers
-        takes_body = call.operation.body is not None
         try:
             verified = check(
                 request.method,
                 request.target,
                 request.headers,
                 request.body,
-                takes_body and _demands_digest(call),
+                call.route.digest,
                 _policy(settings.profile, settings.trust, settings.date_skew),
                 real_now(),
                 self._trusted_ca() if settings.trust == "sandbox-ca" else None,
@@ -207,32 +206,18 @@ class Pipeline:
 
     def _well_formed(self, call: Call) -> None:
         """Headers, query and body, each gate reporting all that it found."""
-        operation = call.operation
-        wrong = check_headers(
-            call.headers, call.column, self._bank.settings.profile, operation.needs, operation.before_first_sca
-        )
+        route, operation, headers = call.route, call.operation, call.headers
+        profile = self._bank.settings.profile
+        wrong = check_headers(headers, route.column, profile, operation.needs, operation.before_first_sca)
         if wrong:
             raise BankError.several(wrong)
-        if operation.query or call.raw_query:
+        if call.raw_query or route.query is None:
             call.query = queries.parse(operation.query, call.raw_query)
-        if operation.body is not None:
-            value = read_json(call.request.body, call.headers)
-            shape = operation.body if isinstance(operation.body, str) else operation.body(call.params)
-            call.body, call.warnings = validate(shape, value, plain=is_plain(call.request.body))
-
-    def _once(self, call: Call) -> Reply:
-        """A creation: the stored answer for a repeat, else the handler's, remembered when it is a 201."""
-        header = call.headers.get
-        request_id = header("x-request-id")
-        if request_id is None:
-            return call.operation.handler(call)
-        psu = (header("psu-id") or "", header("psu-corporate-id") or "")
-        repeats = Repeats(self._bank, call.tpp.id, request_id, call.request, psu)
-        stored = repeats.stored()
-        if stored is not None:
-            return stored
-        reply = call.operation.handler(call)
-        return repeats.remember(reply) if reply.status == 201 else reply
+        if route.shape is not None:
+            body = call.request.body
+            call.body = read_usual(route.shape, body) if is_usual(headers) else None
+            if call.body is None:
+                call.body, call.warnings = validate(route.shape, read_json(body, headers), plain=is_plain(body))
 
     def _send_to_sca(self, call: Call | None, refused: ScaNeeded) -> Response:
         """401 with a scaRedirect: the open SCA is the only thing that is added (CONTRACT 3)."""
@@ -259,11 +244,6 @@ def settle(bank: Bank) -> None:
     except StoreUnwritable as failed:
         # Reads go on with the state as it stands; a write answers 503 by itself.
         logger.error("what is due cannot be written: %s", failed)
-
-
-def _demands_digest(call: Call) -> bool:
-    """Where SPEC 2.1 marks Digest, and on what writes sandbox data (CONTRACT 3.1)."""
-    return MATRIX["Digest"][call.column] == "R" or call.operation.path.startswith("/v1/sandbox/")
 
 
 @lru_cache(maxsize=64)

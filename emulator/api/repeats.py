@@ -7,8 +7,7 @@ from datetime import timedelta
 
 from orjson import Fragment
 
-from emulator.api.messages import Request
-from emulator.api.operation import Reply
+from emulator.api.operation import Call, Reply
 from emulator.api.render import Encoded, encode
 from emulator.bank.bank import Bank
 from emulator.bank.clock import later
@@ -19,48 +18,69 @@ SWEEP = 16  # creations from one look for old ones to the next
 
 
 class Repeats:
-    """The remembered creations of one request: look first, remember a 201 afterwards."""
+    """The remembered creations of one bank."""
 
-    def __init__(self, bank: Bank, tpp_id: str, request_id: str, request: Request, psu: tuple[str, str]) -> None:
+    def __init__(self, bank: Bank) -> None:
         self._bank = bank
-        self._id = f"{tpp_id}|{request_id}"
-        asked = "\0".join((request.method, request.target, *psu, "")).encode("utf-8", "surrogateescape")
-        self._print = hashlib.blake2b(asked + request.body, digest_size=16).hexdigest()
 
-    def stored(self) -> Reply | None:
-        """The earlier 201, or None; CONFLICT when the id was used for another request."""
-        known = self._bank.documents.get("repeat", self._id)
+    def once(self, call: Call) -> Reply:
+        """The stored answer for a repeat, else that of the operation's handler, remembered when it is a 201."""
+        request_id = call.headers.get("x-request-id")
+        if request_id is None:
+            return call.operation.handler(call)
+        identity = f"{call.tpp.id}|{request_id}"
+        fingerprint = _fingerprint(call)
+        if self._bank.documents.exists("repeat", identity):
+            stored = self._stored(identity, fingerprint)
+            if stored is not None:
+                return stored
+        reply = call.operation.handler(call)
+        if reply.status == 201:
+            self._remember(identity, fingerprint, reply)
+        return reply
+
+    def _stored(self, identity: str, fingerprint: str) -> Reply | None:
+        """The earlier 201, or None when it is too old; CONFLICT when the id was used for another request."""
+        documents = self._bank.documents
+        known = documents.get("repeat", identity)
         if known is None:
             return None
         if known["created"] <= later(self._bank.clock.stamp(), -WINDOW):
             # what takes its place comes last
-            self._bank.documents.delete("repeat", self._id)
+            documents.delete("repeat", identity)
             return None
-        if known["print"] != self._print:
+        if known["print"] != fingerprint:
             text = "This X-Request-ID was used for another request within the last 24 hours."
             raise BankError("CONFLICT", text, "X-Request-ID")
         headers = tuple((name, value) for name, value in known["headers"])
         # what it reads, the encoder writes again byte for byte
         return Reply(201, Encoded(encode(known["body"])), headers)
 
-    def remember(self, reply: Reply) -> Reply:
-        """Keep a 201 for 24 hours of bank time, and let go of what is older; the answer as it is kept."""
+    def _remember(self, identity: str, fingerprint: str, reply: Reply) -> None:
+        """Keep a 201 for 24 hours of bank time, and let go of what is older; the answer goes out as it is kept."""
         documents = self._bank.documents
         now = self._bank.clock.stamp()
         if documents.count("repeat") % SWEEP == 0:
-            # Two for one: the collection shrinks as it is written, without a long sweep on any request.
-            over = later(now, -WINDOW)
-            if any(oldest["created"] <= over for oldest in documents.range("repeat", "created", limit=1)):
-                for old in documents.range("repeat", "created", limit=2 * SWEEP):
-                    if old["created"] <= over:
-                        documents.delete("repeat", old["id"])
+            self._sweep(later(now, -WINDOW))
         body = encode(reply.body)
-        document = {
-            "id": self._id,
-            "created": now,
-            "print": self._print,
-            "headers": reply.headers,
-            "body": Fragment(body),
-        }
-        documents.put("repeat", document)
-        return Reply(201, Encoded(body), reply.headers)
+        reply.body = Encoded(body)
+        documents.put(
+            "repeat",
+            {"id": identity, "created": now, "print": fingerprint, "headers": reply.headers, "body": Fragment(body)},
+        )
+
+    def _sweep(self, over: str) -> None:
+        """Two for one: the collection shrinks as it is written, without a long sweep on any request."""
+        documents = self._bank.documents
+        if any(oldest["created"] <= over for oldest in documents.range("repeat", "created", limit=1)):
+            for old in documents.range("repeat", "created", limit=2 * SWEEP):
+                if old["created"] <= over:
+                    documents.delete("repeat", old["id"])
+
+
+def _fingerprint(call: Call) -> str:
+    """A hash of what makes a request another one: method, address, customer and body."""
+    request, header = call.request, call.headers.get
+    psu_id, agreement = header("psu-id", ""), header("psu-corporate-id", "")
+    asked = f"{request.method}\0{request.target}\0{psu_id}\0{agreement}\0".encode("utf-8", "surrogateescape")
+    return hashlib.blake2b(asked + request.body, digest_size=16).hexdigest()

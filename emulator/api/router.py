@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from urllib.parse import unquote_to_bytes
 
 from emulator.api.operation import Operation
+from emulator.api.route import Route
 from emulator.bank.errors import BankError
 
 _LONGEST_KNOWN = 256  # characters of a path that is remembered
@@ -58,11 +59,11 @@ class Router:
         node.named.append((name, values, child))
         return child
 
-    def find(self, method: str, path: str) -> tuple[Operation, Mapping[str, str]]:
-        """The operation and its decoded path parameters; NOT_FOUND (404) or BAD_REQUEST (405)."""
+    def find(self, method: str, path: str) -> Route:
+        """The operation with its decoded path parameters; NOT_FOUND (404) or BAD_REQUEST (405)."""
         return self._known(method, path) if len(path) <= _LONGEST_KNOWN else self._search(method, path)
 
-    def _search(self, method: str, path: str) -> tuple[Operation, Mapping[str, str]]:
+    def _search(self, method: str, path: str) -> Route:
         if not path.startswith("/"):
             raise BankError("NOT_FOUND", "There is no such address.")
         segments = path[1:].split("/")
@@ -73,7 +74,7 @@ class Router:
         operation = methods.get(method)
         if operation is None:
             raise MethodRefused(sorted(methods), path)
-        return operation, params
+        return Route.of(operation, params)
 
     def _straight(self, segments: list[str]) -> tuple[dict[str, Operation], dict[str, str]] | None:
         """What `_walk` finds where each first choice leads on; None: perhaps another one does."""

@@ -13,6 +13,7 @@ _LONG_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"
 _FIXDATE = re.compile(
     r"([A-Z][a-z]{2}), ([0-9]{1,2}) ([A-Z][a-z]{2}) ([0-9]{4}) ([0-9]{2}):([0-9]{2}):([0-9]{2}) (GMT|[+-][0-9]{4})"
 )
+_USUAL_LENGTH = len("Mon, 02 Mar 2026 08:00:00 GMT")
 _RFC850 = re.compile(r"([A-Z][a-z]{5,8}), ([0-9]{2})-([A-Z][a-z]{2})-([0-9]{2}) ([0-9]{2}):([0-9]{2}):([0-9]{2}) GMT")
 _ASCTIME = re.compile(r"([A-Z][a-z]{2}) ([A-Z][a-z]{2}) ([0-9 ][0-9]) ([0-9]{2}):([0-9]{2}):([0-9]{2}) ([0-9]{4})")
 
@@ -38,6 +39,12 @@ def parse_date(text: str) -> tuple[float, str | None]:
     if isinstance(outcome, str):
         raise DateUnreadable(outcome)
     return outcome
+
+
+def usual_date(text: str) -> float | None:
+    """Seconds since 1970 of a date in its usual form, IMF-fixdate; None for every other text."""
+    outcome = _parse(text) if len(text) == _USUAL_LENGTH else None
+    return outcome[0] if isinstance(outcome, tuple) and outcome[1] is None else None
 
 
 @lru_cache(maxsize=256)

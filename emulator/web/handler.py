@@ -136,4 +136,4 @@ def _request(connection: Connection, message: RawRequestMessage, body: bytes) ->
     if not target.startswith("/"):
         target = wire.origin_form(message) or "/"
     base = connection.base.of(message.headers.get("Host"))
-    return Request(message.method, target, wire.header_pairs(message), body, base)
+    return Request(message.method, target, wire.fields(message), body, base)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from operator import itemgetter
 from urllib.parse import urlsplit
 
 from aiohttp.http import HttpVersion10, HttpVersion11, RawRequestMessage
 
-from emulator.api.messages import HeaderPairs, Response
+from emulator.api.messages import Fields, Response
 from emulator.web.limits import MAX_BODY_BYTES, MAX_HEAD_BYTES, MAX_HEADERS
 from emulator.web.refusals import headers_too_large, too_large, wire_refusal
 
@@ -59,21 +60,26 @@ def _head_size(message: RawRequestMessage) -> int:
     return len(message.path) + sum(len(name) + len(value) + 4 for name, value in message.raw_headers)
 
 
-def header_pairs(message: RawRequestMessage) -> HeaderPairs:
+def fields(message: RawRequestMessage) -> Fields:
     """Header names as sent and values as text: UTF-8 where they are that, else ISO 8859-1."""
     if not message.raw_headers:
-        return ()
-    names, values = zip(*message.raw_headers, strict=True)
-    try:
-        return tuple(zip(_decoded(names), map(bytes.decode, values), strict=True))
-    except UnicodeDecodeError:
-        return tuple(zip(_decoded(names), map(_text, values), strict=True))
+        return Fields((), (), ())
+    names, lower = _decoded(tuple(map(_name, message.raw_headers)))
+    # The parser has taken the blanks off and decoded the values; of bytes that are not ASCII it made something else.
+    values = tuple(message.headers.values())
+    if not "".join(values).isascii():
+        values = tuple(_text(value) for _, value in message.raw_headers)
+    return Fields(names, lower, values)
+
+
+_name = itemgetter(0)
 
 
 @lru_cache(maxsize=256)
-def _decoded(names: tuple[bytes, ...]) -> tuple[str, ...]:
-    """Header names as text; remembered, since a client's requests carry the same ones each time."""
-    return tuple(name.decode() for name in names)
+def _decoded(names: tuple[bytes, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Header names as text, and in lower case; remembered, since a client's requests carry the same ones each time."""
+    decoded = tuple(name.decode() for name in names)
+    return decoded, tuple(map(str.lower, decoded))
 
 
 def _text(value: bytes) -> str:

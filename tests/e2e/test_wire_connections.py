@@ -40,8 +40,7 @@ async def test_the_core_gets_target_headers_and_body_exactly_as_sent() -> None:
         assert isinstance(request, Request)
         assert (request.method, request.target, request.body) == ("POST", "/v1/a%2Fb?c=%C3%A5&c", b"{ }")
         sent = (("Host", "localhost"), ("Content-Length", "3"), ("x-Odd-NAME", "v"), ("X-A", "1"), ("X-A", "2"))
-        # some versions of the parser leave the blanks behind a value
-        assert tuple((name, value.rstrip(" \t")) for name, value in request.headers) == sent
+        assert tuple(request.headers) == sent
 
 
 @both_loops
@@ -49,7 +48,7 @@ async def test_header_values_are_read_as_utf_8_and_else_as_latin_1() -> None:
     async with serving() as served:
         request = await one(served, get("/", "X-U: ÅÆ", "X-L: ?").replace(b"?", b"\xe5"))
         assert isinstance(request, Request)
-        assert request.headers[1:] == (("X-U", "ÅÆ"), ("X-L", "å"))
+        assert tuple(request.headers)[1:] == (("X-U", "ÅÆ"), ("X-L", "å"))
 
 
 @both_loops

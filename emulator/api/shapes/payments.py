@@ -35,6 +35,9 @@ from emulator.api.shapes.parts import (
 from emulator.bank.errors import Message
 from emulator.bank.schedule import FREQUENCIES, VARIABLE
 
+# Amounts are text; see `validate.read_usual`.
+NO_NUMBERS = True
+
 PurposeCode = Literal[
     "INVS", "SALA", "IDCP", "CASH", "CORT", "INTC", "PENS", "SSBE", "SUPP", "TAXS", "TREA", "VATX", "LOAN", "OTHR"
 ]

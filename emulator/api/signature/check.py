@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection
 from datetime import datetime
 
 from cryptography import x509
@@ -33,7 +33,7 @@ _ALONE = frozenset({"signature", "tpp-signature-certificate", "date", "digest"})
 def check(
     method: str,
     target: str,
-    headers: Sequence[tuple[str, str]],
+    headers: Collection[tuple[str, str]],
     body: bytes,
     digest_required: bool,
     policy: SignaturePolicy,
@@ -103,7 +103,7 @@ def refusal(found: Evidence) -> SignatureRefused:
     return SignatureRefused(found.faults, lambda: diagnosis.describe(found, cause))
 
 
-def collect(method: str, target: str, headers: Sequence[tuple[str, str]], body: bytes | None) -> Evidence:
+def collect(method: str, target: str, headers: Collection[tuple[str, str]], body: bytes | None) -> Evidence:
     """The request as the rules look at it; `body` None when it is not known."""
     present: dict[str, str] = {}
     repeated: set[str] | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from emulator.api.certificates import TppCertificate
@@ -21,7 +21,7 @@ class Evidence:
 
     method: str
     target: str
-    headers: Sequence[tuple[str, str]]
+    headers: Collection[tuple[str, str]]
     body: bytes | None
     present: dict[str, str]
     repeated: frozenset[str]

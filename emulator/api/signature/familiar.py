@@ -8,10 +8,9 @@ every rule and says what is wrong; nothing is refused here.
 from __future__ import annotations
 
 from binascii import a2b_base64, b2a_base64
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from operator import itemgetter
 from typing import Any
 
 from cryptography import x509
@@ -23,7 +22,7 @@ from cryptography.hazmat.primitives.hashes import SHA256, SHA512
 from emulator.api.certificates import TppCertificate
 from emulator.api.signature.evidence import Evidence
 from emulator.api.signature.result import SignaturePolicy, Verified
-from emulator.httpsig.dates import DateUnreadable, parse_date
+from emulator.httpsig.dates import usual_date
 from emulator.httpsig.message import CANDIDATES, REQUEST_TARGET
 
 PADDING = PKCS1v15()
@@ -37,9 +36,9 @@ _REMEMBERED = 256
 class _Client:
     """What is settled about requests with one certificate and one beginning of the Signature header.
 
-    `line` is the signing string with a place for each value, `values` takes those of the headers from a request,
-    and the request target is put between them at `target_at` (None: not signed). `unlisted` are the headers that
-    would have to be signed and are not, were they sent.
+    The signing string is `before`, the request target and `after`, in which each header's value has its place, by
+    name; without the request target it is all in `before` (`after` None). `unlisted` are the headers that would have
+    to be signed and are not, were they sent.
     """
 
     policy: SignaturePolicy
@@ -47,9 +46,8 @@ class _Client:
     certificate: TppCertificate
     key: rsa.RSAPublicKey
     hash: SHA256 | SHA512
-    line: str
-    values: Callable[[Mapping[str, str]], tuple[str, ...]]
-    target_at: int | None
+    before: str
+    after: str | None
     unlisted: tuple[str, ...]
 
 
@@ -61,10 +59,9 @@ def remember(
 ) -> None:
     """Learn from a request whose signature holds, when everything in it had its usual form."""
     beginning, mark, end = found.present["signature"].rpartition(_LAST_PARAMETER)
-    names = tuple(name for name in found.names if name != REQUEST_TARGET)
     # Only where what stands behind the mark is the signature, and nothing else, does another one change nothing else.
     ends_with_signature = found.header is not None and end == f'{found.header.signature}"'
-    if not mark or not ends_with_signature or found.notes or len(names) < 2 or certificate.key is None:
+    if not mark or not ends_with_signature or found.notes or certificate.key is None:
         return
     if len(_clients) >= _REMEMBERED:
         _clients.clear()
@@ -74,11 +71,17 @@ def remember(
         certificate,
         certificate.key,
         HASHES[found.hash_name],
-        "\n".join(f"{name.replace('%', '%%')}: %s" for name in found.names),
-        itemgetter(*names),
-        found.names.index(REQUEST_TARGET) if REQUEST_TARGET in found.names else None,
-        tuple(name for name in CANDIDATES if name not in names),
+        *_template(found.names),
+        tuple(name for name in CANDIDATES if name not in found.names),
     )
+
+
+def _template(names: Sequence[str]) -> tuple[str, str | None]:
+    lines = [f"{name.replace('%', '%%')}: %({name})s" for name in names]
+    if REQUEST_TARGET not in names:
+        return "\n".join(lines), None
+    at = names.index(REQUEST_TARGET)
+    return "".join(f"{line}\n" for line in lines[:at]), "".join(f"\n{line}" for line in lines[at + 1 :])
 
 
 def verified(
@@ -113,21 +116,18 @@ def verified(
         return None
     certificate = client.certificate
     try:
-        seconds, note = parse_date(present["date"])
+        seconds = usual_date(present["date"])
         if (
-            note is not None
-            or not -policy.date_skew <= seconds - int(instant) <= policy.date_skew
+            seconds is None
+            or abs(seconds - int(instant)) > policy.date_skew
             or not certificate.not_before <= instant <= certificate.not_after
             or end[-1:] != '"'
         ):
             return None
-        values = client.values(present)
-        at = client.target_at
-        if at is not None:
-            values = (*values[:at], f"{method.lower()} {target}", *values[at:])
-        text = client.line % values
-        signature = a2b_base64(end[:-1], strict_mode=True)
-        client.key.verify(signature, text.encode(), PADDING, client.hash)
-    except (KeyError, DateUnreadable, ValueError, InvalidSignature):
+        text = client.before % present
+        if client.after is not None:
+            text += f"{REQUEST_TARGET}: {method.lower()} {target}{client.after % present}"
+        client.key.verify(a2b_base64(end[:-1], strict_mode=True), text.encode(), PADDING, client.hash)
+    except (KeyError, ValueError, InvalidSignature):
         return None
     return Verified(certificate.tpp, certificate.certificate, (), text)

@@ -9,16 +9,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from emulator.api.headers import Headers
 from emulator.api.messages import Request
-from emulator.api.operation import Reply
+from emulator.api.operation import NO_QUERY, Call, Operation, Reply
 from emulator.api.render import encode
 from emulator.api.repeats import SWEEP, WINDOW, Repeats
+from emulator.api.route import Route
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import KINDS
+from emulator.bank.tpp import Tpp
 from emulator.store import memory_store
 
 NOBODY = ("", "")
+NEVER = Reply(500)
 ANSWERS = st.recursive(
     st.none()
     | st.booleans()
@@ -39,17 +43,28 @@ def asked(body: bytes = b"{}", *, method: str = "POST", target: str = "/v1/payme
     return Request(method, target, (), body, "http://127.0.0.1")
 
 
-def under(bank: Bank, request_id: str, request: Request | None = None, psu: tuple[str, str] = NOBODY) -> Repeats:
-    return Repeats(bank, "TPP", request_id, request or asked(), psu)
+def create(
+    bank: Bank,
+    request_id: str,
+    answer: Reply,
+    request: Request | None = None,
+    psu: tuple[str, str] = NOBODY,
+    tpp: str = "TPP",
+) -> Reply:
+    """What the creation is answered, where its handler gives `answer`."""
+    row = Operation("make", "POST", "/v1/things", "4", "", lambda _: answer, "details", {}, remembers=True)
+    route = Route.of(row, {})
+    headers = Headers((("X-Request-ID", request_id), ("PSU-ID", psu[0]), ("PSU-Corporate-ID", psu[1])))
+    call = Call(bank, request or asked(), route, row, {}, headers, "", NO_QUERY, "", tpp=Tpp(tpp, tpp, frozenset()))
+    return Repeats(bank).once(call)
 
 
 @given(body=ANSWERS)
 def test_the_stored_answer_is_the_first_one_byte_for_byte(body: Any) -> None:
     bank = Bank(memory_store(KINDS))
     headers = (("Location", "/v1/payments/x/1"), ("X-Other", "ø"))
-    first = under(bank, "one").remember(Reply(201, body, headers))
-    again = under(bank, "one").stored()
-    assert again is not None
+    first = create(bank, "one", Reply(201, body, headers))
+    again = create(bank, "one", NEVER)
     assert first.body == again.body == encode(body)
     assert (again.status, again.headers) == (201, headers)
 
@@ -68,39 +83,42 @@ def test_the_stored_answer_is_the_first_one_byte_for_byte(body: Any) -> None:
 def test_another_request_under_the_same_id_is_a_conflict(
     bank: Bank, request_now: Request, psu: tuple[str, str]
 ) -> None:
-    under(bank, "one").remember(Reply(201, {}))
+    create(bank, "one", Reply(201, {}))
     with pytest.raises(BankError) as refused:
-        under(bank, "one", request_now, psu).stored()
+        create(bank, "one", NEVER, request_now, psu)
     assert refused.value.code == "CONFLICT"
 
 
+def test_what_was_refused_is_not_remembered(bank: Bank) -> None:
+    create(bank, "one", Reply(202, {"first": True}))
+    assert create(bank, "one", Reply(201, {})).status == 201
+
+
 def test_each_tpp_has_request_ids_of_its_own(bank: Bank) -> None:
-    under(bank, "one").remember(Reply(201, {}))
-    assert Repeats(bank, "OTHER", "one", asked(), NOBODY).stored() is None
+    create(bank, "one", Reply(201, {"first": True}))
+    assert create(bank, "one", Reply(201, {"first": False}), tpp="OTHER").body == b'{"first":false}'
 
 
 def test_what_is_older_than_a_day_goes_as_others_come(bank: Bank) -> None:
     for number in range(3 * SWEEP):
-        under(bank, f"old {number}").remember(Reply(201, {}))
+        create(bank, f"old {number}", Reply(201, {}))
     bank.clock.advance(WINDOW + timedelta(seconds=1))
     for number in range(2 * SWEEP):
-        under(bank, f"new {number}").remember(Reply(201, {}))
+        create(bank, f"new {number}", Reply(201, {}))
     kept = [document["id"] for document in bank.documents.all("repeat")]
     assert kept == [f"TPP|new {number}" for number in range(2 * SWEEP)]
 
 
 def test_what_is_not_a_day_old_stays(bank: Bank) -> None:
     for number in range(4 * SWEEP):
-        under(bank, str(number)).remember(Reply(201, {}))
+        create(bank, str(number), Reply(201, {}))
     assert bank.documents.count("repeat") == 4 * SWEEP
 
 
 def test_an_id_that_is_free_again_does_not_keep_others_from_going(bank: Bank) -> None:
     """What is remembered anew is the newest, or the oldest would never be found behind it."""
-    under(bank, "one").remember(Reply(201, {"first": True}))
-    under(bank, "two").remember(Reply(201, {}))
+    create(bank, "one", Reply(201, {"first": True}))
+    create(bank, "two", Reply(201, {}))
     bank.clock.advance(WINDOW + timedelta(seconds=1))
-    again = under(bank, "one")
-    assert again.stored() is None
-    again.remember(Reply(201, {"first": False}))
+    assert create(bank, "one", Reply(201, {"first": False})).body == b'{"first":false}'
     assert [document["id"] for document in bank.documents.range("repeat", "created")] == ["TPP|two", "TPP|one"]

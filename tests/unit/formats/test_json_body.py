@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emulator.api import json_body
 from emulator.api.headers import Headers
 from emulator.api.json_body import DEEPEST, LARGEST_BODY, check_strings, read_json
 from emulator.bank.errors import BankError
@@ -226,76 +225,3 @@ def test_member_names_are_looked_at_too_and_shown_with_escapes():
     assert [message.path for message in check_strings({"a": {"x\ny": 1}})] == ["a.x\\ny"]
     messages = check_strings({"a": {"x\ny": 1}, "😀": "😀"})
     assert [message.path for message in messages] == ["a.x\\ny", "😀", "😀"]
-
-
-def _outcome(body: bytes, headers: Headers) -> str:
-    """What reading gives, types and order of members and all, or every message."""
-    try:
-        return repr(read_json(body, headers))
-    except BankError as error:
-        return repr((error.code, error.status, error.messages))
-
-
-_SCALARS = st.one_of(
-    st.text(st.sampled_from('ab :,{}[]"\\\x7f\t\u00f8')), st.booleans(), st.none(), st.integers(), st.floats()
-)
-_VALUES = st.recursive(
-    _SCALARS,
-    lambda inner: st.lists(inner, max_size=3) | st.lists(st.tuples(st.sampled_from(["a", "b", "a b", ":"]), inner)),
-    max_leaves=8,
-)
-
-
-def _written(value: object, comma: str, colon: str) -> str:
-    """JSON text in which a list of pairs is an object, whose members may stand twice."""
-    if isinstance(value, list) and all(isinstance(pair, tuple) for pair in value):
-        return "{" + comma.join(json.dumps(n) + colon + _written(v, comma, colon) for n, v in value) + "}"
-    if isinstance(value, list):
-        return "[" + comma.join(_written(one, comma, colon) for one in value) + "]"
-    return json.dumps(value, ensure_ascii=False)
-
-
-@given(
-    value=st.lists(st.tuples(st.sampled_from(["a", "b", "a b", ":"]), _VALUES), max_size=4) | _VALUES,
-    comma=st.sampled_from([",", ", ", " ,\n"]),
-    colon=st.sampled_from([":", ": ", "\t:"]),
-    cut=st.integers(0, 400),
-    put_in=st.sampled_from(["", "", "", '"', "}", "1", " ", "\x00", "\\u0061", "{"]),
-    charset=st.sampled_from(["utf-8", "latin-1"]),
-)
-def test_the_short_way_reads_what_the_long_way_reads(value, comma, colon, cut, put_in, charset):
-    text = _written(value, comma, colon)
-    body = (text[:cut] + put_in + text[cut:]).encode(charset)
-    headers = typed(f"application/json; charset={'utf-8' if charset == 'utf-8' else 'iso-8859-1'}")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(json_body, "_simple", lambda body: None)
-        long_way = _outcome(body, headers)
-    assert _outcome(body, headers) == long_way
-
-
-@pytest.mark.parametrize(
-    "body",
-    [b'{"a": "b: c", "d": {"e": {"f": "g"}}}', b' {"a":\r\n{}} ', b"{}", b'{"a b" : "", "ab": ",:{"}'],
-)
-def test_the_usual_body_goes_the_short_way(body):
-    assert json_body._simple(body) == json.loads(body)
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"1",
-        b'{"a":1}',
-        b"1.5",
-        b'{"a": -1}',
-        b'{"a":["",1.5]}',
-        b'{"a":"","a":"\\u003a"}',
-        b'{"a":"","a":""}',
-        b'{"a":"\\u0061"}',
-        b"[]",
-        b'"a"',
-        b"null",
-    ],
-)
-def test_what_the_short_way_cannot_tell_goes_the_long_way(body):
-    assert json_body._simple(body) is None
