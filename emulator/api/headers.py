@@ -92,7 +92,7 @@ class Headers(dict[str, str]):
 
     def __init__(self, pairs: HeaderPairs = ()) -> None:
         sent = pairs if isinstance(pairs, Fields) else Fields.of(pairs)
-        super().__init__(zip(sent.lower, sent.values, strict=True))
+        self.update(zip(sent.lower, sent.values, strict=True))
         self.repeated: tuple[str, ...] = ()
         self.single = len(self) == len(sent.lower)
         if not self.single:

@@ -82,7 +82,8 @@ class Pipeline:
     def handle(self, request: Request) -> Response:
         """Answer one request of a TPP and enter it into the log."""
         began = time.perf_counter()
-        exchange = self._log.begin(self._bank.clock.hold(), request)
+        bank = self._bank
+        exchange = self._log.begin(bank.clock.hold(), request)
         headers = Headers(request.headers)
         try:
             response = self._through_the_gates(exchange, headers)
@@ -90,8 +91,10 @@ class Pipeline:
             logger.exception("%s %s failed", request.method, split_target(request.target)[0])
             response = render.refusal(render.INTERNAL)
         finally:
-            self._bank.clock.release()
-        self._finish(response, headers)
+            bank.clock.release()
+        _finish(response, headers)
+        if bank.settings.sign_responses:
+            self._sign_response(response, headers.get("x-request-id", ""))
         if exchange.call is not None:
             # the log shows the request as it came; what was read out of it need not be kept a thousand requests long
             exchange.call.headers, exchange.call.body = _NO_HEADERS, None
@@ -99,19 +102,9 @@ class Pipeline:
         exchange.seconds = time.perf_counter() - began
         if len(request.body) + len(response.body) > BODY_KEPT:
             self._log.weigh(exchange)
-        if self._bank.watchers:
-            self._bank.publish({"type": "request", **exchange.summary()})
+        if bank.watchers:
+            bank.publish({"type": "request", **exchange.summary()})
         return response
-
-    def _finish(self, response: Response, headers: Headers) -> None:
-        request_id = headers.get("x-request-id")
-        language = content_language(headers) if "accept-language" in headers else "en"
-        if request_id and request_id.isascii() and request_id.isprintable():
-            response.headers += (("X-Request-ID", request_id), ("Content-Language", language))
-        else:
-            response.headers.append(("Content-Language", language))
-        if self._bank.settings.sign_responses:
-            self._sign_response(response, request_id or "")
 
     def _through_the_gates(self, exchange: Exchange, headers: Headers) -> Response:
         acting: list[Acting] = []
@@ -183,10 +176,9 @@ class Pipeline:
             return self._repeats.once(call) if operation.remembers else operation.handler(call)
 
     def _signed(self, call: Call, exchange: Exchange) -> None:
-        settings = self._bank.settings
-        request, headers = call.request, call.headers
+        request, headers, settings = call.request, call.headers, self._bank.settings
         try:
-            verified = check(
+            exchange.signature = verified = check(
                 request.method,
                 request.target,
                 request.headers,
@@ -201,7 +193,6 @@ class Pipeline:
             exchange.signature = refused.with_traceback(None)  # the log must not keep the frames of this request
             found = [Message(code, text, path) for code, path, text in refused.messages]
             raise BankError.several(found) from None
-        exchange.signature = verified
         call.tpp = verified.tpp
 
     def _well_formed(self, call: Call) -> None:
@@ -231,6 +222,13 @@ class Pipeline:
         except StoreUnwritable:
             return render.refusal(render.UNWRITABLE)
         return render.refusal(refused, links={"scaRedirect": call.sca_link(token)})
+
+
+def _finish(response: Response, headers: Headers) -> None:
+    request_id = headers.get("x-request-id")
+    if request_id and request_id.isascii() and request_id.isprintable():
+        response.headers.append(("X-Request-ID", request_id))
+    response.headers.append(("Content-Language", content_language(headers)))
 
 
 def settle(bank: Bank) -> None:
