@@ -181,26 +181,30 @@ def _price(
 ) -> None:
     """Set `amount` and `fee` in the debtor account's currency, and of a bulk its `entries`."""
     currency = payment["currency"] = debtor["currency"]
+    table, crosses_border = exchange.table(bank), product.crosses_border
     if product.flow == BATCH:
-        amount, fee = _bulk_price(bank, product, payment, drafts, script)
+        amount, fee = _bulk_price(table, crosses_border, payment, drafts, script)
     else:
-        amount, fee, members = _charge(bank, product, drafts[0], currency, script.fee)
+        (draft,) = drafts
+        paid = draft.initiation["instructedAmount"]
+        amount, fee, members = table.charge(paid["amount"], paid["currency"], currency, crosses_border, script.fee)
         payment.update(members)
-        if drafts[0].creditor is not None:
-            payment["creditorAccountId"] = drafts[0].creditor["id"]
+        if draft.creditor is not None:
+            payment["creditorAccountId"] = draft.creditor["id"]
     if bank.settings.funds_check == "initiation" and ledger.available(debtor) < amount + fee:
         raise BankError("PAYMENT_FAILED", "There is not enough money on the account.", "debtorAccount")
 
 
 def _bulk_price(
-    bank: Bank, product: Product, payment: Document, drafts: list[rules.Draft], script: Script
+    table: exchange.Table, crosses_border: bool, payment: Document, drafts: list[rules.Draft], script: Script
 ) -> tuple[Decimal, Decimal]:
     currency = payment["currency"]
     total = fees = Decimal(0)
     payment["entries"] = entries = []
     for index, draft in enumerate(drafts):
         scripted = script.fee if script.fee is None or index == 0 else "0"
-        amount, fee, members = _charge(bank, product, draft, currency, scripted)
+        paid = draft.initiation["instructedAmount"]
+        amount, fee, members = table.charge(paid["amount"], paid["currency"], currency, crosses_border, scripted)
         total += amount
         fees += fee
         entry = {"status": bulk.OPEN, **members}
@@ -211,12 +215,6 @@ def _bulk_price(
     if fees:
         payment["fee"] = plain(fees, currency)
     return total, fees
-
-
-def _charge(bank: Bank, product: Product, draft: rules.Draft, currency: str, scripted: str | None) -> exchange.Charge:
-    instructed = draft.initiation["instructedAmount"]
-    table = exchange.table(bank)
-    return table.charge(instructed["amount"], instructed["currency"], currency, product.crosses_border, scripted)
 
 
 def agreement_for(bank: Bank, national_id: str, account: Document) -> str | None:

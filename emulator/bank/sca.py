@@ -72,7 +72,6 @@ def open_sca(
     `app`: shown as if made in the bank's app; `outcome`: what a scripted rule makes of it (`Script.sca`).
     """
     known = {
-        "redirectUri": redirect_uri,
         "tppName": tpp_name,
         "app": app,
         "target": target,
@@ -85,7 +84,8 @@ def open_sca(
         "language": language,
         "outcome": outcome,
     }
-    return opened(bank, tpp_id, purpose, {member: value for member, value in known.items() if value})
+    said = {member: value for member, value in known.items() if value}
+    return opened(bank, tpp_id, purpose, {"redirectUri": redirect_uri, **said})
 
 
 def opened(bank: Bank, tpp_id: str, purpose: str, known: Mapping[str, Any]) -> str:
