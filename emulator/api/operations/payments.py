@@ -18,11 +18,9 @@ from emulator.store import Document
 
 PISP = frozenset({"PISP"})
 REDIRECT = frozenset({"tpp-redirect-uri"})
-_OF_SCA = (
+_MANNER = (
     "tpp-brand-logging-information",
     "tpp-redirect-preferred",
-    "tpp-session-id",
-    "x-psu-identity",
     "x-psu-authmethod-preferred",
     "psu-accept-language",
 )
@@ -31,28 +29,30 @@ _OF_SCA = (
 def approach_of(call: Call) -> Approach:
     """What the request's headers say of the SCA that it opens."""
     header = call.headers.get
-    how = _approach(call.tpp.name, call.script.sca, *map(header, _OF_SCA))
-    return {"redirectUri": header("tpp-redirect-uri") or "", **how}
+    manner = _manner(call.tpp.name, call.script.sca, *map(header, _MANNER))
+    found: Approach = {"redirectUri": header("tpp-redirect-uri") or "", **manner}
+    session_id, identity = header("tpp-session-id"), header("x-psu-identity")
+    if session_id:
+        found["sessionId"] = session_id
+    if identity:
+        found["identityHint"] = identity
+    return found
 
 
-# Most requests of a customer say the same, but for where it is sent back to.
-@lru_cache(maxsize=128)
-def _approach(
+# Nearly all requests of a TPP say the same here; what is the customer's own is not remembered.
+@lru_cache(maxsize=64)
+def _manner(
     tpp_name: str,
     outcome: str | None,
     brand: str | None,
     preferred: str | None,
-    session_id: str | None,
-    identity: str | None,
     method: str | None,
     language: str | None,
 ) -> Approach:
-    """All of an approach but the redirect address; not to be changed."""
+    """The part of an approach that is not of one customer; not to be changed."""
     said = {
         "tppName": brand or tpp_name,
         "app": preferred == "false",
-        "sessionId": session_id,
-        "identityHint": identity,
         "method": sca.offered_method(method),
         "language": language,
         "outcome": outcome,
