@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NotRequired, TypedDict
+from typing import Any, Required, TypedDict, cast
 
 from emulator.bank import sca
 from emulator.bank.bank import Bank
@@ -13,31 +13,34 @@ from emulator.store import Document
 AUTHORISATIONS_KEPT = 50
 
 
-class Approach(TypedDict):
-    """What the headers of the request say of the SCA to come (SPEC 2.1, 5.3); `outcome` is a scripted rule's."""
+class Approach(TypedDict, total=False):
+    """What the headers of the request say of the SCA to come (SPEC 2.1, 5.3), as its document has it.
 
-    redirect_uri: str
-    session_id: NotRequired[str | None]
-    identity_hint: NotRequired[str | None]
-    method_hint: NotRequired[str | None]
-    app: NotRequired[bool]
-    language: NotRequired[str | None]
-    outcome: NotRequired[str | None]
-    tpp_name: NotRequired[str | None]
+    What was not said is left out. `outcome` is a scripted rule's.
+    """
+
+    redirectUri: Required[str]
+    tppName: str
+    app: bool
+    sessionId: str
+    identityHint: str
+    method: str
+    language: str
+    outcome: str
+
+
+# Of an SCA, what one opened later for the same thing has in common with it.
+_KEPT = ("redirectUri", "tppName", "app", "sessionId", "method", "language")
 
 
 def open_for(bank: Bank, approach: Approach, target: Document, purpose: str, *, signer: str | None) -> str:
     """Open the SCA of a payment or basket document and return its token; `signer`: the only one who may complete it."""
-    return sca.open_sca(
-        bank,
-        tpp_id=target["tpp"],
-        purpose=purpose,
-        target=target["id"],
-        national_id=signer,
-        context=target["context"],
-        agreement=target["agreement"],
-        **approach,
-    )
+    known: dict[str, Any] = {"target": target["id"], "context": target["context"], **approach}
+    if signer is not None:
+        known["nationalId"] = signer
+    if target["agreement"] is not None:
+        known["agreement"] = target["agreement"]
+    return sca.opened(bank, target["tpp"], purpose, known)
 
 
 def again(bank: Bank, target: Document, *, hint: str | None) -> str | None:
@@ -45,17 +48,10 @@ def again(bank: Bank, target: Document, *, hint: str | None) -> str | None:
     earlier = bank.documents.find("sca", target=target["id"], newest_first=True, limit=1)
     if not earlier:
         return None
-    known = earlier[0]
-    approach = Approach(
-        redirect_uri=known["redirectUri"],
-        session_id=known.get("sessionId"),
-        identity_hint=hint,
-        method_hint=known.get("method"),
-        app=bool(known.get("app")),
-        language=known.get("language"),
-        tpp_name=known.get("tppName"),
-    )
-    return open_for(bank, approach, target, known["purpose"], signer=None)
+    approach = {member: earlier[0][member] for member in _KEPT if member in earlier[0]}
+    if hint is not None:
+        approach["identityHint"] = hint
+    return open_for(bank, cast(Approach, approach), target, earlier[0]["purpose"], signer=None)
 
 
 def keep(bank: Bank, target: Document, token: str, *, cancels: bool = False) -> str:

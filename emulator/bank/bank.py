@@ -16,8 +16,8 @@ Event = dict[str, Any]
 class Bank:
     """An independent bank (own customers, clock, settings).
 
-    `payers`: the customers behind what requests said of them (see `access`); `debtors`: the accounts that they may pay
-    from (see `initiation`).
+    `payers`: the customers behind what requests said of them (see `access`); `accounts`: those that they may pay from,
+    and those that they pay to (see `initiation`).
     `defaults` are the settings that a reset restores; `seed` and `ids_form` come from `--seed` and `--ids`.
     """
 
@@ -36,7 +36,7 @@ class Bank:
         self.clock = Clock(documents)
         self.ids = Ids(documents, seed=seed, form=ids_form)
         self.payers = documents.remembered("psu", "session", "agreement", "customer", "person")
-        self.debtors = documents.remembered("account", "customer", "agreement")
+        self.accounts = documents.remembered("account", "customer", "agreement")
         self.watchers: list[Callable[[Event], None]] = []
         self.settings = self.defaults
         self.refresh()

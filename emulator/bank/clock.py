@@ -83,8 +83,8 @@ class Clock:
 
     def hold(self) -> datetime:
         """Let bank time stand at this moment, which is given, until `release`; setting the clock ends it too."""
-        self.release()
-        self._held = self.now()
+        self._stamped = None
+        self._held = self._frozen or real_now() + self._offset
         return self._held
 
     def release(self) -> None:
@@ -105,11 +105,12 @@ class Clock:
 
     def stamp(self) -> str:
         """Bank time as documents hold it."""
-        if self._held is None:
-            return stamp(self.now())
-        if self._stamped is None:
-            self._stamped = stamp(self._held)
-        return self._stamped
+        stamped = self._stamped
+        if stamped is None:
+            stamped = stamp(self.now())
+            if self._held is not None:
+                self._stamped = stamped
+        return stamped
 
     def today(self) -> date:
         """The Oslo date of bank time."""

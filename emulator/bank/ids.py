@@ -13,10 +13,11 @@ import random
 from binascii import b2a_base64
 from collections.abc import Callable
 from operator import itemgetter
+from struct import Struct
 
 from emulator.store import Store
 
-_SIZE = 32  # bytes of a draw
+_many = Struct("32s" * 64)  # draws of 32 bytes
 _drawn: list[bytes] = []
 # or parent and child would draw the same
 os.register_at_fork(after_in_child=_drawn.clear)
@@ -27,9 +28,8 @@ def _random() -> bytes:
     try:
         return _drawn.pop()
     except IndexError:
-        many = os.urandom(64 * _SIZE)
-        _drawn.extend(many[at : at + _SIZE] for at in range(_SIZE, len(many), _SIZE))
-        return many[:_SIZE]
+        _drawn.extend(_many.unpack(os.urandom(_many.size)))
+        return _drawn.pop()
 
 
 _URL_SAFE = bytes.maketrans(b"+/", b"-_")
@@ -62,6 +62,8 @@ class Ids:
         self._documents = documents
         self.seed = seed
         self.form = form
+        self._draw = _random if seed is None else self._repeating
+        self._written = _opaque if form == "opaque" else _uuid
         self._base = 0
         self._at = -1
         self._count = 0
@@ -78,9 +80,7 @@ class Ids:
         self._documents.put("meta", {"id": "ids", "base": self._documents.sequence + 1})
         self.refresh()
 
-    def _draw(self) -> bytes:
-        if self.seed is None:
-            return _random()
+    def _repeating(self) -> bytes:
         sequence = self._documents.sequence
         if sequence != self._at:
             self._at, self._count = sequence, 0
@@ -90,7 +90,7 @@ class Ids:
 
     def new(self) -> str:
         """A new resource id in the form of `--ids`."""
-        return _opaque(self._draw()) if self.form == "opaque" else _uuid(self._draw())
+        return self._written(self._draw())
 
     def uuid(self) -> str:
         """A new UUID whatever `--ids` says: psu-id, psu-corporate-id, session ids (CONTRACT 13)."""

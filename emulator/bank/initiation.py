@@ -24,6 +24,10 @@ from emulator.store import Document
 
 DUPLICATE_WINDOW = timedelta(hours=24)
 DEAD = ("RJCT", "CANC")
+# The accounts of earlier orders by what those said of them, while nothing changed (None: not of this bank).
+Known = dict[tuple[str | None, ...], Document | None]
+# What may earn a warning, alone or inside.
+_WARNED_OF = frozenset({"remittanceInformationStructured", "dayOfExecution", "payments"})
 NOT_PAYABLE = ("LOAN",)  # assumed: the bank offers no payments from loans
 
 
@@ -46,12 +50,13 @@ class Order:
 
 def initiate(bank: Bank, product: Product, order: Order) -> Document:
     """Create a payment in RCVD with its SCA open (`sca`: the token); BankError names all that is wrong with it."""
-    debtor = _debtor(bank, order)
-    drafts = _drafts(bank, product, order.initiation)
-    _check(bank, product, order.initiation, drafts)
+    known = bank.accounts.values()
+    debtor = _debtor(bank, order, known)
+    drafts = _drafts(bank, product, order.initiation, known)
     payment = _received(bank, product, order, debtor)
     _price(bank, product, payment, drafts, debtor, order.script)
-    _limits(bank, payment, debtor)
+    if payment["agreement"] is not None:
+        _limits(bank, payment, debtor)
     if not order.allow_duplicate:
         _refuse_duplicate(bank, payment, later(payment["created"], -DUPLICATE_WINDOW))
     payment["sca"] = approach.open_for(bank, order.approach, payment, "payment", signer=order.national_id)
@@ -59,18 +64,6 @@ def initiate(bank: Bank, product: Product, order: Order) -> Document:
     if bank.watchers:
         bank.publish({"type": "payment", "id": payment["id"], "status": "RCVD", "at": payment["created"]})
     return payment
-
-
-def _check(bank: Bank, product: Product, initiation: Mapping[str, Any], drafts: list[rules.Draft]) -> None:
-    """Run every rule of the product and report all that they find at once."""
-    wrong: list[Message] = []
-    for draft in drafts:
-        for check in product.checks:
-            wrong += check(draft)
-    for check in product.whole:
-        wrong += check(rules.Draft(bank, initiation))
-    if wrong:
-        raise BankError.several(wrong)
 
 
 def _received(bank: Bank, product: Product, order: Order, debtor: Document) -> Document:
@@ -104,16 +97,29 @@ def _received(bank: Bank, product: Product, order: Order, debtor: Document) -> D
     return payment
 
 
-def _debtor(bank: Bank, order: Order) -> Document:
+def _debtor(bank: Bank, order: Order, known: Known) -> Document:
     """The account to pay from, not to be changed; of an IBAN that of the last order alike, while nothing changed."""
     named = order.initiation["debtorAccount"]
     iban = named.get("iban")
     if iban is None or order.script.permission_removed:
         return _payable(bank, order, named)
-    known: dict[Any, Document] = bank.debtors.values()
     said = (iban, named["currency"], order.national_id, order.context, order.agreement)
+    account = known.get(said)
+    if account is None:
+        account = known[said] = _payable(bank, order, named)
+    return account
+
+
+def _creditor(bank: Bank, initiation: Mapping[str, Any], known: Known) -> Document | None:
+    """The creditor's account when this bank holds it, not to be changed."""
+    named: Mapping[str, str] = initiation["creditorAccount"]
+    said = (named.get("iban"), named.get("bban"))
     if said not in known:
-        known[said] = _payable(bank, order, named)
+        iban, bban = said
+        if iban is not None:
+            known[said] = bank.documents.first("account", iban=iban.replace(" ", ""))
+        else:
+            known[said] = None if bban is None else bank.documents.first("account", bban=digits_of(bban))
     return known[said]
 
 
@@ -150,13 +156,24 @@ def _named(bank: Bank, named: Mapping[str, Any]) -> Document | None:
     return account if account is not None and account.get("relatedCard") else None
 
 
-def _drafts(bank: Bank, product: Product, initiation: Mapping[str, Any]) -> list[rules.Draft]:
+def _drafts(bank: Bank, product: Product, initiation: Mapping[str, Any], known: Known) -> list[rules.Draft]:
+    """The payment, or the entries of a bulk; every rule of the product is run, and all that they find told at once."""
     if product.flow != BATCH:
-        return [rules.Draft(bank, initiation, rules.creditor_in_bank(bank, initiation))]
-    return [
-        rules.Draft(bank, entry, rules.creditor_in_bank(bank, entry), f"payments[{index}].")
-        for index, entry in enumerate(initiation["payments"])
-    ]
+        drafts = [rules.Draft(bank, initiation, _creditor(bank, initiation, known))]
+    else:
+        drafts = [
+            rules.Draft(bank, entry, _creditor(bank, entry, known), f"payments[{index}].")
+            for index, entry in enumerate(initiation["payments"])
+        ]
+    wrong: list[Message] = []
+    for draft in drafts:
+        for check in product.checks:
+            wrong += check(draft)
+    for check in product.whole:
+        wrong += check(rules.Draft(bank, initiation))
+    if wrong:
+        raise BankError.several(wrong)
+    return drafts
 
 
 def _price(
@@ -164,26 +181,30 @@ def _price(
 ) -> None:
     """Set `amount` and `fee` in the debtor account's currency, and of a bulk its `entries`."""
     currency = payment["currency"] = debtor["currency"]
+    table, crosses_border = exchange.table(bank), product.crosses_border
     if product.flow == BATCH:
-        amount, fee = _bulk_price(bank, product, payment, drafts, script)
+        amount, fee = _bulk_price(table, crosses_border, payment, drafts, script)
     else:
-        amount, fee, members = _charge(bank, product, drafts[0], currency, script.fee)
+        (draft,) = drafts
+        paid = draft.initiation["instructedAmount"]
+        amount, fee, members = table.charge(paid["amount"], paid["currency"], currency, crosses_border, script.fee)
         payment.update(members)
-        if drafts[0].creditor is not None:
-            payment["creditorAccountId"] = drafts[0].creditor["id"]
+        if draft.creditor is not None:
+            payment["creditorAccountId"] = draft.creditor["id"]
     if bank.settings.funds_check == "initiation" and ledger.available(debtor) < amount + fee:
         raise BankError("PAYMENT_FAILED", "There is not enough money on the account.", "debtorAccount")
 
 
 def _bulk_price(
-    bank: Bank, product: Product, payment: Document, drafts: list[rules.Draft], script: Script
+    table: exchange.Table, crosses_border: bool, payment: Document, drafts: list[rules.Draft], script: Script
 ) -> tuple[Decimal, Decimal]:
     currency = payment["currency"]
     total = fees = Decimal(0)
     payment["entries"] = entries = []
     for index, draft in enumerate(drafts):
         scripted = script.fee if script.fee is None or index == 0 else "0"
-        amount, fee, members = _charge(bank, product, draft, currency, scripted)
+        paid = draft.initiation["instructedAmount"]
+        amount, fee, members = table.charge(paid["amount"], paid["currency"], currency, crosses_border, scripted)
         total += amount
         fees += fee
         entry = {"status": bulk.OPEN, **members}
@@ -196,12 +217,6 @@ def _bulk_price(
     return total, fees
 
 
-def _charge(bank: Bank, product: Product, draft: rules.Draft, currency: str, scripted: str | None) -> exchange.Charge:
-    instructed = draft.initiation["instructedAmount"]
-    table = exchange.table(bank)
-    return table.charge(instructed["amount"], instructed["currency"], currency, product.crosses_border, scripted)
-
-
 def agreement_for(bank: Bank, national_id: str, account: Document) -> str | None:
     """The first agreement that lets a person pay from an account: what a request that names none acts under."""
     for agreement in people.agreements_of(bank, national_id):
@@ -212,8 +227,6 @@ def agreement_for(bank: Bank, national_id: str, account: Document) -> str | None
 
 def _limits(bank: Bank, payment: Document, debtor: Document) -> None:
     """An engagement's registerLimit: FORBIDDEN above it (assumed: of the amount in the account's currency)."""
-    if payment["agreement"] is None:
-        return
     limit = engagement_limit(bank, payment["agreement"], debtor["id"], "registerLimit")
     if limit is not None and Decimal(payment["amount"]) > limit:
         text = f"Under this agreement payments of at most {limit} may be registered from this account."
@@ -237,9 +250,12 @@ def _likeness(order: Order, debtor: Document) -> str:
     parts = [order.tpp_id, debtor["id"]]
     for one in initiation.get("payments") or (initiation,):
         account, amount = one["creditorAccount"], one["instructedAmount"]
-        number = digits_of(account.get("iban") or account["bban"])
-        text = one.get("remittanceInformationUnstructured") or ""
-        parts += (number, amount["amount"], amount["currency"], text)
+        parts += (
+            digits_of(account.get("iban") or account["bban"]),
+            amount["amount"],
+            amount["currency"],
+            one.get("remittanceInformationUnstructured") or "",
+        )
         for _, reference in rules.structured_references(one):
             parts.append(reference["reference"])
     return hashlib.blake2b("|".join(parts).encode(), digest_size=16).hexdigest()
@@ -259,6 +275,8 @@ def _refuse_duplicate(bank: Bank, payment: Document, since: str) -> None:
 
 def warnings(bank: Bank, initiation: Mapping[str, Any]) -> list[Message]:
     """WARNINGs for the answer to a creation."""
+    if _WARNED_OF.isdisjoint(initiation):
+        return []
     found = rules.deprecations(bank, initiation)
     if "dayOfExecution" in initiation and initiation["frequency"] in schedule.DAYS:
         text = f"dayOfExecution says nothing with frequency {initiation['frequency']}, which counts from startDate."

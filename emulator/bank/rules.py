@@ -41,15 +41,6 @@ class Draft:
 Check = Callable[[Draft], Iterable[Message]]
 
 
-def creditor_in_bank(bank: Bank, initiation: Mapping[str, Any]) -> Document | None:
-    """The creditor's account when this bank holds it."""
-    account: Mapping[str, str] = initiation["creditorAccount"]
-    iban, bban = account.get("iban"), account.get("bban")
-    if iban is not None:
-        return bank.documents.first("account", iban=iban.replace(" ", ""))
-    return bank.documents.first("account", bban=digits_of(bban)) if bban is not None else None
-
-
 def only_in(currency: str) -> Check:
     """The payment itself must be in `currency` (CONTRACT 6: straks NOK, SEPA EUR)."""
 

@@ -7,8 +7,9 @@ that the customer's browser follows.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
-from operator import itemgetter
+from typing import Any
 
 from emulator.bank import consents, people, redirects, sessions
 from emulator.bank.bank import Bank
@@ -35,8 +36,6 @@ ACCOUNT_ACCESS = ("access", "consent")
 # consents that nobody gives.
 PASSING = ("access", "consent", "user")
 PASSING_KEPT = 5_000
-
-_value = itemgetter(1)
 
 
 def offered_method(preferred: str | None) -> str | None:
@@ -72,17 +71,9 @@ def open_sca(
     `national_id`: the only person who may complete it; `identity_hint`: preselected (X-PSU-IDENTITY);
     `app`: shown as if made in the bank's app; `outcome`: what a scripted rule makes of it (`Script.sca`).
     """
-    document: Document = {
-        "id": bank.ids.token(),
-        "tpp": tpp_id,
-        "tppName": tpp_name or tpp_id,
-        "purpose": purpose,
-        "redirectUri": redirect_uri,
-        "app": app,
-        "status": "started",
-        "created": bank.clock.stamp(),
-    }
     known = {
+        "tppName": tpp_name,
+        "app": app,
         "target": target,
         "sessionId": session_id,
         "nationalId": national_id,
@@ -93,7 +84,22 @@ def open_sca(
         "language": language,
         "outcome": outcome,
     }
-    document.update(filter(_value, known.items()))
+    said = {member: value for member, value in known.items() if value}
+    return opened(bank, tpp_id, purpose, {"redirectUri": redirect_uri, **said})
+
+
+def opened(bank: Bank, tpp_id: str, purpose: str, known: Mapping[str, Any]) -> str:
+    """Open an SCA and return its token; `known`: what else its document holds at first, `redirectUri` at least."""
+    document: Document = {
+        "id": bank.ids.token(),
+        "tpp": tpp_id,
+        "tppName": tpp_id,
+        "purpose": purpose,
+        "app": False,
+        "status": "started",
+        "created": bank.clock.stamp(),
+        **known,
+    }
     if purpose in PASSING:
         document["passing"] = "yes"
         bank.make_room("sca", PASSING_KEPT, passing="yes")

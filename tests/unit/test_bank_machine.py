@@ -26,7 +26,7 @@ from emulator.bank.transitions import FINAL, STATUSES, allowed
 from emulator.store import Document, memory_store
 
 NOW = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
-HOW = Approach(redirect_uri="https://tpp.example/back")
+HOW = Approach(redirectUri="https://tpp.example/back")
 TPP = "PSDNO-FSA-000001"
 DOMESTIC = "norwegian-domestic-credit-transfers"
 STRAKS = "instant-norwegian-domestic-credit-transfers-straks"

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import lru_cache
+from typing import Any, cast
 
 from emulator.api.accept_fix import fixes
 from emulator.api.headers import BASKET_GET, INSTANT_POST, TRANSFER_POST
 from emulator.api.operation import Access, Call, Operation, Params, Reply
 from emulator.api.query import ALLOW_LOGICAL_DUPLICATE
 from emulator.api.render import message_body
-from emulator.bank import approach, payment_views, payments, products, progression
+from emulator.bank import approach, payment_views, payments, products, progression, sca
 from emulator.bank.approach import Approach
 from emulator.bank.errors import BankError
 from emulator.bank.transitions import FINAL, INSTANT, UNSIGNED
@@ -17,21 +18,46 @@ from emulator.store import Document
 
 PISP = frozenset({"PISP"})
 REDIRECT = frozenset({"tpp-redirect-uri"})
+_MANNER = (
+    "tpp-brand-logging-information",
+    "tpp-redirect-preferred",
+    "x-psu-authmethod-preferred",
+    "psu-accept-language",
+)
 
 
 def approach_of(call: Call) -> Approach:
     """What the request's headers say of the SCA that it opens."""
     header = call.headers.get
-    return Approach(
-        redirect_uri=header("tpp-redirect-uri") or "",
-        session_id=header("tpp-session-id"),
-        identity_hint=header("x-psu-identity"),
-        method_hint=header("x-psu-authmethod-preferred"),
-        app=header("tpp-redirect-preferred") == "false",
-        language=header("psu-accept-language"),
-        outcome=call.script.sca,
-        tpp_name=header("tpp-brand-logging-information") or call.tpp.name,
-    )
+    manner = _manner(call.tpp.name, call.script.sca, *map(header, _MANNER))
+    found: Approach = {"redirectUri": header("tpp-redirect-uri") or "", **manner}
+    session_id, identity = header("tpp-session-id"), header("x-psu-identity")
+    if session_id:
+        found["sessionId"] = session_id
+    if identity:
+        found["identityHint"] = identity
+    return found
+
+
+# Nearly all requests of a TPP say the same here; what is the customer's own is not remembered.
+@lru_cache(maxsize=64)
+def _manner(
+    tpp_name: str,
+    outcome: str | None,
+    brand: str | None,
+    preferred: str | None,
+    method: str | None,
+    language: str | None,
+) -> Approach:
+    """The part of an approach that is not of one customer; not to be changed."""
+    said = {
+        "tppName": brand or tpp_name,
+        "app": preferred == "false",
+        "method": sca.offered_method(method),
+        "language": language,
+        "outcome": outcome,
+    }
+    return cast(Approach, {member: value for member, value in said.items() if value})
 
 
 def address(call: Call) -> str:
@@ -55,23 +81,19 @@ def _links(call: Call, payment: Document, path: str) -> dict[str, Any]:
 def create_payment(call: Call) -> Reply:
     """Initiate a payment: 201 in RCVD, with the scaRedirect at which the customer approves it (SPEC 2.8)."""
     params, caller = call.params, call.caller
-    product = products.find(params["payment-service"], params["payment-product"])
-    order = payments.Order(
-        tpp_id=call.tpp.id,
-        initiation=call.body,
-        approach=approach_of(call),
-        national_id=caller.national_id if caller else None,
-        context=caller.context if caller else call.headers.get("psu-context") or "PRIVATE",
-        agreement=caller.agreement if caller else None,
-        allow_duplicate=call.query.get("allowLogicalDuplicate") is not False,
-        script=call.script,
-    )
+    product = _PRODUCTS[params["payment-service"], params["payment-product"]]
+    if caller is None:
+        national_id, context, agreement = None, call.headers.get("psu-context") or "PRIVATE", None
+    else:
+        national_id, context, agreement = caller.national_id, caller.context, caller.agreement
+    duplicate = call.query.get("allowLogicalDuplicate") is not False
+    how, script = approach_of(call), call.script
+    order = payments.Order(call.tpp.id, call.body, how, national_id, context, agreement, duplicate, script)
     payment = payments.initiate(call.bank, product, order)
-    path = f"{address(call)}/{payment['id']}"
+    path = f"/v1/{product.service}/{product.name}/{payment['id']}"
     body: dict[str, Any] = {"paymentId": payment["id"], "transactionStatus": payment["status"]}
-    charged = payment_views.fees(payment)
-    if charged:
-        body |= fixes(call).amounts(charged)
+    if "fee" in payment:
+        body |= fixes(call).amounts(payment_views.fees(payment))
     told = [*call.warnings, *payments.warnings(call.bank, call.body)]
     if told:
         body["tppMessages"] = [message_body(message) for message in told]

@@ -37,7 +37,7 @@ from tests.unit.payments.world import (
     status,
 )
 
-HOW = Approach(redirect_uri="https://tpp.example/back")
+HOW = Approach(redirectUri="https://tpp.example/back")
 
 
 def create(bank: Bank, *payment_ids: str, **more: Any) -> str:

@@ -18,6 +18,7 @@ from tests.unit.payments.world import (
     CROSS_BORDER,
     DOMESTIC,
     EVEN,
+    GERMAN,
     KARI,
     NOW,
     PERIODIC,
@@ -196,6 +197,23 @@ def test_an_account_of_this_bank_needs_no_check_digit(bank: Bank) -> None:
 @pytest.mark.parametrize("iban", ["DE19999999990000123457", "DE1999999999000012345", "XX19999999990000123456", "de"])
 def test_an_iban_with_wrong_check_digits_is_refused(bank: Bank, iban: str) -> None:
     assert refused(bank, CROSS_BORDER, sepa(to=iban), who=EVEN) == [("FORMAT_ERROR", "creditorAccount.iban")]
+
+
+@pytest.mark.parametrize(
+    ("product", "order"), [(STRAKS, domestic(to="12345678903")), (SEPA, sepa(to=GERMAN, debtorAccount=KARIS_IBAN))]
+)
+def test_a_creditor_is_looked_for_anew_once_an_account_changed(
+    bank: Bank, product: tuple[str, str], order: dict[str, Any]
+) -> None:
+    def creditor() -> str | None:
+        return payment(bank, initiate(bank, product, order)).get("creditorAccountId")
+
+    assert creditor() is None
+    even = bank.documents.get("account", "even") or {}
+    bank.documents.put("account", {**even, "id": "new", "bban": "12345678903", "iban": GERMAN})
+    assert [creditor(), creditor()] == ["new", "new"]
+    bank.documents.delete("account", "new")
+    assert creditor() is None
 
 
 def test_an_iban_may_be_written_in_groups(bank: Bank) -> None:

@@ -37,7 +37,7 @@ from tests.unit.payments.world import (
 )
 
 FIRM: dict[str, Any] = {"who": SIRI, "context": "CORPORATE", "agreement": AGREEMENT}
-HOW = Approach(redirect_uri="https://tpp.example/back")
+HOW = Approach(redirectUri="https://tpp.example/back")
 
 
 def from_firm(amount: str = "100.00") -> dict[str, Any]:
@@ -122,7 +122,7 @@ def test_the_second_sca_is_like_the_one_that_was_signed(bank: Bank) -> None:
     agree(bank, signatures=2)
     payment_id = initiate(bank, DOMESTIC, from_firm(), **FIRM)
     advance(bank, minutes=20)
-    how = Approach(redirect_uri="https://tpp.example/other", language="nb", app=True)
+    how = Approach(redirectUri="https://tpp.example/other", language="nb", app=True)
     payments.start_authorisation(bank, payment(bank, payment_id), how, national_id=SIRI)
     approve(bank, payment_id, SIRI)
     second = sca.find(bank, payment_id)

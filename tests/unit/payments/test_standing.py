@@ -158,7 +158,7 @@ def test_it_can_be_cancelled_between_its_executions(bank: Bank) -> None:
     payment_id = paid(bank, PERIODIC, standing())
     advance(bank, days=20)
     assert payments.cancel(bank, payment(bank, payment_id)) is False
-    how = world.Approach(redirect_uri="https://tpp.example/back")
+    how = world.Approach(redirectUri="https://tpp.example/back")
     payments.start_cancellation(bank, payment(bank, payment_id), how, national_id=world.KARI)
     approve(bank, payment_id)
     assert status(bank, payment_id) == "CANC"

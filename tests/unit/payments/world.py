@@ -169,7 +169,7 @@ def initiate(
     order = payments.Order(
         tpp_id=tpp,
         initiation=initiation,
-        approach=Approach(redirect_uri="https://tpp.example/back"),
+        approach=Approach(redirectUri="https://tpp.example/back"),
         national_id=who,
         context=context,
         agreement=agreement,
@@ -190,7 +190,7 @@ def authorise(bank: Bank, payment_id: str, who: str = KARI) -> None:
     """A further authorisation of a payment, approved."""
     with bank.documents.transaction():
         payments.start_authorisation(
-            bank, payment(bank, payment_id), Approach(redirect_uri="https://tpp.example"), national_id=who
+            bank, payment(bank, payment_id), Approach(redirectUri="https://tpp.example"), national_id=who
         )
     approve(bank, payment_id, who)
 
