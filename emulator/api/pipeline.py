@@ -28,7 +28,7 @@ from emulator.api.signature import SignaturePolicy, SignatureRefused, check
 from emulator.api.validate import read_usual, validate
 from emulator.bank import products, progression
 from emulator.bank.bank import Bank
-from emulator.bank.clock import moment, real_now
+from emulator.bank.clock import moment, real_seconds
 from emulator.bank.errors import BankError, Message, ScaNeeded
 from emulator.store import StoreUnwritable
 
@@ -185,7 +185,7 @@ class Pipeline:
                 request.body,
                 call.route.digest,
                 _policy(settings.profile, settings.trust, settings.date_skew),
-                real_now(),
+                real_seconds(),
                 self._trusted_ca() if settings.trust == "sandbox-ca" else None,
                 headers if headers.single else None,
             )

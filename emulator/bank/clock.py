@@ -6,6 +6,7 @@ kept in the document `meta/clock`, so that a restart goes on where the bank stoo
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from typing import Literal
@@ -22,6 +23,11 @@ Mode = Literal["live", "frozen"]
 def real_now() -> datetime:
     """Real time in UTC: for signatures and certificates, which the TPP makes outside bank time (CONTRACT 3.1)."""
     return datetime.now(UTC)
+
+
+def real_seconds() -> float:
+    """The same as seconds since 1970."""
+    return time.time()
 
 
 def stamp(at: datetime) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from datetime import datetime
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
@@ -37,13 +36,13 @@ def check(
     body: bytes,
     digest_required: bool,
     policy: SignaturePolicy,
-    now: datetime,
+    instant: float,
     trusted_ca: x509.Certificate | None,
     present: dict[str, str] | None = None,
 ) -> Verified:
     """Whose request this is; raise SignatureRefused with every fault found (SPEC 5.2, CONTRACT 3.1).
 
-    `target` is path and query exactly as sent, `headers` the raw list, `now` the real time (aware): dates of
+    `target` is path and query exactly as sent, `headers` the raw list, `instant` the real time: dates of
     requests and certificates are compared with it. `trusted_ca` is the sandbox CA, needed for trust `sandbox-ca`.
     `present`: the headers by lower-case name without outer blanks, from a caller that has them and found none twice.
     """
@@ -57,13 +56,13 @@ def check(
             present,
             digest_required,
             policy,
-            now.timestamp(),
+            instant,
             trusted_ca,
         )
         if verified is not None:
             return verified
         found = Evidence(method, target, headers, body, present, frozenset())
-    if inspect(found, digest_required=digest_required, policy=policy, now=now, trusted_ca=trusted_ca):
+    if inspect(found, digest_required=digest_required, policy=policy, instant=instant, trusted_ca=trusted_ca):
         certificate = found.certificate
         if certificate is not None and found.signing_string is not None:
             familiar.remember(found, policy, trusted_ca, certificate)
@@ -76,11 +75,10 @@ def inspect(
     *,
     digest_required: bool,
     policy: SignaturePolicy,
-    now: datetime,
+    instant: float,
     trusted_ca: x509.Certificate | None,
 ) -> bool:
     """Apply every rule to what `collect` gathered; whether the signature holds and nothing is wrong."""
-    instant = now.timestamp()
     _check_present(found, digest_required=digest_required)
     _check_certificate(found, instant, policy, trusted_ca)
     read_parameters(found, policy)

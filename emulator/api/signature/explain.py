@@ -63,7 +63,7 @@ def explain_capture(
         found,
         digest_required=_wants_digest(seen),
         policy=rules,
-        now=sent_at or now,
+        instant=(sent_at or now).timestamp(),
         trusted_ca=trusted_ca,
     )
     remarks = list(_remarks(seen, found, sent_at, now, rules))

@@ -41,7 +41,7 @@ class Gate(BaseHTTPRequestHandler):
         try:
             verified = check(
                 self.command, self.path, sent, body,
-                digest_required=bool(body), policy=SignaturePolicy(), now=now(), trusted_ca=None,
+                digest_required=bool(body), policy=SignaturePolicy(), instant=now().timestamp(), trusted_ca=None,
             )  # fmt: skip
             answer |= {"tpp": verified.tpp.id, "notes": verified.notes}
         except SignatureRefused as refused:
@@ -269,7 +269,7 @@ def test_sign_gives_the_headers_for_any_library(credentials: Credentials, tmp_pa
         )
         verified = check(
             "POST", "/v1/x?y=1", list(headers.items()), b'{"a":1}',
-            digest_required=True, policy=SignaturePolicy(), now=now(), trusted_ca=None,
+            digest_required=True, policy=SignaturePolicy(), instant=now().timestamp(), trusted_ca=None,
         )  # fmt: skip
         assert verified.signing_string.split("\n")[0] == "(request-target): post /v1/x?y=1"
     assert Identity.from_folder(tmp_path).key_id == Identity.of(credentials).key_id

@@ -103,7 +103,7 @@ class Making:
             self.body,
             digest_required=self.wanted,
             policy=self.policy,
-            now=self.now,
+            instant=self.now.timestamp(),
             trusted_ca=self.trusted_ca,
         )
 

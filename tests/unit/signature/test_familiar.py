@@ -25,7 +25,7 @@ def as_served(made: Making) -> Verified:
         present={name.lower(): value for name, value in headers},
         digest_required=made.wanted,
         policy=made.policy,
-        now=made.now,
+        instant=made.now.timestamp(),
         trusted_ca=made.trusted_ca,
     )
 

@@ -40,7 +40,7 @@ def gate(method: str, target: str, headers: Any, body: bytes) -> Verified:
         body,
         digest_required=bool(body),
         policy=POLICY,
-        now=NOW,
+        instant=NOW.timestamp(),
         trusted_ca=None,
     )
 
