@@ -70,14 +70,6 @@ class DocumentTable(Table):
 
     # By id
 
-    def fetch(self, identity: str) -> Document | None:
-        """A fresh copy of the document, None when there is none."""
-        number = self.numbers.get(identity)
-        if number is None:
-            return None
-        document: Document = orjson.loads(self.rows[number])
-        return document
-
     def numbered(self, numbers: Iterable[int]) -> Iterator[Document]:
         """Fresh copies of the documents with these numbers."""
         rows = self.rows
@@ -167,11 +159,13 @@ class DocumentTable(Table):
         self.changes += 1
 
     def _place(self, identity: str, number: int, raw: bytes, document: Mapping[str, Any]) -> None:
-        if self.keys.members:
-            self.keys.enter(document, number, identity)
         if number >= self.next_number:
+            self.keys.enter(document, number, identity)
             self.next_number = number + 1
         else:
+            values = self.keys.of(document)
+            self.keys.check(values)
+            self.keys.add(values, number, identity)
             self.in_order = False
         if self.before is not None:
             self.before.setdefault(number, None)
