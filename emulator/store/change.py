@@ -30,7 +30,7 @@ class Replaced:
         table = self.table
         table.rows, table.numbers, table.next_number = self._rows, self._numbers, self._next_number
         table.in_order, table.keys, table.before = self._in_order, self._keys, self._before
-        table.changes += 1
+        table.changed()
 
     @property
     def shrank(self) -> bool:

@@ -38,8 +38,8 @@ class DocumentTable(Table):
     """The documents of one kind.
 
     `rows`: number -> encoded document; `numbers`: id -> number. Every change leaves its undo step in `steps`.
-    `before`: while a snapshot is written, what the rows were that have changed since it began. `changes` counts
-    every change of what the table holds, undone ones and their undoing too.
+    `before`: while a snapshot is written, what the rows were that have changed since it began. `dependants` are
+    called after every change of what the table holds, an undone one and its undoing too.
     """
 
     default_query_cache_capacity = 0
@@ -62,7 +62,7 @@ class DocumentTable(Table):
         self.in_order = True
         self.keys = Keys(self.kind)
         self.before: dict[int, bytes | None] | None = None
-        self.changes = 0
+        self.dependants: list[Callable[[], None]] = []
         self._steps: list[Undo] = [] if steps is None else steps
         self._changing = changing
         super().__init__(storage, name, cache_size=cache_size, persist_empty=persist_empty)
@@ -87,10 +87,11 @@ class DocumentTable(Table):
             if self.before is not None:
                 self.before.setdefault(number, None)
             self.rows[number] = raw
-            self.changes += 1
             self.numbers[identity] = number
             self.next_number = number + 1
             self._steps.append((self, identity, None, None))
+            if self.dependants:
+                self.changed()
             return
         old = self.rows[number]
         if old == raw:
@@ -106,7 +107,7 @@ class DocumentTable(Table):
         if self.before is not None:
             self.before.setdefault(number, old)
         self.rows[number] = raw
-        self.changes += 1
+        self.changed()
 
     def drop(self, identity: str) -> bool:
         """Delete the document; False when there is none."""
@@ -136,7 +137,7 @@ class DocumentTable(Table):
         if self.before is not None:
             self.before.setdefault(number, old)
         self.rows[number] = raw
-        self.changes += 1
+        self.changed()
         if self.keys.members:
             self.keys.remove(self.keys.of(orjson.loads(old)), number, identity)
             self.keys.add(self.keys.of(orjson.loads(raw)), number, identity)
@@ -156,7 +157,7 @@ class DocumentTable(Table):
         """Take every document away."""
         self.rows, self.numbers, self.next_number = {}, {}, 1
         self.in_order, self.keys = True, Keys(self.kind)
-        self.changes += 1
+        self.changed()
 
     def _place(self, identity: str, number: int, raw: bytes, document: Mapping[str, Any]) -> None:
         if number >= self.next_number:
@@ -171,7 +172,7 @@ class DocumentTable(Table):
             self.before.setdefault(number, None)
         self.rows[number] = raw
         self.numbers[identity] = number
-        self.changes += 1
+        self.changed()
 
     def _displace(self, identity: str) -> None:
         number = self.numbers[identity]
@@ -181,7 +182,12 @@ class DocumentTable(Table):
         if self.before is not None:
             self.before.setdefault(number, raw)
         del self.numbers[identity], self.rows[number]
-        self.changes += 1
+        self.changed()
+
+    def changed(self) -> None:
+        """Tell whoever depends on what the table holds."""
+        for told in self.dependants:
+            told()
 
     def sorted_rows(self) -> dict[int, bytes]:
         """The rows in insertion order (an undone deletion puts one at the end of the dictionary)."""
