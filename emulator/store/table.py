@@ -89,7 +89,7 @@ class DocumentTable(Table):
             self.rows[number] = raw
             self.numbers[identity] = number
             self.next_number = number + 1
-            self._steps.append((self, identity, None, None))
+            self._steps.append((self, identity, None, None, number, raw))
             if self.dependants:
                 self.changed()
             return
@@ -103,7 +103,7 @@ class DocumentTable(Table):
                 keys.check(becomes)
                 keys.remove(was, number, identity)
                 keys.add(becomes, number, identity)
-        self._steps.append((self, identity, number, old))
+        self._steps.append((self, identity, number, old, number, raw))
         if self.before is not None:
             self.before.setdefault(number, old)
         self.rows[number] = raw
@@ -114,7 +114,7 @@ class DocumentTable(Table):
         number = self.numbers.get(identity)
         if number is None:
             return False
-        self._steps.append((self, identity, number, self.rows[number]))
+        self._steps.append((self, identity, number, self.rows[number], None, None))
         self._displace(identity)
         return True
 
@@ -240,7 +240,7 @@ class DocumentTable(Table):
             self.keep(document)
         else:
             self._place(identity, number, raw, document)
-            self._steps.append((self, identity, None, None))
+            self._steps.append((self, identity, None, None, number, raw))
 
     def _get_next_id(self) -> int:
         number = self.next_number
