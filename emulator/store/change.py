@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +11,8 @@ import orjson
 if TYPE_CHECKING:
     from emulator.store.table import DocumentTable
 
-Before = tuple["DocumentTable", str, int | None, bytes | None]
-"""A document as it was: table, id, number and encoded form (None: there was none)."""
+Step = tuple["DocumentTable", str, int | None, bytes | None, int | None, bytes | None]
+"""One document's change: table, id, number and encoded form before, the same after (None: there was or is none)."""
 
 
 class Replaced:
@@ -30,27 +30,28 @@ class Replaced:
         table = self.table
         table.rows, table.numbers, table.next_number = self._rows, self._numbers, self._next_number
         table.in_order, table.keys, table.before = self._in_order, self._keys, self._before
-        table.changes += 1
+        table.changed()
 
     @property
     def shrank(self) -> bool:
         """More documents are gone than are there, so that telling all that are there is the shorter way."""
         return len(self._numbers) > 2 * len(self.table.numbers)
 
-    def befores(self) -> Iterator[Before]:
+    def differences(self) -> Iterator[Step]:
         """The documents that differ between then and now."""
         table = self.table
         for identity, number in self._numbers.items():
             raw = self._rows[number]
             number_now = table.numbers.get(identity)
-            if number_now != number or table.rows[number] != raw:
-                yield table, identity, number, raw
-        for identity in table.numbers:
+            raw_now = None if number_now is None else table.rows[number_now]
+            if number_now != number or raw_now != raw:
+                yield table, identity, number, raw, number_now, raw_now
+        for identity, number in table.numbers.items():
             if identity not in self._numbers:
-                yield table, identity, None, None
+                yield table, identity, None, None, number, table.rows[number]
 
 
-Undo = Before | Replaced
+Undo = Step | Replaced
 
 
 def undo(steps: list[Undo], *, down_to: int = 0) -> None:
@@ -60,29 +61,32 @@ def undo(steps: list[Undo], *, down_to: int = 0) -> None:
         if isinstance(step, Replaced):
             step.undo()
         else:
-            table, identity, number, raw = step
+            table, identity, number, raw, _, _ = step
             table.revert(identity, number, raw)
 
 
 _document = itemgetter(0, 1)
+_raw_before: Callable[[Any], bytes | None] = itemgetter(3)
 
 
-def _once(every: list[Any]) -> Iterable[Before]:
-    """Each document that was touched, once, as it was before the first step."""
+def _once(every: list[Any]) -> Iterable[Step]:
+    """Each document that was touched, once: as it was before the first step and is after the last."""
     if len(set(map(_document, every))) == len(every):
         return every
-    first: dict[Any, Before] = {}
-    for before in every:
-        first.setdefault(_document(before), before)
-    return first.values()
+    whole: dict[Any, Step] = {}
+    for step in every:
+        first = whole.setdefault(_document(step), step)
+        if first is not step:
+            whole[_document(step)] = (*first[:4], *step[4:])
+    return whole.values()
 
 
-def _beside(cleared: Iterable[DocumentTable], steps: list[Undo]) -> Iterator[Before]:
+def _beside(cleared: Iterable[DocumentTable], steps: list[Undo]) -> Iterator[Step]:
     """What the steps touched in other tables."""
     for step in steps:
         if isinstance(step, Replaced):
             if step.table not in cleared:
-                yield from step.befores()
+                yield from step.differences()
         elif step[0] not in cleared:
             yield step
 
@@ -96,25 +100,29 @@ def payload(sequence: int, steps: list[Undo]) -> bytes | None:
     removed: list[tuple[str, int, str]] = []
     puts: list[bytes] = []
     cleared: dict[DocumentTable, None] | None = None
+    touched: Iterable[Any] = steps
     if Replaced in map(type, steps):
         cleared = dict.fromkeys(step.table for step in steps if isinstance(step, Replaced) and step.shrank)
         touched = _once(list(_beside(cleared, steps)))
-    else:
+    elif any(map(_raw_before, steps)):  # else all came anew, no document twice
         touched = _once(steps)
-    for table, identity, number, raw in touched:
-        number_now = table.numbers.get(identity)
-        if number_now is None:
+    for table, identity, number, raw, number_now, raw_now in touched:
+        if number_now is None or raw_now is None:
             if number is not None:
                 removed.append((table.name, number, identity))
-            continue
-        raw_now = table.rows[number_now]
-        if number_now != number or raw_now != raw:
-            puts.append(b"[%b,%d,%b]" % (table.json_name, number_now, raw_now))
+        elif raw_now != raw or number_now != number:
+            puts += (b"[%b,%d," % (table.json_name, number_now), raw_now, b"],")
+    head = b'{"sequence":%d,' % sequence
     if cleared:
         for table in cleared:
-            puts += [b"[%b,%d,%b]" % (table.json_name, number, raw) for number, raw in table.rows.items()]
-        told = (sequence, b",".join(table.json_name for table in cleared), orjson.dumps(removed), b",".join(puts))
-        return b'{"sequence":%d,"clear":[%b],"delete":%b,"put":[%b]}' % told
-    if removed:
-        return b'{"sequence":%d,"delete":%b,"put":[%b]}' % (sequence, orjson.dumps(removed), b",".join(puts))
-    return b'{"sequence":%d,"put":[%b]}' % (sequence, b",".join(puts)) if puts else None
+            for number, raw in table.rows.items():
+                puts += (b"[%b,%d," % (table.json_name, number), raw, b"],")
+        head += b'"clear":[%b],' % b",".join(table.json_name for table in cleared)
+    if cleared or removed:
+        head += b'"delete":%b,' % orjson.dumps(removed)
+    elif not puts:
+        return None
+    # the documents are copied once, into the whole text
+    if puts:
+        puts[-1] = b"]"
+    return b"".join((head, b'"put":[', *puts, b"]}"))

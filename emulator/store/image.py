@@ -62,7 +62,7 @@ class TableImage(NamedTuple):
         `give_away`: the picture is of no use afterwards, which spares the copying. Raises ValueError when a bare
         picture or one of another declaration has documents that do not fit.
         """
-        table.changes += 1
+        table.changed()
         table.rows = self.rows if give_away else self.rows.copy()
         table.next_number = self.next_number
         table.in_order = True

@@ -94,7 +94,7 @@ class Keys:
     They work on `of(document)`, the values of `members`; both text and numbers are compared as Python does.
     """
 
-    __slots__ = ("_indexed", "_indexes", "_plain", "_sorted", "indexes", "members", "orders")
+    __slots__ = ("_indexed", "_plain", "_sorted", "indexes", "members", "orders")
 
     def __init__(
         self, kind: Kind, indexes: dict[str, Index] | None = None, orders: dict[str, Order] | None = None
@@ -106,7 +106,6 @@ class Keys:
             used.update(dict.fromkeys(order.members))
         self.members = tuple(used)
         place = {member: number for number, member in enumerate(self.members)}
-        self._indexes = tuple(self.indexes.values())
         self._indexed = [(place[member], index) for member, index in self.indexes.items()]
         self._sorted = [
             (place[order.rule.by], None if order.rule.group is None else place[order.rule.group], order)
@@ -140,24 +139,28 @@ class Keys:
         return list(map(document.get, self.members))
 
     def enter(self, document: Mapping[str, Any], number: int, identity: str) -> None:
-        """`check` and `add` in one, made for the values that nearly all documents have: text or nothing."""
-        values = list(map(document.get, self.members))
+        """`check` and `add` in one for the greatest number, made for what nearly all members are: text or nothing."""
+        values: list[Any] = list(map(document.get, self.members))
         if not self._plain.issuperset(map(type, values)):
             self.check(values)
             self.add(values, number, identity)
             return
-        # the indexed members are the first ones
-        for index, value in zip(self._indexes, values, strict=False):
-            if value in index.buckets:
+        for place, index in self._indexed:
+            value = values[place]
+            buckets: dict[Any, Any] = index.buckets
+            if value not in buckets:
+                if value is not None:
+                    buckets[value] = number
+            elif value in index.many:
+                buckets[value].append(number)
+            else:
                 index.add(value, number)
-            elif value is not None:
-                index.buckets[value] = number
         for by, group, order in self._sorted:
             value = values[by]
             if value is None:
                 continue
             if group is None:
-                order.entries.add((value, identity))
+                order.insert((value, identity))
             elif values[group] is not None:
                 order.add((values[group], value, identity))
 

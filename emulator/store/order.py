@@ -37,16 +37,17 @@ _TOP = _Top()
 class Order:
     """The documents that have a `by` value (and a group, where groups are declared), ties by id.
 
-    `numeric`: it holds numbers, so that no text sorts among them.
+    `numeric`: it holds numbers, so that no text sorts among them. `first`: the smallest entry, None without any.
     """
 
-    __slots__ = ("_groups", "entries", "members", "numeric", "rule")
+    __slots__ = ("_groups", "entries", "first", "members", "numeric", "rule")
 
     def __init__(self, rule: Ordered, entries: Iterable[Entry] = ()) -> None:
         self.rule = rule
         self.members = (rule.by,) if rule.group is None else (rule.by, rule.group)
         self.entries = SortedList(entries)
-        self.numeric = bool(self.entries) and not isinstance(self.entries[0][-2], str)
+        self.first: Entry | None = next(iter(self.entries), None)
+        self.numeric = self.first is not None and not isinstance(self.first[-2], str)
         # group -> [the one text object that all its entries share, how many]
         self._groups: dict[str, list[Any]] = {}
         if rule.group is not None:
@@ -61,7 +62,7 @@ class Order:
             fits = not self.numeric
         else:
             fits = isinstance(by, int) or (isinstance(by, float) and isfinite(by))
-            fits = fits and (self.numeric or not self.entries)
+            fits = fits and (self.numeric or self.first is None)
         if not fits:
             raise ValueError(f"the member {self.rule.by!r} does not sort among the others of its order")
         if group is not None and not isinstance(group, str):
@@ -84,12 +85,20 @@ class Order:
             known[1] += 1
             entry = (known[0], entry[1], entry[2])
         self.numeric = not isinstance(entry[-2], str)
+        self.insert(entry)
+
+    def insert(self, entry: Entry) -> None:
+        """`add` for text in an order without groups that holds no numbers."""
         self.entries.add(entry)
+        if self.first is None or entry < self.first:
+            self.first = entry
 
     def remove(self, entry: Entry) -> None:
         """Take an entry out."""
         self.entries.remove(entry)
-        self.numeric = self.numeric and bool(self.entries)
+        if entry == self.first:
+            self.first = next(iter(self.entries), None)
+        self.numeric = self.numeric and self.first is not None
         if self.rule.group is not None:
             known = self._groups[entry[0]]
             known[1] -= 1

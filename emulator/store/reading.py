@@ -23,7 +23,12 @@ class Readable:
 
     def get(self, kind: str, identity: str) -> Document | None:
         """A fresh copy of the document, None when there is none."""
-        return self._tables[kind].fetch(identity)
+        table = self._tables[kind]
+        number = table.numbers.get(identity)
+        if number is None:
+            return None
+        document: Document = orjson.loads(table.rows[number])
+        return document
 
     def text(self, kind: str, identity: str) -> bytes | None:
         """The document as JSON text, None when there is none."""
@@ -139,7 +144,7 @@ class Readable:
 
     def first_key(self, kind: str, order: str) -> Value | None:
         """The smallest `by` value of an order without groups, None when the order is empty."""
-        first = next(iter(self._tables[kind].keys.orders[order].entries), None)
+        first = self._tables[kind].keys.orders[order].first
         return None if first is None else first[-2]
 
     def _order(self, table: DocumentTable, name: str) -> Order:

@@ -86,8 +86,7 @@ class Store(Readable):
 
     def put(self, kind: str, document: Mapping[str, Any]) -> None:
         """Insert the document or replace the one with its id; ValueError when it cannot be kept."""
-        table = self._tables[kind]
-        table.keep(document)
+        self._tables[kind].keep(document)
         if not self.marks and self.steps:
             self.commit()
 

@@ -38,8 +38,8 @@ class DocumentTable(Table):
     """The documents of one kind.
 
     `rows`: number -> encoded document; `numbers`: id -> number. Every change leaves its undo step in `steps`.
-    `before`: while a snapshot is written, what the rows were that have changed since it began. `changes` counts
-    every change of what the table holds, undone ones and their undoing too.
+    `before`: while a snapshot is written, what the rows were that have changed since it began. `dependants` are
+    called after every change of what the table holds, an undone one and its undoing too.
     """
 
     default_query_cache_capacity = 0
@@ -62,21 +62,13 @@ class DocumentTable(Table):
         self.in_order = True
         self.keys = Keys(self.kind)
         self.before: dict[int, bytes | None] | None = None
-        self.changes = 0
+        self.dependants: list[Callable[[], None]] = []
         self._steps: list[Undo] = [] if steps is None else steps
         self._changing = changing
         super().__init__(storage, name, cache_size=cache_size, persist_empty=persist_empty)
         self.json_name = orjson.dumps(name)
 
     # By id
-
-    def fetch(self, identity: str) -> Document | None:
-        """A fresh copy of the document, None when there is none."""
-        number = self.numbers.get(identity)
-        if number is None:
-            return None
-        document: Document = orjson.loads(self.rows[number])
-        return document
 
     def numbered(self, numbers: Iterable[int]) -> Iterator[Document]:
         """Fresh copies of the documents with these numbers."""
@@ -95,10 +87,11 @@ class DocumentTable(Table):
             if self.before is not None:
                 self.before.setdefault(number, None)
             self.rows[number] = raw
-            self.changes += 1
             self.numbers[identity] = number
             self.next_number = number + 1
-            self._steps.append((self, identity, None, None))
+            self._steps.append((self, identity, None, None, number, raw))
+            if self.dependants:
+                self.changed()
             return
         old = self.rows[number]
         if old == raw:
@@ -110,18 +103,18 @@ class DocumentTable(Table):
                 keys.check(becomes)
                 keys.remove(was, number, identity)
                 keys.add(becomes, number, identity)
-        self._steps.append((self, identity, number, old))
+        self._steps.append((self, identity, number, old, number, raw))
         if self.before is not None:
             self.before.setdefault(number, old)
         self.rows[number] = raw
-        self.changes += 1
+        self.changed()
 
     def drop(self, identity: str) -> bool:
         """Delete the document; False when there is none."""
         number = self.numbers.get(identity)
         if number is None:
             return False
-        self._steps.append((self, identity, number, self.rows[number]))
+        self._steps.append((self, identity, number, self.rows[number], None, None))
         self._displace(identity)
         return True
 
@@ -144,7 +137,7 @@ class DocumentTable(Table):
         if self.before is not None:
             self.before.setdefault(number, old)
         self.rows[number] = raw
-        self.changes += 1
+        self.changed()
         if self.keys.members:
             self.keys.remove(self.keys.of(orjson.loads(old)), number, identity)
             self.keys.add(self.keys.of(orjson.loads(raw)), number, identity)
@@ -164,20 +157,22 @@ class DocumentTable(Table):
         """Take every document away."""
         self.rows, self.numbers, self.next_number = {}, {}, 1
         self.in_order, self.keys = True, Keys(self.kind)
-        self.changes += 1
+        self.changed()
 
     def _place(self, identity: str, number: int, raw: bytes, document: Mapping[str, Any]) -> None:
-        if self.keys.members:
-            self.keys.enter(document, number, identity)
         if number >= self.next_number:
+            self.keys.enter(document, number, identity)
             self.next_number = number + 1
         else:
+            values = self.keys.of(document)
+            self.keys.check(values)
+            self.keys.add(values, number, identity)
             self.in_order = False
         if self.before is not None:
             self.before.setdefault(number, None)
         self.rows[number] = raw
         self.numbers[identity] = number
-        self.changes += 1
+        self.changed()
 
     def _displace(self, identity: str) -> None:
         number = self.numbers[identity]
@@ -187,7 +182,12 @@ class DocumentTable(Table):
         if self.before is not None:
             self.before.setdefault(number, raw)
         del self.numbers[identity], self.rows[number]
-        self.changes += 1
+        self.changed()
+
+    def changed(self) -> None:
+        """Tell whoever depends on what the table holds."""
+        for told in self.dependants:
+            told()
 
     def sorted_rows(self) -> dict[int, bytes]:
         """The rows in insertion order (an undone deletion puts one at the end of the dictionary)."""
@@ -240,7 +240,7 @@ class DocumentTable(Table):
             self.keep(document)
         else:
             self._place(identity, number, raw, document)
-            self._steps.append((self, identity, None, None))
+            self._steps.append((self, identity, None, None, number, raw))
 
     def _get_next_id(self) -> int:
         number = self.next_number

@@ -22,7 +22,8 @@ KINDS = {
         indexes=("color", "tags"),
         ordered={"size": Ordered(by="size"), "shelf": Ordered(by="title", group="shelf")},
     ),
-    "b": Kind(),
+    # text alone
+    "b": Kind(indexes=("color",), ordered={"text": Ordered(by="text")}),
 }
 Model = dict[str, dict[str, Document]]
 
@@ -204,6 +205,9 @@ class StoreAgainstModel(RuleBasedStateMachine):
         assert self.store.range("a", "size", low=1, high=3, reverse=True, offset=1, limit=2) == expected[::-1][1:3]
         assert self.store.range_count("a", "size", low=1, high=3) == len(expected)
         assert self.store.first_key("a", "size") == min((d["size"] for d in sized), default=None)
+        texts = sorted((d["text"], d["id"]) for d in self.model["b"].values() if "text" in d)
+        assert [(d["text"], d["id"]) for d in self.store.range("b", "text")] == texts
+        assert self.store.first_key("b", "text") == (texts[0][0] if texts else None)
         for shelf in ("left", "right"):
             on_it = [d for d in documents if d.get("shelf") == shelf and "title" in d]
             expected = sorted(on_it, key=lambda d: (d["title"], d["id"]))

@@ -30,6 +30,12 @@ def _restored_and_undone(documents: Store) -> None:
         raise ZeroDivisionError
 
 
+def _inserted_and_undone(documents: Store) -> None:
+    with suppress(ZeroDivisionError), documents.transaction():
+        documents.put("psu", {"id": "2"})
+        raise ZeroDivisionError
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -37,7 +43,9 @@ def _restored_and_undone(documents: Store) -> None:
         lambda documents: documents.put("session", {"id": "2"}),
         lambda documents: documents.delete("psu", "1"),
         lambda documents: documents.restore(documents.image()),
+        lambda documents: documents.database.table("psu").insert({"id": "2"}),
         _undone,
+        _inserted_and_undone,
         _restored_and_undone,
     ],
 )
@@ -48,16 +56,29 @@ def test_a_change_makes_it_forgotten(documents: Store, change: Callable[[Store],
     assert remembered.values() == {}
 
 
-@pytest.mark.parametrize("whole", [True, False])
-def test_what_is_worked_out_within_a_change_goes_with_it(documents: Store, whole: bool) -> None:
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda documents: documents.restore(documents.image()),
+        lambda documents: documents.put("psu", {"id": "1", "name": "Ola"}),
+        lambda documents: documents.put("psu", {"id": "2", "name": "Ola"}),
+        lambda documents: documents.delete("psu", "1"),
+    ],
+)
+def test_what_is_worked_out_within_a_change_goes_with_it(documents: Store, change: Callable[[Store], None]) -> None:
     remembered = documents.remembered("psu")
     with suppress(ZeroDivisionError), documents.transaction():
-        if whole:
-            documents.restore(documents.image())
-        else:
-            documents.put("psu", {"id": "1", "name": "Ola"})
+        change(documents)
         remembered.values()["name"] = "Ola"
         raise ZeroDivisionError
+    assert remembered.values() == {}
+
+
+def test_what_was_worked_out_from_before_a_change_is_not_kept(documents: Store) -> None:
+    remembered = documents.remembered("psu")
+    known = remembered.values()
+    documents.put("psu", {"id": "1", "name": "Ola"})
+    known["name"] = "Kari"
     assert remembered.values() == {}
 
 
