@@ -59,6 +59,11 @@ class Site:
         """The default bank."""
         return self._house.default
 
+    @property
+    def store(self) -> Store:
+        """The documents of the default bank, the same ones for good."""
+        return self._house.default.bank.documents
+
     def handle(self, request: Request) -> Response | Stream:
         """Answer any request; never raises."""
         try:

@@ -35,14 +35,10 @@ class Base:
         self.listening = f"{scheme}://{url_host(host)}:{port}"
         self._public = public_url.rstrip("/") if public_url else None
         self._allowed = LOOPBACK_NAMES | {url_host(host).lower()} | {url_host(name).lower() for name in allowed}
-        self._known: dict[str, str] = {}
+        self._known: dict[str | None, str] = {}
 
     def of(self, host: str | None) -> str:
         """`http://host:port` for a request whose Host header is `host`."""
-        if self._public is not None:
-            return self._public
-        if host is None:
-            return self.listening
         found = self._known.get(host)
         if found is None:
             found = self._judge(host)
@@ -50,7 +46,11 @@ class Base:
                 self._known[host] = found
         return found
 
-    def _judge(self, host: str) -> str:
+    def _judge(self, host: str | None) -> str:
+        if self._public is not None:
+            return self._public
+        if host is None:
+            return self.listening
         parts = _HOST.fullmatch(host)
         if parts is None or parts[1].lower() not in self._allowed:
             return self.listening

@@ -7,50 +7,51 @@ Both stand where aiohttp expects a StreamResponse, of which its protocol uses `p
 from __future__ import annotations
 
 import asyncio
-import re
+from email.utils import formatdate
+from functools import lru_cache
 from http import HTTPStatus
+from time import time
 
-from aiohttp.helpers import rfc822_formatted_time
 from aiohttp.http import HttpVersion10, RawRequestMessage
 
 from emulator.api.messages import Response, Stream
 from emulator.web.exchange import Exchange
 from emulator.web.wake import Watchers
 
-_SERVER = "Server: bank-emulator"
+CLOSE = "Connection: close"
+_SERVER = b"\r\nServer: bank-emulator\r\n\r\n"
 _STATUS_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}" for status in HTTPStatus}
-_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
-_LINE = "%s: %s".__mod__
+_LINE = ": ".join
+_NO_CONTROLS = bytes([0x09, *range(0x20, 0x7F), *range(0x80, 0x100)])
 _COMMENT = b": still here\n\n"
 
 
-def head(answer: Response | Stream, connection: str | None = None) -> bytes:
-    """Status line and headers up to the empty line; raises ValueError for control characters in a header."""
+def head(answer: Response | Stream, framing: list[str]) -> bytes:
+    """Status line, headers and `framing` up to the empty line; ValueError for control characters in a header."""
     status = answer.status
-    lines = list(map(_LINE, answer.headers))
-    text = "".join(lines)
-    if not text.isprintable() and _CONTROL.search(text):
+    lines = [_STATUS_LINES.get(status) or f"HTTP/1.1 {status} ", *map(_LINE, answer.headers), *framing]
+    written = "\r\n".join(lines).encode()
+    if len(written.translate(None, _NO_CONTROLS)) != 2 * len(lines) - 2:  # other than the ends of lines
         raise ValueError("a header of the answer holds a control character")
-    lines.insert(0, _STATUS_LINES.get(status) or f"HTTP/1.1 {status} ")
-    if type(answer) is Response and status != 204:
-        lines.append(f"Content-Length: {len(answer.body)}")
-    if connection is not None:
-        lines.append(f"Connection: {connection}")
-    text = "\r\n".join(lines)
-    if "\r\nDate: " not in text:
-        text = f"{text}\r\nDate: {rfc822_formatted_time()}"
-    return f"{text}\r\n{_SERVER}\r\n\r\n".encode()
+    return written + (_SERVER if b"\r\nDate: " in written else _date_and_server(int(time())))
+
+
+@lru_cache(maxsize=1)
+def _date_and_server(second: int) -> bytes:
+    """The end of a head; remembered, since all answers of a second share it."""
+    return b"\r\nDate: " + formatdate(second, usegmt=True).encode() + _SERVER
 
 
 def block(message: RawRequestMessage, response: Response, close: bool) -> bytes:
     """The whole answer to `message` as it goes over the wire."""
-    connection = None
+    status, body = response.status, response.body
+    framing = [] if status == 204 else [f"Content-Length: {len(body)}"]
     if close:
-        connection = "close"
+        framing.append(CLOSE)
     elif message.version == HttpVersion10:
-        connection = "keep-alive"
-    first = head(response, connection)
-    return first if message.method == "HEAD" or response.status in (204, 304) else first + response.body
+        framing.append("Connection: keep-alive")
+    first = head(response, framing)
+    return first if message.method == "HEAD" or status in (204, 304) else first + body
 
 
 class Answer:
@@ -136,7 +137,7 @@ class EventStream:
     async def write_eof(self) -> None:
         """Carry events until either side has had enough."""
         exchange = self._exchange
-        exchange.send(head(self._stream, "close"))
+        exchange.send(head(self._stream, [CLOSE]))
         if exchange.message.method == "HEAD":
             return
         exchange.connection.stop_reading_requests()

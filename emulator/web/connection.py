@@ -13,7 +13,7 @@ from aiohttp.web_response import StreamResponse
 from aiohttp.web_server import Server
 
 from emulator.web.address import Base
-from emulator.web.answers import Refusal, head
+from emulator.web.answers import CLOSE, Refusal, head
 from emulator.web.exchange import BadBody, Exchange
 from emulator.web.handler import Acted, Handler
 from emulator.web.limits import MAX_FIELD_BYTES, MAX_HEAD_BYTES, MAX_TARGET_BYTES, Limits
@@ -69,7 +69,7 @@ class Connection(RequestHandler):
         "_listener",
         "_partial",
         "_refused",
-        "_served",
+        "_shortcut",
         "_socket",
         "_stuck",
         "_unanswered",
@@ -94,7 +94,6 @@ class Connection(RequestHandler):
         self._partial = 0  # bytes since the parser gave out anything: of a head, of trailers, of a chunk's frame
         self._unanswered = 0  # requests that the parser gave out and that are not answered
         self._refused = False  # what still comes is not read as requests
-        self._served = False  # the last bytes held a request that was answered at once
         self._ended = False  # the client will send no more, but reads
         self._stuck = False
         super().__init__(
@@ -109,7 +108,8 @@ class Connection(RequestHandler):
             read_bufsize=65536,
             auto_decompress=False,
         )
-        self._parser = cast(Any, Shortcut(self._parser, self))
+        self._shortcut = Shortcut(self._parser)
+        self._parser = cast(Any, self._shortcut)
 
     @property
     def last(self) -> bool:
@@ -136,46 +136,31 @@ class Connection(RequestHandler):
     def data_received(self, data: bytes) -> None:
         if self._refused:
             return
-        count = self._request_count
         self.received = self._partial + len(data)
-        self._served = False
+        if not self._unanswered and not self._close and self._shortcut.answered(data, self._at_once):
+            self._partial = 0
+            if self._head_timer is not None:
+                self._forget_timer()
+            # now and not when the answers leave, which could find the connection closed for idleness
+            self._next_keepalive_close_time = self._loop.time() + self.limits.idle_seconds
+            return
+        count = self._request_count
         super().data_received(data)
         new = self._request_count - count
         if new:
             self._took(new)
-        elif not self._served:
+        else:
             self._took_part(len(data))
 
-    def answered_at_once(self, message: RawRequestMessage, payload: StreamReader) -> bool:
+    def _at_once(self, message: RawRequestMessage, payload: StreamReader) -> bool:
         """Answer a whole request within this call, where nothing waits and nothing has to be awaited."""
-        if self._unanswered or self._messages or self._paused or self._close or self.transport is None:
+        if self._paused or self._force_close:
             return False
         try:
-            answered = self._listener.handler.at_once(self, message, payload)
+            return self._listener.handler.at_once(self, message, payload)
         except Exception as error:
             self.acted = error  # raised again where aiohttp asks for the answer, so that one place deals with it
             return False
-        if answered:
-            self._served = True
-            self._partial = 0
-            self._forget_timer()
-            if self.transport is not None:  # at once, or the answer could find the connection closed for idleness
-                self._idle_from_now()
-        return answered
-
-    def deliver(self, whole: bytes, close: bool) -> None:
-        """Write a whole answer, to a client that may have gone, and end the connection if nothing follows."""
-        if self.transport is None:
-            return
-        self.transport.write(whole)
-        if close:
-            self.force_close()
-
-    def _idle_from_now(self) -> None:
-        self._keepalive = True
-        self._next_keepalive_close_time = self._loop.time() + self.limits.idle_seconds
-        if self._keepalive_handle is None:
-            self._keepalive_handle = self._loop.call_at(self._next_keepalive_close_time, self._process_keepalive)
 
     def resume_reading(self, resume_parser: bool = True) -> None:
         # aiohttp calls this for every body that was read, paused or not
@@ -230,7 +215,7 @@ class Connection(RequestHandler):
         self._listener.handler.turns.end()
         response = headers_too_large(f"together over {MAX_HEAD_BYTES} bytes")
         if self.transport is not None:
-            self.transport.write(head(response, "close") + response.body)
+            self.transport.write(head(response, [f"Content-Length: {len(response.body)}", CLOSE]) + response.body)
         self._loop.call_later(self.limits.linger_seconds, self.force_close)
 
     def _await_head(self) -> None:

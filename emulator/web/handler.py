@@ -6,6 +6,7 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING
 
+from aiohttp.hdrs import ACCEPT_ENCODING, HOST
 from aiohttp.http import RawRequestMessage
 from aiohttp.streams import StreamReader
 
@@ -41,7 +42,10 @@ class Handler:
     def __init__(self, site: Site) -> None:
         self._site = site
         self.upkeep = Upkeep()
-        self.turns = Turns(site)
+        store = site.store
+        grouped = store is not None and store.groups
+        self.turns = Turns(site, store if grouped else None, self.upkeep)
+        self._single = None if grouped else store  # the default bank's, where each change is written by itself
         self.watchers = Watchers(site)
 
     def at_once(self, connection: Connection, message: RawRequestMessage, payload: StreamReader) -> bool:
@@ -49,16 +53,21 @@ class Handler:
 
         False: aiohttp has to call for it. Where the core has acted by then, `connection.acted` says so.
         """
-        if payload.total_bytes > MAX_BODY_BYTES or wire.refusal(message, connection.received) is not None:
+        size = payload.total_bytes
+        if size > MAX_BODY_BYTES:
             return False
-        answer, store = self._act(_request(connection, message, _whole(payload)))
+        received = connection.received
+        if not wire.usual(message, received, size) and wire.refusal(message, received) is not None:
+            return False
+        answer, store = self._act(_request(connection, message, _whole(payload, size)))
         if store is not None or isinstance(answer, Stream) or answer.delivery is not AT_ONCE:
             connection.acted = answer, store, self.turns.write()
             return False
-        encode(answer, message.headers.get("Accept-Encoding"))
-        close = bool(message.should_close)
-        whole = block(message, answer, close)
-        self.turns.answer(connection, message, answer, whole, close)
+        coding = message.headers.get(ACCEPT_ENCODING)
+        if coding is not None:
+            encode(answer, coding)
+        close = message.should_close
+        self.turns.answer(connection, message, answer, block(message, answer, close), close)
         return True
 
     async def __call__(self, exchange: Exchange) -> Sent:
@@ -88,8 +97,7 @@ class Handler:
 
     def _act(self, request: Request) -> tuple[Response | Stream, Store | None]:
         if request.target.startswith("/v1/"):
-            store = self._site.store_for(request)
-            answer = self.turns.handle(request, store)
+            answer, store = self.turns.handle(request), self._single
         else:
             # what resets, saves or leaves a bank finds everything written down
             self.turns.end()
@@ -98,7 +106,7 @@ class Handler:
         if store is not None and store.compaction_due:
             self.turns.end()
             self.upkeep.compact(store)
-        if self.watchers:
+        if self.watchers.open:
             self.watchers.look_again()
         return answer, store if store is not None and store.sync_needed else None
 
@@ -118,13 +126,12 @@ class Handler:
                 return Hangup(exchange)
             if delivery.disconnect is not None:
                 return Hangup(exchange)
-        encode(response, exchange.message.headers.get("Accept-Encoding"))
+        encode(response, exchange.message.headers.get(ACCEPT_ENCODING))
         return Answer(exchange, response)
 
 
-def _whole(payload: StreamReader) -> bytes:
+def _whole(payload: StreamReader, size: int) -> bytes:
     """The body that has come whole. One that is small and in one piece is taken as it lies there, which costs less."""
-    size = payload.total_bytes
     if size == 0:
         return b""
     pieces: deque[bytes] = payload._buffer
@@ -135,5 +142,5 @@ def _request(connection: Connection, message: RawRequestMessage, body: bytes) ->
     target = message.path
     if not target.startswith("/"):
         target = wire.origin_form(message) or "/"
-    base = connection.base.of(message.headers.get("Host"))
+    base = connection.base.of(message.headers.get(HOST))
     return Request(message.method, target, wire.fields(message), body, base)

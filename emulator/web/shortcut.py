@@ -6,36 +6,67 @@ does. What such a request costs outside of the core is halved here; everything e
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
-if TYPE_CHECKING:
-    from emulator.web.connection import Connection
+from aiohttp.http import HttpProcessingError
 
 
 class Shortcut:
-    """Stands before aiohttp's parser and keeps back the requests that `connection` answers at once."""
+    """Stands before aiohttp's parser, and gives aiohttp only what was not answered at once."""
 
-    def __init__(self, parser: Any, connection: Connection) -> None:
+    def __init__(self, parser: Any) -> None:
         self._parser = parser
-        self._connection = connection
+        self._left: Sequence[Any] | HttpProcessingError | None = None  # what `answered` has taken from the parser
 
-    def feed_data(self, data: bytes) -> tuple[Any, bool, bytes]:
-        """As the parser's: the requests that are still to be answered; and that no protocol was upgraded."""
+    def answered(self, data: bytes, at_once: Callable[[Any, Any], bool]) -> bool:
+        """Whether `data` ends a request, and `at_once` has answered it and all others that came with it.
+
+        Otherwise aiohttp has to be called with the same data: it gets what is left of them.
+        """
+        parser = self._parser
+        some = False
         while True:
-            messages, upgraded, tail = self._parser.feed_data(data)
-            while upgraded:  # an offer that is not taken up: what comes behind it are requests
-                self._parser.set_upgraded(False)
-                more, upgraded, tail = self._parser.feed_data(tail)
-                messages = [*messages, *more]
-            done = 0
-            for message, payload in messages:
-                if not payload.is_eof() or not self._connection.answered_at_once(message, payload):
-                    break
-                self._parser.message_consumed()
-                done += 1
-            if done < len(messages) or done < 2:
-                return messages[done:], False, b""
-            data = b""  # of many requests in a row the parser gives out some at a time
+            try:
+                messages, upgraded, tail = parser.feed_data(data)
+                if upgraded:
+                    messages = self._declined(messages, tail)
+            except HttpProcessingError as error:
+                self._left = error
+                return False
+            for done, (message, payload) in enumerate(messages):
+                if not payload.is_eof() or not at_once(message, payload):
+                    self._left = messages[done:]
+                    return False
+                parser.message_consumed()
+            if len(messages) == 1:
+                return True
+            if not messages:
+                break
+            some, data = True, b""  # of many requests in a row the parser gives out some at a time
+        if not some:
+            self._left = ()
+        return some
+
+    def feed_data(self, data: bytes) -> tuple[Sequence[Any], bool, bytes]:
+        """As the parser's, but for what was answered: requests or an error; and that no protocol was upgraded."""
+        left, self._left = self._left, None
+        if isinstance(left, HttpProcessingError):
+            raise left
+        if left is None:
+            left, upgraded, tail = self._parser.feed_data(data)
+            if upgraded:
+                left = self._declined(left, tail)
+        return left, False, b""
+
+    def _declined(self, messages: Sequence[Any], tail: bytes) -> Sequence[Any]:
+        """`messages` and those in `tail`: an offer to upgrade is not taken up, what comes behind it are requests."""
+        upgraded = True
+        while upgraded:
+            self._parser.set_upgraded(False)
+            more, upgraded, tail = self._parser.feed_data(tail)
+            messages = [*messages, *more]
+        return messages
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._parser, name)

@@ -12,6 +12,11 @@ from emulator.store import Store
 class Site(Protocol):
     """Everything that is served, behind one synchronous function that does no I/O."""
 
+    @property
+    def store(self) -> Store | None:
+        """The documents of the default bank, which is the one of /v1; the same ones while the site is served."""
+        ...
+
     def handle(self, request: Request) -> Response | Stream:
         """Answer any request: /v1, /_emulator, /sca, /console, /health and the rest; never raises."""
         ...

@@ -19,6 +19,7 @@ from emulator.store import Store, StoreUnwritable
 from emulator.web.answers import block
 from emulator.web.refusals import unkept
 from emulator.web.site import Site
+from emulator.web.upkeep import Upkeep
 
 if TYPE_CHECKING:
     from emulator.web.connection import Connection
@@ -32,25 +33,29 @@ LONGEST = 64  # answers; the first of a thousand need not wait for the last
 
 
 class Turns:
-    """What waits for the end of the turn: the changes of one store, and answers."""
+    """What waits for the end of the turn: the changes of the default bank, and answers.
 
-    def __init__(self, site: Site) -> None:
+    `store` holds the documents of that bank, None where nothing is gained from writing several changes at once.
+    """
+
+    def __init__(self, site: Site, store: Store | None, upkeep: Upkeep) -> None:
         self._site = site
-        self._store: Store | None = None
+        self._store = store
+        self._upkeep = upkeep
         self._answers: list[tuple[Connection, RawRequestMessage, Response, bytes, bool]] = []
         self._write: Write | None = None
         self._one_by_one = False
 
-    def handle(self, request: Request, store: Store | None) -> Response | Stream:
-        """The core's answer to a request for the bank of `store`, its changes left to the end of the turn."""
-        if store is None or not store.groups:
+    def handle(self, request: Request) -> Response | Stream:
+        """The core's answer to a request for the default bank, its changes left to the end of the turn."""
+        store = self._store
+        if store is None:
             return self._site.handle(request)
         if self._one_by_one:
             before = store.sequence
             answer = self._site.handle(request)
             self._one_by_one = store.sequence == before
             return answer
-        self._store = store
         store.later = self._later
         try:
             return self._site.handle(request)
@@ -81,22 +86,29 @@ class Turns:
         return self._write
 
     def end(self) -> None:
-        """Write down what waits, and let the answers go."""
+        """Write down what waits, let the answers go, and begin a compaction where the journal has grown for one."""
         failed: Exception | None = None
-        if self._store is not None:
+        store = self._store
+        if store is not None:
             try:
-                self._store.flush()
+                store.flush()
             except Exception as error:  # whatever it is, nobody may wait for ever
                 if not isinstance(error, StoreUnwritable):
                     log.exception("the changes of a turn could not be written")
                 failed = error
                 self._one_by_one = True
-                self._site.undone(self._store)
+                self._site.undone(store)
         answers, self._answers = self._answers, []
         for connection, message, response, whole, close in answers:
             if failed is not None:
                 whole = block(message, unkept(failed, response), close)
-            connection.deliver(whole, close)
+            transport = connection.transport
+            if transport is not None:  # else the client has gone
+                transport.write(whole)
+                if close:
+                    connection.force_close()
         write, self._write = self._write, None
         if write is not None:
             write.set_result(failed)
+        if store is not None and store.compaction_due:
+            self._upkeep.compact(store)

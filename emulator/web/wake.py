@@ -16,21 +16,18 @@ class Watchers:
 
     def __init__(self, site: Site) -> None:
         self._site = site
-        self._open: set[Exchange] = set()
+        self.open: set[Exchange] = set()
         self._timer: asyncio.TimerHandle | None = None
-
-    def __bool__(self) -> bool:
-        return bool(self._open)
 
     def add(self, exchange: Exchange) -> None:
         """A stream begins."""
-        self._open.add(exchange)
+        self.open.add(exchange)
         self.look_again()
 
     def discard(self, exchange: Exchange) -> None:
         """A stream has ended."""
-        self._open.discard(exchange)
-        if not self._open:
+        self.open.discard(exchange)
+        if not self.open:
             self._forget_timer()
 
     def look_again(self) -> None:
@@ -43,7 +40,7 @@ class Watchers:
 
     def end(self) -> None:
         """End all streams: the server stops."""
-        for exchange in tuple(self._open):
+        for exchange in tuple(self.open):
             exchange.leave(ConnectionResetError("the server stops"))
 
     def _forget_timer(self) -> None:

@@ -6,11 +6,31 @@ from functools import lru_cache
 from operator import itemgetter
 from urllib.parse import urlsplit
 
+from aiohttp.hdrs import CONTENT_LENGTH, EXPECT, TRANSFER_ENCODING
 from aiohttp.http import HttpVersion10, HttpVersion11, RawRequestMessage
 
 from emulator.api.messages import Fields, Response
 from emulator.web.limits import MAX_BODY_BYTES, MAX_HEAD_BYTES, MAX_HEADERS
 from emulator.web.refusals import headers_too_large, too_large, wire_refusal
+
+
+def usual(message: RawRequestMessage, received: int, size: int) -> bool:
+    """Whether the head of a request that came whole is of the form that nearly all have, which `refusal` lets pass.
+
+    `received`: as there; `size`: of the body, at most MAX_BODY_BYTES.
+    """
+    path, headers = message.path, message.headers
+    return (
+        message.version is HttpVersion11
+        and received <= MAX_HEAD_BYTES
+        and len(message.raw_headers) <= MAX_HEADERS
+        and path.startswith("/")
+        and "#" not in path
+        and message.method != "CONNECT"
+        and (size > 0 or CONTENT_LENGTH not in headers)
+        and TRANSFER_ENCODING not in headers
+        and EXPECT not in headers
+    )
 
 
 def refusal(message: RawRequestMessage, received: int) -> Response | None:

@@ -313,3 +313,15 @@ async def test_a_connection_with_an_answer_to_come_is_not_idle(world: World, mon
     assert not client.closed
     await turn()
     assert client.statuses == [200, 201]
+
+
+async def test_the_end_of_a_turn_begins_the_compaction_that_is_due(world: World) -> None:
+    (client,) = world.clients(1)
+    while not world.store.compaction_due:
+        world.store.put("note", {"id": "grown", "text": f"{world.store.sequence:1000000}"})
+    client.ask("/v1/count")
+    assert world.store.compaction_due
+    await turn()
+    assert (client.statuses, world.store.compaction_due) == ([200], False)
+    world.handler.upkeep.end()
+    assert world.kept() == 1

@@ -1,0 +1,99 @@
+"""However the bytes of a connection are cut, its requests get the same answers in the same order."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from emulator.api.messages import Delivery, Request, Response
+from emulator.web.address import Base
+from emulator.web.connection import Listener
+from emulator.web.handler import Handler
+from emulator.web.limits import Limits
+from tests.e2e.serving import MadeUpSite, get, head, post
+from tests.unit.web.test_turns import Client, turn
+
+GOING_ON = {
+    "get": get("/v1/get"),
+    "elsewhere": get("/elsewhere"),
+    "post": post(b"body", target="/v1/post"),
+    "old": get("/v1/old", "Connection: keep-alive", version="1.0"),
+    "chunked": head("POST", "/v1/chunked", "Transfer-Encoding: chunked") + b"4\r\nbody\r\n0\r\n\r\n",
+    "expecting": post(b"body", "Expect: 100-continue", target="/v1/expecting"),
+    "upgrade": get("/v1/upgrade", "Connection: Upgrade", "Upgrade: websocket"),
+    "late": get("/v1/late"),
+}
+ENDING = {
+    "last": (get("/v1/last", "Connection: close"), 200),
+    "fault": (get("/v1/fault"), 500),
+    "refused": (get("/v1/refused#here"), 400),
+}
+ROUNDS = 1000  # of the loop, by which all is answered
+
+
+class Site(MadeUpSite):
+    """Answers one request late, and fails at another."""
+
+    def handle(self, request: Request) -> Response:
+        self.requests.append(request)
+        if request.target == "/v1/fault":
+            raise RuntimeError("a fault of ours")
+        answer = Response(200, [], f"<{request.target}>".encode())
+        if request.target == "/v1/late":
+            answer.delivery = Delivery(delay=1e-9)
+        return answer
+
+
+async def answers(parts: list[bytes], pauses: list[bool], number: int) -> tuple[list[int], list[str], list[str]]:
+    """Statuses of `number` answers, what they say, and what reached the core; between parts the loop may run."""
+    site = Site()
+    base = Base(scheme="http", host="127.0.0.1", port=1, public_url=None, allowed=())
+    client = Client(Listener(Handler(site), base, Limits()))
+    for part, pause in zip(parts, pauses, strict=True):
+        client.connection.data_received(part)
+        if pause:
+            await turn()
+    for _ in range(ROUNDS):
+        if len(statuses := [status for status in client.statuses if status != 100]) >= number:
+            break
+        await asyncio.sleep(0)
+    client.connection.connection_lost(None)
+    await turn()
+    return statuses, re.findall("<(.*?)>", client.got.decode()), [request.target for request in site.requests]
+
+
+def cut(data: bytes, places: list[int]) -> list[bytes]:
+    at = sorted({place % len(data) for place in places} - {0})
+    return [data[start:end] for start, end in zip([0, *at], [*at, len(data)], strict=True)]
+
+
+@example(["get"] * 70, None, [], False)
+@example(["late", "get", "get"], None, [], False)
+@example(["get", "late", "post"], "last", [], False)
+@example(["get", "upgrade", "get"], "fault", [], False)
+@example([], "refused", [9], True)
+@given(
+    st.lists(st.sampled_from(sorted(GOING_ON)), max_size=6),
+    st.none() | st.sampled_from(sorted(ENDING)),
+    st.lists(st.integers(0, 2000), max_size=5),
+    st.booleans(),
+)
+def test_answers_do_not_depend_on_how_requests_come(
+    kinds: list[str], end: str | None, places: list[int], pausing: bool
+) -> None:
+    data = b"".join(GOING_ON[kind] for kind in kinds)
+    targets = ["/elsewhere" if kind == "elsewhere" else f"/v1/{kind}" for kind in kinds]
+    expected = [200] * len(kinds), targets, targets
+    if end is not None:
+        last, status = ENDING[end]
+        data += last if end == "last" else last + get("/v1/never")  # behind a close the parser takes nothing
+        said = [*targets, f"/v1/{end}"]
+        expected = [*expected[0], status], said if status == 200 else targets, targets if status == 400 else said
+    if not data:
+        return
+    parts = cut(data, places)
+    pauses = [pausing] * len(parts)
+    assert asyncio.run(answers(parts, pauses, len(expected[0]))) == expected
