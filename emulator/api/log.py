@@ -7,7 +7,6 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Any
 
 from emulator.api.messages import Request, Response
@@ -26,7 +25,7 @@ class Exchange:
     """One request with what the bank made of it."""
 
     id: int
-    at: datetime
+    at: str  # stamp of bank time
     request: Request
     call: Call | None = None
     response: Response | None = None
@@ -160,7 +159,7 @@ class RequestLog:
         self._large_bytes = 0
         self._next = 1
 
-    def begin(self, at: datetime, request: Request) -> Exchange:
+    def begin(self, at: str, request: Request) -> Exchange:
         """Enter a request; the pipeline fills the entry as it goes."""
         exchange = Exchange(self._next, at, request)
         self._next += 1

@@ -28,7 +28,7 @@ from emulator.api.signature import SignaturePolicy, SignatureRefused, check
 from emulator.api.validate import read_usual, validate
 from emulator.bank import products, progression
 from emulator.bank.bank import Bank
-from emulator.bank.clock import moment, real_seconds
+from emulator.bank.clock import real_seconds
 from emulator.bank.errors import BankError, Message, ScaNeeded
 from emulator.store import StoreUnwritable
 
@@ -234,7 +234,7 @@ def _finish(response: Response, headers: Headers) -> None:
 def settle(bank: Bank) -> None:
     """Apply what bank time has made due before a request is answered (CONTRACT 6, Time)."""
     due = progression.next_due(bank)
-    if due is None or moment(due) > bank.clock.now():
+    if due is None or due > bank.clock.stamp():
         return
     try:
         with bank.documents.at_once():  # a step that cannot be written must not take the request along

@@ -15,6 +15,8 @@ from zoneinfo import ZoneInfo
 from emulator.store import Document, Store
 
 OSLO = ZoneInfo("Europe/Oslo")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
 _SECONDS = len("2026-03-02T08:00:00")
 
 Mode = Literal["live", "frozen"]
@@ -32,15 +34,18 @@ def real_seconds() -> float:
 
 def stamp(at: datetime) -> str:
     """A moment as it stands in documents: UTC, microseconds, so that text order is time order."""
-    if at.tzinfo is not UTC:
-        at = at.astimezone(UTC)
-    return f"{_second(at.year, at.month, at.day, at.hour, at.minute, at.second)}.{at.microsecond:06d}+00:00"
+    return _stamp((at - _EPOCH) // _MICROSECOND)
+
+
+def _stamp(microseconds: int) -> str:
+    seconds, rest = divmod(microseconds, 1_000_000)
+    return f"{_second(seconds)}.{rest:06d}+00:00"
 
 
 @lru_cache(maxsize=64)
-def _second(year: int, month: int, day: int, hour: int, minute: int, second: int) -> str:
+def _second(seconds: int) -> str:
     # Most stamps share their second with others, and writing it takes longer than all the rest.
-    return f"{year:04d}-{month:02d}-{day:02d}T{hour:02d}:{minute:02d}:{second:02d}"
+    return (_EPOCH + timedelta(seconds=seconds)).isoformat()[:_SECONDS]
 
 
 def later(stamped: str, by: timedelta) -> str:
@@ -83,19 +88,18 @@ class Clock:
         kept = self._documents.get("meta", "clock") or {"mode": "live", "offset": 0.0}
         self._mode: Mode = kept["mode"]
         self._offset = timedelta(seconds=kept.get("offset", 0.0))
-        self._frozen = moment(kept["now"]) if kept["mode"] == "frozen" else None
-        self._held: datetime | None = None
-        self._stamped: str | None = None
+        self._ahead = self._offset // _MICROSECOND
+        self._frozen = stamp(moment(kept["now"])) if kept["mode"] == "frozen" else None
+        self._held: str | None = None
 
-    def hold(self) -> datetime:
-        """Let bank time stand at this moment, which is given, until `release`; setting the clock ends it too."""
-        self._stamped = None
-        self._held = self._frozen or real_now() + self._offset
-        return self._held
+    def hold(self) -> str:
+        """Let bank time stand at this moment, whose stamp is given, until `release`; setting the clock ends it too."""
+        self._held = held = self._frozen or _stamp(time.time_ns() // 1000 + self._ahead)
+        return held
 
     def release(self) -> None:
         """Let bank time go on."""
-        self._held = self._stamped = None
+        self._held = None
 
     @property
     def mode(self) -> Mode:
@@ -103,20 +107,11 @@ class Clock:
 
     def now(self) -> datetime:
         """Bank time, in UTC."""
-        if self._held is not None:
-            return self._held
-        if self._frozen is not None:
-            return self._frozen
-        return real_now() + self._offset
+        return moment(self.stamp())
 
     def stamp(self) -> str:
         """Bank time as documents hold it."""
-        stamped = self._stamped
-        if stamped is None:
-            stamped = stamp(self.now())
-            if self._held is not None:
-                self._stamped = stamped
-        return stamped
+        return self._held or self._frozen or _stamp(time.time_ns() // 1000 + self._ahead)
 
     def today(self) -> date:
         """The Oslo date of bank time."""

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from emulator.api.headers import Headers
 from emulator.api.messages import Request
-from emulator.api.operation import Call
+from emulator.api.operation import NO_QUERY, Call
 from emulator.api.operations.payments import OPERATIONS, approach_of
+from emulator.api.route import Route
 from emulator.bank import approach, sca
 from emulator.bank.bank import Bank
 from emulator.bank.kinds import KINDS
@@ -50,8 +51,9 @@ def test_an_sca_holds_what_the_headers_said(
     bank.clock.hold()
     headers = Headers(list(said.items()))
     request = Request("POST", "/v1/payments/sepa-credit-transfers")
-    call = Call(bank, request, OPERATIONS[0], {}, headers, "", "")
-    call.tpp, call.script = Tpp("PSDNO-FSA-000001", tpp_name, frozenset()), Script(sca=outcome)
+    row = OPERATIONS[0]
+    call = Call(bank, request, Route(row, {}), row, {}, headers, "", NO_QUERY, "")
+    call.tpp, call.script = Tpp("PSDNO-SBX-1", tpp_name, frozenset()), Script(sca=outcome)
     target: dict[str, Any] = {"id": "p", "tpp": call.tpp.id, "context": "PRIVATE", "agreement": agreement}
     told = approach.open_for(bank, approach_of(call), target, "payment", signer=signer)
     one_by_one = sca.open_sca(
