@@ -112,9 +112,9 @@ def run(server: WebServer, ready: Callable[[list[str]], None]) -> None:
     """Serve until SIGTERM or SIGINT; `ready` is called with the addresses once requests are answered."""
     raise_file_limit()
     gc.freeze()  # what stands by now stays for good: later collections need not look at it
-    # Requests leave no cycles, so sweeps find nothing: the small ones stay under a millisecond, which all answers of
-    # a turn wait for, and those of everything are as rare as with larger ones before them.
-    gc.set_threshold(1_000, 3, 60)
+    # Requests leave no cycles, so sweeps find nothing. All answers of a turn wait for one: many small ones cost the
+    # same as a few large ones, and the longest (of what came since the last two) stays under half a millisecond.
+    gc.set_threshold(200, 2, 200)
     gc.enable()  # a start may have gone on without
     run_loop(_until_told(server, ready))
 
