@@ -143,6 +143,9 @@ class Connection(RequestHandler):
                 self._forget_timer()
             # now and not when the answers leave, which could find the connection closed for idleness
             self._next_keepalive_close_time = self._loop.time() + self.limits.idle_seconds
+            if self._keepalive_handle is None:  # some versions of aiohttp begin to wait only after their first answer
+                self._keepalive = True
+                self._keepalive_handle = self._loop.call_at(self._next_keepalive_close_time, self._process_keepalive)
             return
         count = self._request_count
         super().data_received(data)

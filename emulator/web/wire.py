@@ -85,10 +85,14 @@ def fields(message: RawRequestMessage) -> Fields:
     if not message.raw_headers:
         return Fields((), (), ())
     names, lower = _decoded(tuple(map(_name, message.raw_headers)))
-    # The parser has taken the blanks off and decoded the values; of bytes that are not ASCII it made something else.
+    # The parser has decoded the values; of bytes that are not ASCII it made something else.
     values = tuple(message.headers.values())
-    if not "".join(values).isascii():
+    together = "\n".join(values)
+    if not together.isascii():
         values = tuple(_text(value) for _, value in message.raw_headers)
+    # Some versions of the parser leave the blanks behind a value.
+    if " \n" in together or "\t\n" in together or together.endswith((" ", "\t")):
+        values = tuple(value.strip(" \t") for value in values)
     return Fields(names, lower, values)
 
 
