@@ -109,6 +109,8 @@ def _read(text: str) -> TppCertificate | str:
     except (*_NO_CERTIFICATE, ValueError, TypeError) as error:
         detail = str(error).splitlines()[0][:150] if str(error) else type(error).__name__
         return f"it holds no readable X.509 certificate ({detail})"
+    except KeyError as error:  # of cryptography before 50, for a text of an ASN.1 type that it does not know
+        return f"it holds no readable X.509 certificate (a text is of the unknown type {error})"
 
 
 def _der(text: str) -> tuple[bytes, tuple[str, ...]]:
