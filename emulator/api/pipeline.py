@@ -21,7 +21,7 @@ from emulator.api.json_body import is_plain, is_usual, read_json
 from emulator.api.log import BODY_KEPT, Exchange, RequestLog
 from emulator.api.messages import Request, Response
 from emulator.api.negotiation import content_language, refuse_unacceptable
-from emulator.api.operation import NO_QUERY, Call, Operation, Reply
+from emulator.api.operation import NO_QUERY, Call, Reply
 from emulator.api.repeats import Repeats
 from emulator.api.router import MethodRefused, Router, split_target
 from emulator.api.signature import SignaturePolicy, SignatureRefused, check
@@ -247,8 +247,3 @@ def settle(bank: Bank) -> None:
 @lru_cache(maxsize=64)
 def _policy(profile: str, trust: str, date_skew: int) -> SignaturePolicy:
     return SignaturePolicy(profile, trust, date_skew)
-
-
-def operation_by_id(operations: Sequence[Operation], operation_id: str) -> Operation | None:
-    """The row with this operationId."""
-    return next((operation for operation in operations if operation.id == operation_id), None)

@@ -88,7 +88,7 @@ class Order:
         self.insert(entry)
 
     def insert(self, entry: Entry) -> None:
-        """`add` for text in an order without groups that holds no numbers."""
+        """Put an entry in its place: all of `add` for text in an order without groups that holds no numbers."""
         self.entries.add(entry)
         if self.first is None or entry < self.first:
             self.first = entry

@@ -39,7 +39,7 @@ class DocumentTable(Table):
 
     `rows`: number -> encoded document; `numbers`: id -> number. Every change leaves its undo step in `steps`.
     `before`: while a snapshot is written, what the rows were that have changed since it began. `dependants` are
-    called after every change of what the table holds, an undone one and its undoing too.
+    called at every change of what the table holds, an undone one and its undoing too.
     """
 
     default_query_cache_capacity = 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from emulator.api.headers import Headers
 from emulator.api.json_body import is_plain, is_usual, read_json
-from emulator.api.validate import read_usual, validate
+from emulator.api.validate import read_usual, shape, validate
 from emulator.bank.errors import BankError
 from tests.unit.shapes.bodies import PAYMENTS, SEPA
 
@@ -68,6 +69,14 @@ def test_what_is_unusual_is_left_to_the_two_steps(old: str, new: str) -> None:
 def test_a_body_that_is_not_utf_8_is_unusual() -> None:
     assert read_usual(shape_of("SepaTransfer"), SEPA_TEXT.replace("{", "{ ").encode("utf-16")) is None
     assert read_usual(shape_of("SepaTransfer"), b"\xff" + SEPA_TEXT.encode()) is None
+
+
+@pytest.mark.parametrize("name", PAYMENTS)
+def test_the_shapes_that_say_so_have_no_numbers(name: str) -> None:
+    wanted = shape(shape_of(name))
+    types = set(re.findall(r'"type": "(\w+)"', json.dumps(wanted.types.json_schema())))
+    assert wanted.no_numbers
+    assert types <= {"array", "boolean", "object", "string"}
 
 
 def test_shapes_with_numbers_are_left_to_the_decoder_that_keeps_their_digits() -> None:
