@@ -72,7 +72,7 @@ _REQUIRED = {
     column: tuple(_LOWER[name] for name, marks in MATRIX.items() if marks[column] == "R") for column in COLUMNS
 }
 _CHECKS = {name.lower(): check for name, check in FORMATS.items()}
-_REQUEST_ID = "x-request-id"
+_EACH_TIME = ("x-request-id", "x-psu-identity")  # differs from request to request; is the customer's own
 _UNTIL_FIRST_SCA = frozenset({"tpp-session-id", "psu-id"})
 _IDENTITY_STANDS_IN = frozenset({INSTANT_POST, TRANSFER_POST})
 _NAMES_AGREEMENT = frozenset({BASKET_POST, BASKET_GET, INSTANT_POST, TRANSFER_POST})
@@ -131,8 +131,7 @@ def check_headers(
         if lower in _SINGLE:
             name = _SINGLE[lower]
             found.append(Message("FORMAT_ERROR", f"The header {name} is there more than once.", name))
-    fit = _all_fit(checked, tuple(map(headers.__getitem__, checked)))
-    if not fit or (_REQUEST_ID in headers and FORMATS["X-Request-ID"](headers[_REQUEST_ID]) is not None):
+    if not _all_fit(checked, tuple(map(headers.__getitem__, checked))) or not _others_fit(headers):
         found += _malformed(headers)
     return found
 
@@ -147,8 +146,8 @@ def _malformed(headers: Headers) -> Iterator[Message]:
             yield Message("FORMAT_ERROR", text, name)
 
 
-# A client's requests carry the same names each time, and mostly the same values but for X-Request-ID, so what follows
-# from them is remembered.
+# A client's requests carry the same names each time, and mostly the same values, so what follows from them is
+# remembered.
 
 
 @lru_cache(maxsize=256)
@@ -163,7 +162,7 @@ def _by_names(
         if lower not in sent and not _excused(lower, sent, column, session_optional)
     ]
     messages = tuple(Message("HTTP_HEADER_REQUIRED", f"The header {name} is required.", name) for name in missing)
-    return messages, tuple(lower for lower in sent if lower in _CHECKS and lower != _REQUEST_ID)
+    return messages, tuple(lower for lower in sent if lower in _CHECKS and lower not in _EACH_TIME)
 
 
 def _excused(lower: str, sent: Collection[str], column: str, session_optional: bool) -> bool:
@@ -181,6 +180,13 @@ def _all_fit(names: tuple[str, ...], values: tuple[str, ...]) -> bool:
 @lru_cache(maxsize=1024)
 def _fits(lower: str, value: str) -> bool:
     return _CHECKS[lower](value) is None
+
+
+def _others_fit(headers: Headers) -> bool:
+    for lower in _EACH_TIME:
+        if lower in headers and _CHECKS[lower](headers[lower]) is not None:
+            return False
+    return True
 
 
 def _check_agreement(headers: Headers, found: list[Message]) -> None:

@@ -111,4 +111,7 @@ class Turns:
         if write is not None:
             write.set_result(failed)
         if store is not None and store.compaction_due:
-            self._upkeep.compact(store)
+            try:
+                self._upkeep.compact(store)
+            except Exception:  # the answers have gone, no other may follow them
+                log.exception("the snapshot could not be renewed")

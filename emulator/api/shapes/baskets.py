@@ -12,6 +12,10 @@ from emulator.api.shapes.parts import Filled, Rule, closed, inner
 from emulator.bank.errors import Message
 
 
+# See `validate.read_usual`.
+NO_NUMBERS = True
+
+
 @closed
 class SigningBasket(TypedDict):
     """1 to 10 different payments, by the identifiers that their creation returned."""
