@@ -183,10 +183,7 @@ def _fits(lower: str, value: str) -> bool:
 
 
 def _others_fit(headers: Headers) -> bool:
-    for lower in _EACH_TIME:
-        if lower in headers and _CHECKS[lower](headers[lower]) is not None:
-            return False
-    return True
+    return all(_CHECKS[lower](headers[lower]) is None for lower in _EACH_TIME if lower in headers)
 
 
 def _check_agreement(headers: Headers, found: list[Message]) -> None:

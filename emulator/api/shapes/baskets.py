@@ -11,7 +11,6 @@ from typing_extensions import TypedDict
 from emulator.api.shapes.parts import Filled, Rule, closed, inner
 from emulator.bank.errors import Message
 
-
 # See `validate.read_usual`.
 NO_NUMBERS = True
 
