@@ -105,7 +105,7 @@ class Handler:
             store = self._site.store_for(request)
         if store is not None and store.compaction_due:
             self.turns.end()
-            self.upkeep.compact(store)
+            self.upkeep.look_after(store)
         if self.watchers.open:
             self.watchers.look_again()
         return answer, store if store is not None and store.sync_needed else None

@@ -110,8 +110,5 @@ class Turns:
         write, self._write = self._write, None
         if write is not None:
             write.set_result(failed)
-        if store is not None and store.compaction_due:
-            try:
-                self._upkeep.compact(store)
-            except Exception:  # the answers have gone, no other may follow them
-                log.exception("the snapshot could not be renewed")
+        if store is not None:
+            self._upkeep.look_after(store)

@@ -53,6 +53,14 @@ class Upkeep:
             await asyncio.get_running_loop().run_in_executor(None, ticket.run)
             store.finish_sync(ticket)
 
+    def look_after(self, store: Store) -> None:
+        """Renew the snapshot of `store` if the journal has outgrown it; never raises, for answers may have gone."""
+        if store.compaction_due:
+            try:
+                self.compact(store)
+            except Exception:
+                log.exception("the snapshot is not renewed")
+
     def compact(self, store: Store) -> None:
         """Renew the snapshot of `store`; a failure is logged and changes nothing."""
         try:

@@ -315,6 +315,22 @@ async def test_a_connection_with_an_answer_to_come_is_not_idle(world: World, mon
     assert client.statuses == [200, 201]
 
 
+async def test_a_compaction_that_a_control_request_makes_due_begins_once(world: World) -> None:
+    def grow(request: Request) -> Response:
+        while not world.store.compaction_due:
+            world.store.put("note", {"id": "grown", "text": f"{world.store.sequence:1000000}"})
+        return Response(201, [], b"grown")
+
+    world.site.answers["/grow"] = grow
+    first, second = world.clients(2)
+    first.ask("/v1/write")
+    second.ask("/grow")
+    await turn()
+    assert (first.statuses, second.statuses, world.store.compaction_due) == ([201], [201], False)
+    world.handler.upkeep.end()
+    assert world.kept() == 2
+
+
 async def test_the_end_of_a_turn_begins_the_compaction_that_is_due(world: World) -> None:
     (client,) = world.clients(1)
     while not world.store.compaction_due:
