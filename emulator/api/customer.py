@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from emulator.api.approach import approach_of
 from emulator.api.operation import Access, Call
 from emulator.bank import access, people, sca
 from emulator.bank.errors import BankError
@@ -64,32 +65,23 @@ def open_access(call: Call, *, purpose: str | None = None, target: str | None = 
     Account operations end in a consent, others only in a known customer with a session.
     """
     header = call.headers.get
-    redirect_uri = header("tpp-redirect-uri")
-    if redirect_uri is None:
+    if header("tpp-redirect-uri") is None:
         raise BankError(
             "HTTP_HEADER_REQUIRED", "The customer must be sent to SCA, and back to this address.", "TPP-Redirect-URI"
         )
-    identity, agreement = header("x-psu-identity"), header("psu-corporate-id")
-    psu_id = header("psu-id")
+    known: dict[str, Any] = {**approach_of(call)}
+    psu_id, agreement, context = header("psu-id"), header("psu-corporate-id"), header("psu-context")
     psu = people.psu_of(call.bank, call.tpp.id, psu_id) if psu_id else None
-    if agreement is not None and not call.bank.documents.exists("agreement", agreement.lower()):
-        agreement = None
+    if psu is not None:
+        known.setdefault("identityHint", psu["nationalId"])
+    if agreement is not None and call.bank.documents.exists("agreement", agreement.lower()):
+        known["agreement"] = agreement.lower()
+        context = context or "CORPORATE"
+    if context:
+        known["context"] = context
+    if target is not None:
+        known["target"] = target
     if purpose is None:
         reads_accounts = call.operation.roles == ACCOUNT_INFORMATION and "AISP" in call.tpp.roles
         purpose = "access" if reads_accounts else "user"
-    return sca.open_sca(
-        call.bank,
-        tpp_id=call.tpp.id,
-        tpp_name=header("tpp-brand-logging-information") or call.tpp.name,
-        purpose=purpose,
-        target=target,
-        redirect_uri=redirect_uri,
-        session_id=header("tpp-session-id"),
-        identity_hint=identity or (psu["nationalId"] if psu else None),
-        method_hint=header("x-psu-authmethod-preferred"),
-        context=header("psu-context") or ("CORPORATE" if agreement else None),
-        agreement=agreement.lower() if agreement else None,
-        app=header("tpp-redirect-preferred") == "false",
-        language=header("psu-accept-language"),
-        outcome=call.script.sca,
-    )
+    return sca.open_sca(call.bank, call.tpp.id, purpose, known)

@@ -16,7 +16,8 @@ AUTHORISATIONS_KEPT = 50
 class Approach(TypedDict, total=False):
     """What the headers of the request say of the SCA to come (SPEC 2.1, 5.3), as its document has it.
 
-    What was not said is left out. `outcome` is a scripted rule's.
+    What was not said is left out. `app`: shown as if made in the bank's app; `identityHint`: preselected; `outcome`:
+    what a scripted rule makes of it (`Script.sca`).
     """
 
     redirectUri: Required[str]
@@ -40,7 +41,7 @@ def open_for(bank: Bank, approach: Approach, target: Document, purpose: str, *, 
         known["nationalId"] = signer
     if target["agreement"] is not None:
         known["agreement"] = target["agreement"]
-    return sca.opened(bank, target["tpp"], purpose, known)
+    return sca.open_sca(bank, target["tpp"], purpose, known)
 
 
 def again(bank: Bank, target: Document, *, hint: str | None) -> str | None:

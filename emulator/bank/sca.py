@@ -47,49 +47,13 @@ def offered_method(preferred: str | None) -> str | None:
     return "SANDBOXID" if preferred.endswith("ID") else None
 
 
-def open_sca(
-    bank: Bank,
-    *,
-    tpp_id: str,
-    purpose: str,
-    redirect_uri: str,
-    target: str | None = None,
-    session_id: str | None = None,
-    national_id: str | None = None,
-    identity_hint: str | None = None,
-    method_hint: str | None = None,
-    context: str | None = None,
-    agreement: str | None = None,
-    app: bool = False,
-    language: str | None = None,
-    outcome: str | None = None,
-    tpp_name: str | None = None,
-) -> str:
+def open_sca(bank: Bank, tpp_id: str, purpose: str, known: Mapping[str, Any]) -> str:
     """Open an SCA and return its token.
 
-    `purpose`: access, consent, user, payment, basket or cancellation; `target`: the id of what is approved;
-    `national_id`: the only person who may complete it; `identity_hint`: preselected (X-PSU-IDENTITY);
-    `app`: shown as if made in the bank's app; `outcome`: what a scripted rule makes of it (`Script.sca`).
+    `purpose`: access, consent, user, payment, basket or cancellation; `known`: what else its document holds at first:
+    `redirectUri` at least, an `Approach`, and of `target` (the id of what is approved), `nationalId` (the only person
+    who may complete it), `context` and `agreement` what there is.
     """
-    known = {
-        "tppName": tpp_name,
-        "app": app,
-        "target": target,
-        "sessionId": session_id,
-        "nationalId": national_id,
-        "identityHint": identity_hint,
-        "method": offered_method(method_hint),
-        "context": context,
-        "agreement": agreement,
-        "language": language,
-        "outcome": outcome,
-    }
-    said = {member: value for member, value in known.items() if value}
-    return opened(bank, tpp_id, purpose, {"redirectUri": redirect_uri, **said})
-
-
-def opened(bank: Bank, tpp_id: str, purpose: str, known: Mapping[str, Any]) -> str:
-    """Open an SCA and return its token; `known`: what else its document holds at first, `redirectUri` at least."""
     document: Document = {
         "id": bank.ids.token(),
         "tpp": tpp_id,

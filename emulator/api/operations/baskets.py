@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from emulator.api.approach import approach_of
 from emulator.api.headers import BASKET_GET, BASKET_POST
 from emulator.api.operation import Access, Call, Operation, Reply
-from emulator.api.operations.payments import PISP, REDIRECT, approach_of, authorisation_reply
+from emulator.api.operations.payments import PISP, REDIRECT, authorisation_reply
 from emulator.api.render import message_body
 from emulator.bank import approach, baskets
 from emulator.store import Document

@@ -2,62 +2,21 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import Any, cast
+from typing import Any
 
 from emulator.api.accept_fix import fixes
+from emulator.api.approach import approach_of
 from emulator.api.headers import BASKET_GET, INSTANT_POST, TRANSFER_POST
 from emulator.api.operation import Access, Call, Operation, Params, Reply
 from emulator.api.query import ALLOW_LOGICAL_DUPLICATE
 from emulator.api.render import message_body
-from emulator.bank import approach, payment_views, payments, products, progression, sca
-from emulator.bank.approach import Approach
+from emulator.bank import approach, payment_views, payments, products, progression
 from emulator.bank.errors import BankError
 from emulator.bank.transitions import FINAL, INSTANT, UNSIGNED
 from emulator.store import Document
 
 PISP = frozenset({"PISP"})
 REDIRECT = frozenset({"tpp-redirect-uri"})
-_MANNER = (
-    "tpp-brand-logging-information",
-    "tpp-redirect-preferred",
-    "x-psu-authmethod-preferred",
-    "psu-accept-language",
-)
-
-
-def approach_of(call: Call) -> Approach:
-    """What the request's headers say of the SCA that it opens."""
-    header = call.headers.get
-    manner = _manner(call.tpp.name, call.script.sca, *map(header, _MANNER))
-    found: Approach = {"redirectUri": header("tpp-redirect-uri") or "", **manner}
-    session_id, identity = header("tpp-session-id"), header("x-psu-identity")
-    if session_id:
-        found["sessionId"] = session_id
-    if identity:
-        found["identityHint"] = identity
-    return found
-
-
-# Nearly all requests of a TPP say the same here; what is the customer's own is not remembered.
-@lru_cache(maxsize=64)
-def _manner(
-    tpp_name: str,
-    outcome: str | None,
-    brand: str | None,
-    preferred: str | None,
-    method: str | None,
-    language: str | None,
-) -> Approach:
-    """The part of an approach that is not of one customer; not to be changed."""
-    said = {
-        "tppName": brand or tpp_name,
-        "app": preferred == "false",
-        "method": sca.offered_method(method),
-        "language": language,
-        "outcome": outcome,
-    }
-    return cast(Approach, {member: value for member, value in said.items() if value})
 
 
 def address(call: Call) -> str:

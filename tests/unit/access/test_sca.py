@@ -16,9 +16,10 @@ from tests.unit.access.conftest import AGREEMENT, KARI, OLA, TPP, advance
 BACK = "https://tpp.example/back?state=1"
 
 
-def opened(bank: Bank, **more: Any) -> dict[str, Any]:
-    values: dict[str, Any] = {"purpose": "access", "redirect_uri": BACK, "session_id": "s-1", **more}
-    found = sca.get(bank, sca.open_sca(bank, tpp_id=TPP, **values))
+def opened(bank: Bank, purpose: str = "access", **more: Any) -> dict[str, Any]:
+    known = {"redirectUri": BACK, "sessionId": "s-1", **more}
+    said = {member: value for member, value in known.items() if value is not None}
+    found = sca.get(bank, sca.open_sca(bank, TPP, purpose, said))
     assert found is not None
     return found
 
@@ -53,7 +54,7 @@ def test_the_steps_come_in_order_and_end_in_session_and_consent(bank: Bank) -> N
     [("HA2", "approve"), ("ANYBRAND_MOBILE", "approve"), ("ANYBRANDID", "approve"), ("CARRIER_PIGEON", "method")],
 )
 def test_a_preferred_method_that_the_bank_has_is_not_asked_again(bank: Bank, preferred: str, step: str) -> None:
-    found = opened(bank, method_hint=preferred)
+    found = opened(bank, method=sca.offered_method(preferred))
     sca.identify(bank, found, KARI)
     assert sca.step(bank, found) == step
 
@@ -62,7 +63,7 @@ def test_a_person_with_a_choice_of_contexts_is_asked(bank: Bank) -> None:
     kept = bank.documents.get("agreement", AGREEMENT)
     assert kept is not None
     bank.documents.put("agreement", {**kept, "persons": [OLA, KARI]})
-    found = opened(bank, method_hint="HA2")
+    found = opened(bank, method="HA2")
     sca.identify(bank, found, KARI)
     assert sca.step(bank, found) == "context"
     sca.choose_context(bank, found, "CORPORATE", AGREEMENT)
@@ -90,7 +91,7 @@ def test_an_unknown_person_fails_the_sca_and_leaves_no_session(bank: Bank) -> No
 
 
 def test_only_the_person_behind_a_request_may_complete_it(bank: Bank) -> None:
-    found = opened(bank, national_id=KARI)
+    found = opened(bank, nationalId=KARI)
     assert query(sca.identify(bank, found, OLA))["code"] == "PSU_CREDENTIALS_INVALID"
 
 
@@ -127,24 +128,24 @@ def test_an_ended_sca_cannot_be_used_again(bank: Bank) -> None:
 
 
 def test_completing_a_new_session_ends_the_old_one_and_aborting_does_not(bank: Bank) -> None:
-    sca.approve(bank, opened(bank, session_id="old"), national_id=KARI)
-    sca.reject(bank, opened(bank, session_id="new"))
+    sca.approve(bank, opened(bank, sessionId="old"), national_id=KARI)
+    sca.reject(bank, opened(bank, sessionId="new"))
     [old] = sessions.with_id(bank, TPP, "old")
     assert sessions.is_live(bank, old)
-    sca.approve(bank, opened(bank, session_id="new"), national_id=KARI)
+    sca.approve(bank, opened(bank, sessionId="new"), national_id=KARI)
     [old] = sessions.with_id(bank, TPP, "old")
     assert not sessions.is_live(bank, old)
 
 
 def test_the_psu_id_is_one_per_tpp_and_person(bank: Bank) -> None:
     first = query(sca.approve(bank, opened(bank), national_id=KARI))["psu-id"]
-    again = query(sca.approve(bank, opened(bank, session_id="s-2"), national_id=KARI))["psu-id"]
+    again = query(sca.approve(bank, opened(bank, sessionId="s-2"), national_id=KARI))["psu-id"]
     other = people.psu_for(bank, "ANOTHER-TPP", KARI)["id"]
     assert first == again != other
 
 
 def test_without_a_session_id_the_bank_makes_one(bank: Bank) -> None:
-    answer = query(sca.approve(bank, opened(bank, session_id=None), national_id=KARI))
+    answer = query(sca.approve(bank, opened(bank, sessionId=None), national_id=KARI))
     assert len(answer["tpp-session-id"]) == 36
 
 
@@ -181,9 +182,9 @@ def test_sessions_that_are_over_do_not_pile_up(bank: Bank, monkeypatch: pytest.M
             access.session_holder(bank, Claim(TPP, psu_id=kari, session_id=session_id))
         return refused.value.code, refused.value.messages[0].text
 
-    sca.approve(bank, opened(bank, session_id="of-another"), national_id=OLA)
+    sca.approve(bank, opened(bank, sessionId="of-another"), national_id=OLA)
     for number in range(50):
-        sca.approve(bank, opened(bank, session_id=f"s-{number}"), national_id=KARI)
+        sca.approve(bank, opened(bank, sessionId=f"s-{number}"), national_id=KARI)
         advance(bank, minutes=61 if number % 2 else 1)
     assert bank.documents.count("session") == 22
     [others] = sessions.with_id(bank, TPP, "of-another")
@@ -196,11 +197,11 @@ def test_sessions_that_are_over_do_not_pile_up(bank: Bank, monkeypatch: pytest.M
 
 def test_an_sca_under_the_id_of_an_earlier_session_brings_that_one_back(bank: Bank) -> None:
     for session_id in ("one", "two", "one", "one"):
-        sca.approve(bank, opened(bank, session_id=session_id), national_id=KARI)
+        sca.approve(bank, opened(bank, sessionId=session_id), national_id=KARI)
     [one], [two] = sessions.with_id(bank, TPP, "one"), sessions.with_id(bank, TPP, "two")
     assert sessions.is_live(bank, one)
     assert not sessions.is_live(bank, two)
-    sca.approve(bank, opened(bank, session_id="two"), national_id=KARI)
+    sca.approve(bank, opened(bank, sessionId="two"), national_id=KARI)
     [one], [two] = sessions.with_id(bank, TPP, "one"), sessions.with_id(bank, TPP, "two")
     assert not sessions.is_live(bank, one)
     assert sessions.is_live(bank, two)

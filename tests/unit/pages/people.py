@@ -70,6 +70,5 @@ def small_bank() -> Bank:
 
 def open_access(bank: Bank, **more: Any) -> str:
     """An open SCA for account access; its token."""
-    return sca.open_sca(
-        bank, **{"tpp_id": TPP, "tpp_name": "Prøve <b>Regnskap</b>", "purpose": "access", "redirect_uri": BACK, **more}
-    )
+    known = {"tppName": "Prøve <b>Regnskap</b>", "redirectUri": BACK, **more}
+    return sca.open_sca(bank, TPP, "access", {member: value for member, value in known.items() if value is not None})

@@ -32,7 +32,7 @@ def at_approval(visitor: Visitor, token: str, person: str = OLA) -> Page:
 
 
 def test_a_customer_goes_through_identity_method_context_and_accounts_to_the_tpp(bank: Bank, visitor: Visitor) -> None:
-    token = open_access(bank, session_id="session-1")
+    token = open_access(bank, sessionId="session-1")
     page = visitor.get(f"/sca/{token}")
     assert page.status == 200
     assert page.headers["content-type"] == "text/html; charset=utf-8"
@@ -52,7 +52,7 @@ def test_a_customer_goes_through_identity_method_context_and_accounts_to_the_tpp
 
 
 def test_acting_for_a_firm_shares_the_firms_accounts_and_names_the_agreement(bank: Bank, visitor: Visitor) -> None:
-    token = open_access(bank, method_hint="HA2")
+    token = open_access(bank, method="HA2")
     page = go_on(visitor, visitor.submit(visitor.get(f"/sca/{token}"), nationalId=KARI))
     page = go_on(visitor, visitor.submit(page, acting=FIRM, action="continue"))
     assert "Driftskonto" in page.text
@@ -64,7 +64,7 @@ def test_acting_for_a_firm_shares_the_firms_accounts_and_names_the_agreement(ban
 def test_method_is_skipped_when_the_preferred_one_fits_and_context_when_there_is_one(
     bank: Bank, visitor: Visitor
 ) -> None:
-    token = open_access(bank, method_hint="SOMEBRANDID")
+    token = open_access(bank, method="SANDBOXID")
     page = go_on(visitor, visitor.submit(visitor.get(f"/sca/{token}"), nationalId=OLA))
     assert 'name="step" value="approve"' in page.source
 
@@ -198,7 +198,7 @@ def test_names_are_escaped(bank: Bank, visitor: Visitor) -> None:
 
 
 def test_the_strip_offers_the_known_customers_and_the_requested_one_first(bank: Bank, visitor: Visitor) -> None:
-    page = visitor.get(f"/sca/{open_access(bank, identity_hint=OLA)}")
+    page = visitor.get(f"/sca/{open_access(bank, identityHint=OLA)}")
     assert [button.value for button in page.forms[0].buttons] == [OLA, KARI]
     assert "forespurt" in page.text
     assert page.headers["content-language"] == "nb"

@@ -15,14 +15,14 @@ from emulator.store import StoreDamaged, StoreLocked, StoreUnwritable, open_stor
 from tests.unit.store.making import KINDS, answers, book, some_books
 
 HOLDER = """
-import sys, time
+import signal, sys
 from pathlib import Path
 from emulator.store import open_store
 from tests.unit.store.making import KINDS
 store = open_store(Path(sys.argv[1]), KINDS)
 store.put("note", {"id": "kept"})
 print("open", flush=True)
-time.sleep(60)
+signal.pause()
 """
 
 
