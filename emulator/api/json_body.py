@@ -17,10 +17,11 @@ LARGEST_BODY = 1024 * 1024  # bytes
 DEEPEST = 32  # objects and lists inside one another
 MOST_MESSAGES = 1000  # of one body, so that the answer stays in proportion (assumed)
 
+UTF_8 = "utf-8"
 # Content-Type charset -> Python's name for it.
 _CHARSETS = {
-    "utf-8": "utf-8",
-    "utf8": "utf-8",
+    "utf-8": UTF_8,
+    "utf8": UTF_8,
     "iso-8859-1": "latin-1",
     "iso8859-1": "latin-1",
     "latin1": "latin-1",
@@ -78,7 +79,7 @@ def read_json(body: bytes, headers: Headers) -> Any:
     BankError: 415 for another content type, charset or a Content-Encoding, 413 for over 1 MiB, else FORMAT_ERROR.
     A missing Content-Type counts as application/json (assumed: all payloads are JSON, SPEC 1).
     """
-    charset = _charset(headers)
+    charset = charset_of(headers)
     if len(body) > LARGEST_BODY:
         raise BankError("BAD_REQUEST", f"A body has at most {LARGEST_BODY} bytes; {len(body)} came.", status=413)
     try:
@@ -110,20 +111,15 @@ def _malformed(reason: str) -> BankError:
     return BankError("FORMAT_ERROR", f"The body is not well-formed JSON: {reason}.")
 
 
-def is_usual(headers: Headers) -> bool:
-    """Whether the headers say no more of the body than that it is JSON, which is UTF-8."""
-    return headers.get("content-type") == "application/json" and headers.single and "content-encoding" not in headers
-
-
-def _charset(headers: Headers) -> str:
+def charset_of(headers: Headers) -> str:
     """The Python codec of the body, from Content-Type; 415 where the bank does not read it."""
     encoding = headers.get("content-encoding")
     if encoding is not None and encoding.lower() not in ("", "identity"):
         text = "A body with a Content-Encoding is not read: send it as it is."
         raise BankError("BAD_REQUEST", text, "Content-Encoding", status=415)
     content_type = headers.get("content-type")
-    if content_type is None:
-        return "utf-8"
+    if content_type is None or (content_type == "application/json" and not headers.repeated):
+        return UTF_8
     media_type, *parameters = (part.strip() for part in content_type.split(";"))
     if media_type.lower() != "application/json" or "content-type" in headers.repeated:
         raise BankError("BAD_REQUEST", "The bank reads application/json only.", "Content-Type", status=415)
@@ -135,7 +131,7 @@ def _charset(headers: Headers) -> str:
                 text = "The bank reads JSON in UTF-8 or ISO-8859-1 only."
                 raise BankError("BAD_REQUEST", text, "Content-Type", status=415)
             return codec
-    return "utf-8"
+    return UTF_8
 
 
 def _too_deep(text: str) -> bool:

@@ -17,7 +17,7 @@ from cryptography.x509 import Certificate
 from emulator.api import customer, render
 from emulator.api import query as queries
 from emulator.api.headers import Headers, check_headers
-from emulator.api.json_body import is_plain, is_usual, read_json
+from emulator.api.json_body import UTF_8, charset_of, is_plain, read_json
 from emulator.api.log import BODY_KEPT, Exchange, RequestLog
 from emulator.api.messages import Request, Response
 from emulator.api.negotiation import content_language, refuse_unacceptable
@@ -206,7 +206,7 @@ class Pipeline:
             call.query = queries.parse(operation.query, call.raw_query)
         if route.shape is not None:
             body = call.request.body
-            call.body = read_usual(route.shape, body) if is_usual(headers) else None
+            call.body = read_usual(route.shape, body) if charset_of(headers) == UTF_8 else None
             if call.body is None:
                 call.body, call.warnings = validate(route.shape, read_json(body, headers), plain=is_plain(body))
 

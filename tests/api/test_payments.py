@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -74,6 +75,25 @@ def test_a_created_payment_answers_with_its_id_status_and_links(kari: DeskClient
         "startAuthorisation": {"href": f"{path}/{payment_id}/authorisations", "verbs": ["POST"]},
     }
     assert answer.headers["Location"] == f"{path}/{payment_id}"
+
+
+@pytest.mark.parametrize(
+    ("content_type", "name"),
+    [
+        (None, "Frå"),
+        ("application/json", "Frå"),
+        ("application/json;charset=UTF-8", "Frå"),
+        ('Application/JSON; charset="utf-8"', "Frå"),
+        ("application/json; charset=iso-8859-1", "FrÃ¥"),
+    ],
+)
+def test_the_body_is_read_in_the_charset_that_its_type_names(
+    kari: DeskClient, content_type: str | None, name: str
+) -> None:
+    body = json.dumps({**BODIES[SEPA], "creditorName": "Frå"}, ensure_ascii=False).encode()
+    answer = kari.post(SEPA, body=body, headers={"Content-Type": content_type})
+    assert answer.status == 201, answer.text
+    assert kari.get(f"{SEPA}/{answer.json()['paymentId']}").json()["creditorName"] == name
 
 
 def test_location_leads_back_to_the_bank_that_was_asked(kari: DeskClient, authority: Authority) -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emulator.api.headers import Headers
-from emulator.api.json_body import is_plain, is_usual, read_json
+from emulator.api.json_body import is_plain, read_json
 from emulator.api.validate import read_usual, shape, validate
 from emulator.bank.errors import BankError
 from tests.unit.shapes.bodies import PAYMENTS, SEPA
@@ -82,21 +82,6 @@ def test_the_shapes_that_say_so_have_no_numbers(path: str) -> None:
 def test_shapes_with_numbers_are_left_to_the_decoder_that_keeps_their_digits() -> None:
     body = b'{"transactions": [{"amount": 10000000000000000.01}]}'
     assert read_usual("emulator.api.shapes.sandbox:Transactions", body) is None
-
-
-@pytest.mark.parametrize(
-    "headers",
-    [
-        (),
-        (("Content-Type", "application/json; charset=iso-8859-1"),),
-        (("Content-Type", "text/plain"),),
-        (("Content-Type", "application/json"), ("Content-Encoding", "gzip")),
-        (("Content-Type", "application/json"), ("content-type", "application/json")),
-    ],
-)
-def test_headers_that_say_more_of_the_body_are_unusual(headers: tuple[tuple[str, str], ...]) -> None:
-    assert is_usual(JSON)
-    assert not is_usual(Headers(headers))
 
 
 _PUT_IN = st.sampled_from(
