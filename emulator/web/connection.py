@@ -137,10 +137,14 @@ class Connection(RequestHandler):
         if self._refused:
             return
         self.received = self._partial + len(data)
-        if not self._unanswered and not self._close and self._shortcut.answered(data, self._at_once):
+        behind = None if self._unanswered or self._close else self._shortcut.answered(data, self._at_once)
+        if behind is not None:
             self._partial = 0
             if self._head_timer is not None:
                 self._forget_timer()
+            if behind:
+                self._last_payload = EMPTY_PAYLOAD
+                self._took_part(behind)
             # now and not when the answers leave, which could find the connection closed for idleness
             self._next_keepalive_close_time = self._loop.time() + self.limits.idle_seconds
             if self._keepalive_handle is None:  # some versions of aiohttp begin to wait only after their first answer

@@ -11,6 +11,21 @@ from typing import Any
 
 from aiohttp.http import HttpProcessingError
 
+_END = b"\r\n\r\n"
+
+
+def _behind(data: bytes, payload: Any) -> int:
+    """How many bytes follow in `data` on its last whole request, which has this body; 0 where that cannot be told."""
+    if data.endswith(_END):  # of a head, or of a body in chunks
+        return 0
+    end = _END
+    if payload.total_bytes:
+        if not payload._buffer:  # it was long, and is taken out
+            return 0
+        end = payload._buffer[-1]
+    at = data.rfind(end)
+    return 0 if at < 0 else len(data) - at - len(end)
+
 
 class Shortcut:
     """Stands before aiohttp's parser, and gives aiohttp only what was not answered at once."""
@@ -19,34 +34,35 @@ class Shortcut:
         self._parser = parser
         self._left: Sequence[Any] | HttpProcessingError | None = None  # what `answered` has taken from the parser
 
-    def answered(self, data: bytes, at_once: Callable[[Any, Any], bool]) -> bool:
-        """Whether `data` ends a request, and `at_once` has answered it and all others that came with it.
+    def answered(self, data: bytes, at_once: Callable[[Any, Any], bool]) -> int | None:
+        """How many bytes of a next request follow in `data` on those that it ends, all answered by `at_once`.
 
-        Otherwise aiohttp has to be called with the same data: it gets what is left of them.
+        None: aiohttp has to be called with the same data; it gets what is left of them.
         """
         parser = self._parser
-        some = False
+        fed, last = data, None
         while True:
             try:
-                messages, upgraded, tail = parser.feed_data(data)
+                messages, upgraded, tail = parser.feed_data(fed)
                 if upgraded:
                     messages = self._declined(messages, tail)
             except HttpProcessingError as error:
                 self._left = error
-                return False
-            for done, (message, payload) in enumerate(messages):
-                if not payload.is_eof() or not at_once(message, payload):
+                return None
+            for done, (message, last) in enumerate(messages):
+                if not last.is_eof() or not at_once(message, last):
                     self._left = messages[done:]
-                    return False
+                    return None
                 parser.message_consumed()
-            if len(messages) == 1:
-                return True
             if not messages:
                 break
-            some, data = True, b""  # of many requests in a row the parser gives out some at a time
-        if not some:
+            if len(messages) == 1 and not (behind := _behind(data, last)):
+                return behind
+            fed = b""  # of many requests in a row the parser gives out some at a time
+        if last is None:
             self._left = ()
-        return some
+            return None
+        return _behind(data, last)
 
     def feed_data(self, data: bytes) -> tuple[Sequence[Any], bool, bytes]:
         """As the parser's, but for what was answered: requests or an error; and that no protocol was upgraded."""
