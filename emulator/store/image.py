@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from emulator.store.index import Index, Keys
 from emulator.store.kinds import Document, Kind
 from emulator.store.order import Entry, Order
 from emulator.store.table import DocumentTable
 
-Row = tuple[int, bytes]
+Batch = tuple[list[int], list[bytes]]
+"""Numbers, and the encoded documents under them."""
 
 ROWS_AT_ONCE = 256
 
@@ -75,11 +76,11 @@ class TableImage(NamedTuple):
         orders = {name: Order(rule, self.orders[name]) for name, rule in table.kind.ordered.items()}
         table.keys = Keys(table.kind, indexes, orders)
 
-    def batches(self) -> Iterator[list[Row]]:
+    def batches(self) -> Iterator[Batch]:
         """The rows in order, some at a time."""
-        rows = list(self.rows.items())
-        for at in range(0, len(rows), ROWS_AT_ONCE):
-            yield rows[at : at + ROWS_AT_ONCE]
+        numbers, texts = list(self.rows), list(self.rows.values())
+        for at in range(0, len(numbers), ROWS_AT_ONCE):
+            yield numbers[at : at + ROWS_AT_ONCE], texts[at : at + ROWS_AT_ONCE]
 
 
 class FrozenTable:
@@ -99,18 +100,19 @@ class FrozenTable:
         self.next_number = table.next_number
         table.before = self._before
 
-    def batches(self) -> Iterator[list[Row]]:
+    def batches(self) -> Iterator[Batch]:
         """The rows in order, some at a time."""
-        rows, before = self._rows, self._before
+        before = self._before
         for at in range(0, len(self._numbers), ROWS_AT_ONCE):
-            some: list[Row] = []
-            for number in self._numbers[at : at + ROWS_AT_ONCE]:
-                raw = rows.get(number)
-                raw = before.get(number, raw)
-                if raw is None:
-                    raise RuntimeError("a row went without a note of what it was")
-                some.append((number, raw))
-            yield some
+            numbers = self._numbers[at : at + ROWS_AT_ONCE]
+            found = list(map(self._rows.get, numbers))
+            noted = before.keys() & numbers
+            texts = (
+                [before[n] if n in noted else raw for n, raw in zip(numbers, found, strict=True)] if noted else found
+            )
+            if None in texts:
+                raise RuntimeError("a row went without a note of what it was")
+            yield numbers, cast(list[bytes], texts)
 
 
 class Image(NamedTuple):

@@ -39,18 +39,32 @@ def _put_object(values: dict[str, Any], put: Out) -> None:
 
 
 class Place(NamedTuple):
-    """Where the documents of a kind stand in a file: numbers, ascending, and each text's begin and size."""
+    """Where the documents of a kind stand in a file: [first, last] of each unbroken run of their numbers, ascending,
+    and each text's begin and size.
+    """
 
-    numbers: list[int]
+    runs: list[list[int]]
     starts: list[int]
     sizes: list[int]
+
+    def add(self, numbers: Sequence[int], starts: Iterable[int], sizes: Iterable[int]) -> None:
+        """Note some more, at least one; `numbers` go on where the last ones ended."""
+        first, last = numbers[0], numbers[-1]
+        unbroken = last - first == len(numbers) - 1
+        for run in [[first, last]] if unbroken else [[number, number] for number in numbers]:
+            if self.runs and self.runs[-1][1] == run[0] - 1:
+                self.runs[-1][1] = run[1]
+            else:
+                self.runs.append(run)
+        self.starts.extend(starts)
+        self.sizes.extend(sizes)
 
 
 def index_document(kind: str, table: TableImage | FrozenTable, place: Place, put: Out) -> None:
     """Hand the document about one kind to `put`, piece by piece."""
     about = {"id": kind, "kind": table.kind.signature(), "next": table.next_number}
     put(orjson.dumps(about)[:-1] + b',"numbers":')
-    _put_list(_runs(place.numbers), put)
+    _put_list(place.runs, put)
     put(b',"starts":')
     _put_list(place.starts, put)
     put(b',"sizes":')
@@ -58,17 +72,6 @@ def index_document(kind: str, table: TableImage | FrozenTable, place: Place, put
     if isinstance(table, TableImage) and not table.is_bare:
         _put_keys(table, put)
     put(b"}")
-
-
-def _runs(numbers: Iterable[int]) -> list[list[int]]:
-    """Ascending numbers as [first, last] of each unbroken run."""
-    found: list[list[int]] = []
-    for number in numbers:
-        if found and found[-1][1] == number - 1:
-            found[-1][1] = number
-        else:
-            found.append([number, number])
-    return found
 
 
 def _put_keys(table: TableImage, put: Out) -> None:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from itertools import accumulate
 from zlib import crc32
 
 import orjson
@@ -77,19 +78,14 @@ class Body:
         """Write the documents of a kind; where they stand."""
         place = Place([], [], [])
         self._put(b",%b:{" % orjson.dumps(kind))
-        lead = b'\n"%d":'
-        for some in table.batches():
-            texts: list[bytes] = []
-            at = self._position
-            for number, raw in some:
-                texts += (lead % number, raw)
-                lead = b',\n"%d":'
-                at += len(texts[-2])
-                place.numbers.append(number)
-                place.starts.append(at)
-                place.sizes.append(len(raw))
-                at += len(raw)
-            self._put(b"".join(texts))
+        for numbers, texts in table.batches():
+            leads = [b',\n"%d":' % number for number in numbers]
+            if not place.runs:
+                leads[0] = leads[0][1:]  # nothing stands before the first
+            pieces = [piece for row in zip(leads, texts, strict=True) for piece in row]
+            bounds = list(accumulate(map(len, pieces), initial=self._position))
+            place.add(numbers, bounds[1::2], map(len, texts))
+            self._put(b"".join(pieces))
         self._put(b"\n}\n")
         return place
 

@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 Tables = dict[str, dict[str, Any]]
 
 # A journal is left alone until it is as large as the snapshot, and this large at least.
-SMALL_JOURNAL = 4 << 20
+SMALL_JOURNAL = 8 << 20
 
 
 class VolatileStorage(Storage):

@@ -19,7 +19,7 @@ from emulator.store.compaction import Abandoned, Compaction
 log = logging.getLogger(__name__)
 
 WORK = 0.0005  # seconds of processor time before a rest
-REST = 4.0  # times as long
+REST = 9.0  # times as long
 
 
 class Upkeep:
