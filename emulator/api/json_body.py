@@ -185,6 +185,7 @@ def member_path(path: str, name: str) -> str:
 
 
 # Control characters, halves of a surrogate pair, and what lies outside the basic multilingual plane (emoji).
+_BACKSLASH, _DELETE = b"\\\x7f"
 _REFUSED = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\U00010000-\U0010ffff]")
 
 
@@ -193,7 +194,7 @@ def is_plain(body: bytes) -> bool:
 
     Asked of the bytes, since most bodies are plain, and looking at every string takes longer than all other checks.
     """
-    return body.isascii() and b"\\" not in body and b"\x7f" not in body
+    return body.isascii() and _BACKSLASH not in body and _DELETE not in body
 
 
 def is_plain_utf8(body: bytes) -> bool:

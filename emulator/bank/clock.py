@@ -39,7 +39,7 @@ def stamp(at: datetime) -> str:
 
 def _stamp(microseconds: int) -> str:
     seconds, rest = divmod(microseconds, 1_000_000)
-    return f"{_second(seconds)}.{rest:06d}+00:00"
+    return f"{_second(seconds)}.{str(1_000_000 + rest)[1:]}+00:00"
 
 
 @lru_cache(maxsize=64)

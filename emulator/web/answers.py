@@ -33,7 +33,7 @@ def head(answer: Response | Stream, framing: list[str]) -> bytes:
     written = "\r\n".join(lines).encode()
     if len(written.translate(None, _NO_CONTROLS)) != 2 * len(lines) - 2:  # other than the ends of lines
         raise ValueError("a header of the answer holds a control character")
-    return written + (_SERVER if b"\r\nDate: " in written else _date_and_server(int(time())))
+    return written + (_SERVER if "Date" in dict(answer.headers) else _date_and_server(int(time())))
 
 
 @lru_cache(maxsize=1)

@@ -23,6 +23,8 @@ def _behind(data: bytes, payload: Any) -> int:
         if not payload._buffer:  # it was long, and is taken out
             return 0
         end = payload._buffer[-1]
+        if data.endswith(end):
+            return 0
     at = data.rfind(end)
     return 0 if at < 0 else len(data) - at - len(end)
 

@@ -87,11 +87,10 @@ def fields(message: RawRequestMessage) -> Fields:
     names, lower = _decoded(tuple(map(_name, message.raw_headers)))
     # The parser has decoded the values; of bytes that are not ASCII it made something else.
     values = tuple(message.headers.values())
-    together = "\n".join(values)
-    if not together.isascii():
+    if not all(map(str.isascii, values)):
         values = tuple(_text(value) for _, value in message.raw_headers)
-    # Some versions of the parser leave the blanks behind a value.
-    if " \n" in together or "\t\n" in together or together.endswith((" ", "\t")):
+    # Some versions of the parser leave the blanks behind a value; whether there are any is asked at once of all.
+    if tuple(map(str.rstrip, values)) != values:
         values = tuple(value.strip(" \t") for value in values)
     return Fields(names, lower, values)
 
