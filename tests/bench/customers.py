@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import urllib.request
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -12,6 +13,27 @@ from emulator.client.tpp import Options
 from tests.bench.harness import raw
 
 SEPA = "/v1/payments/sepa-credit-transfers"
+
+
+def sepa_payment(debtor: Mapping[str, str]) -> dict[str, Any]:
+    """A SEPA payment from an account (`iban`, `currency`) whose JSON has 600 bytes."""
+    return {
+        "instructedAmount": {"amount": "12.34", "currency": "EUR"},
+        "creditorName": "Beispiel Lieferung und Montage Gesellschaft mbH",
+        "creditorAccount": {"iban": "DE75512108001245126199", "currency": "EUR"},
+        "creditorAddress": {
+            "country": "DE",
+            "city": "Musterstadt Sued",
+            "postalCode": "12345",
+            "street": "Beispielweg",
+        },
+        "debtorAccount": {"iban": debtor["iban"], "currency": debtor["currency"]},
+        "endToEndIdentification": "BENCH-00000000001",
+        "remittanceInformationUnstructured": (
+            "Rechnung 4711, Lieferung vom zweiten Quartal, mit Dank; abzueglich der Gutschrift 17 vom ersten,"
+            " siehe unseren Brief vom 21. Februar"
+        ),
+    }
 
 
 class Customer:
@@ -40,16 +62,8 @@ class Customer:
             return json.loads(answer.read() or b"null")
 
     def payment(self) -> dict[str, Any]:
-        """A SEPA payment whose JSON has about 600 bytes."""
-        return {
-            "instructedAmount": {"amount": "12.34", "currency": "EUR"},
-            "creditorName": "Beispiel Lieferung und Montage",
-            "creditorAccount": {"iban": "DE75512108001245126199", "currency": "EUR"},
-            "creditorAddress": {"country": "DE", "city": "Musterstadt", "postalCode": "12345", "street": "Beispielweg"},
-            "debtorAccount": {"iban": self.account["iban"], "currency": self.account["currency"]},
-            "endToEndIdentification": "BENCH-0000000001",
-            "remittanceInformationUnstructured": "Rechnung 4711, Lieferung vom zweiten Quartal, mit Dank",
-        }
+        """A SEPA payment from the customer's account."""
+        return sepa_payment(self.account)
 
     def creates(self, count: int) -> list[bytes]:
         """Signed payment initiations, each with its own X-Request-ID."""

@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
+from tests.bench.customers import sepa_payment
 from tests.bench.harness import Row, rate, raw, typical, yardstick
 
 HEADERS = {"Host": "127.0.0.1", "Accept": "application/json", "Content-Type": "application/json"}
-BODY = json.dumps({"text": "x" * (600 - len('{"text": ""}'))}).encode()
+# What the bank is sent, but for the account: a JSON of one long text would be read and written in half the time.
+BODY = json.dumps(sepa_payment({"iban": "NO4299901100019", "currency": "NOK"})).encode()
 
 
 def posts(count: int) -> list[bytes]:
-    """Requests that are parsed and echoed, 600 bytes of JSON each."""
+    """Requests that are parsed and echoed, 600 bytes of JSON each, the same that the bank gets."""
     return [raw("POST", "/echo", HEADERS, BODY)] * count
 
 
