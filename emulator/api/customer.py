@@ -11,6 +11,7 @@ from emulator.bank.errors import BankError
 
 ACCOUNT_INFORMATION = frozenset({"AISP"})  # the role of account and consent operations alone
 
+_OPEN, _PSU, _SESSION = Access.OPEN, Access.PSU, Access.SESSION  # to ask the Enum each time takes longer
 _SAID = ("psu-id", "x-psu-identity", "tpp-session-id", "psu-context", "psu-corporate-id")
 
 
@@ -31,12 +32,13 @@ def claim(call: Call) -> access.Claim:
 def admit(call: Call) -> access.Caller | None:
     """The customer behind a request, as far as its operation needs one; ScaNeeded when SCA must come first."""
     operation = call.operation
-    if operation.access is Access.OPEN:
-        return None
-    if operation.access is Access.PSU:
+    needed = operation.access
+    if needed is _PSU:
         return _payer(call)
+    if needed is _OPEN:
+        return None
     claimed = claim(call)
-    if operation.access is Access.SESSION:
+    if needed is _SESSION:
         return access.session_holder(call.bank, claimed)
     resource = call.params.get("id")
     caller = access.account_reader(

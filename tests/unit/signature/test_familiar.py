@@ -105,3 +105,11 @@ def test_another_key_behind_the_same_names_does_not_pass(making: Making, authori
     thief: Credentials = authority.issue("thief")
     forged = replace(making, sign=lambda _, data: making.sign(thief.key, data))
     assert refused(forged)
+
+
+def test_a_certificate_that_ends_like_a_familiar_one_is_read_anew(making: Making) -> None:
+    as_served(making)
+    sent = making.credentials.certificate_header
+    middle = len(sent) // 2
+    other = "B" if sent[middle] == "A" else "A"
+    assert refused(making.but(certificate=sent[:middle] + other + sent[middle + 1 :]))
