@@ -9,12 +9,11 @@ from typing import Any
 
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
-from selenium.webdriver.support.expected_conditions import staleness_of
-from selenium.webdriver.support.ui import WebDriverWait
 
 from emulator.testing import RunningBank, TestTpp
 from emulator.testing.running import factory
 from tests.e2e.browser import chromium
+from tests.e2e.clicking import press
 
 IMAGES = Path(__file__).parent / "images"
 LARGEST = 150_000  # bytes of one picture
@@ -81,8 +80,7 @@ def to_the_approval(browser: Chrome, link: str) -> None:
         button = browser.find_element(By.CSS_SELECTOR, "form .primary")
         if browser.find_elements(By.CSS_SELECTOR, ".amount, dl"):
             return
-        button.click()
-        WebDriverWait(browser, 10).until(staleness_of(button))
+        press(browser, button)
 
 
 def main() -> None:

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
-from selenium.webdriver.support.expected_conditions import staleness_of, url_contains
-from selenium.webdriver.support.ui import WebDriverWait
+from selenium.webdriver.support.expected_conditions import url_contains
 
 from emulator.client import Identity, TppClient
 from tests.e2e.browser import callback, chromium
+from tests.e2e.clicking import press, wait
 from tests.e2e.process import served
 
 KARI = "14888520059"
@@ -33,10 +33,8 @@ def approve(browser: Chrome, link: str, national_id: str, back: str) -> str:
         if field:
             field[0].clear()
             field[0].send_keys(national_id)
-        button = browser.find_element(By.CSS_SELECTOR, "form .primary")
-        button.click()
-        WebDriverWait(browser, 10).until(staleness_of(button))
-    WebDriverWait(browser, 10).until(url_contains("psu-id="))
+        press(browser, browser.find_element(By.CSS_SELECTOR, "form .primary"))
+    wait(browser).until(url_contains("psu-id="))
     return str(browser.current_url)
 
 
