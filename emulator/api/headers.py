@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import lru_cache
+from operator import itemgetter
 
 from emulator.api.header_formats import FORMATS
 from emulator.api.messages import Fields, HeaderPairs
@@ -78,6 +79,7 @@ _IDENTITY_STANDS_IN = frozenset({INSTANT_POST, TRANSFER_POST})
 _NAMES_AGREEMENT = frozenset({BASKET_POST, BASKET_GET, INSTANT_POST, TRANSFER_POST})
 _SPELLING = {lower: name for name, lower in _LOWER.items()}
 _PLACE = {lower: place for place, lower in enumerate(_SPELLING)}
+ValuesOf = Callable[[Mapping[str, str]], tuple[str, ...]]
 _SHOWN = 60  # characters of a refused value that its message repeats
 
 
@@ -85,15 +87,16 @@ class Headers(dict[str, str]):
     """A request's headers by lower-case name, blanks around values taken off; not to be changed.
 
     Lists sent as several lines are joined with commas; of any other header sent twice the first value counts, and
-    its name stands in `repeated`. `single`: nothing at all was sent twice.
+    its name stands in `repeated`. `single`: nothing at all was sent twice; `names`: all of them, each once.
     """
 
-    __slots__ = ("repeated", "single")
+    __slots__ = ("names", "repeated", "single")
 
     def __init__(self, pairs: HeaderPairs = ()) -> None:
         sent = pairs if isinstance(pairs, Fields) else Fields.of(pairs)
         self.update(zip(sent.lower, sent.values, strict=True))
         self.repeated: tuple[str, ...] = ()
+        self.names = sent.lower
         self.single = len(self) == len(sent.lower)
         if not self.single:
             self._combine(sent)
@@ -107,6 +110,7 @@ class Headers(dict[str, str]):
                 self[lower] = f"{self[lower]},{value}"
             else:
                 self.repeated = (*self.repeated, lower)
+        self.names = tuple(self)
 
 
 def check_headers(
@@ -123,7 +127,7 @@ def check_headers(
     A missing header is HTTP_HEADER_REQUIRED, a malformed or repeated one FORMAT_ERROR; all are checked that SPEC 2.1
     lists, whether or not the operation uses them.
     """
-    missing, checked = _by_names(tuple(headers), column, profile, needs, session_optional)
+    missing, checked, values_of = _by_names(headers.names, column, profile, needs, session_optional)
     found = [*missing]
     if column in _NAMES_AGREEMENT and headers.get("psu-context") == "CORPORATE":
         _check_agreement(headers, found)
@@ -131,7 +135,7 @@ def check_headers(
         if lower in _SINGLE:
             name = _SINGLE[lower]
             found.append(Message("FORMAT_ERROR", f"The header {name} is there more than once.", name))
-    if not _all_fit(checked, tuple(map(headers.__getitem__, checked))) or not _others_fit(headers):
+    if not _all_fit(checked, values_of(headers)) or not _others_fit(headers):
         found += _malformed(headers)
     return found
 
@@ -153,8 +157,10 @@ def _malformed(headers: Headers) -> Iterator[Message]:
 @lru_cache(maxsize=256)
 def _by_names(
     sent: tuple[str, ...], column: str, profile: str, needs: frozenset[str], session_optional: bool
-) -> tuple[tuple[Message, ...], tuple[str, ...]]:
-    """What is wrong with headers of these lower-case names for want of others; those whose format is to be checked."""
+) -> tuple[tuple[Message, ...], tuple[str, ...], ValuesOf]:
+    """What is wrong with headers of these lower-case names for want of others; those whose format is to be checked,
+    and how their values are taken out.
+    """
     listed = () if profile == "lenient" else _REQUIRED[column]
     missing = [
         _SPELLING.get(lower, lower)
@@ -162,7 +168,10 @@ def _by_names(
         if lower not in sent and not _excused(lower, sent, column, session_optional)
     ]
     messages = tuple(Message("HTTP_HEADER_REQUIRED", f"The header {name} is required.", name) for name in missing)
-    return messages, tuple(lower for lower in sent if lower in _CHECKS and lower not in _EACH_TIME)
+    checked = tuple(lower for lower in sent if lower in _CHECKS and lower not in _EACH_TIME)
+    # of fewer than two it makes no tuple
+    values_of = itemgetter(*checked) if len(checked) > 1 else lambda headers: tuple(map(headers.__getitem__, checked))
+    return messages, checked, values_of
 
 
 def _excused(lower: str, sent: Collection[str], column: str, session_optional: bool) -> bool:
