@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from decimal import ROUND_HALF_UP, Context, Decimal
 from functools import cache, lru_cache
-from types import MappingProxyType
 from typing import NamedTuple
 
 import orjson
@@ -32,7 +31,10 @@ class Quote(NamedTuple):
 
 
 class Charge(NamedTuple):
-    """A quote with `members`, what a payment keeps of it: `amount`, `fee` if there is one, `rate` if there is one."""
+    """A quote with `members`, what a payment keeps of it: `amount`, `fee` if there is one, `rate` if there is one.
+
+    Remembered, so not to be changed.
+    """
 
     amount: Decimal
     fee: Decimal
@@ -106,7 +108,7 @@ class Table:
             members["fee"] = plain(fee, account_currency)
         if rate is not None:
             members["rate"] = format(rate, "f")
-        return Charge(amount, fee, MappingProxyType(members))
+        return Charge(amount, fee, members)
 
 
 _made = lru_cache(maxsize=64)(Table)
