@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
 from datetime import timedelta
-from hashlib import sha256
 
 from orjson import Fragment
 
@@ -83,4 +83,4 @@ def _fingerprint(call: Call) -> str:
     request, header = call.request, call.headers.get
     psu_id, agreement = header("psu-id", ""), header("psu-corporate-id", "")
     asked = f"{request.method}\0{request.target}\0{psu_id}\0{agreement}\0".encode("utf-8", "surrogateescape")
-    return sha256(asked + request.body).hexdigest()[:32]
+    return hashlib.blake2b(asked + request.body, digest_size=16).hexdigest()

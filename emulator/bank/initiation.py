@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from decimal import Decimal
-from hashlib import sha256
 from typing import Any
 
 from emulator.bank import approach, bulk, exchange, ledger, people, rules, schedule
@@ -258,7 +258,7 @@ def _likeness(order: Order, debtor: Document) -> str:
         )
         for _, reference in rules.structured_references(one):
             parts.append(reference["reference"])
-    return sha256("|".join(parts).encode()).hexdigest()[:32]
+    return hashlib.blake2b("|".join(parts).encode(), digest_size=16).hexdigest()
 
 
 def _refuse_duplicate(bank: Bank, payment: Document, since: str) -> None:
