@@ -118,7 +118,7 @@ class RunningBank:
         self._server = WebServer(
             self._site,
             host="127.0.0.1",
-            plain=listen("127.0.0.1", settings.port),
+            plain=listen("127.0.0.1", settings.port, copies=1),  # a process of tests may hold hundreds of banks
             public_url=settings.public_url,
             allowed=settings.allow_host,
         )

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from typing import Literal
 
 BACKLOG = 2048
+COPIES = 16
 _OPEN_FILES = 65536
 
 
@@ -19,8 +20,12 @@ class CannotListen(Exception):
         self.at_fault = at_fault
 
 
-def listen(host: str, port: int) -> list[socket.socket]:
-    """Sockets on every address of `host` at one port; 0 picks a free one. Raises CannotListen."""
+def listen(host: str, port: int, *, copies: int = COPIES) -> list[socket.socket]:
+    """Sockets on every address of `host` at one port; 0 picks a free one. Raises CannotListen.
+
+    Of each there are `copies`: uvloop takes one connection of a socket in a turn of the loop, and who connects together
+    with others while many requests come would wait for as many turns as there are before him.
+    """
     try:
         found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, UnicodeError) as error:
@@ -29,7 +34,8 @@ def listen(host: str, port: int) -> list[socket.socket]:
     with ExitStack() as undo:
         for family, address in dict.fromkeys((family, address[:2]) for family, _, _, _, address in found):
             chosen = sockets[0].getsockname()[1] if sockets else port
-            sockets.append(undo.enter_context(_bound(family, str(address[0]), chosen)))
+            bound = undo.enter_context(_bound(family, str(address[0]), chosen))
+            sockets += [bound, *(undo.enter_context(bound.dup()) for _ in range(copies - 1))]
         undo.pop_all()
     return sockets
 

@@ -265,6 +265,17 @@ def test_an_end_under_load_loses_no_acknowledged_write(tmp_path: Path, durabilit
 
 
 @both_loops
+async def test_those_who_connect_at_once_need_not_wait_for_one_another() -> None:
+    async with serving() as running:
+        clients = [socket.create_connection(("127.0.0.1", running.port)) for _ in range(64)]
+        for _ in range(16):  # turns of the loop
+            await asyncio.sleep(0)
+        assert sum(len(listener.open) for listener in running.server._listeners) == len(clients)
+        for client in clients:
+            client.close()
+
+
+@both_loops
 @pytest.mark.parametrize("turns", range(6))
 async def test_who_connects_as_the_bank_ends_does_not_hold_it_up(turns: int) -> None:
     """The limit for what is under way lies beyond the patience of the test: only a prompt end passes."""
