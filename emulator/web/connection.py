@@ -16,7 +16,7 @@ from emulator.web.address import Base
 from emulator.web.answers import CLOSE, Refusal, head
 from emulator.web.exchange import BadBody, Exchange
 from emulator.web.handler import Acted, Handler
-from emulator.web.limits import MAX_FIELD_BYTES, MAX_HEAD_BYTES, MAX_TARGET_BYTES, Limits
+from emulator.web.limits import MAX_FIELD_BYTES, MAX_HEAD_BYTES, MAX_TARGET_BYTES, MAX_WAITING_BYTES, Limits
 from emulator.web.refusals import headers_too_large, parser_refusal, reason, wire_refusal
 from emulator.web.shortcut import Shortcut
 
@@ -73,6 +73,7 @@ class Connection(RequestHandler):
         "_socket",
         "_stuck",
         "_unanswered",
+        "_waits",
         "acted",
         "base",
         "exchange",
@@ -96,6 +97,7 @@ class Connection(RequestHandler):
         self._refused = False  # what still comes is not read as requests
         self._ended = False  # the client will send no more, but reads
         self._stuck = False
+        self._waits = False  # something that came waits for its turn
         super().__init__(
             listener,
             loop=loop,
@@ -126,6 +128,8 @@ class Connection(RequestHandler):
             self._await_head()
 
     def connection_lost(self, exc: BaseException | None) -> None:
+        if self._waits:  # what came whole acts, though nobody will see the answer
+            self._listener.handler.turns.take_waiting()
         self._listener.open.discard(self)
         self._forget_timer()
         super().connection_lost(exc)
@@ -134,6 +138,21 @@ class Connection(RequestHandler):
             self.exchange = None
 
     def data_received(self, data: bytes) -> None:
+        if self._refused:
+            return
+        turns = self._listener.handler.turns
+        # What waits must stay in order and bounded: of each connection one piece of a request's usual size.
+        if self._waits or len(data) > MAX_WAITING_BYTES:
+            turns.take_waiting()
+        if len(data) > MAX_WAITING_BYTES:
+            self.take(data)
+        else:
+            self._waits = True
+            turns.arrived(self, data)
+
+    def take(self, data: bytes) -> None:
+        """Answer the requests that these bytes end, as far as that can be done at once; called in the client's turn."""
+        self._waits = False
         if self._refused:
             return
         self.received = self._partial + len(data)
@@ -229,11 +248,16 @@ class Connection(RequestHandler):
         self._head_timer = self._loop.call_later(self.limits.head_seconds, self._head_too_slow)
 
     def _head_too_slow(self) -> None:
-        if self._unanswered:
+        if self._unanswered or self._waits:
             self._await_head()
         else:
             self._head_timer = None
             self.force_close()
+
+    def _process_keepalive(self) -> None:
+        if self._waits:
+            self._listener.handler.turns.take_waiting()
+        super()._process_keepalive()
 
     def _forget_timer(self) -> None:
         if self._head_timer is not None:
@@ -242,7 +266,7 @@ class Connection(RequestHandler):
 
     def eof_received(self) -> Any:  # aiohttp narrows asyncio's `bool | None` to None
         """Keep the way to the client open while whole requests of it wait for their answers."""
-        self._listener.handler.turns.end()  # over TLS the connection may end right behind the request
+        self._listener.handler.turns.catch_up()  # over TLS the connection may end right behind the request
         if self._refused or not self._unanswered or not self._last_payload.is_eof() or self.ssl_context is not None:
             return None
         self._ended = True

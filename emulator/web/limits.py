@@ -9,6 +9,7 @@ MAX_FIELD_BYTES = 16380  # a PEM certificate with its chain fits; other than the
 MAX_HEADERS = 128
 MAX_HEAD_BYTES = 65536
 MAX_BODY_BYTES = 1024 * 1024
+MAX_WAITING_BYTES = 16384  # of a connection, until its turn comes; more is taken at once
 
 
 @dataclass(frozen=True, slots=True)

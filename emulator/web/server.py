@@ -73,7 +73,7 @@ class WebServer:
             server.close()
         if self._sweep is not None:
             self._sweep.cancel()
-        self._handler.turns.end()
+        self._handler.turns.catch_up()
         self._handler.watchers.end()
         self._handler.upkeep.end()
         for listener in self._listeners:

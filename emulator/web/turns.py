@@ -1,15 +1,21 @@
-"""The end of a turn of the loop: one write for all that its requests have changed, then all their answers.
+"""Requests take turns: some in the order in which they came, one write for all that they change, then their answers.
 
 Together both cost a fraction of what they cost one by one: a system call for each change, and for each answer a client
 that is woken up. What is not written yet is seen by the requests that follow in the same turn, so every answer waits
 for the write. When it fails, all that waited for it is taken back and answered 503, and changes are written one by
 one until one succeeds.
+
+A turn is short, and between two of them the loop looks at what else has come. One turn for all that the loop finds
+would be a little cheaper, but a client whose next request just misses it would wait for all of it and for all of the
+next one, twice as long as the others.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
+from time import perf_counter
 from typing import TYPE_CHECKING
 
 from aiohttp.http import RawRequestMessage
@@ -29,11 +35,12 @@ log = logging.getLogger(__name__)
 Write = asyncio.Future[Exception | None]
 """Done with the write: None, or why it failed."""
 
-LONGEST = 64  # answers; the first of a thousand need not wait for the last
+SECONDS = 0.002  # of a turn, after which no further bytes are taken
+LONGEST = 64  # answers; of a thousand requests in one packet the first need not wait for the last
 
 
 class Turns:
-    """What waits for the end of the turn: the changes of the default bank, and answers.
+    """What waits for its turn, and for the end of the present one: the changes of the default bank, and answers.
 
     `store` holds the documents of that bank, None where nothing is gained from writing several changes at once.
     """
@@ -45,6 +52,43 @@ class Turns:
         self._answers: list[tuple[Connection, RawRequestMessage, Response, bytes, bool]] = []
         self._write: Write | None = None
         self._one_by_one = False
+        self._arrived: deque[tuple[Connection, bytes]] = deque()
+        self._next: asyncio.Handle | None = None
+
+    def arrived(self, connection: Connection, data: bytes) -> None:
+        """Let `connection` take these bytes when those that came before have been taken."""
+        self._arrived.append((connection, data))
+        if self._next is None:
+            self._next = asyncio.get_running_loop().call_soon(self._take_turn)
+
+    def take_waiting(self) -> None:
+        """Take everything that has come by now."""
+        while self._arrived:
+            self._take_first()
+
+    def catch_up(self) -> None:
+        """Take everything that has come by now, and end the turn."""
+        self.take_waiting()
+        self.end()
+
+    def _take_turn(self) -> None:
+        self._next = None
+        until = perf_counter() + SECONDS
+        while self._arrived:
+            self._take_first()
+            if perf_counter() >= until:
+                break
+        self.end()
+        if self._arrived and self._next is None:
+            self._next = asyncio.get_running_loop().call_soon(self._take_turn)
+
+    def _take_first(self) -> None:
+        connection, data = self._arrived.popleft()
+        try:
+            connection.take(data)
+        except Exception:  # those behind it must get their turn
+            log.exception("what came on a connection could not be taken")
+            connection.drop()
 
     def handle(self, request: Request) -> Response | Stream:
         """The core's answer to a request for the default bank, its changes left to the end of the turn."""

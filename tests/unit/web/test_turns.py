@@ -15,7 +15,7 @@ from emulator.web import turns
 from emulator.web.address import Base
 from emulator.web.connection import Connection, Listener
 from emulator.web.handler import Handler
-from emulator.web.limits import Limits
+from emulator.web.limits import MAX_WAITING_BYTES, Limits
 from tests.e2e.serving import MadeUpSite
 
 KINDS = {"note": Kind()}
@@ -213,10 +213,10 @@ async def test_a_last_request_ends_the_turn_and_nothing_behind_it_is_looked_at(w
 
 
 async def test_what_is_no_request_of_a_tpp_finds_everything_written(world: World) -> None:
+    world.site.answers["/writes"] = lambda request: Response(200, [], str(world.disk.writes).encode())
     writer, tester = world.clients(2)
     writer.ask("/v1/write")
-    tester.ask("/count")
-    assert world.disk.writes == 1
+    tester.ask("/writes")
     await turn()
     assert (writer.statuses, tester.last) == ([201], "1")
 
@@ -233,12 +233,81 @@ async def test_the_change_of_a_client_that_has_gone_is_kept(world: World) -> Non
 
 async def test_a_thousand_requests_do_not_wait_for_one_another(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(turns, "LONGEST", 4)
-    clients = world.clients(10)
-    for client in clients:
-        client.ask("/v1/write")
-    assert [len(client.statuses) for client in clients] == [1] * 8 + [0] * 2
+    (client,) = world.clients(1)
+    client.ask(*["/v1/write"] * 10)
     await turn()
+    assert client.statuses == [201] * 10
     assert world.disk.writes == 3
+
+
+async def test_turns_are_taken_in_the_order_of_arrival_and_end_when_their_time_is_over(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(turns, "SECONDS", 0.0)  # for one request
+    clients = world.clients(4)
+    seen: list[list[int]] = []
+
+    def look(request: Request) -> Response:
+        seen.append([len(client.statuses) for client in clients])
+        if len(seen) == 1:
+            clients[3].ask("/v1/look")  # comes as the last, while others wait
+        return world.write(request)
+
+    world.site.answers["/v1/look"] = look
+    for client in clients[:3]:
+        client.ask("/v1/look")
+    for _ in clients:
+        await turn()
+    assert seen == [[0, 0, 0, 0], [1, 0, 0, 0], [1, 1, 0, 0], [1, 1, 1, 0]]
+    assert clients[3].statuses == [201]
+    assert world.disk.writes == 4
+
+
+async def test_of_one_connection_only_one_small_piece_waits(world: World) -> None:
+    small, large = world.clients(2)
+    small.ask("/v1/count")
+    assert world.site.requests == []
+    small.ask("/v1/count")
+    assert len(world.site.requests) == 1
+    large.ask("/v1/count", more=f"X: {'x' * 1000}\r\n" * (MAX_WAITING_BYTES // 1000 + 1))
+    assert len(world.site.requests) == 3
+    await turn()
+    assert (small.statuses, large.statuses) == ([200, 200], [200])
+
+
+async def test_what_waits_when_the_connection_has_come_to_its_end_is_not_read(world: World) -> None:
+    (client,) = world.clients(1)
+    client.ask("/v1/count")
+    client.connection.stop_reading_requests()
+    await turn()
+    assert (client.got, world.site.requests) == (b"", [])
+
+
+async def test_a_fault_with_one_connection_keeps_no_other_waiting(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    broken, client = world.clients(2)
+    take = Connection.take
+
+    def failing(connection: Connection, data: bytes) -> None:
+        if connection is broken.connection:
+            raise RuntimeError("a fault of ours")
+        take(connection, data)
+
+    monkeypatch.setattr(Connection, "take", failing)
+    broken.ask("/v1/count")
+    client.ask("/v1/count")
+    await turn()
+    assert (broken.closed, client.statuses) == (True, [200])
+    assert "could not be taken" in caplog.text
+
+
+async def test_a_head_that_waits_for_its_turn_is_not_too_slow(world: World) -> None:
+    (client,) = world.clients(1)
+    client.ask("/v1/count")
+    client.connection._head_too_slow()
+    await turn()
+    assert (client.closed, client.statuses) == (False, [200])
 
 
 @pytest.mark.parametrize("full", [False, True])
@@ -271,6 +340,7 @@ async def test_a_change_from_elsewhere_takes_what_waits_along(world: World, full
 async def test_the_end_of_the_server_writes_what_waits(world: World) -> None:
     (client,) = world.clients(1)
     client.ask("/v1/write")
+    world.handler.turns.take_waiting()
     assert world.kept() == 1
 
 
