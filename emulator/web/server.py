@@ -112,9 +112,9 @@ def run(server: WebServer, ready: Callable[[list[str]], None]) -> None:
     """Serve until SIGTERM or SIGINT; `ready` is called with the addresses once requests are answered."""
     raise_file_limit()
     gc.freeze()  # what stands by now stays for good: later collections need not look at it
-    # Requests leave no cycles, so sweeps find nothing, and all answers of a turn wait for one: many small sweeps cost
-    # as much as a few large ones, and hold up nobody for long.
-    gc.set_threshold(200, 2, 200)
+    # Requests leave no cycles, so sweeps find nothing, and all answers of a turn wait for one. Small sweeps hold up
+    # nobody for long; larger ones, which look at the last thousand requests in the log, are rare.
+    gc.set_threshold(200, 100, 10)
     gc.enable()  # a start may have gone on without
     run_loop(_until_told(server, ready))
 
