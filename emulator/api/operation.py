@@ -76,7 +76,7 @@ class Call:
 
 @dataclass(slots=True)
 class Reply:
-    """What a handler answers: a status, a JSON value (None: no body) and further headers."""
+    """What a handler answers: a status, a JSON value (None: no body; bytes: encoded already) and further headers."""
 
     status: int
     body: Any = None

@@ -62,20 +62,16 @@ def message_body(message: Message) -> dict[str, str]:
     return shown
 
 
-class Encoded(bytes):
-    """A JSON body that is encoded already: a remembered answer goes out byte for byte."""
-
-
 def encode(body: Any) -> bytes:
     """A JSON value as compact UTF-8."""
     return orjson.dumps(body)
 
 
 def json_response(status: int, body: Any, headers: Sequence[tuple[str, str]] = ()) -> Response:
-    """An answer with a JSON body; None: no body and no content type."""
+    """An answer with a JSON body, which may be encoded already; None: no body and no content type."""
     if body is None:
         return Response(status, list(headers), b"")
-    return Response(status, [JSON, *headers], body if isinstance(body, Encoded) else orjson.dumps(body))
+    return Response(status, [JSON, *headers], body if isinstance(body, bytes) else orjson.dumps(body))
 
 
 def refusal(

@@ -8,7 +8,7 @@ from datetime import timedelta
 from orjson import Fragment
 
 from emulator.api.operation import Call, Reply
-from emulator.api.render import Encoded, encode
+from emulator.api.render import encode
 from emulator.bank.bank import Bank
 from emulator.bank.clock import later
 from emulator.bank.errors import BankError
@@ -54,7 +54,7 @@ class Repeats:
             raise BankError("CONFLICT", text, "X-Request-ID")
         headers = tuple((name, value) for name, value in known["headers"])
         # what it reads, the encoder writes again byte for byte
-        return Reply(201, Encoded(encode(known["body"])), headers)
+        return Reply(201, encode(known["body"]), headers)
 
     def _remember(self, identity: str, fingerprint: str, reply: Reply) -> None:
         """Keep a 201 for 24 hours of bank time, and let go of what is older; the answer goes out as it is kept."""
@@ -62,8 +62,7 @@ class Repeats:
         now = self._bank.clock.stamp()
         if documents.count("repeat") % SWEEP == 0:
             self._sweep(later(now, -WINDOW))
-        body = encode(reply.body)
-        reply.body = Encoded(body)
+        reply.body = body = encode(reply.body)
         documents.put(
             "repeat",
             {"id": identity, "created": now, "print": fingerprint, "headers": reply.headers, "body": Fragment(body)},
