@@ -49,7 +49,7 @@ class Handler:
         self.watchers = Watchers(site)
 
     def at_once(self, connection: Connection, message: RawRequestMessage, payload: StreamReader) -> bool:
-        """Answer a whole request, in this turn of the loop, unless something has to be awaited for it.
+        """Answer a whole request, with the end of this turn, unless something has to be awaited for it.
 
         False: aiohttp has to call for it. Where the core has acted by then, `connection.acted` says so.
         """
