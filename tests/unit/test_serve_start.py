@@ -1,0 +1,38 @@
+"""What `serve` does not load: its start is paid by everybody who starts a bank for a test."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from emulator.authority import Authority
+
+IMPORT = """
+import os, ssl
+from emulator.cli.serve import without_trust_roots
+contexts = []
+made = ssl.SSLContext.load_default_certs
+ssl.SSLContext.load_default_certs = lambda self, *given: (made(self, *given), contexts.append(self))
+with without_trust_roots():
+    import emulator.web.server
+print(len(contexts) > 0, sum(len(each.get_ca_certs()) for each in contexts), os.environ.get("SSL_CERT_FILE"))
+"""
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_the_server_is_imported_without_reading_trust_roots_and_what_the_user_set_stays(
+    tmp_path: Path, told: bool
+) -> None:
+    roots = tmp_path / "roots.pem"
+    roots.write_text(Authority(None, clock=lambda: datetime(2026, 1, 1, tzinfo=UTC)).certificate_pem)
+    environment = dict(os.environ)
+    environment.pop("SSL_CERT_FILE", None)
+    if told:
+        environment["SSL_CERT_FILE"] = str(roots)
+    done = subprocess.run([sys.executable, "-c", IMPORT], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True", "0", str(roots) if told else "None"]
