@@ -9,6 +9,8 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
+import orjson
+
 from emulator.bank import approach, bulk, exchange, ledger, people, rules, schedule
 from emulator.bank.approach import Approach
 from emulator.bank.bank import Bank
@@ -52,7 +54,7 @@ def initiate(bank: Bank, product: Product, order: Order) -> Document:
     """Create a payment in RCVD with its SCA open (`sca`: the token); BankError names all that is wrong with it."""
     known = bank.accounts.values()
     debtor = _debtor(bank, order, known)
-    drafts = _drafts(bank, product, order.initiation, known)
+    drafts = _drafts(bank, product, order.initiation, known, debtor)
     payment = _received(bank, product, order, debtor)
     _price(bank, product, payment, drafts, debtor, order.script)
     if payment["agreement"] is not None:
@@ -103,7 +105,7 @@ def _debtor(bank: Bank, order: Order, known: Known) -> Document:
     iban = named.get("iban")
     if iban is None or order.script.permission_removed:
         return _payable(bank, order, named)
-    said = (iban, named["currency"], order.national_id, order.context, order.agreement)
+    said = (iban, order.national_id, order.context, order.agreement)
     account = known.get(said)
     if account is None:
         account = known[said] = _payable(bank, order, named)
@@ -137,9 +139,6 @@ def _payable(bank: Bank, order: Order, named: Mapping[str, Any]) -> Document:
     if account["cashAccountType"] in NOT_PAYABLE:
         text = f"Payments from an account of the type {account['cashAccountType']} are not offered."
         raise BankError("PRODUCT_INVALID", text, "debtorAccount")
-    if named["currency"] != account["currency"]:
-        text = f"The account is in {account['currency']}."
-        raise BankError("FORMAT_ERROR", text, "debtorAccount.currency")
     return account
 
 
@@ -156,7 +155,9 @@ def _named(bank: Bank, named: Mapping[str, Any]) -> Document | None:
     return account if account is not None and account.get("relatedCard") else None
 
 
-def _drafts(bank: Bank, product: Product, initiation: Mapping[str, Any], known: Known) -> list[rules.Draft]:
+def _drafts(
+    bank: Bank, product: Product, initiation: Mapping[str, Any], known: Known, debtor: Document
+) -> list[rules.Draft]:
     """The payment, or the entries of a bulk; every rule of the product is run, and all that they find told at once."""
     if product.flow != BATCH:
         drafts = [rules.Draft(bank, initiation, _creditor(bank, initiation, known))]
@@ -166,6 +167,8 @@ def _drafts(bank: Bank, product: Product, initiation: Mapping[str, Any], known: 
             for index, entry in enumerate(initiation["payments"])
         ]
     wrong: list[Message] = []
+    if initiation["debtorAccount"]["currency"] != debtor["currency"]:
+        wrong.append(Message("FORMAT_ERROR", f"The account is in {debtor['currency']}.", "debtorAccount.currency"))
     for draft in drafts:
         for check in product.checks:
             wrong += check(draft)
@@ -247,18 +250,20 @@ def engagement_limit(bank: Bank, agreement_id: str, account_id: str, name: str) 
 def _likeness(order: Order, debtor: Document) -> str:
     """A hash of what logical duplicates have in common: TPP, debtor, creditor, amount, reference (CONTRACT 3.4)."""
     initiation = order.initiation
-    parts = [order.tpp_id, debtor["id"]]
+    parts: list[object] = [order.tpp_id, debtor["id"]]
     for one in initiation.get("payments") or (initiation,):
         account, amount = one["creditorAccount"], one["instructedAmount"]
-        parts += (
-            digits_of(account.get("iban") or account["bban"]),
-            amount["amount"],
-            amount["currency"],
-            one.get("remittanceInformationUnstructured") or "",
+        whole, _, fraction = amount["amount"].partition(".")
+        parts.append(
+            (
+                digits_of(account.get("iban") or account["bban"]),
+                (whole.lstrip("0"), fraction.rstrip("0")),  # 010.00 is 10.00
+                amount["currency"],
+                one.get("remittanceInformationUnstructured"),
+                [reference["reference"] for _, reference in rules.structured_references(one)],
+            )
         )
-        for _, reference in rules.structured_references(one):
-            parts.append(reference["reference"])
-    return hashlib.blake2b("|".join(parts).encode(), digest_size=16).hexdigest()
+    return hashlib.blake2b(orjson.dumps(parts), digest_size=16).hexdigest()
 
 
 def _refuse_duplicate(bank: Bank, payment: Document, since: str) -> None:

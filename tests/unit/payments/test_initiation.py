@@ -89,6 +89,12 @@ def test_a_credit_card_account_is_named_by_the_account_it_is_related_to(bank: Ba
 def test_the_currency_of_the_debtors_account_must_be_the_accounts(bank: Bank) -> None:
     debtor = {"bban": "99901000014", "currency": "EUR"}
     assert refused(bank, STRAKS, domestic(debtorAccount=debtor)) == [("FORMAT_ERROR", "debtorAccount.currency")]
+    abroad = sepa(debtorAccount={"iban": "NO8599901000014", "currency": "EUR"}, requestedExecutionDate="2020-01-01")
+    for _ in range(2):  # what is remembered of the debtor makes no difference
+        assert refused(bank, SEPA, abroad) == [
+            ("FORMAT_ERROR", "debtorAccount.currency"),
+            ("EXECUTION_DATE_INVALID", "requestedExecutionDate"),
+        ]
 
 
 @pytest.mark.parametrize("change", [{"paymentsRemoved": True}, {"status": "blocked"}])
@@ -415,11 +421,33 @@ def test_a_payment_alike_within_24_hours_is_a_conflict_only_where_duplicates_are
         domestic(debtorAccount={"bban": "99901000022", "currency": "NOK"}),
         domestic(remittanceInformationUnstructured="something else"),
         domestic(remittanceInformationStructured={"reference": "18"}),
+        domestic("10000"),
     ],
 )
 def test_another_debtor_creditor_amount_or_reference_makes_no_duplicate(bank: Bank, other: dict[str, Any]) -> None:
     initiate(bank, DOMESTIC, domestic())
     initiate(bank, DOMESTIC, other, allow_duplicate=False)
+
+
+def test_a_message_and_a_reference_are_told_apart(bank: Bank) -> None:
+    initiate(bank, DOMESTIC, domestic(remittanceInformationStructured={"reference": "18"}))
+    for message in ("18", "|18", '["18"]'):
+        initiate(bank, DOMESTIC, domestic(remittanceInformationUnstructured=message), allow_duplicate=False)
+
+
+@pytest.mark.parametrize(
+    ("currency", "amount", "otherwise"),
+    [("NOK", "10.00", "010.00"), ("NOK", "0.50", "000.50"), ("XDR", "1.1", "1.10000"), ("XDR", "1", "01.0")],
+)
+def test_the_same_amount_written_otherwise_is_a_duplicate(
+    bank: Bank, currency: str, amount: str, otherwise: str
+) -> None:
+    def paid(text: str) -> dict[str, Any]:
+        return {**sepa(), "instructedAmount": {"amount": text, "currency": currency}}
+
+    initiate(bank, CROSS_BORDER, paid(amount), who=EVEN)
+    found = refused(bank, CROSS_BORDER, paid(otherwise), who=EVEN, allow_duplicate=False)
+    assert found == [("CONFLICT", "allowLogicalDuplicate")]
 
 
 def test_the_same_account_written_otherwise_is_a_duplicate(bank: Bank) -> None:
