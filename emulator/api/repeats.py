@@ -78,8 +78,12 @@ class Repeats:
 
 
 def _fingerprint(call: Call) -> str:
-    """A hash of what makes a request another one: method, address, customer and body."""
+    """A hash of what makes a request another one: method, address, customer and body.
+
+    X-PSU-IDENTITY counts where it stands in for PSU-ID (CONTRACT 13), and the case of UUIDs does not.
+    """
     request, header = call.request, call.headers.get
-    psu_id, agreement = header("psu-id", ""), header("psu-corporate-id", "")
-    asked = f"{request.method}\0{request.target}\0{psu_id}\0{agreement}\0".encode("utf-8", "surrogateescape")
+    customer = header("psu-id", "").lower() or header("x-psu-identity", "")
+    agreement = header("psu-corporate-id", "").lower()
+    asked = f"{request.method}\0{request.target}\0{customer}\0{agreement}\0".encode("utf-8", "surrogateescape")
     return hashlib.blake2b(asked + request.body, digest_size=16).hexdigest()
