@@ -79,6 +79,17 @@ def read_json(body: bytes, headers: Headers) -> Any:
     BankError: 415 for another content type, charset or a Content-Encoding, 413 for over 1 MiB, else FORMAT_ERROR.
     A missing Content-Type counts as application/json (assumed: all payloads are JSON, SPEC 1).
     """
+    value, doubled = read_doubled(body, headers)
+    if doubled:
+        raise BankError.several(doubled)
+    return value
+
+
+def read_doubled(body: bytes, headers: Headers) -> tuple[Any, list[Message]]:
+    """As `read_json`, but a FORMAT_ERROR for each doubled member is given with the value, which has the last of them.
+
+    So what else is wrong with the body can be told with it.
+    """
     charset = charset_of(headers)
     if len(body) > LARGEST_BODY:
         raise BankError("BAD_REQUEST", f"A body has at most {LARGEST_BODY} bytes; {len(body)} came.", status=413)
@@ -92,14 +103,16 @@ def read_json(body: bytes, headers: Headers) -> Any:
         raise _malformed("it begins with a byte order mark")
     if text.count("{") + text.count("[") > DEEPEST and _too_deep(text):
         raise BankError("FORMAT_ERROR", f"The body is nested more than {DEEPEST} levels deep.")
-    return _decoded(text, _DECODER)
+    try:
+        return _decoded(text, _DECODER), []
+    except _Doubled:
+        value = _decoded(text, _LOOSE_DECODER)
+        return value, list(islice(_doubled_members(value), MOST_MESSAGES))
 
 
 def _decoded(text: str, decoder: json.JSONDecoder) -> Any:
     try:
         return decoder.decode(text)
-    except _Doubled:
-        raise BankError.several(list(islice(_doubled_members(text), MOST_MESSAGES))) from None
     except _NoNumber as error:
         raise _malformed(str(error)) from None
     except json.JSONDecodeError as error:
@@ -161,10 +174,10 @@ _LOOSE_DECODER = json.JSONDecoder(
 )
 
 
-def _doubled_members(text: str) -> Iterator[Message]:
+def _doubled_members(value: Any) -> Iterator[Message]:
     """The members that stand more than once, with their paths."""
-    for path, value in _objects(_decoded(text, _LOOSE_DECODER), ""):
-        for name in value.doubled:
+    for path, inner in _objects(value, ""):
+        for name in inner.doubled:
             yield Message("FORMAT_ERROR", "This member is there more than once.", member_path(path, name))
 
 

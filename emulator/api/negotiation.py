@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from emulator.api.headers import Headers
-from emulator.bank.errors import BankError
+from emulator.bank.errors import Message
 
 _JSON = ("application/json", "application/*", "*/*")
 
@@ -25,21 +25,18 @@ def _weighted(value: str) -> list[tuple[str, float]]:
     return entries
 
 
-def refuse_unacceptable(headers: Headers) -> None:
-    """406 when the Accept header excludes JSON; the most specific range that fits decides (RFC 9110 12.5.1)."""
+def unacceptable(headers: Headers) -> Message | None:
+    """What is wrong with an Accept header that excludes JSON, alone a 406; None where JSON will do.
+
+    The most specific range that fits decides (RFC 9110 12.5.1).
+    """
     accept = headers.get("accept")
     if accept is None or accept in ("*/*", "application/json"):
-        return
+        return None
     weights = dict(_weighted(accept))
-    for name in _JSON:
-        if name in weights:
-            if weights[name] > 0:
-                return
-            break
-    else:
-        if not weights:
-            return
-    raise BankError("BAD_REQUEST", "The bank answers application/json only.", "Accept", status=406)
+    if next((weights[name] > 0 for name in _JSON if name in weights), not weights):
+        return None
+    return Message("BAD_REQUEST", "The bank answers application/json only.", "Accept")
 
 
 def content_language(headers: Headers) -> str:

@@ -17,10 +17,10 @@ from cryptography.x509 import Certificate
 from emulator.api import customer, render
 from emulator.api import query as queries
 from emulator.api.headers import Headers, check_headers
-from emulator.api.json_body import UTF_8, charset_of, is_plain, read_json
+from emulator.api.json_body import UTF_8, charset_of, is_plain, read_doubled
 from emulator.api.log import BODY_KEPT, Exchange, RequestLog
 from emulator.api.messages import Request, Response
-from emulator.api.negotiation import content_language, refuse_unacceptable
+from emulator.api.negotiation import content_language, unacceptable
 from emulator.api.operation import NO_QUERY, Call, Reply
 from emulator.api.repeats import Repeats
 from emulator.api.router import MethodRefused, Router, split_target
@@ -130,7 +130,6 @@ class Pipeline:
 
     def _routed(self, exchange: Exchange, headers: Headers) -> Call:
         request = exchange.request
-        refuse_unacceptable(headers)
         path, query = split_target(request.target)
         prefix = request.prefix
         if prefix:
@@ -200,6 +199,8 @@ class Pipeline:
         route, operation, headers = call.route, call.operation, call.headers
         profile = self._bank.settings.profile
         wrong = check_headers(headers, route.column, profile, operation.needs, operation.before_first_sca)
+        if (refused := unacceptable(headers)) is not None:
+            raise BankError.several([*wrong, refused], status=None if wrong else 406)
         if wrong:
             raise BankError.several(wrong)
         if call.raw_query or route.query is None:
@@ -208,7 +209,7 @@ class Pipeline:
             body = call.request.body
             call.body = read_usual(route.shape, body) if charset_of(headers) == UTF_8 else None
             if call.body is None:
-                call.body, call.warnings = validate(route.shape, read_json(body, headers), plain=is_plain(body))
+                call.body, call.warnings = validate(route.shape, *read_doubled(body, headers), plain=is_plain(body))
 
     def _send_to_sca(self, call: Call | None, refused: ScaNeeded) -> Response:
         """401 with a scaRedirect: the open SCA is the only thing that is added (CONTRACT 3)."""

@@ -81,15 +81,18 @@ def read_usual(path: str, body: bytes) -> Any:
     return value
 
 
-def validate(path: str, value: Any, *, plain: bool = False) -> tuple[Any, list[Message]]:
+def validate(
+    path: str, value: Any, doubled: Sequence[Message] = (), *, plain: bool = False
+) -> tuple[Any, list[Message]]:
     """The body without members that its shape does not know, and a WARNING for each of those.
 
-    `path` names the shape (`module:Name`), `value` is what `read_json` gave, `plain` what `is_plain` said of it.
+    `path` names the shape (`module:Name`), `value` and `doubled` are what `read_doubled` gave, `plain` what `is_plain`
+    said of the body.
     BankError FORMAT_ERROR lists every mistake, with paths like `instructedAmount.amount` and
     `payments[2].creditorName`; at the root there is none.
     """
     wanted = shape(path)
-    wrong = [] if plain else check_strings(value)
+    wrong = [*doubled] if plain else [*doubled, *check_strings(value)]
     try:
         clean = wanted.check(value)
     except wanted.invalid as error:

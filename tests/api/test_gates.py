@@ -127,9 +127,18 @@ def test_answers_are_compact_json_in_utf_8(tpp: DeskClient) -> None:
     assert b'", "' not in answer.body
 
 
-def test_an_accept_that_excludes_json_is_refused_before_the_route(tpp: DeskClient) -> None:
-    answer = tpp.get("/v1/accounts", headers={"Accept": "text/html"})
+def test_an_accept_that_excludes_json_is_refused_among_the_headers(tpp: DeskClient) -> None:
+    html = {"Accept": "text/html"}
+    answer = tpp.get("/v1/accounts", headers=html)
     assert (answer.status, messages(answer)) == (406, [("BAD_REQUEST", "Accept")])
+    assert tpp.get("/v1/nowhere", headers=html).status == 404
+    unsigned = tpp.get("/v1/accounts", headers={**html, "Signature": None})
+    assert messages(unsigned) == [("HTTP_HEADER_REQUIRED", "Signature")]
+    malformed = tpp.get("/v1/accounts", headers={**html, "PSU-IP-Port": "x"})
+    assert (malformed.status, messages(malformed)) == (
+        400,
+        [("FORMAT_ERROR", "PSU-IP-Port"), ("BAD_REQUEST", "Accept")],
+    )
 
 
 def test_a_creation_is_repeated_by_its_x_request_id(branch: Branch, tpp: DeskClient) -> None:
@@ -146,6 +155,37 @@ def test_a_creation_is_repeated_by_its_x_request_id(branch: Branch, tpp: DeskCli
     third = tpp.post(SEPA, json=BODY, headers={"X-Request-ID": "again"})
     assert third.status == 201
     assert third.json()["paymentId"] != first.json()["paymentId"]
+
+
+def test_a_repeat_for_another_person_is_another_request(tpp: DeskClient) -> None:
+    tpp.psu_id = None
+    first = tpp.post(SEPA, json=BODY, headers={"X-Request-ID": "again", "X-PSU-IDENTITY": KARI})
+    again = tpp.post(SEPA, json=BODY, headers={"X-Request-ID": "again", "X-PSU-IDENTITY": KARI})
+    assert (first.status, again.body) == (201, first.body)
+    other = tpp.post(SEPA, json=BODY, headers={"X-Request-ID": "again", "X-PSU-IDENTITY": EVEN})
+    assert (other.status, messages(other)) == (409, [("CONFLICT", "X-Request-ID")])
+
+
+def test_a_repeat_may_write_the_psu_id_in_capitals(tpp: DeskClient) -> None:
+    tpp.log_in(KARI)
+    first = tpp.post(SEPA, json=BODY, headers={"X-Request-ID": "again"})
+    tpp.psu_id = (tpp.psu_id or "").upper()
+    assert tpp.post(SEPA, json=BODY, headers={"X-Request-ID": "again"}).body == first.body
+
+
+def test_a_member_that_is_there_twice_hides_no_other_mistake(tpp: DeskClient) -> None:
+    tpp.log_in(KARI)
+    body = b'{"creditorName":"a","creditorName":"\\u0001","creditorAddress":{"country":"NO","country":"XX"},"e":1}'
+    answer = tpp.post(SEPA, body=body)
+    assert messages(answer) == [
+        ("FORMAT_ERROR", "creditorName"),
+        ("FORMAT_ERROR", "creditorAddress.country"),
+        ("FORMAT_ERROR", "creditorName"),
+        ("FORMAT_ERROR", "instructedAmount"),
+        ("FORMAT_ERROR", "creditorAddress.country"),
+        ("FORMAT_ERROR", "debtorAccount"),
+        ("FORMAT_ERROR", "creditorAccount"),
+    ]
 
 
 def test_after_a_refusal_the_x_request_id_is_free_again(tpp: DeskClient) -> None:
