@@ -38,7 +38,7 @@ class Exchange:
     longer, `_finish` when the answer is about to leave.
     """
 
-    __slots__ = ("_gone", "_left", "_task", "connection", "message", "payload", "writer")
+    __slots__ = ("_answered", "_gone", "_left", "_task", "connection", "message", "payload", "writer")
 
     def __init__(
         self,
@@ -53,6 +53,7 @@ class Exchange:
         self.connection = connection
         self.writer = writer
         self._task: asyncio.Task[None] | None = task
+        self._answered = False
         self._left = False
         self._gone: asyncio.Future[None] | None = None
         connection.exchange = self
@@ -60,7 +61,10 @@ class Exchange:
     def leave(self, error: BaseException) -> None:
         """End whatever waits for the client: a body, a delay, an event stream."""
         self._left = True
-        self.payload.set_exception(error)
+        if self._answered:
+            self.payload.feed_eof()  # aiohttp may be reading the rest of a body, and would log an error as a fault
+        else:
+            self.payload.set_exception(error)
         if self._gone is not None and not self._gone.done():
             self._gone.set_result(None)
 
@@ -68,7 +72,7 @@ class Exchange:
         self.leave(ConnectionResetError(f"the server stops: {error!r}"))
 
     def _finish(self) -> None:
-        """Nothing is held beyond the answer."""
+        self._answered = True
 
     async def gone(self, seconds: float) -> bool:
         """Wait until the client has gone or the server stops, at most `seconds`; whether that came about."""

@@ -78,11 +78,11 @@ class Handler:
         if acted is None:
             refusal = wire.refusal(exchange.message, connection.received)
             if refusal is not None:
-                return Refusal(exchange, refusal)
+                return _refusal(exchange, refusal)
             try:
                 body = await exchange.body()
             except Refused as refused:
-                return Refusal(exchange, refused.response)
+                return _refusal(exchange, refused.response)
             except ConnectionError:
                 return Hangup(exchange)
             acted = *self._act(_request(connection, exchange.message, body)), self.turns.write()
@@ -128,6 +128,13 @@ class Handler:
                 return Hangup(exchange)
         encode(response, exchange.message.headers.get(ACCEPT_ENCODING))
         return Answer(exchange, response)
+
+
+def _refusal(exchange: Exchange, response: Response) -> Refusal:
+    request_id = exchange.message.headers.get("X-Request-ID")
+    if request_id and request_id.isascii() and request_id.isprintable():
+        response.headers.append(("X-Request-ID", request_id))
+    return Refusal(exchange, response)
 
 
 def _whole(payload: StreamReader, size: int) -> bytes:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from emulator.web.limits import MAX_BODY_BYTES, MAX_FIELD_BYTES, MAX_HEAD_BYTES, MAX_HEADERS, MAX_TARGET_BYTES, Limits
@@ -225,6 +227,37 @@ async def test_what_is_sent_behind_a_refused_head_does_not_hide_the_answer(data:
         answer = await client.answer()
         answer.rest = await client.until_closed()
         assert_refused(answer, status, "")
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        head("POST", "/", f"Content-Length: {MAX_BODY_BYTES + 1}", "X-Request-ID: my-id"),
+        head("POST", "/", "Transfer-Encoding: chunked", "X-Request-ID: my-id")
+        + b"%x\r\n" % (MAX_BODY_BYTES + 1)
+        + b"x" * (MAX_BODY_BYTES + 1),
+        head("POST", "/", "Content-Length: 2", "Expect: a-miracle", "X-Request-ID: my-id"),
+        head("POST", "/", "Content-Length: 2", "X-Request-ID: my-id"),
+    ],
+    ids=["413", "413 in chunks", "417", "408"],
+)
+@both_loops
+async def test_a_refusal_behind_a_whole_head_returns_its_x_request_id(sent: bytes) -> None:
+    async with serving(limits=Limits(linger_seconds=0.02, body_seconds=0.02)) as served:
+        answer = await served.exchange(sent)
+        assert answer.header("X-Request-ID") == "my-id"
+
+
+@both_loops
+async def test_a_client_that_goes_with_its_413_leaves_nothing_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    async with serving(limits=QUICK) as served:
+        client = await served.connect()
+        await client.send(head("POST", "/", f"Content-Length: {2 * MAX_BODY_BYTES}") + b"x" * MAX_BODY_BYTES)
+        assert (await client.answer()).status == 413
+        client.vanish()
+        while any(listener.open for listener in served.server._listeners):
+            await asyncio.sleep(0)
+    assert caplog.records == []
 
 
 @both_loops
