@@ -147,7 +147,7 @@ def _session_missing(bank: Bank, claim: Claim, own: list[Document]) -> ScaNeeded
     if any(session.get("ended") for session in own):
         return ScaNeeded("SCA_EXPIRED", "A newer session has taken the place of this one.", path)
     if own:
-        return ScaNeeded("SCA_EXPIRED", "The SCA of this session is over an hour old.", path)
+        return ScaNeeded("SCA_EXPIRED", "The SCA of this session is an hour old or more.", path)
     if sessions.with_id(bank, claim.tpp_id, claim.session_id):
         return ScaNeeded("PSU_CREDENTIALS_INVALID", "This session is another PSU's.", path)
     return ScaNeeded("SCA_NOT_FOUND", "No SCA has been completed under this session id.", path)

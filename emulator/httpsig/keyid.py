@@ -115,7 +115,8 @@ def _is_tool_order(text: str, issuer: Sequence[Rdn]) -> bool:
     except NameUnreadable:
         return False
     flat = [attribute for rdn in sent for attribute in rdn]
-    return bool(flat) and flat in (tool_order(issuer), tool_order(issuer[::-1]))
+    joined = len(flat) > len(sent)  # by `+`, which no such tool writes
+    return bool(flat) and not joined and flat in (tool_order(issuer), tool_order(issuer[::-1]))
 
 
 def _explain(text: str, unreadable: str | None, issuer: Sequence[Rdn]) -> str:
@@ -124,9 +125,12 @@ def _explain(text: str, unreadable: str | None, issuer: Sequence[Rdn]) -> str:
         if "\\\\" in text and _issuer_fault(text.replace("\\\\", "\\"), issuer, []) is None:
             return "the backslashes of the issuer are doubled"
         return f"the issuer cannot be read as an RFC 2253 name: {unreadable}"
-    sent = [attribute for rdn in read_name(text).rdns for attribute in rdn]
+    rdns = read_name(text).rdns
+    sent = [attribute for rdn in rdns for attribute in rdn]
     own = [attribute for rdn in issuer for attribute in rdn]
     if sorted(sent) == sorted(own):
+        if sorted(_bags(rdns)) != sorted(_bags(issuer)):
+            return "the parts of the issuer are joined by + where the certificate has a comma, or the other way round"
         return "the parts of the issuer are in another order"
     if sorted((kind, value.casefold()) for kind, value in sent) == sorted(
         (kind, value.casefold()) for kind, value in own

@@ -52,5 +52,6 @@ def check_date(found: Evidence, instant: float, skew: int) -> None:
     difference = seconds - floor(instant)  # a Date has whole seconds: 300 s behind stays so until the next one
     if abs(difference) > skew:
         side = "behind" if difference < 0 else "ahead of"
-        text = f"The header Date is {abs(difference):.0f} s {side} the bank's clock, at most {skew} s are allowed"
+        apart = f"{abs(difference):.0f} s {side} real time (bank time does not count)"
+        text = f"The header Date is {apart}, at most {skew} s are allowed"
         found.faults.append(fault("Date", text))

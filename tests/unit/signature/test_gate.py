@@ -175,7 +175,9 @@ def test_no_headers_parameter_means_date_alone(making: Making) -> None:
 )
 def test_a_date_outside_the_skew_is_refused(making: Making, seconds: int, side: str) -> None:
     late = making.with_header("Date", format_date(NOW + timedelta(seconds=seconds)))
-    text = f"The header Date is {abs(seconds)} s {side} the bank's clock, at most 300 s are allowed."
+    text = (
+        f"The header Date is {abs(seconds)} s {side} real time (bank time does not count), at most 300 s are allowed."
+    )
     assert late.faults() == [("BAD_REQUEST", "Date", text)]
 
 

@@ -108,6 +108,11 @@ def test_an_issuer_in_an_accepted_form(cert: x509.Certificate, issuer: str, note
          "(a comma inside a value must be written \\,)"),
         (certificate(name("CN=a,b")), r"CN=a\\,b", "the backslashes of the issuer are doubled"),
         (FULL, "CN=CA,O=Issuer AS,L=Oslo,S=Viken,C=NO", "parts of the issuer are missing"),
+        (
+            PLAIN,
+            "CN=Some CA+O=Issuer AS,C=NO",
+            "the parts of the issuer are joined by + where the certificate has a comma, or the other way round",
+        ),
     ],
 )  # fmt: skip
 def test_an_issuer_that_is_refused_says_why(cert: x509.Certificate, issuer: str, fault: str) -> None:
