@@ -21,7 +21,7 @@ from emulator.bank.norway import digits_of
 from emulator.bank.products import Product
 from emulator.bank.progression import UNSIGNED_LIFETIME
 from emulator.bank.script import Script
-from emulator.bank.transitions import BATCH, STATUSES, UNSIGNED
+from emulator.bank.transitions import BATCH, STATUSES
 from emulator.store import Document
 
 DUPLICATE_WINDOW = timedelta(hours=24)
@@ -55,7 +55,7 @@ def initiate(bank: Bank, product: Product, order: Order) -> Document:
     known = bank.accounts.values()
     debtor = _debtor(bank, order, known)
     drafts = _drafts(bank, product, order.initiation, known, debtor)
-    payment = _received(bank, product, order, debtor)
+    payment = _received(bank, product, order, debtor, drafts)
     _price(bank, product, payment, drafts, debtor, order.script)
     if payment["agreement"] is not None:
         _limits(bank, payment, debtor)
@@ -68,7 +68,7 @@ def initiate(bank: Bank, product: Product, order: Order) -> Document:
     return payment
 
 
-def _received(bank: Bank, product: Product, order: Order, debtor: Document) -> Document:
+def _received(bank: Bank, product: Product, order: Order, debtor: Document, drafts: list[rules.Draft]) -> Document:
     """The document of a new payment, without what it costs."""
     agreement = order.agreement
     if order.context == people.CORPORATE and agreement is None and order.national_id is not None:
@@ -88,13 +88,11 @@ def _received(bank: Bank, product: Product, order: Order, debtor: Document) -> D
         "created": created,
         "due": later(created, UNSIGNED_LIFETIME),
         "debtorAccountId": debtor["id"],
-        "likeness": _likeness(order, debtor),
+        "likeness": _likeness(order, debtor, drafts),
     }
     if order.script.progress:
         payment["progress"] = [
-            [status, seconds]
-            for status, seconds in order.script.progress
-            if status in STATUSES and status not in UNSIGNED
+            [status, seconds] for status, seconds in order.script.progress if status in STATUSES and status != "RCVD"
         ]
     return payment
 
@@ -247,16 +245,16 @@ def engagement_limit(bank: Bank, agreement_id: str, account_id: str, name: str) 
     return max(Decimal(str(e[name])) for e in engagements)
 
 
-def _likeness(order: Order, debtor: Document) -> str:
+def _likeness(order: Order, debtor: Document, drafts: list[rules.Draft]) -> str:
     """A hash of what logical duplicates have in common: TPP, debtor, creditor, amount, reference (CONTRACT 3.4)."""
-    initiation = order.initiation
     parts: list[object] = [order.tpp_id, debtor["id"]]
-    for one in initiation.get("payments") or (initiation,):
+    for draft in drafts:
+        one, creditor = draft.initiation, draft.creditor
         account, amount = one["creditorAccount"], one["instructedAmount"]
         whole, _, fraction = amount["amount"].partition(".")
         parts.append(
             (
-                digits_of(account.get("iban") or account["bban"]),
+                digits_of(account.get("iban") or account["bban"]) if creditor is None else creditor["id"],
                 (whole.lstrip("0"), fraction.rstrip("0")),  # 010.00 is 10.00
                 amount["currency"],
                 one.get("remittanceInformationUnstructured"),

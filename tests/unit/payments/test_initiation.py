@@ -450,6 +450,15 @@ def test_the_same_amount_written_otherwise_is_a_duplicate(
     assert found == [("CONFLICT", "allowLogicalDuplicate")]
 
 
+def test_an_account_of_this_bank_is_the_same_by_bban_and_iban(bank: Bank) -> None:
+    def paid(account: dict[str, str]) -> dict[str, Any]:
+        return {**sepa(), "creditorAccount": {**account, "currency": "NOK"}}
+
+    initiate(bank, CROSS_BORDER, paid({"bban": "99901000014"}), who=EVEN)
+    found = refused(bank, CROSS_BORDER, paid({"iban": "NO8599901000014"}), who=EVEN, allow_duplicate=False)
+    assert found == [("CONFLICT", "allowLogicalDuplicate")]
+
+
 def test_the_same_account_written_otherwise_is_a_duplicate(bank: Bank) -> None:
     initiate(bank, DOMESTIC, domestic(to="9992.10.00010"))
     found = refused(bank, STRAKS, domestic(to="99921000010"), allow_duplicate=False)
