@@ -118,13 +118,12 @@ def _belongs_to(bank: Bank, payment: Document, national_id: str) -> None:
 def _check_signer(bank: Bank, payment: Document, national_id: str) -> None:
     if national_id in payment.get("signedBy", ()):
         raise BankError("SCA_INVALID", "Another person has to sign this payment now.")
-    if payment["nationalId"] == national_id:
-        return
     account = bank.documents.get("account", payment["debtorAccountId"])
     may = account is not None and people.may_pay_from(
         bank, national_id, payment["context"], payment["agreement"], account
     )
-    if not may or (payment["nationalId"] is not None and payment["status"] == "RCVD"):
+    another = payment["status"] == "RCVD" and payment["nationalId"] not in (None, national_id)
+    if not may or another:
         raise BankError("PSU_CREDENTIALS_INVALID", "This person may not sign the payment.")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from emulator.bank import accounts, cards
+from emulator.bank import accounts, cards, settlement
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
 from emulator.store import Document
@@ -99,12 +99,22 @@ def _forget_person(bank: Bank, national_id: str) -> None:
 def delete_account(bank: Bank, account_id: str) -> None:
     """Remove an account with its transactions, and from agreements and consents; its payments stay as history."""
     accounts.find(bank, account_id)
+    found = bank.documents.find("transaction", accountId=account_id)
+    for payment_id in {t["paymentId"] for t in found if t["status"] == "pending" and "paymentId" in t}:
+        _leave(bank, payment_id)
     for transaction in bank.documents.find("transaction", accountId=account_id):
         bank.documents.delete("transaction", transaction["id"])
     for agreement in bank.documents.find("agreement", accounts=account_id):
         keep_engagements(bank, agreement, lambda engagement: engagement["accountId"] != account_id)
     _unshare(bank, "accounts", account_id)
     bank.documents.delete("account", account_id)
+
+
+def _leave(bank: Bank, payment_id: str) -> None:
+    payment = bank.documents.get("payment", payment_id)
+    if payment is not None:
+        settlement.leave(bank, payment, bank.clock.stamp())
+        bank.documents.put("payment", payment)
 
 
 def delete_card(bank: Bank, card_id: str) -> None:

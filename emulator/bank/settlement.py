@@ -105,6 +105,16 @@ def settle(bank: Bank, payment: Document, at: str, debtor: Document | None = Non
         ledger.book(bank, creditor["id"], credit, at=at)
 
 
+def leave(bank: Bank, payment: Document, at: str) -> None:
+    """The debtor's account goes: what is being executed is booked before, what waits will find no money."""
+    if payment["status"] not in ("ACSP", "ACWP"):
+        let_go(bank, payment, at)
+    elif products.of(payment).flow == BATCH:
+        bulk.settle(bank, payment, at)
+    else:
+        settle(bank, payment, at)
+
+
 def let_go(bank: Bank, payment: Document, at: str) -> None:
     """Give back what is held and take the pending transaction away."""
     if products.of(payment).flow == BATCH:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from emulator.bank import approach, payments, progression, sca
+from emulator.bank import approach, ledger, payments, progression, sandbox, sca
 from emulator.bank.approach import Approach
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
@@ -339,3 +339,30 @@ def test_authorisations_that_nobody_completes_do_not_pile_up(bank: Bank) -> None
     assert refused.value.code == "RESOURCE_UNKNOWN"
     approve(bank, payment_id, TOR)
     assert status(bank, payment_id) != "PATC"
+
+
+# what the person may do at the moment of signing
+
+
+def test_who_may_not_pay_from_the_account_any_more_cannot_sign(bank: Bank) -> None:
+    own = initiate(bank, STRAKS, domestic())
+    account = bank.documents.get("account", "kari") or {}
+    bank.documents.put(
+        "account", {**account, "customerId": (bank.documents.get("account", "even") or {})["customerId"]}
+    )
+    with pytest.raises(BankError, match="PSU_CREDENTIALS_INVALID"):
+        approve(bank, own)
+    firms = initiate(bank, STRAKS, from_firm(), **FIRM)
+    agreement = bank.documents.get("agreement", AGREEMENT) or {}
+    bank.documents.put("agreement", {**agreement, "engagements": [], "accounts": []})
+    with pytest.raises(BankError, match="PSU_CREDENTIALS_INVALID"):
+        approve(bank, firms, SIRI)
+    assert [status(bank, one) for one in (own, firms)] == ["RCVD", "RCVD"]
+    assert ledger.report(bank)["balanced"]
+
+
+def test_nobody_signs_for_an_account_that_is_gone(bank: Bank) -> None:
+    payment_id = initiate(bank, STRAKS, domestic())
+    sandbox.delete_account(bank, "kari")
+    with pytest.raises(BankError, match="PSU_CREDENTIALS_INVALID"):
+        approve(bank, payment_id)
