@@ -137,6 +137,19 @@ def test_in_norway_it_runs_at_14_and_after_that_on_the_next_banking_day() -> Non
     assert booked == {before: "2026-03-06", late: "2026-03-09"}
 
 
+@pytest.mark.parametrize("calendar", ["norway", "always-open"])
+def test_an_execution_that_was_made_up_for_stands_for_all_that_had_come_by_then(calendar: str) -> None:
+    bank = world.build(calendar=calendar)
+    to(bank, datetime(2026, 3, 5, 12, tzinfo=UTC))
+    payment_id = initiate(bank, PERIODIC, standing(startDate="2026-03-05", frequency="Daily", endDate="2026-03-10"))
+    to(bank, datetime(2026, 3, 6, 11, tzinfo=UTC))  # a Friday
+    world.authorise(bank, payment_id)
+    advance(bank, days=7)
+    weekend = [] if calendar == "norway" else ["2026-03-07", "2026-03-08"]
+    assert dates(bank) == ["2026-03-06", *weekend, "2026-03-09", "2026-03-10"]
+    assert status(bank, payment_id) == "ACSC"
+
+
 def test_manual_leaves_each_execution_to_a_hand() -> None:
     bank = world.build(progression="manual")
     payment_id = paid(bank, PERIODIC, standing(endDate="2026-04-30"))
