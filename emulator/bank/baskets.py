@@ -68,23 +68,22 @@ def _own(bank: Bank, payment_id: str, owner: tuple[str, str | None, str, str | N
 
 
 def _refuse(members: Sequence[Document | None]) -> None:
-    """Say of each payment why it cannot be in the basket; the gravest kind of mistake decides the answer."""
-    unknown, mixed, taken = [], [], []
+    """Say of each payment why it cannot be in the basket: which are none for one (400), else which are taken (409)."""
+    wrong, taken = [], []
     for index, payment in enumerate(members):
         path = f"paymentIds[{index}]"
         if payment is None:
-            unknown.append(Message("RESOURCE_UNKNOWN", "There is no such payment of this customer.", path))
+            wrong.append(Message("RESOURCE_UNKNOWN", "There is no such payment of this customer.", path))
         elif payment["service"] != PAYMENTS:
-            mixed.append(Message("REFERENCE_MIX_INVALID", "Bulk and periodic payments cannot be in a basket.", path))
+            wrong.append(Message("REFERENCE_MIX_INVALID", "Bulk and periodic payments cannot be in a basket.", path))
         elif payment["status"] != "RCVD":
             taken.append(Message("CONFLICT", f"The payment is {payment['status']}; RCVD was expected.", path))
         elif "basketId" in payment:
             taken.append(Message("CONFLICT", "The payment is in another basket.", path))
-    for found in (unknown, mixed, taken):
-        if found:
-            error = BankError.several(found)
-            error.in_body = found is unknown
-            raise error
+    if found := wrong or taken:
+        error = BankError.several(found)
+        error.in_body = found is wrong
+        raise error
 
 
 def find(bank: Bank, basket_id: str, *, tpp_id: str, national_id: str | None, agreement: str | None = None) -> Document:

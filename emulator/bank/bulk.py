@@ -172,11 +172,17 @@ def let_go(bank: Bank, payment: Document, at: str) -> None:
                 ledger.withdraw(bank, entry.pop("pendingId"))
 
 
-def reject_open(payment: Document) -> None:
-    """Give up the entries that have no money."""
+def close_open(payment: Document, status: str = REJECTED) -> None:
+    """Give up the entries that have no money, or with CANC those of a cancelled bulk."""
     for entry in payment["entries"]:
         if entry["status"] == OPEN:
-            entry["status"] = REJECTED
+            entry["status"] = status
+
+
+def statuses(payment: Document) -> list[str]:
+    """The transactionStatus of each entry: its own once it is decided, ACCP while it alone waits for money."""
+    under_way = {OPEN: "ACCP" if payment["status"] == "ACSP" else payment["status"], HELD: payment["status"]}
+    return [under_way.get(entry["status"], entry["status"]) for entry in payment["entries"]]
 
 
 def finish(bank: Bank, payment: Document, at: str) -> None:
@@ -193,4 +199,4 @@ def part(bank: Bank, payment: Document, at: str) -> None:
         undecided[-1]["status"] = REJECTED
         hold(bank, payment, at, force=True)
     settle(bank, payment, at)
-    reject_open(payment)
+    close_open(payment)

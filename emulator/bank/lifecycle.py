@@ -49,7 +49,7 @@ def _move_money(bank: Bank, payment: Document, status: str, at: str) -> None:
     elif status in ("RJCT", "CANC"):
         settlement.let_go(bank, payment, at)
         if flow == BATCH:
-            bulk.reject_open(payment)
+            bulk.close_open(payment, status)
     elif flow == STANDING:
         return
     elif status in ("ACSP", "ACWP"):

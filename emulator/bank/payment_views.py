@@ -9,7 +9,7 @@ from emulator.bank import bulk, entries, products, standing
 from emulator.bank.bank import Bank
 from emulator.bank.clock import date_time
 from emulator.bank.rules import structured_references
-from emulator.bank.transitions import BATCH, FINAL, STANDING
+from emulator.bank.transitions import BATCH, STANDING
 from emulator.store import Document
 
 
@@ -40,9 +40,7 @@ def details(bank: Bank, payment: Document) -> dict[str, Any]:
     flow = products.of(payment).flow
     if payment["status"] not in ("RCVD", "PATC"):
         if flow == BATCH:
-            shown["entryStatuses"] = [
-                entry["status"] if entry["status"] in FINAL else payment["status"] for entry in payment["entries"]
-            ]
+            shown["entryStatuses"] = bulk.statuses(payment)
         elif flow == STANDING:
             shown["executions"] = standing.executions(bank, payment)
     return shown

@@ -83,12 +83,10 @@ def _planned(bank: Bank, payment: Document, at: datetime) -> tuple[str, str | No
     initiation = payment["initiation"]
     run, moved = execution.first_run(bank, payment, at)
     payment["executeAt"] = stamp(run)
-    if moved:
-        return "ACWC", MOVED
     several = initiation.get("payments") or [initiation]
-    if any(entries.changes_text(one) for one in several):
-        return "ACWC", TEXT_CHANGED
-    return "ACTC", None
+    changed = any(entries.changes_text(one) for one in several)
+    reasons = [reason for reason, given in ((MOVED, moved), (TEXT_CHANGED, changed)) if given]
+    return ("ACWC", " ".join(reasons)) if reasons else ("ACTC", None)
 
 
 def _run_on(bank: Bank, payment: Document, at: datetime) -> None:
@@ -101,7 +99,7 @@ def _run_on(bank: Bank, payment: Document, at: datetime) -> None:
 def _step(bank: Bank, payment: Document, at: datetime) -> None:
     """Take the next step at `at`, a scripted one or that of the table, and schedule the one after it."""
     progress = payment.get("progress")
-    if progress and payment["status"] not in UNSIGNED:
+    if progress and not _lacks_signature(payment):
         lifecycle.change(bank, payment, progress.pop(0)[0], at)
     else:
         _natural(bank, payment, at)
@@ -149,14 +147,19 @@ def _run_bulk(bank: Bank, payment: Document, at: datetime) -> None:
         first = moment(payment["executeAt"])
         if at < execution.last_run(bank, payment, first):
             return
-        bulk.reject_open(payment)
+        bulk.close_open(payment)
     lifecycle.change(bank, payment, bulk.outcome(payment), at)
+
+
+def _lacks_signature(payment: Document) -> bool:
+    """Whether the payment waits for its customer; one that a script brings to PATC does not."""
+    return payment["status"] in UNSIGNED and "executeAt" not in payment
 
 
 def schedule(bank: Bank, payment: Document, at: datetime) -> None:
     """Set `due`, the moment of the next step after one taken at `at`; nothing when no time brings it."""
     payment.pop("due", None)
-    if payment["status"] not in FINAL and payment["status"] not in UNSIGNED:
+    if payment["status"] not in FINAL and not _lacks_signature(payment):
         due = _due(bank, payment, at)
         if due is not None:
             payment["due"] = stamp(due)
@@ -206,7 +209,7 @@ def read(bank: Bank, payment: Document) -> None:
 def _polls_help(bank: Bank, payment: Document) -> bool:
     """Whether the next step is one that status reads bring: no date, run or approval has to come first."""
     status = payment["status"]
-    if status in FINAL or status in UNSIGNED:
+    if status in FINAL or _lacks_signature(payment):
         return False
     if "progress" in payment:
         return bool(payment["progress"])

@@ -190,7 +190,9 @@ def test_bulk_and_periodic_payments_cannot_be_in_a_basket(bank: Bank) -> None:
     standing = initiate(bank, PERIODIC, domestic(frequency="Monthly", startDate="2026-03-10"))
     several = initiate(bank, BULK, bulk("1.00"))
     expected = [("REFERENCE_MIX_INVALID", "paymentIds[1]"), ("REFERENCE_MIX_INVALID", "paymentIds[2]")]
-    assert refused(bank, straks(bank), standing, several) == (expected, False)
+    assert refused(bank, straks(bank), standing, several) == (expected, True)
+    expected.append(("RESOURCE_UNKNOWN", "paymentIds[3]"))
+    assert refused(bank, straks(bank), standing, several, "none") == (expected, True)
 
 
 def test_a_payment_that_is_signed_or_in_another_basket_is_a_conflict(bank: Bank) -> None:

@@ -59,7 +59,7 @@ def test_entries_are_funded_in_order_and_the_rest_is_rejected_after_three_bankin
     advance(bank, seconds=10)
     assert status(bank, payment_id) == "ACSP"
     assert amounts(bank) == ["-4000.00", "-6000.00"]
-    assert entry_statuses(bank, payment_id) == ["ACSC", "ACSP", "ACSC"]
+    assert entry_statuses(bank, payment_id) == ["ACSC", "ACCP", "ACSC"]
     advance(bank, days=10)
     assert life(bank, payment_id)[2:] == [("ACSP", 1), ("PART", OSLO_MIDNIGHT + 2 * DAY)]
     assert entry_statuses(bank, payment_id) == ["ACSC", "RJCT", "ACSC"]

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from emulator.bank import ledger, payment_views, payments, progression
+from emulator.bank import ledger, payment_views, payments, progression, sandbox
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
 from emulator.bank.script import Script
 from tests.unit.payments import world
 from tests.unit.payments.world import (
+    BULK,
     CROSS_BORDER,
     DOMESTIC,
     EVEN,
@@ -22,6 +23,7 @@ from tests.unit.payments.world import (
     advance,
     approve,
     authorise,
+    bulk,
     domestic,
     entries,
     give,
@@ -284,21 +286,23 @@ def test_money_that_is_reserved_cannot_be_spent_twice(bank: Bank) -> None:
     assert money(bank, "kari") == (10000, 6000)
 
 
-def test_an_account_that_is_gone_has_no_money(bank: Bank) -> None:
-    payment_id = paid(bank, DOMESTIC, domestic(requestedExecutionDate="2026-03-05"))
-    bank.documents.delete("account", "kari")
+def test_an_account_that_is_deleted_pays_what_is_being_executed_and_nothing_else(bank: Bank) -> None:
+    to_even = {"to": "99901100019", "requestedExecutionDate": "2026-03-05"}
+    waiting = paid(bank, DOMESTIC, domestic("70.00", **to_even))
+    several = paid(bank, BULK, {**bulk("1.00", "2.00"), "requestedExecutionDate": "2026-03-05"})
+    under_way = [paid(bank, STRAKS, domestic("5.00", to="99901100019")), paid(bank, BULK, bulk("3.00"))]
+    advance(bank, seconds=1)
+    assert [status(bank, one) for one in under_way] == ["ACSP", "ACSP"]
+    before = money(bank, "even")[0]
+    sandbox.delete_account(bank, "kari")
+    assert money(bank, "even")[0] == before + 5
     advance(bank, days=30)
-    assert status(bank, payment_id) == "ACSC"  # its money was held back in time; nothing is left to book it on
-    later = paid_without_account(bank)
-    advance(bank, days=30)
-    assert [name for name, _ in life(bank, later)][-2:] == ["ACCP", "RJCT"]
-
-
-def paid_without_account(bank: Bank) -> str:
-    payment_id = initiate(bank, SEPA, sepa(), who=EVEN)
-    bank.documents.delete("account", "even-eur")
-    approve(bank, payment_id, EVEN)
-    return payment_id
+    assert [status(bank, one) for one in under_way] == ["ACSC", "ACSC"]
+    for one in (waiting, several):
+        assert [name for name, _ in life(bank, one)][-3:] == ["PDNG", "ACCP", "RJCT"]
+        assert payment(bank, one)["fundsAvailable"] is False
+    assert money(bank, "even")[0] == before + 5
+    assert ledger.report(bank)["balanced"]
 
 
 # the other paces
@@ -450,9 +454,29 @@ def test_a_single_payment_that_a_script_makes_part_is_not_booked(bank: Bank) -> 
     assert entries(bank, "kari") == entries(bank, "kari", "pending") == []
 
 
-def test_scripted_statuses_that_mean_no_approval_are_left_out(bank: Bank) -> None:
-    payment_id = paid(bank, STRAKS, domestic(), script=Script(progress=[("RCVD", 0), ("PATC", 0), ("ACSP", 0)]))
+def test_a_script_may_name_the_status_that_the_payment_has(bank: Bank) -> None:
+    payment_id = paid(bank, STRAKS, domestic(), script=Script(progress=[("RCVD", 0), ("ACSP", 0)]))
     assert life(bank, payment_id) == [RCVD, ("ACSP", 0)]
+
+
+@pytest.mark.parametrize("pace", ["time", "immediate", "polls"])
+def test_a_script_may_lead_over_patc(pace: str) -> None:
+    bank = world.build(progression={"polls": 1} if pace == "polls" else pace)
+    payment_id = paid(bank, STRAKS, domestic(), script=Script(progress=[("PATC", 0), ("ACTC", 60), ("ACSP", 5)]))
+    assert status(bank, payment_id) == "PATC"
+    if pace == "polls":
+        progression.read(bank, payment(bank, payment_id))
+        progression.read(bank, payment(bank, payment_id))
+    advance(bank, seconds=65)
+    assert [name for name, _ in life(bank, payment_id)] == ["RCVD", "PATC", "ACTC", "ACSP"]
+
+
+def test_a_payment_that_a_script_leads_to_patc_can_be_deleted(bank: Bank) -> None:
+    payment_id = paid(bank, STRAKS, domestic(), script=Script(progress=[("ACTC", 0), ("PATC", 1)]))
+    advance(bank, seconds=1)
+    assert payments.cancel(bank, payment(bank, payment_id)) is True
+    assert (status(bank, payment_id), money(bank, "kari")) == ("CANC", (10000, 0))
+    assert ledger.report(bank)["balanced"]
 
 
 # money and messages
