@@ -118,6 +118,8 @@ def _der(text: str) -> tuple[bytes, tuple[str, ...]]:
     stripped = text.strip()
     if stripped.startswith("-----"):
         begin, end = stripped.find(_BEGIN), stripped.find(_END)
+        if "%20" in stripped:
+            raise CertificateUnreadable("it is URL-encoded; send the PEM text as it is, or base64 DER on one line")
         if begin < 0 or end < begin:
             raise CertificateUnreadable(f"it is PEM text without {_BEGIN} and {_END}")
         stripped = stripped[begin + len(_BEGIN) : end]
@@ -128,6 +130,8 @@ def _der(text: str) -> tuple[bytes, tuple[str, ...]]:
             raise CertificateUnreadable("it is URL-encoded; send the base64 as it is")
         if "-" in compact or "_" in compact:
             raise CertificateUnreadable("it is URL-safe base64; send the base64 alphabet with + and /")
+        if "\\n" in compact:
+            raise CertificateUnreadable("its line ends are written as a backslash and an n; send line ends, or none")
         raise CertificateUnreadable("it is not base64")
     if len(compact) % 4:
         raise CertificateUnreadable("its base64 is cut off or lacks its padding")

@@ -92,7 +92,9 @@ def _authority(scheme: str, rest: str) -> str | None:
     if "@" in authority:
         return "an address without user info"
     if scheme in ("http", "https"):
-        return None if _HOST.fullmatch(authority) and _known_port(authority) else "a web address with a host"
+        if not _HOST.fullmatch(authority):
+            return "a web address with a host, and a port only in digits"
+        return None if _known_port(authority) else "a web address with a port from 1 to 65535"
     if authority and not _HOST.fullmatch(authority):
         return "an app address with a well-formed host"
     return None if rest.strip("/") or found else "an app address that leads somewhere"

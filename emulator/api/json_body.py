@@ -50,6 +50,10 @@ def _no_number(text: str) -> NoReturn:
     raise _NoNumber(f"{text} is no number")
 
 
+def _cut(text: str) -> str:
+    return text if len(text) <= 20 else f"{text[:20]}..."
+
+
 def _decimal(text: str) -> Decimal:
     # Decimal keeps what was written; a float would not. An exponent of any size must not grow into digits later.
     number: Decimal | None
@@ -58,13 +62,13 @@ def _decimal(text: str) -> Decimal:
     except InvalidOperation:  # an exponent that is itself out of range
         number = None
     if number is None or len(text) > _LONGEST_NUMBER or (number and abs(number.adjusted()) > _LONGEST_NUMBER):
-        raise _NoNumber(f"the number {text[:20]}... is out of range")
+        raise _NoNumber(f"the number {_cut(text)} is too long or out of range")
     return number
 
 
 def _integer(text: str) -> int:
     if len(text) > _LONGEST_NUMBER:
-        raise _NoNumber(f"the number {text[:20]}... is out of range")
+        raise _NoNumber(f"the number {_cut(text)} is too long or out of range")
     return int(text)
 
 

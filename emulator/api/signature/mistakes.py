@@ -14,6 +14,7 @@ from emulator.api.signature.recipe import (
     Mistake,
     Recipe,
     each,
+    holding,
     layout,
     order,
     with_first,
@@ -32,6 +33,8 @@ _MOST_FURTHER = 40  # headers of the request that are tried as lines too many
 
 def choice_mistakes(found: Evidence) -> Iterator[Mistake]:
     """A line too few or too many."""
+    if found.header is not None and found.header.headers is None:
+        yield from _not_listed_at_all(found)
     if len(found.names) > 1:
         for name in found.names:
             yield Mistake("line-left-out", f"without {name}, which is listed", without(name))
@@ -41,6 +44,17 @@ def choice_mistakes(found: Evidence) -> Iterator[Mistake]:
         phrase = f"that also holds {name}, which is not listed"
         yield Mistake("line-not-listed", phrase, with_last(name, present[name]))
         yield Mistake("line-not-listed", phrase, with_first(name, present[name]))
+
+
+def _not_listed_at_all(found: Evidence) -> Iterator[Mistake]:
+    """All that is to be signed, without the parameter that lists it, which then means date alone."""
+    target = (REQUEST_TARGET, request_target(found.method, found.target))
+    documented = tuple((name, found.present[name]) for name in CANDIDATES if name in found.present)
+    sent = tuple((lower, found.present[lower]) for name, _ in found.headers if (lower := name.lower()) in CANDIDATES)
+    phrase = "of several lines, while a Signature without the parameter headers covers date alone"
+    for lines in (documented, sent):
+        for whole in (lines, (target, *lines), (*lines, target)):
+            yield Mistake("headers-not-listed", phrase, holding(whole))
 
 
 def order_mistakes(found: Evidence) -> Iterator[Mistake]:
@@ -95,8 +109,10 @@ def layout_mistakes(found: Evidence) -> Iterator[Mistake]:
 
 def _name_mistakes(found: Evidence) -> Iterator[Mistake]:
     sent = {name.lower(): name for name, _ in found.headers}
+    listed = {name.lower(): name for name in ((found.header and found.header.headers) or "").split()}
     spellings: tuple[tuple[str, str, Callable[[str], str]], ...] = (
         ("names-as-sent", "with the names in the case of the request's headers", lambda name: sent.get(name, name)),
+        ("names-as-listed", "with the names in the case of the parameter headers", lambda name: listed.get(name, name)),
         ("names-as-documented", "with the names in the documentation's case", lambda name: SPELLING.get(name, name)),
         ("names-in-title-case", "with the names in title case", str.title),
         ("names-in-upper-case", "with the names in upper case", str.upper),

@@ -87,6 +87,11 @@ def order(names: Sequence[str]) -> Change:
     return lambda recipe: recipe.holding(tuple(sorted(recipe.lines, key=position)))
 
 
+def holding(lines: Lines) -> Change:
+    """These lines in place of those listed."""
+    return lambda recipe: recipe.holding(lines)
+
+
 def without(name: str) -> Change:
     """The lines but for `name`."""
     return lambda recipe: recipe.holding(tuple([line for line in recipe.lines if line[0] != name]))

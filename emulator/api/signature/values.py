@@ -76,6 +76,7 @@ def _other_dates(value: str) -> Iterator[tuple[str, str, str]]:
         moment.strftime("%Y-%m-%dT%H:%M:%S+00:00"),
         moment.strftime("%Y-%m-%d %H:%M:%S"),
         f"{day}, {moment:%d} {month} {moment:%Y} {clock} +0000",
+        f"{day}, {moment:%d} {month} {moment:%Y} {clock} -0000",
         f"{day}, {moment:%d} {month} {moment:%Y} {clock} UTC",
         f"{day}, {moment.day} {month} {moment:%Y} {clock} GMT",
         f"{day} {month} {moment.day:2d} {clock} {moment:%Y}",

@@ -251,7 +251,9 @@ def test_malformed_values_are_refused_with_what_was_expected(name, value):
         ("https://user@tpp.example/", "an address without user info"),
         ("javascript:alert(1)", "an http, https or app address, not one that a browser runs or reads from"),
         ("/callback", "an absolute address such as https://tpp.example/callback"),
-        ("https:///callback", "a web address with a host"),
+        ("https:///callback", "a web address with a host, and a port only in digits"),
+        ("https://tpp.example:/callback", "a web address with a host, and a port only in digits"),
+        ("https://tpp.example:99999/callback", "a web address with a port from 1 to 65535"),
     ],
 )
 def test_a_refused_redirect_address_is_told_why(value, told):

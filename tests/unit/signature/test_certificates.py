@@ -6,6 +6,7 @@ import base64
 import contextlib
 from datetime import timedelta
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from cryptography import x509
@@ -98,6 +99,10 @@ def test_remembered_key_ids_are_bounded(credentials: Credentials) -> None:
          "it is URL-safe base64; send the base64 alphabet with + and /"),
         (lambda c: base64.b64encode(c.certificate_pem.encode()).decode(),
          "it is base64 over PEM text; send the base64 of the DER (the lines inside the PEM)"),
+        (lambda c: quote(c.certificate_pem),
+         "it is URL-encoded; send the PEM text as it is, or base64 DER on one line"),
+        (lambda c: c.certificate_pem.replace("\n", "\\n"),
+         "its line ends are written as a backslash and an n; send line ends, or none"),
         (lambda c: c.certificate_pem.split("-----END")[0],
          "it is PEM text without -----BEGIN CERTIFICATE----- and -----END CERTIFICATE-----"),
         (lambda c: "A" * 40_000, "it is longer than 32768 characters"),

@@ -20,7 +20,7 @@ from emulator.api.signature.mistakes import GROUPS
 from emulator.authority import Credentials
 from emulator.httpsig.dates import format_date
 from emulator.httpsig.digest import digest_value
-from emulator.httpsig.message import signing_string
+from emulator.httpsig.message import CANDIDATES, signing_string
 from tests.unit.signature.making import BODY, NOW, TARGET, Lines, Making
 
 PATH = TARGET.partition("?")[0]
@@ -120,6 +120,8 @@ MISTAKES: dict[str, list[tuple[Callable[[Lines], str | bytes], str]]] = {
          "with the date written as '2026-03-02T08:00:00Z', not as the header Date"),
         (value("date", "Mon, 02 Mar 2026 08:00:00 +0000"),
          "with the date written as 'Mon, 02 Mar 2026 08:00:00 +0000', not as the header Date"),
+        (value("date", "Mon, 02 Mar 2026 08:00:00 -0000"),
+         "with the date written as 'Mon, 02 Mar 2026 08:00:00 -0000', not as the header Date"),
     ],
     "digest-without-name": [
         (value("digest", digest_value(BODY)[8:]), "with the hash alone as digest, without SHA-256="),
@@ -214,6 +216,34 @@ def test_any_other_order_of_a_few_lines_is_named(making: Making) -> None:
     few = making.but(headers=making.headers[:3], body=b"", wanted=False, method="GET")
     refused = few.but(text=lambda lines: signing_string([lines[1], lines[0], lines[2]])).refused()
     assert refused.text.startswith(f"{OVER}in another order than listed: date (request-target) x-request-id (")
+
+
+def test_names_in_the_case_in_which_they_are_listed_are_named(making: Making) -> None:
+    def listed(name: str) -> str:
+        return "Date" if name == "date" else name
+
+    names = " ".join(["(request-target)", *map(listed, CANDIDATES[:4]), "tpp-redirect-uri"])
+    spelt = making.but(listed=names, text=each(lambda n, v: (listed(n), v)))
+    assert spelt.refused().messages[-1].text.startswith(f"{OVER}with the names in the case of the parameter headers (")
+
+
+@pytest.mark.parametrize("target_at", [0, -1, None])
+@pytest.mark.parametrize("as_sent", [True, False])
+def test_lines_that_are_listed_nowhere_are_named(making: Making, target_at: int | None, as_sent: bool) -> None:
+    def text(lines: Lines) -> str:
+        named = dict(lines)
+        target = ("(request-target)", named.pop("(request-target)"))
+        rest = list(named.items())
+        if as_sent:
+            sent = ["date", "x-request-id", "psu-id", "tpp-redirect-uri", "digest"]
+            rest.sort(key=lambda line: sent.index(line[0]))
+        whole = {0: [target, *rest], -1: [*rest, target], None: rest}
+        return signing_string(whole[target_at])
+
+    refused = making.but(listed=None, text=text).refused()
+    phrase = "of several lines, while a Signature without the parameter headers covers date alone ("
+    assert refused.messages[-1].text.startswith(f"{OVER}{phrase}")
+    assert refused.diagnosis()["mistake"] == "headers-not-listed"
 
 
 def test_another_key_is_named(making: Making, special: Credentials) -> None:
