@@ -181,7 +181,9 @@ def _valid_consent(bank: Bank, claim: Claim, caller: Caller, resource: str | Non
     if state == "expired":
         raise ScaNeeded("CONSENT_EXPIRED", "The last SCA for this consent is over 180 days old.")
     shared = consent["accounts"] if kind == "account" else consent["cards"]
-    if resource is not None and resource not in shared:
+    acting = (bank, caller.national_id, caller.context, caller.agreement)
+    # what was shared may since be lost here and the person's own elsewhere
+    if resource is not None and (resource not in shared or not people.reaches(*acting, resource, kind=kind)):
         raise ScaNeeded("CONSENT_INVALID", "The consent does not cover this account.")
     return consent
 

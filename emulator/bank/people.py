@@ -101,25 +101,31 @@ def accounts_of(bank: Bank, national_id: str, context: str, agreement: str | Non
 def cards_of(bank: Bank, national_id: str, context: str) -> list[Document]:
     """The card accounts of a private customer; agreements hold none."""
     owner = customer(bank, national_id)
-    if context != PRIVATE or owner is None:
+    if context != PRIVATE or owner is None or owner["type"] != "private":
         return []
     return bank.documents.find("card", customerId=owner["id"])
 
 
-def owns(bank: Bank, national_id: str, resource_id: str, *, kind: str = "account") -> bool:
-    """Whether an account (or card account) is the person's in any context: what decides 404 (CONTRACT 3)."""
+def reaches(
+    bank: Bank, national_id: str, context: str, agreement: str | None, resource_id: str, *, kind: str = "account"
+) -> bool:
+    """Whether an account (or card account) is among those of `accounts_of` (or `cards_of`)."""
     resource = bank.documents.get(kind, resource_id)
     if resource is None:
         return False
-    owner = customer(bank, national_id)
-    if owner is not None and resource["customerId"] == owner["id"]:
-        return True
-    if kind == "card":
-        return False
-    return any(
-        resource_id in _under_agreement(bank, agreement, "VIEW", national_id)
-        for agreement in agreements_of(bank, national_id)
+    if context == PRIVATE:
+        owner = customer(bank, national_id)
+        return owner is not None and owner["type"] == "private" and bool(resource["customerId"] == owner["id"])
+    return kind == "account" and any(
+        resource_id in _under_agreement(bank, candidate, "VIEW", national_id)
+        for candidate in agreements_of(bank, national_id)
+        if agreement in (None, candidate["id"])
     )
+
+
+def owns(bank: Bank, national_id: str, resource_id: str, *, kind: str = "account") -> bool:
+    """Whether an account (or card account) is the person's in any context: what decides 404 (CONTRACT 3)."""
+    return any(reaches(bank, national_id, context, None, resource_id, kind=kind) for context in (PRIVATE, CORPORATE))
 
 
 def may_pay_from(bank: Bank, national_id: str, context: str, agreement: str | None, account: Document) -> bool:

@@ -65,6 +65,20 @@ def test_own_but_not_shared_is_a_matter_of_consent(bank: Bank) -> None:
     assert refused(bank, claim, resource="a-2").code == "CONSENT_INVALID"
 
 
+def test_what_an_agreement_has_lost_is_not_shared_under_it_although_another_one_has_it(bank: Bank) -> None:
+    kept = bank.documents.get("agreement", AGREEMENT)
+    assert kept is not None
+    bank.documents.put("agreement", {**kept, "id": "b", "engagements": list(kept["engagements"])})
+    claim = seeded(bank, OLA, agreement=AGREEMENT)
+    access.account_reader(bank, claim, resource="f-4")
+    kept["engagements"] = kept["engagements"][:1]
+    bank.documents.put("agreement", kept)
+    for unattended in (claim, changed(claim, attended=False)):
+        assert refused(bank, unattended, resource="f-4", quota="balances").code == "CONSENT_INVALID"
+    access.account_reader(bank, claim, resource="f-3")
+    access.account_reader(bank, seeded(bank, OLA, agreement="b"), resource="f-4")
+
+
 def test_an_hour_ends_the_session(bank: Bank) -> None:
     claim = seeded(bank)
     advance(bank, minutes=59, seconds=59)
