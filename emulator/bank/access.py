@@ -128,6 +128,22 @@ def account_reader(
     return caller
 
 
+def shared_accounts(bank: Bank, caller: Caller) -> list[Document]:
+    """The accounts of the caller's consent that the customer still reaches in its context and agreement."""
+    return _shared(caller, "accounts", people.accounts_of(bank, caller.national_id, caller.context, caller.agreement))
+
+
+def shared_cards(bank: Bank, caller: Caller) -> list[Document]:
+    """The card accounts of the caller's consent that are still the customer's."""
+    return _shared(caller, "cards", people.cards_of(bank, caller.national_id, caller.context))
+
+
+def _shared(caller: Caller, member: str, reached: list[Document]) -> list[Document]:
+    """Those that the consent names, in its order."""
+    by_id = {resource["id"]: resource for resource in reached}
+    return [by_id[name] for name in (caller.consent or {}).get(member, ()) if name in by_id]
+
+
 def session_holder(bank: Bank, claim: Claim) -> Caller:
     """A PSU with a live session, in whatever context it runs: agreements, user."""
     psu = known_psu(bank, claim)

@@ -101,6 +101,45 @@ def test_only_shared_accounts_are_listed_and_another_one_is_not_covered(tpp: Des
     assert (foreign.status, messages(foreign)) == (404, [("RESOURCE_UNKNOWN", "id")])
 
 
+def put(client: DeskClient, path: str, **change: str) -> None:
+    """Replace a sandbox resource by itself with a change."""
+    assert client.put(path, json={**listed(client, path), **change}).status == 200
+
+
+def test_an_account_that_another_customer_has_got_is_not_listed(kari: DeskClient) -> None:
+    assert len(listed(kari, "/v1/accounts")["accounts"]) == 2
+    put(kari, f"/v1/sandbox/accounts/{account_id(kari)}", customerNumber=EVEN)
+    (left,) = listed(kari, "/v1/accounts?withBalance=true")["accounts"]
+    assert left["iban"] == "NO6399901000022"
+    for link in left["_links"].values():
+        assert kari.get(link["href"]).status == 200
+
+
+def test_accounts_of_a_customer_who_is_no_longer_private_are_not_listed(kari: DeskClient) -> None:
+    customer = kari.branch.bank.documents.first("customer", customerNumber=KARI)
+    assert customer is not None
+    body = {"customerNumber": KARI, "name": "Kari Kladd", "type": "corporate"}
+    assert kari.put(f"/v1/sandbox/customers/{customer['id']}", json=body).status == 200
+    assert listed(kari, "/v1/accounts")["accounts"] == listed(kari, "/v1/card-accounts")["cardAccounts"] == []
+    assert kari.get(f"/v1/accounts/{account_id(kari)}").status == 404
+
+
+def test_an_account_whose_engagement_is_over_is_not_listed(tpp: DeskClient) -> None:
+    engagements = [
+        {"customer": KARI, "account": {"iban": iban}, "roles": ["VIEW"]}
+        for iban in ("NO2799911000012", "NO0599911000020")
+    ]
+    path, made = "/v1/sandbox/agreements", {"owner": "310001007", "name": "Nettbank", "engagements": engagements}
+    agreements = [tpp.post(path, json=made).json() for _ in range(2)]
+    client = tpp.log_in(KARI, agreement=agreements[0]["agreementId"])
+    lost = listed(client, "/v1/accounts")["accounts"][1]
+    gone = f"{path}/{agreements[0]['agreementId']}/engagements/{agreements[0]['engagements'][1]['engagementId']}"
+    assert client.delete(gone).status == 204
+    assert [a["iban"] for a in listed(client, "/v1/accounts")["accounts"]] == ["NO2799911000012"]
+    # the person still reaches it under the other agreement: own, but not shared here
+    assert {client.get(link["href"]).status for link in lost["_links"].values()} == {401}
+
+
 def test_links_are_absolute_when_the_bank_is_told_so(kari: DeskClient, branch: Branch) -> None:
     branch.bank.change_settings({"links": "absolute"})
     link = listed(kari, "/v1/accounts")["accounts"][0]["_links"]["self"]["href"]

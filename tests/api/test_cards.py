@@ -57,6 +57,14 @@ def test_card_accounts_name_the_account_that_payments_are_taken_from(kari: DeskC
     assert get(kari, f"/v1/card-accounts/{card}") == {"cardAccount": shown[0]}
 
 
+def test_a_card_account_that_another_customer_has_got_is_not_listed(kari: DeskClient, branch: Branch) -> None:
+    path = f"/v1/sandbox/card-accounts/{card_id(branch)}"
+    body = {**get(kari, path), "customerNumber": "03817910172"}
+    assert kari.put(path, json=body).status == 200
+    assert get(kari, "/v1/card-accounts?withBalance=true") == {"cardAccounts": []}
+    assert kari.get(f"/v1/card-accounts/{card_id(branch)}").status == 404
+
+
 def test_balances_of_a_card_end_in_what_may_still_be_spent(kari: DeskClient, branch: Branch) -> None:
     card = card_id(branch)
     body = get(kari, f"/v1/card-accounts/{card}/balances")

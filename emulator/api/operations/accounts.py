@@ -9,7 +9,7 @@ from emulator.api.accept_fix import Fixes, fixes
 from emulator.api.operation import Access, Call, Operation, Reply
 from emulator.api.paging import EARLIEST, TRANSACTION_LIST, WITH_BALANCE, page_links, unattended, window
 from emulator.bank import accounts, people, transactions
-from emulator.bank.access import Caller
+from emulator.bank.access import Caller, shared_accounts
 from emulator.bank.errors import BankError
 from emulator.store import Document
 
@@ -25,10 +25,8 @@ def caller_of(call: Call) -> Caller:
 
 def get_accounts(call: Call) -> Reply:
     """The accounts that the customer shares with this TPP."""
-    consent = caller_of(call).consent or {}
-    shared = (call.bank.documents.get("account", account_id) for account_id in consent.get("accounts", ()))
     fix = fixes(call)
-    shown = [_account(call, account, fix) for account in shared if account is not None]
+    shown = [_account(call, account, fix) for account in shared_accounts(call.bank, caller_of(call))]
     return Reply(200, fix.amounts({"accounts": shown}))
 
 

@@ -7,8 +7,10 @@ from typing import Any
 from emulator.api import accept_fix
 from emulator.api.accept_fix import Fixes, fixes
 from emulator.api.operation import Access, Call, Operation, Reply
+from emulator.api.operations.accounts import caller_of
 from emulator.api.paging import TRANSACTION_LIST, WITH_BALANCE, page_links, window
 from emulator.bank import cards, transactions
+from emulator.bank.access import shared_cards
 from emulator.store import Document
 
 AISP = frozenset({"AISP"})
@@ -16,10 +18,8 @@ AISP = frozenset({"AISP"})
 
 def get_card_accounts(call: Call) -> Reply:
     """The card accounts that the customer shares with this TPP."""
-    consent = (call.caller.consent if call.caller else None) or {}
-    shared = (call.bank.documents.get("card", card_id) for card_id in consent.get("cards", ()))
     fix = fixes(call)
-    shown = [_card(call, card, fix) for card in shared if card is not None]
+    shown = [_card(call, card, fix) for card in shared_cards(call.bank, caller_of(call))]
     return Reply(200, fix.amounts({"cardAccounts": shown}))
 
 
