@@ -203,7 +203,7 @@ _LIMITS = not_negative("registerLimit", "approvalLimit")
 
 RULES: Mapping[str, tuple[Rule, ...]] = {
     "Account": (norwegian_lengths, not_negative("creditLine"), lone_digits("creditLine"), balance_rule),
-    "CardAccount": (not_negative("creditLimit"), lone_digits("creditLimit"), balance_rule),
+    "CardAccount": (not_negative("creditLimit"), lone_digits("creditLimit"), money_digits("creditLimit"), balance_rule),
     "Transactions": (each(None, lone_digits("amount")),),
     "CardTransactions": (each(None, money_digits("transactionAmount", "originalAmount", "markupFee")),),
     "Engagement": (_LIMITS,),

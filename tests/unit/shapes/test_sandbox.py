@@ -129,6 +129,10 @@ def test_no_amount_is_finer_than_its_currency():
     assert mistakes("sandbox:Account", body) == [("balances[0].balanceAmount.amount", told)]
     assert paths("Account", changed(ACCOUNT, "creditLine", "1.001")) == ["creditLine"]
     assert paths("Account", changed(ACCOUNT, "creditLine", "-1")) == ["creditLine"]
+    card = {"customerNumber": "12345678", "maskedPan": "1234", "currency": "NOK", "creditLimit": "1.001"}
+    assert mistakes("sandbox:CardAccount", card) == [("creditLimit", told)]
+    limit = {"amount": "1.001", "currency": "NOK"}
+    assert mistakes("sandbox:CardAccount", {**card, "creditLimit": limit}) == [("creditLimit.amount", told)]
 
 
 def test_transactions_come_one_by_one_or_in_a_list():
