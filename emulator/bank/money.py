@@ -79,6 +79,14 @@ def plain(amount: Decimal, currency: str) -> str:
 format_amount = plain
 
 
+def too_fine(text: str, currency: str) -> str | None:
+    """A sentence for decimal text that `plain` would round, else None; zeros at its end say nothing."""
+    units = MINOR_UNITS[currency]
+    if len(text.partition(".")[2].rstrip("0")) <= units:
+        return None
+    return f"{currency} has at most {units} digits after the point."
+
+
 _USUAL = {
     currency: re.compile(rf"(?=.*[1-9])[0-9]{{1,{MOST_DIGITS - units}}}\.[0-9]{{{units}}}", re.ASCII).fullmatch
     for currency, units in MINOR_UNITS.items()

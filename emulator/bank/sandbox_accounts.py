@@ -11,7 +11,7 @@ from emulator.bank import accounts, ledger, transactions
 from emulator.bank.bank import Bank
 from emulator.bank.clock import stamp
 from emulator.bank.errors import BankError, Message
-from emulator.bank.money import plain
+from emulator.bank.money import plain, too_fine
 from emulator.bank.sandbox import Body, customer_named
 from emulator.store import Document
 
@@ -201,6 +201,8 @@ def _mistakes(bank: Bank, account: Document, body: Body, prefix: str) -> list[Me
     if currency != account["currency"]:
         text = f"The currency of the account was expected, {account['currency']}."
         wrong.append(Message("FORMAT_ERROR", text, f"{prefix}currency"))
+    elif (told := too_fine(format(decimal(body["amount"]), "f"), currency)) is not None:
+        wrong.append(Message("FORMAT_ERROR", told, f"{prefix}amount"))
     today = bank.clock.today().isoformat()
     for name in ("bookingDate", "valueDate"):
         if (body.get(name) or "") > today:

@@ -274,6 +274,19 @@ def test_a_transaction_that_cannot_be_is_refused_with_every_mistake(
     assert branch.bank.documents.dump() == before
 
 
+@pytest.mark.parametrize(("currency", "fine", "finer"), [("NOK", 100.1, 100.001), ("JPY", "10.0", 10.5)])
+def test_without_a_currency_an_amount_may_be_as_fine_as_that_of_the_account(
+    tpp: DeskClient, branch: Branch, currency: str, fine: Any, finer: Any
+) -> None:
+    path = f"{ACCOUNTS}/{ok(tpp.post(ACCOUNTS, json={**ACCOUNT, 'currency': currency, 'balances': []}), 201)['id']}"
+    ok(tpp.post(f"{path}/transactions", json={"amount": fine}), 201)
+    before = branch.bank.documents.dump()
+    for body, wrong in ({"amount": finer}, "amount"), ([{"amount": fine}, {"amount": finer}], "[1].amount"):
+        refused = tpp.post(f"{path}/transactions", json=body)
+        assert (refused.status, messages(refused)) == (400, [("FORMAT_ERROR", wrong)])
+    assert branch.bank.documents.dump() == before
+
+
 def test_the_listing_is_cut_by_dates_offset_and_limit(tpp: DeskClient, account: str) -> None:
     days = [f"2026-02-{day:02}" for day in range(1, 11)]
     posted = [{"amount": index, "bookingDate": day, "valueDate": day} for index, day in enumerate(days, 1)]

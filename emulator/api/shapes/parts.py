@@ -18,7 +18,7 @@ from typing_extensions import TypedDict
 
 from emulator.bank.countries import COUNTRIES
 from emulator.bank.errors import Message
-from emulator.bank.money import CURRENCIES, MINOR_UNITS, MOST_DIGITS, is_amount, parse_amount
+from emulator.bank.money import CURRENCIES, MINOR_UNITS, MOST_DIGITS, is_amount, parse_amount, too_fine
 
 
 def _as_documented(schema: dict[str, Any]) -> None:
@@ -207,10 +207,13 @@ class LooseMoney(TypedDict):
 
 
 def loose_amount_rule(amount: Any, currency: Any, path: str) -> Iterator[Message]:
-    """At most the minor units of the currency, where both are well-formed: nothing is rounded in silence."""
+    """At most the minor units of the currency, where both are well-formed: nothing is rounded in silence.
+
+    Where the currency is left out, the account's own decides (`bank.sandbox_accounts`).
+    """
     if not isinstance(currency, str) or currency not in _CURRENCIES or isinstance(amount, bool):
         return
     text = format(amount, "f") if isinstance(amount, Decimal) else str(amount)
-    units = MINOR_UNITS[currency]
-    if _LOOSE_AMOUNT.fullmatch(text) and len(text.partition(".")[2].rstrip("0")) > units:
-        yield Message("FORMAT_ERROR", f"{currency} has at most {units} digits after the point.", path)
+    told = too_fine(text, currency) if _LOOSE_AMOUNT.fullmatch(text) else None
+    if told is not None:
+        yield Message("FORMAT_ERROR", told, path)
