@@ -49,6 +49,10 @@ class Days:
         midnight = datetime.combine(day, time(0), OSLO)
         return stamp(midnight + timedelta(microseconds=self._count))
 
+    def order(self, shown: date) -> str:
+        """Where an entry stands in its list, by the date that it shows: bookingDate, or of pending ones another."""
+        return f"{shown.isoformat()}|{self.at(shown)}"
+
 
 def exact(amount: Decimal, currency: str, path: Path) -> str:
     """The amount as documents hold it: in exactly the currency's minor units."""
@@ -94,19 +98,20 @@ def account_entry(
     """The transaction document, without its id; `owner` is the name of the account's customer."""
     _check_dates(definition, offset, path)
     day, currency = days.on(offset), account["currency"]
+    value = definition.value_date if definition.value_date is not None else definition.books
+    value_day = days.on(value) if value is not None else day
     status = "pending" if definition.pending else "booked"
     document: Document = {
         "accountId": account["id"],
         "status": status,
         "shelf": f"{account['id']}|{status}",
-        "order": f"{day.isoformat()}|{days.at(day)}",
+        "order": days.order(value_day if definition.pending else day),
         "amount": exact(amount, currency, (*path, "amount")),
         "currency": currency,
     }
     if not definition.pending:
         document["bookingDate"] = day.isoformat()
-    value = definition.value_date if definition.value_date is not None else definition.books
-    document["valueDate"] = (days.on(value) if value is not None else day).isoformat()
+    document["valueDate"] = value_day.isoformat()
     if definition.books is not None:
         document["due"] = stamp(datetime.combine(days.on(definition.books), BOOKING_HOUR, OSLO))
     outgoing = amount < 0
@@ -181,13 +186,13 @@ def card_entry(
     """The card transaction document, without its ids."""
     day, currency = days.on(offset), card["currency"]
     status = "pending" if definition.pending else "booked"
-    purchase = definition.transaction_date
+    purchase = days.on(definition.transaction_date) if definition.transaction_date is not None else day
     document: Document = {
         "cardId": card["id"],
         "status": status,
         "shelf": f"{card['id']}|{status}",
-        "order": f"{day.isoformat()}|{days.at(day)}",
-        "transactionDate": (days.on(purchase) if purchase is not None else day).isoformat(),
+        "order": days.order(purchase if definition.pending else day),
+        "transactionDate": purchase.isoformat(),
         "transactionAmount": {"amount": exact(amount, currency, (*path, "amount")), "currency": currency},
         "merchantCategoryCode": definition.merchant_category_code,
         "maskedPan": card["maskedPan"],

@@ -53,10 +53,10 @@ _SHOWN = (
 class Window:
     """Which part of the list is asked for.
 
-    `first` and `last`: dates (YYYY-MM-DD) of booking, of value for what is pending; None: no bound. `offset` and
-    `limit` count through the pending and then the booked entries, newest first. `grouped`: a batch is one entry,
-    else each of its payments is. `all_pending`: the pending ones come whole with every page and count for nothing
-    (SPEC 8, the production rule).
+    `first` and `last`: dates (YYYY-MM-DD) of booking, of value for what is pending (of purchase on a card); None: no
+    bound. `offset` and `limit` count through the pending and then the booked entries, newest first. `grouped`: a
+    batch is one entry, else each of its payments is. `all_pending`: the pending ones come whole with every page and
+    count for nothing (SPEC 8, the production rule).
     """
 
     status: str = "both"

@@ -189,7 +189,7 @@ def test_booking_status_says_which_lists_come(kari: DeskClient, status: str, she
 def test_links_lead_through_pages_that_partition_the_list_and_back(kari: DeskClient) -> None:
     path = f"/v1/accounts/{account_id(kari)}/transactions"
     whole = entries(listed(kari, f"{path}?limit=500"))
-    walked, target = [], f"{path}?limit=7&dateTo=2026-03-02"
+    walked, target = [], f"{path}?limit=7&dateTo=2026-03-04"
     while True:
         body = listed(kari, target)
         walked.append(entries(body))
@@ -198,7 +198,7 @@ def test_links_lead_through_pages_that_partition_the_list_and_back(kari: DeskCli
             break
         target = links["next"]["href"]
         query = parse_qs(urlsplit(target).query)
-        assert (query["dateFrom"], query["dateTo"]) == (["2025-12-02"], ["2026-03-02"])
+        assert (query["dateFrom"], query["dateTo"]) == (["2025-12-02"], ["2026-03-04"])
     assert [entry for page in walked for entry in page] == whole
     back = [walked[-1]]
     while "previous" in (links := body["transactions"]["_links"]):
@@ -222,6 +222,26 @@ def test_transactions_stand_between_the_dates(kari: DeskClient) -> None:
     assert min(dates) >= "2026-02-01"
     assert max(dates) <= "2026-02-10"
     assert body["transactions"]["pending"] == []
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "days"),
+    [
+        ("2026-03-02", "2026-03-02", []),
+        ("2026-03-02", "2026-03-03", ["2026-03-03"]),
+        ("2026-03-03", "2026-03-05", ["2026-03-04", "2026-03-03"]),
+        ("2026-03-04", "2026-03-05", ["2026-03-04"]),
+        ("2026-03-05", "2026-03-05", []),
+    ],
+)
+def test_what_is_pending_stands_between_the_dates_by_the_date_it_shows(
+    kari: DeskClient, first: str, last: str, days: list[str]
+) -> None:
+    path = f"accounts/{account_id(kari)}/transactions"
+    body = listed(kari, f"/v1/{path}?bookingStatus=pending&dateFrom={first}&dateTo={last}")
+    assert [entry["valueDate"] for entry in body["transactions"]["pending"]] == days
+    answer = kari.get(f"/v1/sandbox/{path}?fromDate={first}&toDate={last}").json()
+    assert [entry["valueDate"] for entry in answer if not entry["bookingDate"]] == days
 
 
 @pytest.mark.parametrize(
