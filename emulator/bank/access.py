@@ -87,6 +87,15 @@ def _acting(bank: Bank, claim: Claim, national_id: str) -> tuple[str, str | None
     return context, None
 
 
+def check_consenting(bank: Bank, claim: Claim) -> None:
+    """Refuse who asks for a consent with a PSU-ID as who reads accounts: no live session is needed, an agreement is.
+
+    Without a PSU-ID anybody may be behind the request.
+    """
+    if claim.psu_id is not None:
+        _acting(bank, claim, known_psu(bank, claim)["nationalId"])
+
+
 def payer(bank: Bank, claim: Claim) -> Caller | None:
     """The customer of a payment or basket operation: a PSU-ID, or the identity number that stands in for it.
 

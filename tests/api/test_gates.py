@@ -14,6 +14,7 @@ from tests.api.desk import DeskClient, advance, approve, messages
 
 KARI, EVEN, SIRI = "14888520059", "03817910172", "21909220006"
 SEPA = "/v1/payments/sepa-credit-transfers"
+UNKNOWN = "00000000-0000-0000-0000-000000000001"
 BODY = {
     "instructedAmount": {"amount": "12.50", "currency": "EUR"},
     "creditorName": "Librairie Exemple",
@@ -213,6 +214,45 @@ def test_a_consent_asked_for_with_a_psu_id_of_nobody_is_refused_and_its_redirect
     redirect = approve(branch, refused.json()["_links"]["scaRedirect"]["href"], national_id=KARI)
     tpp.psu_id, tpp.session_id = redirect["psu-id"], redirect["tpp-session-id"]
     assert tpp.get("/v1/accounts").status == 200
+
+
+@pytest.mark.parametrize("path", ["/v1/consents", "/v1/bank-offered-consents"])
+@pytest.mark.parametrize(
+    ("headers", "status", "told"),
+    [
+        ({"PSU-Corporate-ID": None}, 400, ("HTTP_HEADER_REQUIRED", "PSU-Corporate-ID")),
+        ({"PSU-Corporate-ID": None, "PSU-Context": None}, 400, ("HTTP_HEADER_REQUIRED", "PSU-Corporate-ID")),
+        ({"PSU-Context": "PRIVATE"}, 400, ("FORMAT_ERROR", "PSU-Corporate-ID")),
+        (
+            {"PSU-Corporate-ID": UNKNOWN},
+            401,
+            ("PSU_CREDENTIALS_INVALID", "PSU-Corporate-ID"),
+        ),
+    ],
+)
+def test_who_asks_for_a_consent_names_context_and_agreement_as_who_reads_accounts(
+    tpp: DeskClient, path: str, headers: dict[str, str | None], status: int, told: tuple[str, str]
+) -> None:
+    """SPEC 7, corporate user without PSU-CORPORATE-ID; CONTRACT 3.3, an agreement that is not this customer's."""
+    tpp.log_in(SIRI)
+    refused, read = tpp.post(path, headers=headers), tpp.get("/v1/accounts", headers=headers)
+    assert (refused.status, messages(refused)) == (read.status, messages(read)) == (status, [told])
+    assert (refused.sca_redirect is not None) == (read.sca_redirect is not None) == (status == 401)
+    assert tpp.post(path).status == tpp.post(path, headers={**headers, "PSU-ID": None}).status == 201
+
+
+@pytest.mark.parametrize("path", ["/v1/consents", "/v1/bank-offered-consents"])
+def test_a_consent_is_asked_for_under_an_agreement_of_the_customers_own(
+    branch: Branch, tpp: DeskClient, path: str
+) -> None:
+    """SPEC 5.3.6: known from the private context, the customer chooses one of its agreements."""
+    tpp.log_in(EVEN, context="PRIVATE")
+    [agreement] = tpp.get("/v1/agreements").json()["agreements"]
+    chosen = {"PSU-Corporate-ID": agreement["psuCorporateId"], "PSU-Context": "CORPORATE"}
+    answer = tpp.post(path, headers=chosen)
+    assert (answer.status, answer.sca_redirect is not None) == (201, True)
+    assert approve(branch, answer.json()["consentId"])["psu-corporate-id"] == agreement["psuCorporateId"]
+    assert tpp.get("/v1/accounts", headers=chosen).status == 200
 
 
 @pytest.mark.parametrize("path", ["/v1/consents", "/v1/bank-offered-consents"])

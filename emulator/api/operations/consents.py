@@ -17,11 +17,10 @@ REDIRECT = frozenset({"tpp-redirect-uri"})
 def create_consent(call: Call) -> Reply:
     """201 with the scaRedirect at which the customer gives the bank-offered consent; the body is ignored.
 
-    A PSU-ID may be left out; one that is not this TPP's is refused here as everywhere (CONTRACT 4).
+    A PSU-ID may be left out. One that is not this TPP's, or without the agreement that its context needs, is refused
+    here as everywhere (SPEC 7; CONTRACT 4, 13); an agreement of the customer's own may be chosen (SPEC 5.3.6).
     """
-    claimed = claim(call)
-    if claimed.psu_id is not None:
-        access.known_psu(call.bank, claimed)
+    access.check_consenting(call.bank, claim(call))
     consent_id = call.bank.ids.new()
     token = open_access(call, purpose="consent", target=consent_id)
     body = {"consentId": consent_id, "consentStatus": "received", "_links": {"scaRedirect": call.sca_link(token)}}
