@@ -238,6 +238,7 @@ def advance(bank: Bank, payment_id: str, to: str | None = None) -> Document:
     with bank.documents.transaction():
         if status in UNSIGNED:
             sca.void(bank, payment_id)
+            payment.pop("sca", None)
         if to is not None:
             for step in way:
                 _go(bank, payment, step, at)

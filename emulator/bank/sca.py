@@ -32,6 +32,8 @@ STEPS = ("identity", "method", "context", "approve")
 # What the bank offers; the brands of SPEC 5.3.7 are written as the sandbox's own.
 METHODS = ("ENGANGSKODEAPP_BIOMETRI", "HA2", "SANDBOX_MOBILE", "SANDBOXID")
 ACCOUNT_ACCESS = ("access", "consent")
+# Purposes, and kinds of the documents whose `sca` is the token that they link to while it can be used.
+LINKED = ("payment", "basket")
 # A client that polls without a session opens an SCA each time; the oldest of these are let go of, and of those for
 # consents that nobody gives.
 PASSING = ("access", "consent", "user")
@@ -269,7 +271,17 @@ def _close(bank: Bank, sca: Document, status: str, redirect: str | None = None) 
     if redirect is not None:
         sca["redirect"] = redirect
     bank.documents.put("sca", sca)
+    if status == "failed" and sca["purpose"] in LINKED:
+        _unlink(bank, sca)
     bank.publish({"type": "sca", "id": sca["id"], "status": status, "target": sca.get("target"), "at": sca["ended"]})
+
+
+def _unlink(bank: Bank, sca: Document) -> None:
+    """What an SCA was for links to it no more; here, so that no reader of a status has to look at the SCA."""
+    target = bank.documents.get(sca["purpose"], sca["target"])
+    if target is not None and target.get("sca") == sca["id"]:
+        del target["sca"]
+        bank.documents.put(sca["purpose"], target)
 
 
 def approve(

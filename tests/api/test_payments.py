@@ -9,7 +9,7 @@ import pytest
 
 from emulator.api.branch import Branch
 from emulator.authority import Authority
-from emulator.bank import ledger, products
+from emulator.bank import ledger, products, sca
 from tests.api.desk import BASE, DeskClient, advance, approve, messages, reject
 from tests.unit.payments.world import bulk, domestic, sepa
 
@@ -362,6 +362,37 @@ def test_an_authorisation_that_was_declined_or_is_too_old_has_failed(kari: DeskC
     for started in (late, declined):
         address = f"{STRAKS}/{payment_id}/authorisations/{started['authorisationId']}"
         assert kari.get(address).json() == {"scaStatus": "failed"}
+
+
+@pytest.mark.parametrize("over", ["another person", "too late", "a system fails"])
+def test_a_link_to_an_sca_is_there_while_it_can_be_used(kari: DeskClient, over: str) -> None:
+    """Of a payment and of a basket, in details and status; startAuthorisation stays."""
+    made = [created(kari, STRAKS, domestic())]
+    made.append(created(kari, "/v1/signing-baskets", {"paymentIds": [made[0]["paymentId"]]}))
+    addresses = [one["_links"][name]["href"] for one in made for name in ("self", "status")]
+    if over == "too late":
+        advance(kari.branch, minutes=10)  # who follows the link now is sent back with SCA_EXPIRED
+    assert all("scaRedirect" in kari.get(address).json()["_links"] for address in addresses)
+    for one in made:
+        if over == "a system fails":
+            sca.fail(kari.branch.bank, sca.find(kari.branch.bank, one.get("basketId") or one["paymentId"]))
+        else:
+            told = approve(kari.branch, one["_links"]["scaRedirect"]["href"], national_id=EVEN)
+            assert told["code"] == ("SCA_EXPIRED" if over == "too late" else "PSU_CREDENTIALS_INVALID")
+    for address in addresses:
+        body = kari.get(address).json()
+        assert (body["transactionStatus"], set(body["_links"])) == ("RCVD", {"self", "status", "startAuthorisation"})
+    for one in made:
+        link = kari.post(one["_links"]["startAuthorisation"]["href"]).json()["_links"]["scaRedirect"]
+        assert kari.get(one["_links"]["status"]["href"]).json()["_links"]["scaRedirect"] == link
+
+
+def test_an_earlier_sca_that_fails_leaves_the_link_to_the_later_one(kari: DeskClient) -> None:
+    made = created(kari, STRAKS, domestic())
+    status = made["_links"]["status"]["href"]
+    link = kari.post(made["_links"]["startAuthorisation"]["href"]).json()["_links"]["scaRedirect"]
+    approve(kari.branch, made["_links"]["scaRedirect"]["href"], national_id=EVEN)
+    assert kari.get(status).json()["_links"]["scaRedirect"] == link
 
 
 def test_delete_cancels_at_once_what_is_not_authorised(kari: DeskClient) -> None:

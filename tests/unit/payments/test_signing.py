@@ -104,8 +104,15 @@ def test_patc_waits_without_a_limit_and_survives_a_declined_second_signature(ban
     with bank.documents.transaction():
         second = sca.find(bank, payment_id)
         sca.reject(bank, second)
+    assert "sca" not in payment(bank, payment_id)
     advance(bank, days=30)
     assert status(bank, payment_id) == "PATC"
+
+
+def test_a_payment_that_is_taken_to_patc_by_hand_links_to_no_sca(bank: Bank) -> None:
+    payment_id = initiate(bank, STRAKS, from_firm(), **FIRM)
+    assert progression.advance(bank, payment_id, "PATC")["status"] == "PATC"
+    assert "sca" not in payment(bank, payment_id)
 
 
 def test_an_explicit_authorisation_gets_the_second_signature_too(bank: Bank) -> None:
