@@ -214,7 +214,13 @@ def _valid_consent(bank: Bank, claim: Claim, caller: Caller, resource: str | Non
 
 
 def count_unattended(bank: Bank, claim: Claim, resource: str, operation: str, *, exhausted: bool = False) -> None:
-    """Count one call without the PSU: 4 in 24 h per TPP, account and operation, else ACCESS_EXCEEDED (SPEC 8)."""
+    """Count one call without the PSU: 4 in 24 h per TPP, account and operation, else ACCESS_EXCEEDED (SPEC 8).
+
+    `exhausted`: a scripted rule says that it is one too many, and may say so with the PSU present too.
+    """
+    if exhausted and claim.attended:
+        text = f"A scripted rule says that the {operation} of this account have been read too often."
+        raise BankError("ACCESS_EXCEEDED", text)
     key = f"{claim.tpp_id}|{resource}|{operation}"
     now = bank.clock.now()
     kept = bank.documents.get("quota", key) or {"id": key, "calls": []}

@@ -140,6 +140,17 @@ def test_four_unattended_calls_in_24_hours_per_account_and_operation(bank: Bank)
         access.count_unattended(bank, claim, "a-1", "balances")
 
 
+@pytest.mark.parametrize(("attended", "path"), [(True, None), (False, "PSU-IP-Address")])
+def test_a_scripted_quota_says_nothing_untrue(bank: Bank, attended: bool, path: str | None) -> None:
+    """What a call with PSU-IP-Address is told names no lack of it."""
+    claim = changed(seeded(bank), attended=attended)
+    with pytest.raises(BankError) as error:
+        access.count_unattended(bank, claim, "a-1", "balances", exhausted=True)
+    [message] = error.value.messages
+    assert (message.code, message.path) == ("ACCESS_EXCEEDED", path)
+    assert message.text.startswith("Without PSU-IP-Address") == (not attended)
+
+
 def test_a_corporate_session_needs_the_agreement_in_the_header(bank: Bank) -> None:
     claim = seeded(bank, OLA)
     access.account_reader(bank, claim, resource="f-3")
