@@ -123,7 +123,9 @@ class CardAccount(TypedDict):
     balances: NotRequired[list[Balance]]
     cardId: NotRequired[Text70]
     cardIdVNo: NotRequired[Text70]
-    accountNumber: NotRequired[Annotated[str, AfterValidator(taken_off(". ", r"[0-9A-Za-z]{0,30}", "A BBAN"))]]
+    accountNumber: NotRequired[
+        Annotated[str, AfterValidator(taken_off(". ", r"[0-9A-Za-z]{0,30}", "A BBAN of at most 30 letters and digits"))]
+    ]
     expiry: NotRequired[Text35]
     name: NotRequired[Text70]
     product: NotRequired[Text70]

@@ -88,7 +88,7 @@ CashAccountType = Annotated[
     AfterValidator(_one_of(*_ACCOUNT_TYPES, *_OLD_ACCOUNT_TYPES)),
     WithJsonSchema({"type": "string", "examples": [*_ACCOUNT_TYPES, *_OLD_ACCOUNT_TYPES]}),
 ]
-OwnBban = Annotated[str, AfterValidator(taken_off(". ", _BBAN, "An account number of letters and digits"))]
+OwnBban = Annotated[str, AfterValidator(taken_off(". ", _BBAN, "An account number of at most 30 letters and digits"))]
 OwnIban = Annotated[
     str, AfterValidator(taken_off(" ", _IBAN, "An IBAN in capital letters and digits, 15 to 34 of them,"))
 ]

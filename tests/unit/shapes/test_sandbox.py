@@ -83,6 +83,14 @@ def test_account_numbers_need_the_right_characters_and_length_but_no_check_digit
         assert paths("Account", changed(ACCOUNT, "iban", bad)) == ["iban"]
 
 
+def test_a_refused_account_number_is_told_its_length():
+    told = " of at most 30 letters and digits was expected; "
+    body = changed(changed(ACCOUNT, "bban", "1" * 31), "iban", "GB00WEST12345698765432")
+    assert mistakes("sandbox:Account", body) == [("bban", f'An account number{told}"{"1" * 31}" came.')]
+    card = {"customerNumber": "12345678", "maskedPan": "1234", "currency": "NOK", "accountNumber": "1" * 31}
+    assert mistakes("sandbox:CardAccount", card) == [("accountNumber", f'A BBAN{told}"{"1" * 31}" came.')]
+
+
 @pytest.mark.parametrize("kind", ["CACC", "SVGS", "LOAN", "TRAN", "TAXE", "Current", "Savings", "savings"])
 def test_account_types_are_iso_codes_or_the_old_names(kind):
     assert paths("Account", changed(ACCOUNT, "cashAccountType", kind)) == []
