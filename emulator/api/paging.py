@@ -48,7 +48,8 @@ def unattended(call: Call) -> bool:
 def window(call: Call, *, grouped: bool = True, all_pending: bool = False) -> Window:
     """The window that the query asks for; without the PSU nothing older than 90 days (SPEC 8).
 
-    assumed: an earlier dateFrom is then taken as 90 days back, and the links show it.
+    assumed: an earlier dateFrom is then taken as 90 days back, and the links show it, or leave it out where it would
+    be after dateTo.
     """
     query = call.query
     earliest = (call.bank.clock.today() - EARLIEST).isoformat()
@@ -83,7 +84,7 @@ def page_links(call: Call, asked: Window, *, more: bool) -> dict[str, Any]:
 def _page_link(call: Call, asked: Window, offset: int, limit: int) -> dict[str, Any]:
     first = asked.first
     if first is not None and asked.last is not None and first > asked.last:
-        first = call.query.get("dateFrom")  # 90 days back is after dateTo: the link would be refused
+        first = None  # 90 days back is after dateTo: the link would be refused, and left out it means the same
     query = {"bookingStatus": asked.status, "dateFrom": first, "dateTo": asked.last}
     query |= {"offset": str(offset), "limit": str(limit)}
     path = _path(call)

@@ -272,6 +272,17 @@ def test_the_self_link_of_a_list_that_ends_before_its_default_beginning_can_be_f
     assert listed(kari, body["transactions"]["_links"]["self"]["href"], headers=attended) == body
 
 
+def test_without_the_psu_no_link_names_a_first_date_that_was_not_kept_to(kari: DeskClient) -> None:
+    path = f"/v1/accounts/{account_id(kari)}/transactions"
+    alone = {"headers": {"PSU-IP-Address": None}}
+    for asked, kept in (
+        ("dateFrom=2020-01-01&dateTo=2026-02-01", "dateFrom=2025-12-02&dateTo=2026-02-01"),
+        ("dateFrom=2020-01-01&dateTo=2020-02-01", "dateTo=2020-02-01"),
+    ):
+        links = listed(kari, f"{path}?{asked}", **alone)["transactions"]["_links"]
+        assert links["self"]["href"] == f"{path}?bookingStatus=both&{kept}&offset=0&limit=100"
+
+
 def test_in_production_mode_all_pending_ones_come_with_every_page(kari: DeskClient, branch: Branch) -> None:
     branch.bank.change_settings({"pending": "unfiltered"})
     path = f"/v1/accounts/{account_id(kari)}/transactions"
