@@ -155,8 +155,11 @@ class Connection(RequestHandler):
         self._waits = False
         if self._refused:
             return
+        if self._close or self._force_close:
+            self._take_rest(data)
+            return
         self.received = self._partial + len(data)
-        behind = None if self._unanswered or self._close else self._shortcut.answered(data, self._at_once)
+        behind = None if self._unanswered else self._shortcut.answered(data, self._at_once)
         if behind is not None:
             self._partial = 0
             if self._head_timer is not None:
@@ -177,6 +180,17 @@ class Connection(RequestHandler):
             self._took(new)
         else:
             self._took_part(len(data))
+
+    def _take_rest(self, data: bytes) -> None:
+        """On a connection that ends with the request it is at: what still belongs to that one's body.
+
+        aiohttp takes nothing any more, and would wait in vain for the rest.
+        """
+        if not self._last_payload.is_eof():
+            try:
+                self._shortcut.feed_data(data)
+            except HttpProcessingError as error:
+                self._break_body(reason(error.message))
 
     def _at_once(self, message: RawRequestMessage, payload: StreamReader) -> bool:
         """Answer a whole request within this call, where nothing waits and nothing has to be awaited."""

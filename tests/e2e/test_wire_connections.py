@@ -591,6 +591,47 @@ async def test_stopping_closes_idle_connections_and_streams_and_finishes_request
 
 
 @both_loops
+@pytest.mark.parametrize(
+    ("first", "rest"),
+    [
+        (head("POST", "/", "Content-Length: 4") + b"{", b" }\n" + get("/never")),
+        (chunked("1", "{", ""), b"3\r\n }\n\r\n0\r\n\r\n" + get("/never")),
+    ],
+    ids=["length", "chunks"],
+)
+async def test_a_request_whose_body_comes_while_the_server_stops_is_answered(first: bytes, rest: bytes) -> None:
+    async with serving() as served:
+        client = await served.connect()
+        await client.send(first)
+        [listener] = served.server._listeners
+        await until(lambda: any(connection.exchange for connection in listener.open))
+        stopping = asyncio.ensure_future(served.server.stop())
+        await until(lambda: listener.ending)
+        await client.send(rest[:2])
+        await client.send(rest[2:])
+        answer = await client.answer()
+        assert (answer.status, answer.header("Connection")) == (200, "close")
+        assert await client.until_closed() == b""
+        await stopping
+        assert [(request.target, request.body) for request in served.site.requests] == [("/", b"{ }\n")]
+
+
+@both_loops
+async def test_a_body_that_breaks_while_the_server_stops_is_refused() -> None:
+    async with serving(limits=Limits(linger_seconds=0.02)) as served:
+        client = await served.connect()
+        await client.send(chunked("1", "{", ""))
+        [listener] = served.server._listeners
+        await until(lambda: any(connection.exchange for connection in listener.open))
+        stopping = asyncio.ensure_future(served.server.stop())
+        await until(lambda: listener.ending)
+        await client.send(b"no length\r\n")
+        assert (await client.answer()).status == 400
+        await stopping
+        assert served.site.requests == []
+
+
+@both_loops
 async def test_stopping_waits_no_longer_than_it_may() -> None:
     async with serving(limits=Limits(drain_seconds=0.05)) as served:
         served.site.answers["/late"] = lambda request: text(b"late", delivery=Delivery(delay=FAR))
