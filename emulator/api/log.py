@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from emulator.api.messages import Request, Response
 from emulator.api.operation import Call
 from emulator.api.signature import SignatureRefused, Verified
 from emulator.bank.clock import date_time
+from emulator.bank.norway import is_national_number
 
 KEPT = 1000
 BODY_KEPT = 64 * 1024
 LARGE_KEPT = 32 * 1024 * 1024  # bytes of bodies over BODY_KEPT; older ones are cut to that (assumed)
 IDENTITY_HEADERS = frozenset({"x-psu-identity"})
+_ELEVEN_DIGITS = re.compile(r"(?<![0-9])[0-9]{11}(?![0-9])")
 
 
 @dataclass(slots=True)
@@ -97,28 +101,31 @@ class Exchange:
         return self._unnamed({name: value for name, value in shown.items() if value not in (None, [])})
 
     def _unnamed(self, shown: dict[str, Any]) -> dict[str, Any]:
-        """`shown` without the identity numbers of the headers: refusals and signing strings repeat them."""
+        """`shown` with identity numbers masked: what the identity header says, and such numbers wherever they are."""
+        unnamed: dict[str, Any] = _changed(self._unsaid(shown), _without_numbers)
+        return unnamed
+
+    def _unsaid(self, shown: Any) -> Any:
+        """`shown` with what the identity header says masked: refusals and signing strings repeat it."""
         for name, value in self.request.headers:
             if name.lower() in IDENTITY_HEADERS and len(value) > 5:
-                masked = _masked(name, value)
-                shown = {member: _replaced(inner, value, masked) for member, inner in shown.items()}
+                shown = _changed(shown, partial(_replaced, value, _masked(name, value)))
         return shown
 
     def detail(self) -> dict[str, Any]:
-        """`GET requests/{id}`: the whole exchange; the identity numbers of its headers are masked."""
+        """`GET requests/{id}`: the whole exchange.
+
+        Identity numbers are masked, but for those of the sandbox data in bodies: a Digest would not fit any more.
+        """
         shown = self.summary()
         shown["request"] = {
             "method": self.request.method,
             "target": self.request.target,
             "headers": [[name, _masked(name, value)] for name, value in self.request.headers],
-            "body": _text(self.request.body, self.sizes[0]),
         }
         if self.response is not None:
-            shown["response"] = {
-                "status": self.response.status,
-                "headers": [list(pair) for pair in self.response.headers],
-                "body": _text(self.response.body, self.sizes[1]),
-            }
+            headers = [list(pair) for pair in self.response.headers]
+            shown["response"] = {"status": self.response.status, "headers": headers}
         if isinstance(self.signature, Verified):
             shown["signature"] = {
                 "valid": True,
@@ -127,7 +134,12 @@ class Exchange:
             }
         elif self.signature is not None:
             shown["signature"] = {"valid": False, **self.signature.diagnosis()}
-        return self._unnamed(shown)
+        shown = self._unnamed(shown)
+        shown["request"]["body"] = self._unsaid(_text(self.request.body, self.sizes[0]))
+        if self.response is not None:
+            said = self._unsaid(_text(self.response.body, self.sizes[1]))
+            shown["response"]["body"] = said if self.status < 400 else _without_numbers(said)
+        return shown
 
 
 def _masked(name: str, value: str) -> str:
@@ -136,13 +148,22 @@ def _masked(name: str, value: str) -> str:
     return value[:-5] + "*****" if len(value) > 5 else "*****"
 
 
-def _replaced(value: Any, text: str, other: str) -> Any:
-    """`value` with `text` replaced in every string in it."""
+def _replaced(old: str, new: str, text: str) -> str:
+    return text.replace(old, new)
+
+
+def _without_numbers(text: str) -> str:
+    """`text` with every Norwegian identity number in it masked."""
+    return _ELEVEN_DIGITS.sub(lambda found: f"{found[0][:6]}*****" if is_national_number(found[0]) else found[0], text)
+
+
+def _changed(value: Any, change: Callable[[str], str]) -> Any:
+    """`value` with every string in it changed."""
     if isinstance(value, str):
-        return value.replace(text, other)
+        return change(value)
     if isinstance(value, dict):
-        return {name: _replaced(inner, text, other) for name, inner in value.items()}
-    return [_replaced(inner, text, other) for inner in value] if isinstance(value, list) else value
+        return {name: _changed(inner, change) for name, inner in value.items()}
+    return [_changed(inner, change) for inner in value] if isinstance(value, list) else value
 
 
 def _text(body: bytes, size: int) -> str:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+from typing import Any
+
+import pytest
 
 from emulator.api.branch import Branch
 from emulator.api.log import BODY_KEPT, LARGE_KEPT
@@ -43,6 +46,33 @@ def test_a_refusal_and_a_signing_string_name_nobody(branch: Branch, tpp: DeskCli
     assert KARI not in json.dumps(told.summary())
     assert KARI not in json.dumps(told.detail())
     assert f"{KARI[:7]}*****" in json.dumps(told.summary())
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        {"path": "/v1/accounts", "headers": {"PSU-ID": KARI}},
+        {"path": f"/v1/accounts/{KARI}/balances?limit={KARI}"},
+        {"path": "/v1/accounts", "headers": {"X-PSU-IDENTITY": f"{KARI}0"}},
+        {"path": "/v1/sandbox/customers", "json": {"customerNumber": KARI, "name": "Kari", "type": "private"}},
+    ],
+)
+def test_an_identity_number_in_a_wrong_place_is_masked_too(
+    branch: Branch, tpp: DeskClient, sent: dict[str, Any]
+) -> None:
+    path = sent.pop("path")
+    answer = tpp.post(path, **sent) if "json" in sent else tpp.get(path, **sent)
+    assert answer.status >= 400
+    told = branch.log.entries(limit=1)[0]
+    whole = told.detail()
+    if "json" in sent:
+        assert KARI in whole["request"].pop("body")  # the sandbox data that it is, and its Digest must fit
+    assert KARI not in json.dumps([told.summary(), whole])
+
+
+def test_account_numbers_are_not_masked(branch: Branch, tpp: DeskClient) -> None:
+    tpp.get("/v1/accounts/99901000014")
+    assert "99901000014" in json.dumps(branch.log.entries(limit=1)[0].detail())
 
 
 def test_a_refused_request_does_not_keep_what_it_was_refused_in(branch: Branch, tpp: DeskClient) -> None:
