@@ -92,6 +92,17 @@ def is_late(bank: Bank, sca: Document) -> bool:
     return bank.clock.now() >= expires(sca)
 
 
+def obstacle(bank: Bank, sca: Document) -> Failure | None:
+    """Why an open SCA cannot go on: it is too late, or who identified is gone or may not act so any more."""
+    if is_late(bank, sca):
+        return EXPIRED
+    if "person" not in sca:
+        return None
+    if people.person(bank, sca["person"]) is None:
+        return UNKNOWN_PERSON
+    return None if _acting(bank, sca) else NO_CONTEXT
+
+
 def find(bank: Bank, name: str) -> Document:
     """The SCA that the control interface means: a token, an id of what is approved, or `latest`.
 
@@ -160,6 +171,8 @@ def identify(bank: Bank, sca: Document, national_id: str) -> str | None:
         return fail(bank, sca, UNKNOWN_PERSON)
     if sca.get("nationalId") not in (None, national_id):
         return fail(bank, sca, OTHER_PERSON)
+    if sca.get("person") != national_id:
+        sca.pop("chosen", None)  # by somebody else
     sca["person"] = national_id
     if not options(bank, sca):
         return fail(bank, sca, NO_CONTEXT)
@@ -186,17 +199,22 @@ def choose_context(bank: Bank, sca: Document, context: str | None, agreement: st
 
 
 def acting_as(bank: Bank, sca: Document) -> tuple[str, str | None]:
-    """Context and agreement of the identified person: chosen, or the only one there is."""
-    if "chosen" in sca:
-        return sca["chosen"]["context"], sca["chosen"]["agreement"]
-    context, agreement = options(bank, sca)[0]
-    return context, agreement["id"] if agreement else None
+    """Context and agreement of the identified person, where there is no `obstacle`: chosen, or the first there is."""
+    return _acting(bank, sca)[0]
+
+
+def _acting(bank: Bank, sca: Document) -> list[tuple[str, str | None]]:
+    """What the person may act as now: what it chose, or else all that it may choose."""
+    possible = [(context, agreement["id"] if agreement else None) for context, agreement in options(bank, sca)]
+    chosen = sca.get("chosen")
+    return [one for one in possible if chosen is None or one == (chosen["context"], chosen["agreement"])]
 
 
 def complete(bank: Bank, sca: Document, accounts: list[str] | None = None) -> str | None:
     """The customer approves: session, consent or authorisation follow; the redirect (None when it is abandoned)."""
-    if is_late(bank, sca):
-        return fail(bank, sca, EXPIRED)
+    hindrance = obstacle(bank, sca)
+    if hindrance is not None:
+        return fail(bank, sca, hindrance)
     scripted = sca.get("outcome")
     if scripted == "abandon":
         return None

@@ -78,15 +78,14 @@ class _Turn:
         self._csrf = csrf
 
     def show(self) -> Response:
-        """The page of the step; the way back to the TPP when the 10 minutes are over."""
-        if sca.is_late(self._bank, self._document):
-            return self._ended(lambda: sca.expire(self._bank, self._document))
-        return self._page()
+        """The page of the step; the way back to the TPP when the SCA cannot go on."""
+        return self._hindered() or self._page()
 
     def take(self, form: Form) -> Response:
         """Act on a posted form."""
-        if sca.is_late(self._bank, self._document):
-            return self._ended(lambda: sca.expire(self._bank, self._document))
+        hindered = self._hindered()
+        if hindered is not None:
+            return hindered
         if form.get("action") == "decline":
             return self._ended(lambda: sca.decline(self._bank, self._document))
         step = sca.step(self._bank, self._document)
@@ -100,6 +99,11 @@ class _Turn:
             "approve": self._approved,
         }
         return taken[step](form)
+
+    def _hindered(self) -> Response | None:
+        """The way back to the TPP when the 10 minutes are over, or what is behind the SCA has changed under it."""
+        failure = sca.obstacle(self._bank, self._document)
+        return None if failure is None else self._ended(lambda: sca.fail(self._bank, self._document, failure))
 
     def _ended(self, act: Callable[[], str | None]) -> Response:
         """The way back to the TPP after `act`; a refusal by the business rules fails the SCA instead."""

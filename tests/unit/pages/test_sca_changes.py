@@ -1,0 +1,206 @@
+"""What is behind an SCA changes while its page is open: it ends with a redirect, and never in a fault of the bank."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from emulator.bank import people, sandbox, sca, sessions
+from emulator.bank.bank import Bank
+from tests.unit.pages.living import DEBTOR, STRAKS, Living, living, straks
+from tests.unit.pages.living import KARI as PAYER
+from tests.unit.pages.people import FIRM, KARI, OLA, open_access
+from tests.unit.pages.visitor import Page, Visitor
+
+Change = Callable[[Bank], object]
+
+
+def renumber(bank: Bank) -> None:
+    sandbox.replace_customer(bank, "c-kari", {"customerNumber": "12345678", "name": "Kari", "type": "private"})
+
+
+def make_corporate(bank: Bank) -> None:
+    sandbox.replace_customer(bank, "c-kari", {"customerNumber": KARI, "name": "Kari", "type": "corporate"})
+
+
+def delete_customer(bank: Bank) -> None:
+    sandbox.delete_customer(bank, "c-kari")
+
+
+def delete_agreement(bank: Bank) -> None:
+    sandbox.delete_agreement(bank, FIRM)
+
+
+def standing_at(bank: Bank, visitor: Visitor, step: str, **known: str) -> Page:
+    """The page of a step, with Kari identified and acting as the request (else she herself) says."""
+    acting = FIRM if known.get("context") == "CORPORATE" else "PRIVATE"
+    page = visitor.get(f"/sca/{open_access(bank, **known)}")
+    chosen = {"identity": {"nationalId": KARI}, "method": {"method": "HA2"}, "context": {"acting": acting}}
+    while f'name="step" value="{step}"' not in page.source:
+        shown = next(name for name in chosen if f'name="step" value="{name}"' in page.source)
+        page = visitor.get(visitor.submit(page, **chosen[shown]).headers["location"])
+    return page
+
+
+def code_of(page: Page) -> str | None:
+    """What a redirect tells the TPP; None for any other answer."""
+    location = page.headers.get("location", "")
+    return parse_qs(urlsplit(location).query).get("code", [None])[0] if page.status == 303 else None
+
+
+@pytest.mark.parametrize("how", ["get", "continue", "approve", "decline"])
+@pytest.mark.parametrize(
+    ("change", "step", "context"),
+    [
+        *((delete_customer, step, None) for step in ("method", "context", "approve")),
+        *((renumber, step, None) for step in ("method", "context", "approve")),
+        *((make_corporate, step, "PRIVATE") for step in ("method", "approve")),
+        *((delete_agreement, step, "CORPORATE") for step in ("method", "approve")),
+    ],
+)
+def test_a_customer_who_cannot_go_on_ends_the_sca(
+    bank: Bank, visitor: Visitor, change: Change, step: str, context: str | None, how: str
+) -> None:
+    page = standing_at(bank, visitor, step, **({"context": context} if context else {}))
+    change(bank)
+    token = page.forms[-1].action.rpartition("/")[2]
+    answer = visitor.get(f"/sca/{token}") if how == "get" else visitor.submit(page, action=how)
+    assert code_of(answer) == "PSU_CREDENTIALS_INVALID"
+    assert (sca.get(bank, token) or {})["status"] == "failed"
+    assert visitor.get(f"/sca/{token}").status == 410
+
+
+@pytest.mark.parametrize("how", ["get", "post", "control"])
+def test_an_agreement_that_was_chosen_and_is_gone_gives_no_session(bank: Bank, visitor: Visitor, how: str) -> None:
+    page = standing_at(bank, visitor, "context")
+    token = page.forms[-1].action.rpartition("/")[2]
+    page = visitor.get(visitor.submit(page, acting=FIRM).headers["location"])
+    assert "Driftskonto" in page.text
+    delete_agreement(bank)
+    if how == "control":
+        redirect = sca.approve(bank, sca.find(bank, token))
+        assert redirect is not None
+        assert "code=PSU_CREDENTIALS_INVALID" in redirect
+    else:
+        answer = visitor.get(f"/sca/{token}") if how == "get" else visitor.submit(page, action="approve")
+        assert code_of(answer) == "PSU_CREDENTIALS_INVALID"
+    assert bank.documents.count("session") == bank.documents.count("consent") == 0
+
+
+def test_who_takes_the_place_of_an_identified_customer_does_not_inherit_its_choice(
+    bank: Bank, visitor: Visitor
+) -> None:
+    page = standing_at(bank, visitor, "context")
+    visitor.submit(page, acting=FIRM)
+    sca.approve(bank, sca.find(bank, "latest"), national_id=OLA)
+    [session] = bank.documents.all("session")
+    assert (session["nationalId"], session["context"], session["agreement"]) == (OLA, "PRIVATE", None)
+
+
+def test_a_context_that_is_gone_is_not_offered_again_and_the_others_are(bank: Bank, visitor: Visitor) -> None:
+    page = standing_at(bank, visitor, "context")
+    delete_agreement(bank)
+    page = visitor.get(visitor.submit(page, acting=FIRM, action="continue").headers["location"])
+    assert "Brukskonto" in page.text
+    assert "context=PRIVATE" in visitor.submit(page, action="approve").headers["location"]
+
+
+def test_an_account_that_is_deleted_while_it_is_ticked_is_asked_about_again(bank: Bank, visitor: Visitor) -> None:
+    page = standing_at(bank, visitor, "approve", context="PRIVATE")
+    for account in ("a-1", "a-2"):
+        sandbox.delete_account(bank, account)
+    sandbox.delete_card(bank, "k-1")
+    again = visitor.submit(page, action="approve")
+    assert (again.status, "Brukskonto" in again.text) == (400, False)
+    assert "psu-id=" in visitor.submit(again, action="approve").headers["location"]
+
+
+# Payments, in a whole emulator
+
+
+@pytest.fixture
+def emulator() -> Iterator[Living]:
+    """Its TPP knows the payer already."""
+    with living() as running:
+        known = sessions.seed(running.branch.bank, tpp_id="PSDNO-SBX-demo", national_id=PAYER)
+        running.tpp.psu_id = known["psuId"]
+        yield running
+
+
+def told(emulator: Living, method: str, path: str, **options: Any) -> Any:
+    said = {"TPP-Redirect-URI": "https://tpp.example/back", "X-PSU-AuthMethod-Preferred": "HA2"}
+    answer = emulator.call(method, path, headers={"PSU-Context": "PRIVATE", **said}, **options)
+    return json.loads(answer.body) if answer.body else None
+
+
+def awaiting(emulator: Living, what: str) -> tuple[Page, list[str]]:
+    """The page where the payer approves a payment or a basket of two, and the ids of its payments."""
+    made = [told(emulator, "POST", STRAKS, json=straks()) for _ in range(2 if what == "basket" else 1)]
+    ids = [one["paymentId"] for one in made]
+    opened = told(emulator, "POST", "/v1/signing-baskets", json={"paymentIds": ids}) if what == "basket" else made[0]
+    browser = emulator.visitor()
+    page = browser.get(urlsplit(opened["_links"]["scaRedirect"]["href"]).path)
+    page = browser.get(browser.submit(page, nationalId=PAYER).headers["location"])
+    assert "Even Eksempel" in page.text
+    return page, ids
+
+
+def payer(bank: Bank) -> str:
+    return str((people.customer(bank, PAYER) or {})["id"])
+
+
+def remove_payer(bank: Bank) -> None:
+    sandbox.delete_customer(bank, payer(bank))
+
+
+def renumber_payer(bank: Bank) -> None:
+    sandbox.replace_customer(bank, payer(bank), {"customerNumber": "12345678", "name": "K", "type": "private"})
+
+
+def incorporate_payer(bank: Bank) -> None:
+    sandbox.replace_customer(bank, payer(bank), {"customerNumber": PAYER, "name": "K", "type": "corporate"})
+
+
+@pytest.mark.parametrize("how", ["get", "approve", "decline"])
+@pytest.mark.parametrize("what", ["payment", "basket"])
+@pytest.mark.parametrize("change", [remove_payer, renumber_payer, incorporate_payer])
+def test_a_payer_who_is_gone_approves_and_declines_nothing(
+    emulator: Living, change: Change, what: str, how: str
+) -> None:
+    page, ids = awaiting(emulator, what)
+    bank, browser = emulator.branch.bank, emulator.visitor()
+    change(bank)
+    answer = browser.get(page.forms[-1].action) if how == "get" else browser.submit(page, action=how)
+    assert code_of(answer) == "PSU_CREDENTIALS_INVALID"
+    assert {(bank.documents.get("payment", one) or {})["status"] for one in ids} == {"RCVD"}
+
+
+@pytest.mark.parametrize("what", ["payment", "basket"])
+def test_an_account_that_is_gone_leaves_a_page_and_a_redirect(emulator: Living, what: str) -> None:
+    page, _ = awaiting(emulator, what)
+    bank, browser = emulator.branch.bank, emulator.visitor()
+    sandbox.delete_account(bank, bank.documents.find("account", bban=DEBTOR)[0]["id"])
+    assert browser.get(page.forms[-1].action).status == 200
+    assert browser.submit(page, action="approve").headers["location"].startswith("https://tpp.example/back?")
+
+
+def test_a_payment_that_is_deleted_uses_up_its_page(emulator: Living) -> None:
+    page, [payment_id] = awaiting(emulator, "payment")
+    told(emulator, "DELETE", f"{STRAKS}/{payment_id}")
+    assert emulator.visitor().get(page.forms[-1].action).status == 410
+    assert emulator.visitor().submit(page, action="approve").status == 410
+
+
+def test_a_basket_whose_payments_are_deleted_one_by_one_approves_the_rest(emulator: Living) -> None:
+    page, ids = awaiting(emulator, "basket")
+    bank, browser = emulator.branch.bank, emulator.visitor()
+    told(emulator, "DELETE", f"{STRAKS}/{ids[0]}")
+    assert browser.get(page.forms[-1].action).text.count("Even Eksempel") == 1
+    told(emulator, "DELETE", f"{STRAKS}/{ids[1]}")
+    assert browser.get(page.forms[-1].action).status == 200
+    assert code_of(browser.submit(page, action="approve")) == "SCA_INVALID"
+    assert {(bank.documents.get("payment", one) or {})["status"] for one in ids} == {"CANC"}
