@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from urllib.parse import quote, unquote_plus, urlencode, urlsplit, urlunsplit
+from urllib.parse import quote, unquote_plus, urlencode
 
 SUCCESS = ("psu-id", "psu-corporate-id", "tpp-session-id", "context")
 FAILURE = ("system", "status", "code", "message")
 
 
 def _appended(uri: str, values: Mapping[str, str], reserved: tuple[str, ...]) -> str:
-    """`uri` with `values` appended; its own query is kept byte for byte, reserved names in it are replaced."""
-    parts = urlsplit(uri)
-    own = [pair for pair in parts.query.split("&") if pair]
-    kept = [pair for pair in own if unquote_plus(pair.partition("=")[0]) not in reserved]
-    query = "&".join([*kept, urlencode(values, quote_via=quote)])
-    if not parts.netloc and uri.partition(":")[2].startswith("//"):
-        # urlunsplit drops the slashes of an app address without a host (tpp-app:///done).
-        return f"{parts.scheme}://{parts.path}?{query}"
-    return urlunsplit(parts._replace(query=query))
+    """`uri` (without fragment) with `values` appended; it is kept byte for byte but for reserved names in its query."""
+    address, _, own = uri.partition("?")
+    parts = own.split("&") if own else []
+    kept = [part for part in parts if unquote_plus(part.partition("=")[0]) not in reserved]
+    return f"{address}?{'&'.join([*kept, urlencode(values, quote_via=quote)])}"
 
 
 def success(uri: str, *, psu_id: str, agreement: str | None, session_id: str, context: str) -> str:
