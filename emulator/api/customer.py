@@ -75,7 +75,7 @@ def open_access(call: Call, *, purpose: str | None = None, target: str | None = 
     psu_id, agreement, context = header("psu-id"), header("psu-corporate-id"), header("psu-context")
     psu = people.psu_of(call.bank, call.tpp.id, psu_id) if psu_id else None
     if psu is not None:
-        known.setdefault("identityHint", psu["nationalId"])
+        known["presumed"] = psu["nationalId"]
     if agreement is not None and call.bank.documents.exists("agreement", agreement.lower()):
         known["agreement"] = agreement.lower()
         context = context or "CORPORATE"

@@ -16,8 +16,8 @@ AUTHORISATIONS_KEPT = 50
 class Approach(TypedDict, total=False):
     """What the headers of the request say of the SCA to come (SPEC 2.1, 5.3), as its document has it.
 
-    What was not said is left out. `app`: shown as if made in the bank's app; `identityHint`: preselected; `outcome`:
-    what a scripted rule makes of it (`Script.sca`).
+    What was not said is left out. `app`: shown as if made in the bank's app; `identityHint`: preselected; `presumed`:
+    whom the bank expects without being told; `outcome`: what a scripted rule makes of it (`Script.sca`).
     """
 
     redirectUri: Required[str]
@@ -25,6 +25,7 @@ class Approach(TypedDict, total=False):
     app: bool
     sessionId: str
     identityHint: str
+    presumed: str
     method: str
     language: str
     outcome: str
@@ -51,7 +52,7 @@ def again(bank: Bank, target: Document, *, hint: str | None) -> str | None:
         return None
     approach = {member: earlier[0][member] for member in _KEPT if member in earlier[0]}
     if hint is not None:
-        approach["identityHint"] = hint
+        approach["presumed"] = hint
     return open_for(bank, cast(Approach, approach), target, earlier[0]["purpose"], signer=None)
 
 

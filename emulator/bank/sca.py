@@ -92,6 +92,12 @@ def is_late(bank: Bank, sca: Document) -> bool:
     return bank.clock.now() >= expires(sca)
 
 
+def expected(sca: Document) -> str | None:
+    """Who is to complete the SCA: the only one who may, or whom the request names, or whom the bank presumes."""
+    number: str | None = sca.get("nationalId") or sca.get("identityHint") or sca.get("presumed")
+    return number
+
+
 def obstacle(bank: Bank, sca: Document) -> Failure | None:
     """Why an open SCA cannot go on: it is too late, or who identified is gone or may not act so any more."""
     if is_late(bank, sca):
@@ -314,7 +320,7 @@ def approve(
 ) -> str | None:
     """All steps at once, without the pages; what is left out is chosen as CONTRACT 13 says."""
     _must_be_open(sca)
-    who = national_id or sca.get("person") or sca.get("nationalId") or sca.get("identityHint")
+    who = national_id or sca.get("person") or expected(sca)
     if who is None:
         known = ", ".join(person["nationalId"] for person in people.listing(bank)[:10])
         raise BankError(

@@ -94,7 +94,10 @@ def payment_link(served: ServedPages, back: str, *, person: str = KARI, **header
 
 
 def type_number(browser: Chrome, number: str) -> None:
-    browser.find_element(By.ID, "nationalId").send_keys(number)
+    """Over what the field holds."""
+    field = browser.find_element(By.ID, "nationalId")
+    field.clear()
+    field.send_keys(number)
 
 
 def test_accounts_are_shared_and_the_customer_lands_at_the_tpp(

@@ -79,7 +79,7 @@ def known_people(bank: Bank, document: Document, *, most: int = 8, scanned: int 
 
     At most `most` of the first `scanned` persons, so that a bank with many customers shows its page as fast.
     """
-    expected = document.get("nationalId") or document.get("identityHint")
+    expected = sca.expected(document)
     candidates = [] if expected is None else [expected]
     for kind, member in (("customer", "customerNumber"), ("person", "id")):
         for found in bank.documents.all(kind):

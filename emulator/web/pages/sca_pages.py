@@ -159,13 +159,14 @@ class _Turn:
                 return self._page(wrong="access_wrong")
         return self._ended(lambda: sca.complete(self._bank, self._document, chosen))
 
-    def _page(self, *, wrong: str | None = None, typed: str = "") -> Response:
+    def _page(self, *, wrong: str | None = None, typed: str | None = None) -> Response:
         """The page of the step at which the SCA stands, with what was wrong with the last form."""
         document, visit = self._document, self._visit
         step = sca.step(self._bank, document)
         person = people.person(self._bank, document["person"]) if "person" in document else None
+        number = document.get("identityHint", "") if typed is None else typed
         shown: dict[str, Callable[[], dict[str, object]]] = {
-            "identity": lambda: {"typed": typed, "known": approval.known_people(self._bank, document)},
+            "identity": lambda: {"number": number, "known": approval.known_people(self._bank, document)},
             "method": lambda: {"methods": [(name, *METHOD_TEXTS[visit.language][name]) for name in sca.METHODS]},
             "context": lambda: {"options": sca.options(self._bank, document), "person": person},
             "approve": self._to_approve,

@@ -119,7 +119,7 @@ def test_an_account_that_is_deleted_while_it_is_ticked_is_asked_about_again(bank
     assert "psu-id=" in visitor.submit(again, action="approve").headers["location"]
 
 
-# Payments, in a whole emulator
+# In a whole emulator
 
 
 @pytest.fixture

@@ -206,6 +206,29 @@ def test_the_strip_offers_the_known_customers_and_the_requested_one_first(bank: 
     assert clicked.headers["location"].startswith("/sca/")
 
 
+def test_the_person_that_the_request_names_only_continues(bank: Bank, visitor: Visitor) -> None:
+    page = visitor.get(f"/sca/{open_access(bank, identityHint=OLA)}")
+    assert ("nationalId", OLA) in page.forms[-1].sent()
+    page = go_on(visitor, visitor.submit(page, action="continue"))
+    assert "Innlogget som Ola Prøve" in page.text
+
+
+def test_what_is_typed_over_the_named_person_stays(bank: Bank, visitor: Visitor) -> None:
+    page = visitor.get(f"/sca/{open_access(bank, identityHint=OLA)}")
+    for typed in ("", "123"):
+        page = visitor.submit(page, nationalId=typed)
+        assert ("nationalId", typed) in page.forms[-1].sent()
+
+
+@pytest.mark.parametrize("presumed", [{"presumed": OLA}, {"nationalId": OLA}])
+def test_a_number_that_the_tpp_has_not_said_is_not_told_in_the_field(
+    bank: Bank, visitor: Visitor, presumed: dict[str, str]
+) -> None:
+    page = visitor.get(f"/sca/{open_access(bank, **presumed)}")
+    assert ("nationalId", "") in page.forms[-1].sent()
+    assert [button.value for button in page.forms[0].buttons][0] == OLA
+
+
 def test_the_strip_leaves_out_who_cannot_go_on(bank: Bank, visitor: Visitor) -> None:
     page = visitor.get(f"/sca/{open_access(bank, context='CORPORATE')}")
     assert [button.value for button in page.forms[0].buttons] == [KARI]

@@ -156,7 +156,7 @@ def test_two_signatures_take_a_basket_over_patc(bank: Bank) -> None:
     approve(bank, basket_id, SIRI)
     assert (status(bank, one), state(bank, basket_id)) == ("PATC", "PATC")
     second = sca.find(bank, basket_id)
-    assert (second["id"], second["identityHint"], sca.is_open(second)) == (basket(bank, basket_id)["sca"], TOR, True)
+    assert (second["id"], second["presumed"], sca.is_open(second)) == (basket(bank, basket_id)["sca"], TOR, True)
     approve(bank, basket_id, TOR)
     assert (status(bank, one), status(bank, two), state(bank, basket_id)) == ("ACTC", "ACTC", "ACTC")
 

@@ -61,7 +61,7 @@ def test_two_signatures_take_a_payment_over_patc(bank: Bank) -> None:
     assert money(bank, "firm") == (50000, 0)
     assert "fundsAvailable" not in payment(bank, payment_id)
     second = sca.find(bank, payment_id)
-    assert (sca.is_open(second), second["identityHint"], second["id"]) == (True, TOR, payment(bank, payment_id)["sca"])
+    assert (sca.is_open(second), second["presumed"], second["id"]) == (True, TOR, payment(bank, payment_id)["sca"])
     approve(bank, payment_id, TOR)
     assert status(bank, payment_id) == "ACTC"
     advance(bank, minutes=1)
