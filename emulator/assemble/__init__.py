@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from secrets import token_bytes
 
 from emulator.api.messages import Request, Response
 from emulator.assemble.answers import response_signer
@@ -65,7 +64,7 @@ def assemble(settings: ServeSettings, *, authority: Authority | None = None) -> 
 def _assembled(settings: ServeSettings, authority: Authority) -> Site:
     fixtures.check(settings.fixtures)  # where documents are kept, it is read only at the next reset
     house = house_for(settings, authority)
-    guard = Guard(allowed_hosts=(settings.host, *settings.allow_host), secret=token_bytes(32))
+    guard = Guard(allowed_hosts=(settings.host, *settings.allow_host), secret=authority.secret("forms"))
     control = Control(
         house,
         authority,

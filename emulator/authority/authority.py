@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import re
 import ssl
 from collections.abc import Callable, Iterable, Sequence
@@ -123,6 +124,10 @@ class Authority:
         if self._answering is None:
             self._answering = self._kept_answering() or self._new_answering()
         return self._answering
+
+    def secret(self, purpose: str) -> bytes:
+        """32 bytes that only the holder of the CA's key can know; with a directory the same after a restart."""
+        return hmac.digest(private_pem(self._issuer.key), purpose.encode(), "sha256")
 
     def server_context(self, hosts: Sequence[str]) -> ssl.SSLContext:
         """A TLS context, version 1.2 or higher, with a new certificate that names `hosts` (DNS names, IP addresses)."""

@@ -19,7 +19,7 @@ def header(request: Request, name: str) -> str | None:
 
 
 class Guard:
-    """The checks of one process: `allowed_hosts` besides the loopback names, `secret` behind every form token."""
+    """The checks of the pages: `allowed_hosts` besides the loopback names, `secret` behind every form token."""
 
     def __init__(self, *, allowed_hosts: Iterable[str], secret: bytes) -> None:
         self._hosts = LOOPBACK_NAMES | {url_host(name).lower() for name in allowed_hosts}
