@@ -8,7 +8,7 @@ from typing import Any
 from emulator.bank import bulk, entries, products, standing
 from emulator.bank.bank import Bank
 from emulator.bank.clock import date_time
-from emulator.bank.rules import structured_references
+from emulator.bank.rules import says_kid, structured_references
 from emulator.bank.transitions import BATCH, STANDING
 from emulator.store import Document
 
@@ -50,7 +50,7 @@ def summary(bank: Bank, payment_id: str) -> list[dict[str, Any]]:
     """What the customer approves, one item per payment or entry of a bulk.
 
     `{kind, amount, currency, creditorName, creditorAccount, debtorAccount, debtorAccountName, fee?, date?,
-    remittance?}`, all text.
+    message?, kid?, reference?}`, all text.
     """
     payment = bank.documents.get("payment", payment_id)
     if payment is None:
@@ -82,18 +82,17 @@ def _item(bank: Bank, payment: Document, initiation: Mapping[str, Any], fee: str
     date = initiation.get("requestedExecutionDate") or initiation.get("startDate")
     if date is not None:
         item["date"] = date
-    remittance = _remittance(initiation)
-    if remittance:
-        item["remittance"] = remittance
-    return item
+    return {**item, **_remittance(initiation)}
 
 
-def _remittance(initiation: Mapping[str, Any]) -> str | None:
-    text: str | None = initiation.get("remittanceInformationUnstructured")
-    if text:
-        return text
-    references = [reference["reference"] for _, reference in structured_references(initiation)]
-    return ", ".join(references) or None
+def _remittance(initiation: Mapping[str, Any]) -> dict[str, str]:
+    """What the creditor is told: `message`, or the references as `kid` and `reference`."""
+    if message := initiation.get("remittanceInformationUnstructured"):
+        return {"message": message}
+    told: dict[str, list[str]] = {}
+    for _, reference in structured_references(initiation):
+        told.setdefault("kid" if says_kid(reference) else "reference", []).append(reference["reference"])
+    return {name: ", ".join(references) for name, references in told.items()}
 
 
 def _kind(payment: Document) -> str:

@@ -103,11 +103,16 @@ def structured_references(initiation: Mapping[str, Any]) -> list[tuple[str, Mapp
     return found
 
 
+def says_kid(reference: Mapping[str, str]) -> bool:
+    """Whether a structured reference is a KID, as it is unless its type says otherwise (CONTRACT 6, KID)."""
+    return reference.get("referenceType") in (None, "SCOR")
+
+
 def norwegian_reference(draft: Draft) -> Iterator[Message]:
-    """A structured reference is a KID, unless its type says otherwise; some creditors demand one (CONTRACT 6, KID)."""
+    """What says that it is a KID must be one; some creditors demand one (CONTRACT 6, KID)."""
     has_kid = False
     for path, reference in structured_references(draft.initiation):
-        if reference.get("referenceType") in (None, "SCOR"):
+        if says_kid(reference):
             has_kid = True
             if not is_kid(reference["reference"]):
                 text = "A KID has 2 to 25 digits and ends in a MOD-10 or MOD-11 check digit (which may be -)."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 from typing import Any
 
@@ -9,9 +10,10 @@ from emulator.bank import people, sca
 from emulator.bank.bank import Bank
 from emulator.store import Document
 from emulator.web.pages.texts import KINDS_IN_NORWEGIAN
-from emulator.web.pages.wording import NORWEGIAN
+from emulator.web.pages.wording import NORWEGIAN, day
 
 Line = dict[str, Any]
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 def accounts_to_share(bank: Bank, document: Document) -> list[dict[str, str]]:
@@ -56,12 +58,11 @@ def lines(bank: Bank, document: Document) -> list[Line]:
 
 
 def kind_in(language: str, kind: str) -> str:
-    """What kind of payment a line is, in the language of the page; the bank writes English."""
-    if language != NORWEGIAN:
-        return kind
-    for english, norwegian in KINDS_IN_NORWEGIAN:
-        kind = kind.replace(english, norwegian)
-    return kind
+    """What kind of payment a line is, in the language of the page; the bank writes English, and dates as ISO does."""
+    if language == NORWEGIAN:
+        for english, norwegian in KINDS_IN_NORWEGIAN:
+            kind = kind.replace(english, norwegian)
+    return _DATE.sub(lambda found: day(found[0], language), kind)
 
 
 def totals(payments: list[Line]) -> list[tuple[str, str]]:

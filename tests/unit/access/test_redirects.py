@@ -30,8 +30,12 @@ def test_the_tpps_own_query_is_kept_byte_for_byte() -> None:
     assert redirect.startswith(f"https://tpp.example/done?state=a%2Fb+c&empty=&flag&psu-id={PSU}")
 
 
-@pytest.mark.parametrize("own", ["a=1&&b=2", "&a=1", "a=1&", "&", "=x&=", "a=1&;b?c/d", "A=%zz&%41=+%20", "flag&psu-idx=1"])
-@pytest.mark.parametrize("app", ["https://tpp.example/done", "HTTPS://TPP.example", "tpp-app://done", "tpp-app:///done"])
+@pytest.mark.parametrize(
+    "own", ["a=1&&b=2", "&a=1", "a=1&", "&", "=x&=", "a=1&;b?c/d", "A=%zz&%41=+%20", "flag&psu-idx=1"]
+)
+@pytest.mark.parametrize(
+    "app", ["https://tpp.example/done", "HTTPS://TPP.example", "tpp-app://done", "tpp-app:///done"]
+)
 def test_every_part_of_the_tpps_own_address_is_kept_as_it_was_sent(app: str, own: str) -> None:
     assert success(f"{app}?{own}").startswith(f"{app}?{own}&psu-id={PSU}&tpp-session-id=")
     reserved = success(f"{app}?psu%2did=1&{own}&context=x&psu-id")

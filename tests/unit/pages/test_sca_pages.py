@@ -226,7 +226,7 @@ def test_a_number_that_the_tpp_has_not_said_is_not_told_in_the_field(
 ) -> None:
     page = visitor.get(f"/sca/{open_access(bank, **presumed)}")
     assert ("nationalId", "") in page.forms[-1].sent()
-    assert [button.value for button in page.forms[0].buttons][0] == OLA
+    assert page.forms[0].buttons[0].value == OLA
 
 
 def test_the_strip_leaves_out_who_cannot_go_on(bank: Bank, visitor: Visitor) -> None:

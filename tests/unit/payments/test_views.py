@@ -156,7 +156,7 @@ def test_the_summary_says_what_is_approved(bank: Bank) -> None:
             "creditorAccount": "99921000010",
             "debtorAccount": "NO8599901000014",
             "debtorAccountName": "Brukskonto",
-            "remittance": "Husleie",
+            "message": "Husleie",
         }
     ]
     assert payments.summary(bank, "nothing") == []
@@ -169,7 +169,19 @@ def test_the_summary_says_what_is_approved(bank: Bank) -> None:
             DOMESTIC,
             domestic(requestedExecutionDate="2026-03-09", remittanceInformationStructured={"reference": "18"}),
             KARI,
-            {"kind": "Transfer", "date": "2026-03-09", "remittance": "18"},
+            {"kind": "Transfer", "date": "2026-03-09", "kid": "18"},
+        ),
+        (
+            DOMESTIC,
+            domestic(
+                remittanceInformationStructuredArray=[
+                    {"reference": "18"},
+                    {"reference": "INV 7", "referenceType": "CINV"},
+                    {"reference": "1234567897", "referenceType": "SCOR"},
+                ]
+            ),
+            KARI,
+            {"kid": "18, 1234567897", "reference": "INV 7"},
         ),
         (CROSS_BORDER, sepa(), EVEN, {"kind": "Transfer abroad", "fee": "4.26 EUR"}),
         (SEPA, sepa(), EVEN, {"kind": "SEPA transfer", "creditorAccount": world.GERMAN}),

@@ -1,0 +1,63 @@
+"""What the TPP's request says, on the pages: the person that it names, and the payment that it initiates."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from urllib.parse import urlsplit
+
+import pytest
+
+from emulator.bank import sessions
+from tests.unit.pages.living import KARI, STRAKS, living, straks
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("GET", "/v1/accounts"), ("POST", "/v1/consents"), ("POST", STRAKS)],
+)
+@pytest.mark.parametrize("says", ["X-PSU-IDENTITY", "PSU-ID"])
+def test_the_field_holds_the_number_that_the_tpp_sent(method: str, path: str, says: str) -> None:
+    with living() as emulator:
+        named = KARI
+        if says == "PSU-ID":
+            named = sessions.seed(emulator.branch.bank, tpp_id="PSDNO-SBX-demo", national_id=KARI)["psuId"]
+        headers = {"TPP-Redirect-URI": "https://tpp.example/back", "PSU-Context": "PRIVATE", says: named}
+        answer = emulator.call(method, path, headers=headers, **({"json": straks()} if path == STRAKS else {}))
+        browser = emulator.visitor()
+        page = browser.get(urlsplit(json.loads(answer.body)["_links"]["scaRedirect"]["href"]).path)
+        assert ("nationalId", KARI if says == "X-PSU-IDENTITY" else "") in page.forms[-1].sent()
+        assert page.forms[0].buttons[0].value == KARI
+
+
+@pytest.mark.parametrize(
+    ("language", "kind", "shown", "missing"),
+    [
+        ("nb", "Fast betaling, månedlig fra 5. mars 2032 til 31. des. 2032", "KID1234567897", "Melding"),
+        ("en", "Standing order, monthly from 5 March 2032 to 31 Dec 2032", "KID1234567897", "Message"),
+    ],
+)
+def test_a_standing_order_has_its_kid_called_so_and_dates_as_people_write_them(
+    language: str, kind: str, shown: str, missing: str
+) -> None:
+    order = straks(
+        remittanceInformationStructuredArray=[{"reference": "1234567897"}],
+        frequency="Monthly",
+        startDate="2032-03-05",
+        endDate="2032-12-31",
+        dayOfExecution="5",
+    )
+    del order["remittanceInformationUnstructured"]
+    said = {"X-PSU-IDENTITY": KARI, "PSU-Context": "PRIVATE", "PSU-Accept-Language": language}
+    headers = {"TPP-Redirect-URI": "https://tpp.example/back", "X-PSU-AuthMethod-Preferred": "HA2", **said}
+    with living() as emulator:
+        emulator.branch.bank.clock.set(now=datetime(2032, 2, 2, 8, tzinfo=UTC), mode="frozen")
+        path = "/v1/periodic-payments/norwegian-domestic-credit-transfers"
+        answer = json.loads(emulator.call("POST", path, json=order, headers=headers).body)
+        browser = emulator.visitor()
+        page = browser.get(urlsplit(answer["_links"]["scaRedirect"]["href"]).path)
+        page = browser.get(browser.submit(page).headers["location"])
+        assert kind in page.text
+        assert shown in page.text
+        assert missing not in page.text
+        assert "2032-" not in page.text
