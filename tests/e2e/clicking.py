@@ -54,6 +54,34 @@ def nameless(browser: Chrome) -> list[str]:
     return [str(one.get_attribute("outerHTML")) for one in controls if not one.accessible_name]
 
 
+# Text of which a part lies outside of the page, or of a box around it that clips or scrolls.
+CUT_OFF = """
+const clips = box => ['overflowX', 'overflowY'].some(axis => getComputedStyle(box)[axis] !== 'visible');
+const around = one => one ? [one, ...around(one.parentElement)] : [];
+const found = [];
+const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+while (texts.nextNode()) {
+  const text = texts.currentNode;
+  if (!text.data.trim() || text.parentElement.closest('.hidden, .skip, ' + (arguments[0] || 'x-none'))) continue;
+  const range = document.createRange();
+  range.selectNodeContents(text);
+  const {left, top, right, bottom} = range.getBoundingClientRect();
+  const page = document.documentElement;
+  const boxes = around(text.parentElement).filter(box => box !== page && box !== document.body && clips(box))
+    .map(box => box.getBoundingClientRect());
+  boxes.push({left: 0, top: -Infinity, right: page.clientWidth, bottom: Infinity});
+  if (boxes.some(box => left < box.left - 1 || right > box.right + 1 || top < box.top - 1 || bottom > box.bottom + 1))
+    found.push(text.data.trim());
+}
+return found;
+"""
+
+
+def cut_off(browser: Chrome, *, but: str | None = None) -> list[str]:
+    """The texts that a reader does not see whole without scrolling sideways or inside of a box; `but`: not of these."""
+    return list(browser.execute_script(CUT_OFF, but))
+
+
 def is_too_wide(browser: Chrome) -> bool:
     """Whether a reader has to scroll sideways."""
     wide = "const page = document.documentElement; return page.scrollWidth > page.clientWidth"
