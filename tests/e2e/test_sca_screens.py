@@ -9,15 +9,19 @@ import pytest
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 
+from emulator.bank import sessions
 from tests.e2e.browser import chromium
-from tests.e2e.clicking import cut_off, press
+from tests.e2e.clicking import cut_off, is_too_wide, press
 from tests.e2e.pages_served import ServedPages, served_pages
-from tests.unit.pages.living import KARI
+from tests.unit.pages.living import KARI, STRAKS, straks
 
 pytestmark = pytest.mark.browser
 
 WIDTHS = (320, 360, 390, 430, 1280)
 NAME = "Ærlige Småbrukeres Østnorske Innkjøpslag for Høykvalitetsfrø og Redska"
+MESSAGE = ("Takk for sist, og lykke til videre med alt det du holder på med. " + "Æ" * 75)[:140]
+IBAN = "LC" + "0123456789" * 3 + "12"
+AMOUNT = "9876543210987654.32"
 # where the header's last part ends, and where its own room does; on a telephone that is the sheet below
 EDGES = """
 const end = name => document.querySelector(name).getBoundingClientRect().right;
@@ -50,9 +54,54 @@ def told(served: ServedPages, method: str, path: str, body: Any = None, **header
     return served.call(method, path, headers=said, **({} if body is None else {"json": body}))
 
 
+def payments(served: ServedPages, count: int, **headers: str) -> list[Any]:
+    """Payments of Kari's whose every part is as long as it can be."""
+    bank = served.emulator.branch.bank
+    psu = served.run(sessions.seed, bank, tpp_id="PSDNO-SBX-demo", national_id=KARI)["psuId"]
+    served.emulator.tpp.psu_id = psu
+    made = [told(served, "POST", STRAKS, straks(), **headers) for _ in range(count)]
+    for one in made:
+        payment = bank.documents.get("payment", one["paymentId"]) or {}
+        payment["initiation"] |= {
+            "creditorName": NAME,
+            "creditorAccount": {"iban": IBAN},
+            "instructedAmount": {"amount": AMOUNT, "currency": "NOK"},
+            "remittanceInformationUnstructured": MESSAGE,
+        }
+        served.run(bank.documents.put, "payment", payment)
+    return made
+
+
+def at_approval(browser: Chrome, opened: Any) -> None:
+    browser.get(opened["_links"]["scaRedirect"]["href"])
+    browser.find_element(By.ID, "nationalId").send_keys(KARI)
+    while not browser.find_elements(By.CSS_SELECTOR, "button[value=approve]"):
+        press(browser, browser.find_element(By.CSS_SELECTOR, "form .primary"))
+
+
 def as_wide_as(browser: Chrome, width: int) -> None:
     screen = {"width": width, "height": 740, "deviceScaleFactor": 1, "mobile": width < 600}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
+
+
+@pytest.mark.parametrize("what", ["payment", "in the app", "basket", "accounts"])
+def test_nothing_that_is_approved_is_out_of_sight(served: ServedPages, browser: Chrome, what: str) -> None:
+    if what == "accounts":
+        opened, shown = told(served, "GET", "/v1/accounts"), ["9990 10 00014", "9990 10 00022"]
+    elif what == "basket":
+        ids = [one["paymentId"] for one in payments(served, 10)]
+        opened, shown = told(served, "POST", "/v1/signing-baskets", {"paymentIds": ids}), [MESSAGE]
+    else:
+        preferred = "false" if what == "in the app" else "true"
+        [opened] = payments(served, 1, **{"TPP-Redirect-Preferred": preferred})
+        shown = [NAME, MESSAGE, "9 876 543 210 987 654,32 NOK", "LC01 2345 6789 0123", "NO85 9990 1000 014"]
+    at_approval(browser, opened)
+    text = browser.find_element(By.TAG_NAME, "main").get_attribute("textContent") or ""
+    assert [part for part in shown if part not in text.replace("\u00a0", " ")] == []
+    for width in WIDTHS:
+        as_wide_as(browser, width)
+        assert cut_off(browser) == [], width
+        assert not is_too_wide(browser), width
 
 
 @pytest.mark.parametrize("width", WIDTHS)

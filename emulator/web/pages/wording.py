@@ -48,16 +48,16 @@ def money(amount: str, currency: str = "", language: str = ENGLISH) -> str:
         groups.append(whole[-3:])
         whole = whole[:-3]
     text = group.join([whole, *reversed(groups)]) + (point + fraction if fraction else "")
-    return f"{sign}{text}{_NARROW}{currency}" if currency else sign + text
+    return f"{sign}{text} {currency}" if currency else sign + text
 
 
 def account_number(number: str) -> str:
     """An account number in the groups people read: `9990 10 00014`, an IBAN in fours, anything else as it is."""
     plain = number.replace(" ", "")
     if len(plain) == 11 and plain.isdigit():
-        return _NARROW.join((plain[:4], plain[4:6], plain[6:]))
+        return " ".join((plain[:4], plain[4:6], plain[6:]))
     if len(plain) >= 15 and plain[:2].isalpha() and plain[2:4].isdigit():
-        return _NARROW.join(plain[at : at + 4] for at in range(0, len(plain), 4))
+        return " ".join(plain[at : at + 4] for at in range(0, len(plain), 4))
     return number
 
 
