@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import shutil
 from collections.abc import Callable, Iterator
@@ -20,7 +21,9 @@ from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import KINDS
 from emulator.bank.settings import Settings
-from emulator.store import Document, Store, memory_store, open_store
+from emulator.store import Document, Store, StoreDamaged, StoreError, memory_store, open_store
+
+logger = logging.getLogger(__name__)
 
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 DEFAULT = "default"
@@ -52,6 +55,7 @@ class House:
         self._common = common
         self._router = Router(table())
         self._open: dict[str, Branch] = {}
+        self._logged: dict[str, str] = {}
         self.default = self.open(DEFAULT)
 
     @property
@@ -66,12 +70,44 @@ class House:
             kept |= {path.name for path in self._common.directory.iterdir() if NAME.fullmatch(path.name)}
         return [DEFAULT, *sorted(kept - {DEFAULT})]
 
+    def opened(self, name: str) -> Branch | None:
+        """The bank with this name if anybody has asked for it, else None."""
+        return self._open.get(name)
+
     def find(self, name: str) -> Branch | None:
-        """The bank with this name, or None; one of an earlier run is opened where it is asked for."""
+        """The bank with this name, or None; one of an earlier run is opened where it is asked for.
+
+        SYSTEM_ERROR (503) where that cannot be done, with what helps.
+        """
         branch = self._open.get(name)
         if branch is None and NAME.fullmatch(name) and self._is_kept(name):
-            branch = self.open(name)
+            try:
+                branch = self.open(name)
+            except (StoreError, OSError) as error:
+                raise self._closed(name, error) from error
         return branch
+
+    def _closed(self, name: str, error: Exception) -> BankError:
+        """Why a bank cannot be opened; logged once, for every request to the bank finds it out anew."""
+        text = f"Bank {name} cannot be opened: {error}."
+        if isinstance(error, StoreDamaged):
+            text += f" PUT or DELETE /_emulator/banks/{name}, or state check --repair, helps."
+        if self._logged.get(name) != text:
+            self._logged[name] = text
+            logger.error("%s", text)
+        return BankError("SYSTEM_ERROR", text, status=503)
+
+    def clear_damage(self, name: str) -> None:
+        """Let go of a bank's documents if they are damaged, so that it can be made anew; its snapshots stay."""
+        try:
+            self.find(name)
+        except BankError as refused:
+            if not isinstance(refused.__cause__, StoreDamaged):
+                raise
+            directory = self.directory_of(name)
+            for path in directory.iterdir() if directory is not None else ():
+                if path.is_file():  # snapshots, and copies that a repair has made, are in folders
+                    path.unlink()
 
     def _is_kept(self, name: str) -> bool:
         directory = self._common.directory
@@ -137,6 +173,7 @@ class House:
         """The bank is no more, its documents with it; CONFLICT for the default bank, RESOURCE_UNKNOWN for none."""
         if name == DEFAULT:
             raise BankError("CONFLICT", "The default bank stays; reset it instead.", "name")
+        self.clear_damage(name)
         branch = self.find(name)
         if branch is None:
             raise BankError("RESOURCE_UNKNOWN", f"There is no bank {name}.")

@@ -70,6 +70,8 @@ class Site:
             if request.target.startswith("/v1/"):
                 return self._house.default.handle(request)
             return self._dispatch(request)
+        except BankError as refused:
+            return render.refusal(refused)
         except Exception:
             logger.exception("%s %s failed", request.method, split_target(request.target)[0])
             return render.refusal(render.INTERNAL)
@@ -83,7 +85,7 @@ class Site:
         if named is not None:
             found = self._house.find(named[1])
             if found is None:
-                return render.refusal(BankError("NOT_FOUND", f"There is no bank {named[1]}."))
+                raise BankError("NOT_FOUND", f"There is no bank {named[1]}.")
             branch = found
             request = replace(request, prefix=named[0])
             path = path[named.end() :]
@@ -110,7 +112,7 @@ class Site:
         """The documents that a request may have changed, None when it names no bank."""
         branch: Branch | None = self._house.default
         if request.target.startswith("/banks/") and (named := _NAMED_BANK.match(request.target)) is not None:
-            branch = self._house.find(named[1])
+            branch = self._house.opened(named[1])
         return None if branch is None else branch.bank.documents
 
     def undone(self, store: Store) -> None:

@@ -28,6 +28,7 @@ def _put(call: ControlCall) -> Response:
     scenario = chosen_scenario(members.get("scenario"))
     seed = members["seed"].whole(-SEEDS, SEEDS) if "seed" in members else None
     call.refuse_mistakes()
+    call.banks.clear_damage(name)
     known = call.banks.find(name)
     before = known.bank.documents.image() if known is not None else None
     branch = call.banks.make(name, fixture=fixture, seed=seed)

@@ -1,0 +1,88 @@
+"""A named bank whose documents are damaged: said in one sentence, and mended by PUT, DELETE or a repair."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from emulator.api.messages import Request, Response
+from emulator.assemble import assemble
+from emulator.assemble.site import Site
+from emulator.authority import Authority
+from emulator.bank.kinds import KINDS
+from emulator.settings import ServeSettings
+from emulator.store.repair import repair
+
+HEADERS = (("Host", "127.0.0.1:8080"), ("Content-Type", "application/json"))
+BANK = "/_emulator/banks/x"
+
+
+def asked(site: Site, method: str, target: str, body: Any = None) -> tuple[int, Any]:
+    request = Request(method, target, HEADERS, json.dumps(body or {}).encode() if method == "PUT" else b"")
+    answer = site.handle(request)
+    site.store_for(request)
+    assert isinstance(answer, Response)
+    return answer.status, json.loads(answer.body) if answer.body else None
+
+
+@pytest.fixture
+def snapshot(tmp_path: Path) -> Path:
+    return tmp_path / "banks" / "x" / "documents.json"
+
+
+@pytest.fixture
+def site(tmp_path: Path, snapshot: Path, authority: Authority) -> Iterator[Site]:
+    """The site over a bank x of an earlier run, which has a snapshot `kept` and damaged documents."""
+    settings = ServeSettings(state=tmp_path)
+    before = assemble(settings, authority=authority)
+    assert asked(before, "PUT", BANK)[0] == 201
+    assert asked(before, "PUT", "/banks/x/_emulator/snapshots/kept")[0] < 300
+    before.close()
+    snapshot.write_bytes(b"gar" + snapshot.read_bytes())
+    site = assemble(settings, authority=authority)
+    yield site
+    site.close()
+
+
+@pytest.mark.parametrize("target", ["/banks/x/v1/accounts", "/banks/x/_emulator/clock", "/banks/x/console"])
+def test_a_damaged_bank_is_503_and_names_file_and_byte(
+    site: Site, snapshot: Path, target: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.ERROR)
+    status, body = asked(site, "GET", target)
+    [message] = body["tppMessages"]
+    assert (status, message["code"]) == (503, "SYSTEM_ERROR")
+    assert message["text"].startswith(f"Bank x cannot be opened: {snapshot} is damaged at byte 0: ")
+    assert message["text"].endswith(" PUT or DELETE /_emulator/banks/x, or state check --repair, helps.")
+    assert asked(site, "GET", target) == (status, body)
+    [logged] = caplog.records
+    assert "documents.json" in logged.getMessage()
+    assert logged.exc_info is None, "logged once, without a traceback"
+
+
+def test_put_makes_a_damaged_bank_anew(site: Site) -> None:
+    assert asked(site, "PUT", BANK, {"seed": 7})[0] == 200
+    assert asked(site, "GET", "/banks/x/_emulator/clock")[0] == 200
+
+
+def test_the_snapshots_of_a_damaged_bank_outlast_it(site: Site) -> None:
+    assert asked(site, "PUT", BANK)[0] == 200
+    status, listed = asked(site, "GET", "/banks/x/_emulator/snapshots")
+    assert (status, [snapshot["name"] for snapshot in listed["snapshots"]]) == (200, ["kept"])
+
+
+def test_delete_removes_a_damaged_bank(site: Site, snapshot: Path) -> None:
+    assert asked(site, "DELETE", BANK) == (204, None)
+    assert not snapshot.parent.exists()
+    assert asked(site, "GET", "/banks/x/_emulator/clock")[0] == 404
+
+
+def test_a_repaired_bank_is_found_without_a_restart(site: Site, snapshot: Path) -> None:
+    assert asked(site, "GET", "/banks/x/_emulator/clock")[0] == 503
+    repair(snapshot.parent, KINDS)
+    assert asked(site, "GET", "/banks/x/_emulator/clock")[0] == 200
