@@ -73,6 +73,7 @@ class Authority:
         self,
         name: str,
         *,
+        subject: str | None = None,
         roles: Iterable[str] = ROLES,
         organization_identifier: str | None = None,
         flaw: str | None = None,
@@ -81,17 +82,18 @@ class Authority:
     ) -> Credentials:
         """A new TPP with its certificate and key, kept under its name.
 
-        `flaw` is a name of FLAWS; with `keystore_password` a `keystore.p12` is written as well. Raises
+        `subject` is what the certificate calls it (None: its name); `flaw` is a name of FLAWS; with `keystore_password` a `keystore.p12` is written as well. Raises
         TppNameRefused, TppExists (unless `replace`) and IssueRefused (unknown role or flaw).
         """
-        if not _NAME.fullmatch(name):
+        if not _NAME.fullmatch(name) or not _NAME.fullmatch(subject or name):
             raise TppNameRefused(
                 "A TPP name has 1 to 63 letters, digits, blanks, dots, dashes or underscores, the first and the "
                 "last a letter or digit."
             )
         if not replace and self.find(name) is not None:
             raise TppExists(name)
-        credentials = self._credentials(flawed(self._plan(name, roles, organization_identifier), flaw))
+        plan = flawed(self._plan(subject or name, roles, organization_identifier), flaw)
+        credentials = self._credentials(name, plan)
         self._keep(credentials, keystore_password, replace=replace)
         return credentials
 
@@ -161,14 +163,14 @@ class Authority:
             serial=x509.random_serial_number(),
         )
 
-    def _credentials(self, plan: Plan) -> Credentials:
+    def _credentials(self, name: str, plan: Plan) -> Credentials:
         issuer = self._issuer
         if plan.issuer_name is not None:  # a CA that nobody knows; its key is not kept
             stranger = issuing.new_ec_key()
             issuer = Issuer(issuing.self_signed_ca(plan.issuer_name, stranger, self._clock()), stranger)
         key = issuing.new_rsa_key()
         certificate = issuing.tpp_certificate(plan, key.public_key(), issuer)
-        return Credentials(plan.name, certificate, private_pem(key), issuer.certificate, key)
+        return Credentials(name, certificate, private_pem(key), issuer.certificate, key)
 
     def _keep(self, credentials: Credentials, keystore_password: str | None, *, replace: bool) -> None:
         if self._directory is None:

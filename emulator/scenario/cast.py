@@ -12,7 +12,7 @@ from emulator.client.tpp import Prepared, Tpp
 from emulator.scenario.persona import Persona, TppWish
 from emulator.scenario.stage import Answer, Stage
 
-# What the story's certificates are kept under, so that they never take the place of a TPP's own.
+# Kept under other names, the story's certificates never take the place of a TPP's own.
 STORED_AS = "story-"
 IDENTIFIER = "PSDNO-SBX-"
 
@@ -49,6 +49,7 @@ class Cast:
         if wish not in self._identities:
             asked = {
                 "name": STORED_AS + wish.name,
+                "subject": wish.name,
                 "roles": list(wish.roles),
                 "organizationIdentifier": wish.organization_identifier or IDENTIFIER + wish.name,
                 "replace": True,

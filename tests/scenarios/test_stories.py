@@ -64,6 +64,13 @@ def test_two_tpps_act_for_the_same_person_apart(stage_play: Play) -> None:
     assert stage_play(story(*steps, **{"as": {"nationalId": KARI}})).passed
 
 
+def test_a_rule_knows_a_tpp_by_the_name_that_the_story_gives_it(stage_play: Play) -> None:
+    rules = [{"when": {"tpp": "shopx"}, "then": {"answer": {"status": 503}}}]
+    shut = {"tpp": "GET /v1/accounts", "expect": {"status": 503}, "as": {"tpp": "shopx"}}
+    played = stage_play(story(ACCOUNTS, shut, rules=rules))
+    assert played.passed, [step.differences for step in played.steps]
+
+
 def test_a_customer_may_fail_in_its_own_words(stage_play: Play) -> None:
     steps = [
         {"tpp": "POST /v1/consents", "save": {"link": "_links.scaRedirect.href"}, "as": {"session": False}},

@@ -32,8 +32,10 @@ def _list(call: ControlCall) -> Response:
 
 
 def _issue(call: ControlCall) -> Response:
-    members = call.body.members(("name", "roles", "organizationIdentifier", "flaw", "replace"), required=("name",))
+    known = ("name", "subject", "roles", "organizationIdentifier", "flaw", "replace")
+    members = call.body.members(known, required=("name",))
     name = members["name"].text(longest=63) if "name" in members else None
+    subject = members["subject"].text(longest=63) if "subject" in members else None
     roles: tuple[str, ...] = ROLES
     if "roles" in members:
         chosen = [item.one_of(ROLES, "role") for item in members["roles"].items(least=1)]
@@ -44,7 +46,12 @@ def _issue(call: ControlCall) -> Response:
     call.refuse_mistakes()
     try:
         issued = call.authority.issue(
-            name or "", roles=roles, organization_identifier=identifier, flaw=flaw, replace=replace
+            name or "",
+            subject=subject,
+            roles=roles,
+            organization_identifier=identifier,
+            flaw=flaw,
+            replace=replace,
         )
     except TppExists:
         raise BankError("CONFLICT", f"There is a TPP {name} already; replace: true issues it anew.", "name") from None
@@ -78,6 +85,7 @@ OPERATIONS = (
         body=object_of(
             ("name",),
             name=TEXT,
+            subject={**TEXT, "description": "What the certificate calls it; left out: name."},
             roles={"type": "array", "items": {"enum": list(ROLES)}, "minItems": 1},
             organizationIdentifier=TEXT,
             flaw={"enum": list(FLAWS)},
