@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from emulator.api.approach import approach_of
+from emulator.api.headers import Headers
 from emulator.api.operation import Access, Call
 from emulator.bank import access, people, sca
 from emulator.bank.errors import BankError
@@ -15,11 +16,11 @@ _OPEN, _PSU, _SESSION = Access.OPEN, Access.PSU, Access.SESSION  # to ask the En
 _SAID = ("psu-id", "x-psu-identity", "tpp-session-id", "psu-context", "psu-corporate-id")
 
 
-def claim(call: Call) -> access.Claim:
-    """What the request's headers say of its customer."""
-    header = call.headers.get
+def claim(headers: Headers, tpp_id: str) -> access.Claim:
+    """What a request's headers say of its customer."""
+    header = headers.get
     return access.Claim(
-        tpp_id=call.tpp.id,
+        tpp_id=tpp_id,
         psu_id=header("psu-id"),
         identity=header("x-psu-identity"),
         session_id=header("tpp-session-id"),
@@ -37,7 +38,7 @@ def admit(call: Call) -> access.Caller | None:
         return _payer(call)
     if needed is _OPEN:
         return None
-    claimed = claim(call)
+    claimed = claim(call.headers, call.tpp.id)
     if needed is _SESSION:
         return access.session_holder(call.bank, claimed)
     resource = call.params.get("id")
@@ -57,8 +58,14 @@ def _payer(call: Call) -> access.Caller | None:
     known: dict[Any, access.Caller | None] = payers.values()
     if said in known:
         return known[said]
-    known[said] = caller = access.payer(call.bank, claim(call))
+    known[said] = caller = access.payer(call.bank, claim(call.headers, call.tpp.id))
     return caller
+
+
+def likely_context(call: Call, tpp_id: str) -> str | None:
+    """The context that a request acts in, as far as it can be told before or after the gates (see `access`)."""
+    claimed = claim(Headers(call.request.headers), tpp_id)  # the log keeps no others
+    return access.likely_context(call.bank, claimed, of_session=call.operation.access is _SESSION)
 
 
 def open_access(call: Call, *, purpose: str | None = None, target: str | None = None) -> str:

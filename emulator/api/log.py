@@ -61,6 +61,10 @@ class Exchange:
     def tpp(self) -> str | None:
         return self.call.tpp.id or None if self.call else None
 
+    def is_of(self, tpp: str) -> bool:
+        """Whether `tpp`, a tppId or the name in a certificate, signed the request."""
+        return self.tpp is not None and self.call is not None and tpp in (self.call.tpp.id, self.call.tpp.name)
+
     @property
     def status(self) -> int:
         return self.response.status if self.response else 0
@@ -218,7 +222,7 @@ class RequestLog:
             if (
                 (operation is None or exchange.operation == operation)
                 and (status is None or exchange.status == status)
-                and (tpp is None or exchange.tpp == tpp)
+                and (tpp is None or exchange.is_of(tpp))
                 and (payment_id is None or exchange.payment_id == payment_id)
             ):
                 found.append(exchange)

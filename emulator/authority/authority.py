@@ -82,8 +82,9 @@ class Authority:
     ) -> Credentials:
         """A new TPP with its certificate and key, kept under its name.
 
-        `subject` is what the certificate calls it (None: its name); `flaw` is a name of FLAWS; with `keystore_password` a `keystore.p12` is written as well. Raises
-        TppNameRefused, TppExists (unless `replace`) and IssueRefused (unknown role or flaw).
+        `subject` is what the certificate calls it (None: its name); `flaw` is a name of FLAWS; with
+        `keystore_password` a `keystore.p12` is written as well. Raises TppNameRefused, TppExists (unless `replace`)
+        and IssueRefused (unknown role or flaw).
         """
         if not _NAME.fullmatch(name) or not _NAME.fullmatch(subject or name):
             raise TppNameRefused(

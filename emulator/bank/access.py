@@ -74,10 +74,7 @@ def _acting(bank: Bank, claim: Claim, national_id: str) -> tuple[str, str | None
                 "FORMAT_ERROR", "PSU-Corporate-ID does not go with PSU-Context PRIVATE.", "PSU-Corporate-ID"
             )
         return people.CORPORATE, agreement
-    context = claim.context
-    if context is None:
-        contexts = {s["context"] for s in _own_sessions(bank, claim, national_id)}
-        context = people.CORPORATE if contexts == {people.CORPORATE} else people.PRIVATE
+    context = claim.context or _context_of_session(bank, claim, national_id)
     if context == people.CORPORATE and claim.psu_id is not None:
         raise BankError(
             "HTTP_HEADER_REQUIRED",
@@ -94,6 +91,27 @@ def check_consenting(bank: Bank, claim: Claim) -> None:
     """
     if claim.psu_id is not None:
         _acting(bank, claim, known_psu(bank, claim)["nationalId"])
+
+
+def _context_of_session(bank: Bank, claim: Claim, national_id: str) -> str:
+    contexts = {s["context"] for s in _own_sessions(bank, claim, national_id)}
+    return people.CORPORATE if contexts == {people.CORPORATE} else people.PRIVATE
+
+
+def likely_context(bank: Bank, claim: Claim, *, of_session: bool = False) -> str | None:
+    """The context that a caller would have, before anything is refused; None where the customer is not known.
+
+    `of_session`: as for `session_holder`, whatever the headers say.
+    """
+    psu = None if claim.psu_id is None else people.psu_of(bank, claim.tpp_id, claim.psu_id)
+    national_id = claim.identity if psu is None else psu["nationalId"]
+    if of_session and national_id is not None:
+        live = [s["context"] for s in _own_sessions(bank, claim, national_id) if sessions.is_live(bank, s)]
+        if live:
+            return str(live[0])
+    if claim.context is not None or claim.agreement is not None:
+        return claim.context or people.CORPORATE
+    return None if national_id is None else _context_of_session(bank, claim, national_id)
 
 
 def payer(bank: Bank, claim: Claim) -> Caller | None:

@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from emulator.api.certificates import CertificateUnreadable, read_certificate
+from emulator.api.customer import likely_context
 from emulator.api.log import Exchange
 from emulator.api.messages import Request
 from emulator.api.operation import Call
@@ -24,10 +25,10 @@ class Facts:
     national identity number and by PSU-ID, what is not there has none.
     """
 
-    def __init__(self, request: Request, call: Call | None, status: int = 0) -> None:
+    def __init__(self, request: Request, call: Call | None, exchange: Exchange | None = None) -> None:
         self._request = request
         self._call = call
-        self._status = status
+        self._exchange = exchange
 
     @classmethod
     def of_call(cls, call: Call) -> Facts:
@@ -36,8 +37,8 @@ class Facts:
 
     @classmethod
     def of_exchange(cls, exchange: Exchange) -> Facts:
-        """The facts of a request in the log, its status among them."""
-        return cls(exchange.request, exchange.call, exchange.status)
+        """The facts of a request in the log, with what is known of it since: its status, the payment that it made."""
+        return cls(exchange.request, exchange.call, exchange)
 
     def single(self, name: str) -> tuple[Any, ...]:
         """The values of a fact that has no members."""
@@ -78,9 +79,14 @@ class Facts:
 
     @cached_property
     def _tpp(self) -> Tpp | None:
-        """Who signed; before the signature is checked (`unsigned: true`) who the certificate says it is."""
+        """Who signed; before the signature is checked (`unsigned: true`) who the certificate says it is.
+
+        In the log a request that nobody's signature held for is nobody's.
+        """
         if self._call and self._call.tpp.id:
             return self._call.tpp
+        if self._exchange is not None:
+            return None
         for text in self.header("TPP-Signature-Certificate"):
             try:
                 return read_certificate(text).tpp
@@ -99,21 +105,33 @@ class Facts:
         return tuple(named)
 
     def _context(self) -> tuple[Any, ...]:
-        if self._call is not None and self._call.caller is not None:
-            return (self._call.caller.context,)
-        return self.header("PSU-Context")
+        """The caller's, or what access would find where it has not looked, as when a rule answers before it."""
+        call = self._call
+        if call is None:
+            return self.header("PSU-Context")
+        if call.caller is not None:
+            return (call.caller.context,)
+        context = likely_context(call, self._tpp.id if self._tpp else "")
+        return () if context is None else (context,)
+
+    def _payment(self) -> tuple[Any, ...]:
+        made = self._exchange.payment_id if self._exchange else None
+        return self._parameter("paymentId") if made is None else (made,)
+
+    def _answered(self) -> tuple[Any, ...]:
+        return (self._exchange.status,) if self._exchange and self._exchange.status else ()
 
 
 SINGLE: Mapping[str, Callable[[Facts], tuple[Any, ...]]] = {
     "operation": Facts._operation,
     "service": lambda facts: facts._parameter("payment-service"),
     "product": lambda facts: facts._parameter("payment-product"),
-    "payment": lambda facts: facts._parameter("paymentId"),
+    "payment": Facts._payment,
     "account": lambda facts: facts._parameter("id"),
     "method": lambda facts: (facts._request.method,),
     "path": Facts._path,
     "tpp": Facts._tpps,
     "psu": Facts._persons,
     "context": Facts._context,
-    "status": lambda facts: (facts._status,) if facts._status else (),
+    "status": Facts._answered,
 }

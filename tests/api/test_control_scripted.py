@@ -113,6 +113,60 @@ def test_requests_are_listed_filtered_shown_and_counted(desk: ControlDesk, kari:
     assert desk.get("/requests") == {"requests": []}
 
 
+OTHER = "03817910172"
+CONTEXTS = {
+    "a session": ("GET", "/v1/accounts", {}, "PRIVATE"),
+    "a header": ("GET", "/v1/accounts", {"PSU-Context": "PRIVATE"}, "PRIVATE"),
+    "a firm's session": ("GET", "/v1/accounts", {}, "CORPORATE"),
+    "a firm's agreements": ("GET", "/v1/agreements", {}, "CORPORATE"),
+    "a payment": ("POST", DOMESTIC, {}, "PRIVATE"),
+    "an identity number": ("POST", DOMESTIC, {"PSU-ID": None, "X-PSU-IDENTITY": KARI}, "PRIVATE"),
+    "nobody's data": ("GET", "/v1/sandbox/customers", {"PSU-ID": None, "TPP-Session-ID": None}, None),
+}
+
+
+@pytest.mark.parametrize("request_of", CONTEXTS)
+@pytest.mark.parametrize("answered", [True, False])
+def test_a_rule_and_a_count_find_the_same_context(
+    desk: ControlDesk, tpp: DeskClient, request_of: str, answered: bool
+) -> None:
+    method, path, headers, context = CONTEXTS[request_of]
+    if context == "CORPORATE":
+        tpp.log_in("21909220006", context="CORPORATE")
+    else:
+        tpp.log_in(KARI)
+    tpp.psu_context = None
+    headers = {"PSU-Context": None, **headers}
+    then = {"answer": {"status": 418}} if answered else {"delay": "1s"}
+    for name in ("PRIVATE", "CORPORATE"):
+        desk.do("POST", "/rules", {"name": name, "when": {"context": name}, "then": then})
+    tpp.request(method, path, headers=headers, **({"json": PAYMENT} if method == "POST" else {}))
+    matched = {rule["name"]: rule["matched"] for rule in desk.get("/rules")["counts"]}
+    counted = {
+        name: desk.do("POST", "/requests/count", {"match": {"context": name}})["count"]
+        for name in ("PRIVATE", "CORPORATE")
+    }
+    assert matched == counted == {name: int(name == context) for name in matched}
+
+
+def test_a_list_and_a_count_of_requests_go_by_one_rule(desk: ControlDesk, kari: DeskClient) -> None:
+    created = kari.post(DOMESTIC, json=PAYMENT).json()["paymentId"]
+    kari.get(f"{DOMESTIC}/{created}/status")
+    kari.get("/v1/accounts", tamper="no-signature")
+    kari.get("/v1/accounts", tamper="bit-flipped")
+    desk.do("POST", "/rules", {"unsigned": True, "when": {"tpp": "demo"}, **DOWN})
+    assert kari.get("/v1/accounts").status == 503, "before the signature a rule goes by what the certificate says"
+
+    def both(parameter: str, member: str, value: str) -> tuple[int, int]:
+        listed = desk.get(f"/requests?{parameter}={value}")["requests"]
+        return len(listed), desk.do("POST", "/requests/count", {"match": {member: value}})["count"]
+
+    assert both("tpp", "tpp", "demo") == (2, 2), "what nobody has signed is nobody's"
+    assert both("tpp", "tpp", "PSDNO-SBX-demo") == (2, 2)
+    assert both("tpp", "tpp", "dem") == (0, 0)
+    assert both("paymentId", "payment", created) == (2, 2)
+
+
 def test_a_scenario_is_applied_by_name_as_json_and_as_yaml(desk: ControlDesk) -> None:
     source = dict(loader.named("lost-answer").source)
     assert desk.do("POST", "/scenario", {"name": "lost-answer"}) == source

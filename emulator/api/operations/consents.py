@@ -20,7 +20,7 @@ def create_consent(call: Call) -> Reply:
     A PSU-ID may be left out. One that is not this TPP's, or without the agreement that its context needs, is refused
     here as everywhere (SPEC 7; CONTRACT 4, 13); an agreement of the customer's own may be chosen (SPEC 5.3.6).
     """
-    access.check_consenting(call.bank, claim(call))
+    access.check_consenting(call.bank, claim(call.headers, call.tpp.id))
     consent_id = call.bank.ids.new()
     token = open_access(call, purpose="consent", target=consent_id)
     body = {"consentId": consent_id, "consentStatus": "received", "_links": {"scaRedirect": call.sca_link(token)}}

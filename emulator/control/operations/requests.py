@@ -11,7 +11,6 @@ from emulator.api.render import encode, json_response
 from emulator.bank.bank import Event
 from emulator.bank.errors import BankError
 from emulator.control.operation import ControlCall, ControlOperation, object_of
-from emulator.control.tpp_names import tpp_id
 
 
 def _list(call: ControlCall) -> Response:
@@ -19,7 +18,7 @@ def _list(call: ControlCall) -> Response:
     found = call.branch.log.entries(
         operation=asked.get("operation"),
         status=asked.get("status"),
-        tpp=tpp_id(call.authority, asked["tpp"]) if "tpp" in asked else None,
+        tpp=asked.get("tpp"),
         payment_id=asked.get("paymentId"),
         limit=asked["limit"],
     )
@@ -78,8 +77,8 @@ OPERATIONS = (
         query=(
             Parameter("operation", "text", "operationId."),
             Parameter("status", "int", "Status of the answer.", minimum=0, maximum=599),
-            Parameter("tpp", "text", "tppId, or the name of an issued TPP."),
-            Parameter("paymentId", "text", "The payment a request was about."),
+            Parameter("tpp", "text", "Who signed: a tppId, or the name in the certificate."),
+            Parameter("paymentId", "text", "The payment a request was about, or made."),
             Parameter("limit", "int", "How many at most.", minimum=1, maximum=KEPT, default=100),
         ),
     ),
