@@ -130,7 +130,7 @@ FLAGS: tuple[Flag, ...] = (
     Flag("tls-port", "N", _port, "Also listen with TLS on this port; 0 picks a free one."),
     Flag("state", "DIR", lambda value: Path(_text(value)), "Where certificates and the bank's documents are kept."),
     Flag("ephemeral", "", _switch, "Keep the bank's documents in memory only.", switch=True),
-    Flag("fixtures", "NAME|FILE", _text, "What initialize and reset restore."),
+    Flag("fixtures", "NAME|FILE", _text, "What the bank is made with, and what reset restores."),
     Flag("scenario", "NAME|FILE", _text, "A scenario to apply after start; may be repeated.", repeatable=True),
     Flag("profile", "NAME", _one_of("documented", "lenient"), "Which headers are demanded: documented or lenient."),
     Flag("links", "FORM", _one_of("relative", "absolute"), "How links to the API are written: relative or absolute."),

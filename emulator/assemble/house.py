@@ -19,6 +19,7 @@ from emulator.api.router import Router
 from emulator.bank import fixtures
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
+from emulator.bank.fixtures import Fixture
 from emulator.bank.kinds import KINDS
 from emulator.bank.settings import Settings
 from emulator.store import Document, Store, StoreDamaged, StoreError, memory_store, open_store
@@ -58,10 +59,12 @@ class House:
         self._logged: dict[str, str] = {}
         self.default = self.open(DEFAULT)
 
-    @property
-    def usual_fixture(self) -> str:
-        """What the default bank goes back to, and what a bank is made from where nothing is named: --fixtures."""
-        return self._common.fixtures
+    def made_with(self, bank: Bank) -> Fixture:
+        """What a reset goes back to that names nothing: --fixtures, or what a named bank was made with."""
+        fixture = fixtures.made_with(bank)
+        if bank is self.default.bank and fixture.source != self._common.fixtures:
+            return fixtures.load(self._common.fixtures)
+        return fixture
 
     def names(self) -> list[str]:
         """Every bank, those of an earlier run included, the default one first."""
@@ -128,7 +131,7 @@ class House:
             ids_form=common.ids_form,
         )
         if not kept:
-            fixtures.reset(bank, fixture or common.fixtures)
+            fixtures.make(bank, fixture or common.fixtures)
         branch = Branch(
             bank,
             router=self._router,
@@ -165,7 +168,7 @@ class House:
             known = None
         if known is None:
             return self.open(name, fixture=fixture, seed=seed)
-        fixtures.reset(known.bank, fixture or self._common.fixtures)
+        fixtures.make(known.bank, fixture or self._common.fixtures)
         known.log.clear()
         return known
 

@@ -185,19 +185,27 @@ def _remember(cache: OrderedDict[Any, Any], key: Any, value: Any) -> None:
         cache.popitem(last=False)
 
 
+def make(bank: Bank, source: str | Fixture) -> None:
+    """Like `reset`, and from now on this is what the bank was made with."""
+    with bank.documents.transaction():
+        bank.documents.delete("meta", "bank")
+        reset(bank, source)
+
+
 def reset(bank: Bank, source: str | Fixture, *, now: datetime | None = None, mode: Mode = "live") -> None:
     """The whole bank new: documents, clock, settings, rules and ids (CONTRACT 9.1).
 
     `now` and `mode` are the clock that the new bank starts with (None: real time), before the fixture's dates are
-    counted from it. Raises FixtureError; then nothing has changed.
+    counted from it. What the bank was made with stays known. Raises FixtureError; then nothing has changed.
     """
     fixture = load(source) if isinstance(source, str) else source
     content = image(fixture, today=oslo_date(now or real_now()), ids_form=bank.ids.form)
     documents = bank.documents
+    origin = _origin(bank, fixture)
     try:
         with documents.transaction():
             documents.restore(content)
-            documents.put("meta", _origin(bank, fixture))
+            documents.put("meta", origin)
             bank.clock.refresh()
             if now is not None or mode != "live":
                 bank.clock.set(now=now, mode=mode)
@@ -207,21 +215,34 @@ def reset(bank: Bank, source: str | Fixture, *, now: datetime | None = None, mod
 
 
 def _origin(bank: Bank, fixture: Fixture) -> Document:
-    """`meta/bank`: what the bank was made from, so that initialize finds it again after a restart.
+    """`meta/bank`: what the bank stands on, and `madeWith` if that is another, so that they are found after a restart.
 
     The text of a file is kept with it: the file may have changed or gone by then.
     """
     origin: Document = {"id": "bank", "fixtures": fixture.source}
     if fixture.source not in names():
         origin["text"] = fixture.text
+    before = bank.documents.get("meta", "bank") or origin
+    made_with = before.get("madeWith") or {name: before[name] for name in ("fixtures", "text") if name in before}
+    if made_with["fixtures"] != fixture.source:
+        origin["madeWith"] = made_with
     if bank.ids.seed is not None:
         origin["seed"] = bank.ids.seed
     return origin
 
 
 def of(bank: Bank) -> Fixture:
-    """The fixture that the bank was made from."""
+    """The fixture that the bank stands on: what it was made with, or what a reset or scenario has named since."""
+    return _kept(bank.documents.get("meta", "bank") or {"fixtures": "known-state"})
+
+
+def made_with(bank: Bank) -> Fixture:
+    """The fixture that the bank was made with, whatever it stands on now."""
     origin = bank.documents.get("meta", "bank") or {"fixtures": "known-state"}
+    return _kept(origin.get("madeWith", origin))
+
+
+def _kept(origin: Document) -> Fixture:
     if "text" in origin:
         return parse(origin["text"], origin["fixtures"])
     return load(origin["fixtures"])

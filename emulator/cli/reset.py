@@ -8,7 +8,7 @@ from emulator.cli.bank import ask, bank_options, bank_url, show
 
 
 @click.command(name="reset", epilog="Example: bank-emulator reset --fixtures known-state --scenario slow-bank")
-@click.option("--fixtures", metavar="NAME", help="What it is made from; left out: what it was made from before.")
+@click.option("--fixtures", metavar="NAME", help="What it is made from; left out: what the bank was made with.")
 @click.option("--scenario", metavar="NAME", help="A ready scenario to apply afterwards.")
 @bank_options
 def command(fixtures: str | None, scenario: str | None, url: str | None, output: str) -> None:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from emulator.bank import fixtures
-from emulator.bank.bank import Bank
 from emulator.scenario import loader
 from emulator.scenario.mistakes import unknown
 from emulator.scenario.model import Scenario
@@ -25,15 +24,14 @@ WHO_SCHEMA: Mapping[str, Any] = {
 }
 
 
-def chosen_fixture(part: Part | None, bank: Bank | None = None) -> str | None:
-    """The name of a fixture that comes with the emulator, or that the bank was made from; None when none is named.
+def chosen_fixture(part: Part | None, own: str | None = None) -> str | None:
+    """The name of a fixture that comes with the emulator; None when none is named, or `own`.
 
     Files are for the command line: what comes over the network names no path of this machine.
     """
     if part is None or part.value is None:
         return None
     text = part.text(longest=1000)
-    own = fixtures.of(bank).source if bank is not None else None
     known = fixtures.names()
     if text is None or text == own or text in known:
         return None if text == own else text

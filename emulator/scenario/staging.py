@@ -12,6 +12,7 @@ from emulator.api.log import RequestLog
 from emulator.bank import fixtures, ledger, people, progression
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
+from emulator.bank.fixtures import Fixture
 from emulator.bank.founding import DefinitionError
 from emulator.bank.money import plain, quantum
 from emulator.bank.snapshots import Snapshots
@@ -47,14 +48,14 @@ class _Wrong(Exception):
         self.text = text
 
 
-def reset(theatre: Theatre, fixture: str | None = None, scenario: Scenario | None = None) -> None:
+def reset(theatre: Theatre, fixture: str | Fixture, scenario: Scenario | None = None) -> None:
     """The whole bank new: documents, clock, settings, rules, request log (CONTRACT 9.1); snapshots stay (assumed).
 
-    `fixture` None: the one it was made from. Raises ScenarioRefused for a scenario that does not fit the bank, and
+    Raises ScenarioRefused for a scenario that does not fit the bank, and
     then nothing has changed.
     """
     with _all_or_nothing(theatre, scenario):
-        fixtures.reset(theatre.bank, fixture if fixture is not None else fixtures.of(theatre.bank))
+        fixtures.reset(theatre.bank, fixture)
         theatre.rules.refresh()
         if scenario is not None:
             _perform(scenario, theatre)

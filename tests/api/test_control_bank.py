@@ -144,6 +144,50 @@ def test_reset_to_another_fixture_and_scenario(desk: ControlDesk) -> None:
     assert desk.get("/rules")["rules"][0]["name"] == "every third read is slow"
 
 
+@pytest.mark.parametrize("name", ["default", "named"])
+def test_a_reset_goes_back_to_what_the_bank_was_made_with_whatever_it_stands_on(
+    tmp_path: Path, authority: Authority, name: str
+) -> None:
+    made_with = "empty" if name == "named" else "known-state"
+
+    def desk_of(house: House) -> ControlDesk:
+        return ControlDesk(Control(house, authority), house.find(name) or house.make(name, fixture="empty"))
+
+    house = house_for(ServeSettings(state=tmp_path), authority)
+    desk = desk_of(house)
+    for stands_on in ("household", "household", "known-state", "empty"):
+        assert desk.do("POST", "/reset", {"fixtures": stands_on})["fixtures"] == stands_on
+    other = "known-state" if name == "named" else "empty"
+    desk.do("POST", "/reset", {"fixtures": other})
+    fixtures.initialize(desk.branch.bank)
+    assert fixtures.of(desk.branch.bank).source == other, "initialize restores what it stands on"
+    house.close()
+    house = house_for(ServeSettings(state=tmp_path), authority)
+    desk = desk_of(house)
+    assert fixtures.of(desk.branch.bank).source == other
+    assert desk.do("POST", "/reset")["fixtures"] == made_with
+    assert desk.do("POST", "/reset")["fixtures"] == made_with
+    house.close()
+
+
+def test_a_bank_made_with_a_file_goes_back_to_it_when_the_file_is_gone(tmp_path: Path, authority: Authority) -> None:
+    file = tmp_path / "own.yaml"
+    file.write_text(
+        "fixture: own\nsummary: One.\ncustomers:\n- {customerNumber: '14888520059', name: Solo, type: private}\n"
+    )
+    house = house_for(ServeSettings(state=tmp_path, fixtures=str(file)), authority)
+    house.make("named")
+    file.unlink()
+    for name in ("default", "named"):
+        desk = ControlDesk(Control(house, authority), house.find(name) or house.default)
+        desk.do("POST", "/reset", {"fixtures": "empty"})
+        assert desk.do("POST", "/reset", {"fixtures": str(file)})["fixtures"] == str(file)
+        desk.do("POST", "/reset", {"fixtures": "empty"})
+        assert desk.do("POST", "/reset")["fixtures"] == str(file)
+        assert [person["name"] for person in desk.get("/people")["people"]] == ["Solo"]
+    house.close()
+
+
 @pytest.mark.parametrize(
     "body, told",
     [

@@ -12,20 +12,16 @@ from emulator.scenario import staging
 
 def _reset(call: ControlCall) -> Response:
     members = call.body.members(("fixtures", "scenario"))
-    fixture = chosen_fixture(members.get("fixtures"), call.bank)
+    made_with = call.banks.made_with(call.bank)
+    fixture = chosen_fixture(members.get("fixtures"), own=made_with.source)
     scenario = chosen_scenario(members.get("scenario"))
     call.refuse_mistakes()
-    if fixture is None and call.bank is call.banks.default.bank and call.banks.usual_fixture != _made_from(call):
-        # An earlier reset may have named another fixture; one that names none goes back to --fixtures.
-        fixture = call.banks.usual_fixture
-    staging.reset(call.theatre, fixture, scenario)
-    return json_response(200, {"fixtures": _made_from(call), "scenario": scenario.name if scenario else None})
+    staging.reset(call.theatre, fixture or made_with, scenario)
+    stands_on = fixtures.of(call.bank).source
+    return json_response(200, {"fixtures": stands_on, "scenario": scenario.name if scenario else None})
 
 
-def _made_from(call: ControlCall) -> str:
-    return fixtures.of(call.bank).source
-
-
+FIXTURES = {**TEXT, "description": "Left out: what the bank was made with, whatever an earlier reset named."}
 OPERATIONS = (
     ControlOperation(
         id="reset",
@@ -33,8 +29,8 @@ OPERATIONS = (
         path="/reset",
         summary="The whole bank new: documents, clock, settings, rules and request log; snapshots stay.",
         handler=_reset,
-        answers={200: "The fixture it was made from, and the scenario that was applied."},
-        body=object_of(fixtures=TEXT, scenario={"description": "A name, or a scenario."}),
+        answers={200: "The fixture it stands on now, and the scenario that was applied."},
+        body=object_of(fixtures=FIXTURES, scenario={"description": "A name, or a scenario."}),
         example={"fixtures": "known-state"},
     ),
 )
