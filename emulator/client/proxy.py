@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import signal
 from collections.abc import Callable
 
@@ -12,6 +13,7 @@ from aiohttp import ClientError, web
 from emulator.client.asynchronous import AsyncTppClient
 
 CALLBACK = "/_proxy/callback"
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 LARGEST_BODY = 16 * 1024 * 1024
 # Belong to one connection, or are made anew for the request that goes on (RFC 9110 7.6.1).
 _NOT_PASSED_ON = {
@@ -19,6 +21,7 @@ _NOT_PASSED_ON = {
     *("te", "trailer", "transfer-encoding", "upgrade", "expect", "host", "content-length"),
     *("date", "digest", "signature", "tpp-signature-certificate"),
 }
+_HOST = re.compile(r"(\[[0-9a-f:.]+\]|[^:]+)(?::\d+)?", re.IGNORECASE)
 _NOT_PASSED_BACK = {"connection", "content-encoding", "content-length", "keep-alive", "transfer-encoding"}
 
 
@@ -28,6 +31,7 @@ class SigningProxy:
     def __init__(self, client: AsyncTppClient, *, log: Callable[[str], None]) -> None:
         self._client = client
         self._log = log
+        self._hosts = set(LOOPBACK)
 
     async def run(self, host: str, port: int, ready: Callable[[str], None]) -> None:
         """Serve until SIGINT or SIGTERM; `ready` is told the proxy's address. OSError when the port is taken."""
@@ -37,6 +41,7 @@ class SigningProxy:
         await site.start()
         bound = runner.addresses[0][1]
         address = f"http://{host}:{bound}"
+        self._hosts.add(host.lower())
         self._client.redirect_uri = address + CALLBACK
         told = asyncio.Event()
         loop = asyncio.get_running_loop()
@@ -50,6 +55,9 @@ class SigningProxy:
             await self._client.close()
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        if not all(map(self._is_own, request.headers.getall("Host", []))):
+            # A page of another name that resolves to this machine would otherwise sign and change what it likes.
+            return _told(403, "The proxy does not answer to this Host name.", code="FORBIDDEN", path="Host")
         if request.path == CALLBACK:
             return self._welcome(request)
         request._client_max_size = LARGEST_BODY
@@ -71,14 +79,20 @@ class SigningProxy:
                 response.headers.add(name, value)
         return response
 
+    def _is_own(self, host: str) -> bool:
+        parts = _HOST.fullmatch(host)
+        return parts is not None and parts[1].lower() in self._hosts
+
     def _welcome(self, request: web.BaseRequest) -> web.Response:
         told = self._client.remember(request.raw_path)
+        if "psu-id" not in told and "code" not in told:
+            return web.Response(text="The customer's browser comes here after an SCA; no SCA sent this.\n", status=400)
         if "psu-id" not in told:
-            return web.Response(text=f"The SCA failed: {told.get('code')} {told.get('message')}\n", status=200)
+            return web.Response(text=f"The SCA failed: {told['code']} {told.get('message', '')}\n", status=200)
         self._log(f"the customer {told['psu-id']} is known; its requests are sent with PSU-ID and session")
         return web.Response(text="The customer is known to the proxy now. Repeat your request.\n")
 
 
-def _told(status: int, text: str) -> web.Response:
-    body = {"tppMessages": [{"category": "ERROR", "code": "SYSTEM_ERROR", "text": text}]}
+def _told(status: int, text: str, *, code: str = "SYSTEM_ERROR", **path: str) -> web.Response:
+    body = {"tppMessages": [{"category": "ERROR", "code": code, **path, "text": text}]}
     return web.Response(status=status, text=json.dumps(body), content_type="application/json")

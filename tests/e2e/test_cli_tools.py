@@ -13,8 +13,10 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from cryptography.hazmat.primitives.serialization.pkcs12 import load_pkcs12
@@ -216,6 +218,39 @@ def test_a_plain_client_goes_the_whole_way_through_the_proxy(bank: Served, schem
             ).encode(),
         )
         assert (status, created["transactionStatus"]) == (201, "RCVD")
+
+
+def asked_as(address: str, path: str, *hosts: str) -> tuple[int, bytes]:
+    """What a client gets that names these hosts."""
+    connection = HTTPConnection(urlsplit(address).netloc, timeout=30)
+    connection.putrequest("GET", path, skip_host=True)
+    for host in hosts:
+        connection.putheader("Host", host)
+    connection.endheaders()
+    answer = connection.getresponse()
+    return answer.status, answer.read()
+
+
+def test_the_proxy_answers_to_its_own_names_alone(bank: Served) -> None:
+    """A page of another name that resolves to this machine would otherwise sign and change whatever it likes."""
+    with proxy(bank, "--to", bank.url) as address:
+        for path in ("/_emulator/clock", "/v1/accounts", "/_proxy/callback?psu-id=x", "/health"):
+            for host in ("evil.test", "evil.test:80", "127.0.0.1.evil.test", "", "[::2]:1", "evil.test@127.0.0.1"):
+                status, body = asked_as(address, path, host)
+                assert status == 403, (path, host)
+                [message] = json.loads(body)["tppMessages"]
+                assert (message["category"], message["code"], message["path"]) == ("ERROR", "FORBIDDEN", "Host")
+        for host in ("localhost", "LOCALHOST:9", "127.0.0.1", "[::1]:9090", urlsplit(address).netloc):
+            assert asked_as(address, "/health", host)[0] == 200, host
+
+
+def test_the_callback_without_an_sca_says_so(bank: Served) -> None:
+    with proxy(bank, "--to", bank.url) as address:
+        status, body = asked_as(address, "/_proxy/callback", "localhost")
+        assert (status, b"None" in body) == (400, False)
+        assert b"no SCA" in body
+        failed = asked_as(address, "/_proxy/callback?code=SCA_INVALID&message=declined", "localhost")
+        assert failed == (200, b"The SCA failed: SCA_INVALID declined\n")
 
 
 def test_a_bank_that_does_not_answer_is_a_502(bank: Served) -> None:
