@@ -14,6 +14,7 @@ from emulator.cli.folders import bank_url, identity_of, signer_options, trusted_
 
 EPILOG = """\b
 Headers that SPEC 2.1 requires are filled in unless -H gives them; -H 'Name;' leaves one out.
+A Signature that -H gives is sent as it stands.
 Example: bank-emulator request GET /v1/accounts -H 'PSU-ID: 3f2b...'
 Example: bank-emulator request POST /v1/payments/sepa-credit-transfers --json @payment.json
 """

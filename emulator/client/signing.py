@@ -27,7 +27,8 @@ def sign(
 
     `certificate` and `key` are PEM text or file paths, `url` an address or a path with its query exactly as it will
     be sent, `body` exactly the bytes that will be sent. Date, X-Request-ID, Digest (with a body) and
-    TPP-Signature-Certificate are added unless `headers` has them. See `signed_headers` for more control.
+    TPP-Signature-Certificate are added unless `headers` has them; a Signature that it has stays as it is. See
+    `signed_headers` for more control.
     """
     return signed_headers(method, url, Identity.from_pem(certificate, key), headers=headers, body=body)
 
@@ -37,7 +38,7 @@ def signed_headers(
     url: str,
     identity: HoldsKey,
     *,
-    headers: Mapping[str, str] | None = None,
+    headers: Mapping[str, str | None] | None = None,
     body: bytes | str = b"",
     digest: bool | None = None,
     names: Sequence[str] | None = None,
@@ -45,7 +46,7 @@ def signed_headers(
     now: datetime | None = None,
     tamper: str | None = None,
 ) -> dict[str, str]:
-    """As `sign`, with what may be chosen.
+    """As `sign`, with what may be chosen; a header that is None is left out, and not signed.
 
     `digest` True or False demands or forbids a Digest (default: with a body); `names` are the header names to sign
     (default: the request target and the candidates of SPEC 5.2 that are there); `now` dates the request; `tamper`
@@ -53,8 +54,9 @@ def signed_headers(
     """
     signer = Identity.of(identity)
     content = body.encode() if isinstance(body, str) else body
-    sent = dict(headers or {})
-    have = {name.lower() for name in sent}
+    given = headers or {}
+    sent = {name: value for name, value in given.items() if value is not None}
+    have = {name.lower() for name in given}
     if "date" not in have:
         sent["Date"] = format_date(now or datetime.now(UTC))
     if "x-request-id" not in have:
@@ -63,6 +65,10 @@ def signed_headers(
         sent["Digest"] = digest_value(content)
     if "tpp-signature-certificate" not in have:
         sent["TPP-Signature-Certificate"] = signer.header
+    if "signature" in have:
+        if tamper is not None:
+            raise ValueError("tamper changes the signature that is made, and a Signature was given")
+        return sent
     target = request_target(method, target_of(url))
     values = {name.lower(): value.strip(" \t") for name, value in sent.items()}
     signed = names if names is not None else [REQUEST_TARGET, *(name for name in CANDIDATES if name in values)]

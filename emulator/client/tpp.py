@@ -100,8 +100,8 @@ class Tpp:
     ) -> Prepared:
         """The signed request: `path` with its query as it will be sent, or a whole address of this bank.
 
-        `json` is sent as compact JSON, `body` as it is. `headers` override, None leaves one out. `digest` and
-        `tamper` as in `signed_headers`.
+        `json` is sent as compact JSON, `body` as it is. `headers` override: None leaves one out, of what is signed
+        too, and a Signature is sent as it is. `digest` and `tamper` as in `signed_headers`.
         """
         content = _content(json, body)
         given = self._headers(headers, has_body=bool(content))
@@ -109,9 +109,6 @@ class Tpp:
         sent = signed_headers(
             method, target, self.identity, headers=given, body=content, digest=digest, now=self._clock(), tamper=tamper
         )
-        absent = {name.lower() for name, value in (headers or {}).items() if value is None}
-        if absent:
-            sent = {name: value for name, value in sent.items() if name.lower() not in absent}
         return Prepared(method.upper(), target, sent, content)
 
     def _target(self, path: str) -> str:
@@ -121,8 +118,8 @@ class Tpp:
             raise ValueError(f"a path of {self.base_url} must start with /, not {path!r}")
         return self._prefix + path.partition("#")[0]
 
-    def _headers(self, changes: HeaderChanges | None, *, has_body: bool) -> dict[str, str]:
-        """The standing headers (SPEC 2.1), then the defaults, then the request's own."""
+    def _headers(self, changes: HeaderChanges | None, *, has_body: bool) -> dict[str, str | None]:
+        """The standing headers (SPEC 2.1), then the defaults, then the request's own; None: without it."""
         standing: dict[str, str | None] = {
             "Host": self._host,
             "Accept": "application/json",
@@ -139,7 +136,7 @@ class Tpp:
         for source in (standing, self._defaults, changes or {}):
             for name, value in source.items():
                 merged[name.lower()] = (name, value)
-        return {name: value for name, value in merged.values() if value is not None}
+        return dict(merged.values())
 
 
 def _content(value: Any, body: bytes | str | None) -> bytes:

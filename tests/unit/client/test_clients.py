@@ -133,6 +133,25 @@ def test_headers_may_be_given_overridden_and_left_out(client: TppClient) -> None
     assert headers_of(client.get("/v1/x", headers={"x-request-id": None})).get("x-request-id") is None
 
 
+@pytest.mark.parametrize("name", ["X-Request-ID", "digest", "Date", "PSU-ID", "TPP-Signature-Certificate"])
+def test_a_header_that_is_left_out_is_not_signed(client: TppClient, name: str) -> None:
+    client.psu_id = "aa0bcd2b-0d9d-4a5b-8c0b-7a3f0c4c1e2f"
+    sent = client.prepare("POST", "/v1/x", body="{}", headers={name: None}).headers
+    signed = (parse(sent["Signature"]).headers or "").split()
+    assert name.lower() not in {*signed, *map(str.lower, sent)}
+    assert {"x-request-id", "digest", "date", "psu-id"} - {name.lower()} <= set(signed)
+
+
+@pytest.mark.parametrize("name", ["Signature", "signature"])
+def test_a_signature_that_is_given_is_sent_as_it_is(client: TppClient, name: str) -> None:
+    sent = client.prepare("GET", "/v1/x", headers={name: 'keyId="mine"'}).headers
+    assert {sent[header] for header in sent if header.lower() == "signature"} == {'keyId="mine"'}
+    assert {"Date", "X-Request-ID", "TPP-Signature-Certificate"} <= set(sent)
+    assert name not in client.prepare("GET", "/v1/x", headers={name: None}).headers
+    with pytest.raises(ValueError, match="tamper"):
+        client.prepare("GET", "/v1/x", headers={name: "mine"}, tamper="old-date")
+
+
 def test_defaults_hold_for_every_request(server: str, credentials: Credentials) -> None:
     with TppClient(server, credentials, defaults={"PSU-Context": "PRIVATE", "x-accept-fix": None}) as made:
         sent = headers_of(made.get("/v1/x"))
