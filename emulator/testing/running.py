@@ -210,9 +210,12 @@ class RunningBank:
 
         return self.call(work)
 
-    def apply(self, scenario: str | dict[str, Any]) -> None:
+    def apply(self, scenario: str | Path | dict[str, Any]) -> None:
         """Apply a scenario: the name of a ready one, a file, or its content; raises ScenarioRefused."""
-        read = loader.named_or_file(scenario) if isinstance(scenario, str) else loader.from_value(scenario)
+        if isinstance(scenario, Path):
+            read = loader.from_file(scenario)
+        else:
+            read = loader.named_or_file(scenario) if isinstance(scenario, str) else loader.from_value(scenario)
         self.call(lambda branch: self._apply(read, branch))
 
     def _apply(self, scenario: Scenario, branch: Branch) -> None:

@@ -104,6 +104,7 @@ def test_a_scenario_applies_by_name_by_file_and_as_a_value(bank: RunningBank, tm
         "scenario: own\nrules:\n  - name: down\n    when: {operation: getAccounts}\n    then: {answer: {status: 503}}\n"
     )
     bank.apply(str(file))
+    bank.apply(file)
     tpp = bank.tpp().log_in()
     assert tpp.get("/v1/accounts").status == 503
     bank.apply({"scenario": "anew", "start": {"from": "known-state"}})
