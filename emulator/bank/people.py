@@ -6,6 +6,7 @@ through the persons of its agreements. A TPP knows a person only by a PSU-ID of 
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any
 
 from emulator.bank.bank import Bank
@@ -163,14 +164,19 @@ def psu_of(bank: Bank, tpp_id: str, psu_id: str) -> Document | None:
     return known if known is not None and known["tpp"] == tpp_id else None
 
 
-def listing(bank: Bank) -> list[dict[str, Any]]:
-    """Every person of the bank with accounts and agreements, for tests and tools (CONTRACT 13, GET people)."""
+def names(bank: Bank) -> dict[str, str]:
+    """The names of all persons of the bank by national identity number: who acts for firms, then the customers."""
     numbers = {document["id"]: document["name"] for document in bank.documents.all("person")}
     for owner in bank.documents.all("customer"):
         if owner["type"] == "private":
             numbers.setdefault(owner["customerNumber"], owner["name"])
+    return numbers
+
+
+def listing(bank: Bank, most: int) -> list[dict[str, Any]]:
+    """The persons of the bank with accounts and agreements, newest first, for tests and tools (CONTRACT 13)."""
     people = []
-    for national_id, name in numbers.items():
+    for national_id, name in islice(reversed(names(bank).items()), most):
         held = {
             a["id"]: a
             for context, _ in contexts_of(bank, national_id)

@@ -322,7 +322,7 @@ def approve(
     _must_be_open(sca)
     who = national_id or sca.get("person") or expected(sca)
     if who is None:
-        known = ", ".join(person["nationalId"] for person in people.listing(bank)[:10])
+        known = ", ".join(list(people.names(bank))[:10])
         raise BankError(
             "FORMAT_ERROR", f"Nobody is behind this SCA yet; say who approves. Known: {known}.", "nationalId"
         )

@@ -22,10 +22,11 @@ def _rows(banks: list[dict[str, Any]]) -> None:
 
 
 @command.command("list", epilog="Example: bank-emulator banks list --output json")
+@click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True)
 @bank_options
-def list_(url: str | None, output: str) -> None:
-    """All banks, the default one first."""
-    show(ask(bank_url(url), "GET", "banks")["banks"], output, _rows)
+def list_(limit: int, url: str | None, output: str) -> None:
+    """All banks, the default one first, the others by name."""
+    show(ask(bank_url(url), "GET", f"banks?limit={limit}")["banks"], output, _rows)
 
 
 @command.command(epilog=EPILOG)

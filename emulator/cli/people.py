@@ -10,10 +10,11 @@ from emulator.cli.bank import ask, bank_options, bank_url, rows, show
 
 
 @click.command(name="people", epilog="Example: bank-emulator people --output json")
+@click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True)
 @bank_options
-def command(url: str | None, output: str) -> None:
-    """Every person with national identity number, accounts and agreements."""
-    show(ask(bank_url(url), "GET", "people")["people"], output, _text)
+def command(limit: int, url: str | None, output: str) -> None:
+    """People, newest first, with national identity number, accounts and agreements."""
+    show(ask(bank_url(url), "GET", f"people?limit={limit}")["people"], output, _text)
 
 
 def _text(people: list[dict[str, Any]]) -> None:

@@ -28,10 +28,11 @@ def _rows(answer: dict[str, Any]) -> None:
 
 
 @command.command("list", epilog="Example: bank-emulator rules list --output json")
+@click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True)
 @bank_options
-def list_(url: str | None, output: str) -> None:
+def list_(limit: int, url: str | None, output: str) -> None:
     """The rules in the order in which they are asked, with how often each has matched and acted."""
-    show(ask(bank_url(url), "GET", "rules"), output, _rows)
+    show(ask(bank_url(url), "GET", f"rules?limit={limit}"), output, _rows)
 
 
 @command.command(epilog=EPILOG)

@@ -66,7 +66,7 @@ class Cast:
         if persona.national_id is not None:
             self._person = persona.national_id
             return self._person
-        people = self._asked("GET", "/people")["people"]
+        people = self._asked("GET", "/people?limit=1000000")["people"][::-1]
         named = set(_texts(clues))
         for person in people:
             if any(named & {account["id"], account["iban"], account["bban"]} for account in person["accounts"]):

@@ -17,6 +17,7 @@ from emulator.assemble import house_for
 from emulator.assemble.house import House
 from emulator.authority import Authority
 from emulator.bank import fixtures
+from emulator.bank.definitions import Additions
 from emulator.control import Control
 from emulator.control.operations import table
 from emulator.settings import ServeSettings
@@ -120,6 +121,24 @@ def test_tpps_and_snapshots_are_lists_with_a_limit(desk: ControlDesk) -> None:
     assert [snapshot["name"] for snapshot in desk.get("/snapshots?limit=1")["snapshots"]] == ["two"]
     assert [tpp["name"] for tpp in desk.get("/tpps?limit=2")["tpps"]] == ["limit two", "limit one"]
     assert desk.ask("GET", "/tpps?limit=0").told() == [("FORMAT_ERROR", "limit")]
+
+
+def test_people_banks_and_rules_are_lists_with_a_limit(desk: ControlDesk, house: House) -> None:
+    nina = {"customerNumber": "41829310021", "name": "Nina Ny", "type": "private"}
+    fixtures.add(desk.branch.bank, Additions.model_validate({"customers": [nina]}))
+    everybody = [person["name"] for person in desk.get("/people")["people"]]
+    assert everybody == ["Nina Ny", "Even Eksempel", "Kari Kladd", "Tor Testmann", "Siri Skisse"]
+    assert [person["name"] for person in desk.get("/people?limit=2")["people"]] == everybody[:2]
+    for name in ("b", "a"):
+        house.make(name)
+    assert [bank["name"] for bank in desk.get("/banks")["banks"]] == ["default", "a", "b"]
+    assert [bank["name"] for bank in desk.get("/banks?limit=2")["banks"]] == ["default", "a"]
+    desk.do("POST", "/rules", [{"name": str(number), "then": {"delay": "1s"}} for number in range(101)])
+    listed = desk.get("/rules")
+    assert (len(listed["rules"]), len(listed["counts"])) == (100, 100)
+    assert [count["name"] for count in desk.get("/rules?limit=2")["counts"]] == ["0", "1"]
+    for path in ("/people", "/banks", "/rules"):
+        assert desk.ask("GET", f"{path}?limit=0").told() == [("FORMAT_ERROR", "limit")]
 
 
 def test_reset_makes_the_whole_bank_new(desk: ControlDesk, tpp: DeskClient) -> None:

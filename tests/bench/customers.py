@@ -42,7 +42,7 @@ class Customer:
     def __init__(self, port: int, state: Path, *, national_id: str | None = None) -> None:
         self.base = f"http://127.0.0.1:{port}"
         self.client = TppClient(self.base, Identity.from_folder(state / "tpps" / "demo"))
-        people = self.control("GET", "people")["people"]
+        people = self.control("GET", "people?limit=1000000")["people"][::-1]
         person = next(
             person
             for person in people

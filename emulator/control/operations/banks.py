@@ -7,7 +7,7 @@ from typing import Any
 from emulator.api.messages import Response
 from emulator.api.render import json_response
 from emulator.control.choices import chosen_fixture, chosen_scenario
-from emulator.control.operation import TEXT, ControlCall, ControlOperation, object_of
+from emulator.control.operation import LIMIT, TEXT, ControlCall, ControlOperation, object_of
 from emulator.scenario import staging
 
 SEEDS = 10**18
@@ -18,7 +18,7 @@ def _shown(call: ControlCall, name: str) -> dict[str, Any]:
 
 
 def _list(call: ControlCall) -> Response:
-    return json_response(200, {"banks": [_shown(call, name) for name in call.banks.names()]})
+    return json_response(200, {"banks": [_shown(call, name) for name in call.banks.names()[: call.query["limit"]]]})
 
 
 def _put(call: ControlCall) -> Response:
@@ -57,9 +57,10 @@ OPERATIONS = (
         id="listBanks",
         method="GET",
         path="/banks",
-        summary="All banks of this process, the default one first.",
+        summary="The banks of this process, the default one first, the others by name.",
         handler=_list,
         answers={200: "Name and base address of each."},
+        query=(LIMIT,),
     ),
     ControlOperation(
         id="putBank",

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from emulator.api.messages import Response
+from emulator.api.query import Parameter
 from emulator.api.render import json_response
 from emulator.bank import people
 from emulator.control.operation import ControlCall, ControlOperation
 
+MOST = 1_000_000  # a story looks for the owner of an account among all of them
+
 
 def _people(call: ControlCall) -> Response:
-    return json_response(200, {"people": people.listing(call.bank)})
+    return json_response(200, {"people": people.listing(call.bank, call.query["limit"])})
 
 
 OPERATIONS = (
@@ -17,8 +20,9 @@ OPERATIONS = (
         id="listPeople",
         method="GET",
         path="/people",
-        summary="Every person of the bank with national identity number, accounts and agreements.",
+        summary="The persons of the bank with national identity number, accounts and agreements, newest first.",
         handler=_people,
         answers={200: "The people."},
+        query=(Parameter("limit", "int", "How many at most.", minimum=1, maximum=MOST, default=100),),
     ),
 )

@@ -5,14 +5,14 @@ from __future__ import annotations
 from emulator.api.messages import Response
 from emulator.api.render import json_response
 from emulator.bank.errors import BankError
-from emulator.control.operation import ControlCall, ControlOperation, object_of
+from emulator.control.operation import LIMIT, ControlCall, ControlOperation, object_of
 from emulator.scenario import loader
 from emulator.scenario.part import Part
 
 
 def _rules(call: ControlCall) -> Response:
-    rules = call.theatre.rules
-    return json_response(200, {"rules": rules.sources(), "counts": rules.counts()})
+    rules, most = call.theatre.rules, call.query["limit"]
+    return json_response(200, {"rules": rules.sources()[:most], "counts": rules.counts()[:most]})
 
 
 def _add_rules(call: ControlCall) -> Response:
@@ -50,6 +50,7 @@ OPERATIONS = (
         summary="The rules in the order in which they are asked, and how often each has matched and acted.",
         handler=_rules,
         answers={200: "rules, and counts beside them."},
+        query=(LIMIT,),
     ),
     ControlOperation(
         id="addRules",

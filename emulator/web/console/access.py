@@ -74,7 +74,7 @@ def listing(screen: Screen, problem: list[str] | None = None) -> Response:
         problem=problem,
         consents=found,
         sessions=[{**session, "live": sessions.is_live(bank, session)} for session in begun],
-        people=people.listing(bank)[:50] if not found and bank.documents.count("customer") < 100 else [],
+        people=people.listing(bank, 50) if not found and bank.documents.count("customer") < 100 else [],
     )
 
 
