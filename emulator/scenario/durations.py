@@ -17,9 +17,11 @@ _PLAIN = re.compile(
     r"(?:(?P<seconds>\d{1,10}(?:\.\d{1,6})?)s)?(?:(?P<milliseconds>\d{1,10})ms)?",
     re.ASCII,
 )
+_FRACTION = r"(?:[.,]\d{1,6}(?=.\Z))?"  # of the smallest unit alone; a part of a month or year has no length
 _ISO = re.compile(
-    r"P(?:(?P<years>\d{1,3})Y)?(?:(?P<months>\d{1,4})M)?(?:(?P<weeks>\d{1,6})W)?(?:(?P<days>\d{1,6})D)?"
-    r"(?:T(?=\d)(?:(?P<hours>\d{1,8})H)?(?:(?P<minutes>\d{1,9})M)?(?:(?P<seconds>\d{1,10}(?:\.\d{1,6})?)S)?)?",
+    rf"P(?:(?P<years>\d{{1,3}})Y)?(?:(?P<months>\d{{1,4}})M)?(?:(?P<weeks>\d{{1,6}}{_FRACTION})W)?"
+    rf"(?:(?P<days>\d{{1,6}}{_FRACTION})D)?(?:T(?=\d)(?:(?P<hours>\d{{1,8}}{_FRACTION})H)?"
+    rf"(?:(?P<minutes>\d{{1,9}}{_FRACTION})M)?(?:(?P<seconds>\d{{1,10}}{_FRACTION})S)?)?",
     re.ASCII,
 )
 
@@ -50,7 +52,7 @@ def parse(text: object) -> Duration | None:
     if not parts:
         return None
     months = int(parts.pop("years", 0)) * 12 + int(parts.pop("months", 0))
-    rest = timedelta(**{name: float(value) for name, value in parts.items()})
+    rest = timedelta(**{name: float(value.replace(",", ".")) for name, value in parts.items()})
     too_long = months > 1200 or rest > LONGEST
     return None if too_long else Duration(months, rest)
 

@@ -44,7 +44,7 @@ def scenario_schema() -> dict[str, Any]:
             "duration": {
                 "type": "string",
                 "description": "A length of time: 10s, 2m, 1h30m, 3d, 500ms, PT1H.",
-                "pattern": r"^([0-9]+(\.[0-9]+)?(w|d|h|m|s|ms))+$|^P[0-9TYMWDHS.]+$",
+                "pattern": r"^([0-9]+(\.[0-9]+)?(w|d|h|m|s|ms))+$|^P[0-9TYMWDHS.,]+$",
             },
             "condition": _condition(),
             "when": _when(),

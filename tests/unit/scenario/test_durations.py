@@ -26,6 +26,12 @@ from emulator.scenario import durations
         ("P1DT12H", 129_600),
         ("PT0.5S", 0.5),
         ("P2W", 1_209_600),
+        ("PT1.5H", 5400),
+        ("PT1.5M", 90),
+        ("P0.5D", 43_200),
+        ("PT1,5S", 1.5),
+        ("P1DT0,25H", 87_300),
+        ("P0.5W", 302_400),
         ("0s", 0),
     ],
 )
@@ -37,6 +43,7 @@ def test_a_length_of_time_is_read(text: str, seconds: float) -> None:
     "text",
     [
         *("", "10", "-1s", "-PT1H", "1", "s", "1s2m", "P", "PT", "P1H", "1 s", " 1s", "1s\n", "١s", "1e3s", "pt1h"),
+        *("PT1.5H1M", "P1.5DT1H", "P0.5Y", "P0.5M", "PT1.S", "PT.5S", "PT1.5", "PT1.5H\n", "1,5s"),
         *("36526d", 10, 1.5, None, True, ["1s"]),
     ],
 )
