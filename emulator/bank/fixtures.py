@@ -112,8 +112,10 @@ def validated(model: type[Any], parsed: Parsed, source: str) -> Any:
 
 
 def _first_mistake(error: ValidationError, parsed: Parsed) -> tuple[int, str]:
+    from emulator.bank.definitions import expected
+
     mistakes = []
-    for detail in error.errors(include_url=False, include_context=False):
+    for detail in error.errors(include_url=False):
         # pydantic puts the name of the branch of a union into the path; such parts stand nowhere in the text.
         path = _standing(detail["loc"], parsed.value)
         name = ".".join(str(part) for part in path)
@@ -122,7 +124,8 @@ def _first_mistake(error: ValidationError, parsed: Parsed) -> tuple[int, str]:
         elif detail["type"] == "missing":
             text = f"The member {name} is missing."
         else:
-            message = detail["msg"].removeprefix("Value error, ")
+            what = expected(detail)
+            message = f"{what} was expected" if what else detail["msg"].removeprefix("Value error, ")
             text = f"{name}: {message}." if name else f"{message}."
         mistakes.append((parsed.line(path), text))
     line, text = min(mistakes, key=lambda mistake: mistake[0])

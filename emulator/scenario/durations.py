@@ -11,17 +11,17 @@ from emulator.bank.clock import OSLO
 
 EXPECTED = "a length of time such as 10s, 2m, 1h30m, 3d or PT1H"
 LONGEST = timedelta(days=36_525)  # a hundred years: beyond it is a slip of the keys
+TOO_LONG = "a length of time of at most a hundred years"
 
 _PLAIN = re.compile(
-    r"(?:(?P<weeks>\d{1,6})w)?(?:(?P<days>\d{1,6})d)?(?:(?P<hours>\d{1,8})h)?(?:(?P<minutes>\d{1,9})m)?"
-    r"(?:(?P<seconds>\d{1,10}(?:\.\d{1,6})?)s)?(?:(?P<milliseconds>\d{1,10})ms)?",
+    r"(?:(?P<weeks>\d+)w)?(?:(?P<days>\d+)d)?(?:(?P<hours>\d+)h)?(?:(?P<minutes>\d+)m)?"
+    r"(?:(?P<seconds>\d+(?:\.\d{1,6})?)s)?(?:(?P<milliseconds>\d+)ms)?",
     re.ASCII,
 )
 _FRACTION = r"(?:[.,]\d{1,6}(?=.\Z))?"  # of the smallest unit alone; a part of a month or year has no length
 _ISO = re.compile(
-    rf"P(?:(?P<years>\d{{1,3}})Y)?(?:(?P<months>\d{{1,4}})M)?(?:(?P<weeks>\d{{1,6}}{_FRACTION})W)?"
-    rf"(?:(?P<days>\d{{1,6}}{_FRACTION})D)?(?:T(?=\d)(?:(?P<hours>\d{{1,8}}{_FRACTION})H)?"
-    rf"(?:(?P<minutes>\d{{1,9}}{_FRACTION})M)?(?:(?P<seconds>\d{{1,10}}{_FRACTION})S)?)?",
+    rf"P(?:(?P<years>\d+)Y)?(?:(?P<months>\d+)M)?(?:(?P<weeks>\d+{_FRACTION})W)?(?:(?P<days>\d+{_FRACTION})D)?"
+    rf"(?:T(?=\d)(?:(?P<hours>\d+{_FRACTION})H)?(?:(?P<minutes>\d+{_FRACTION})M)?(?:(?P<seconds>\d+{_FRACTION})S)?)?",
     re.ASCII,
 )
 
@@ -45,16 +45,31 @@ class Duration:
 
 def parse(text: object) -> Duration | None:
     """The duration that `text` says, or None; never negative, at most a hundred years."""
-    if not isinstance(text, str) or len(text) > 60:
-        return None
-    found = _PLAIN.fullmatch(text) or _ISO.fullmatch(text)
-    parts = {name: value for name, value in found.groupdict().items() if value} if found else {}
+    parts = _parts(text)
     if not parts:
         return None
     months = int(parts.pop("years", 0)) * 12 + int(parts.pop("months", 0))
-    rest = timedelta(**{name: float(value.replace(",", ".")) for name, value in parts.items()})
+    try:
+        rest = timedelta(**{name: float(value.replace(",", ".")) for name, value in parts.items()})
+    except OverflowError:
+        return None
     too_long = months > 1200 or rest > LONGEST
     return None if too_long else Duration(months, rest)
+
+
+def _parts(text: object) -> dict[str, str]:
+    """The digits of each unit; nothing for what has not the form of a duration."""
+    if not isinstance(text, str) or len(text) > 60:
+        return {}
+    found = _PLAIN.fullmatch(text) or _ISO.fullmatch(text)
+    return {name: value for name, value in found.groupdict().items() if value} if found else {}
+
+
+def expected(text: object, *, calendar: bool = True) -> str:
+    """What was expected in place of a text that is refused; without `calendar` months and years are refused too."""
+    if not calendar and parse(text) is not None:
+        return "a length of time without months and years, such as 30d"
+    return TOO_LONG if _parts(text) else EXPECTED
 
 
 def exact(text: object) -> timedelta | None:

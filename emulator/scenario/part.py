@@ -129,7 +129,7 @@ class Part:
         """A length of time without months and years."""
         found = durations.exact(self.value)
         if found is None:
-            self.expected(durations.EXPECTED)
+            self.expected(durations.expected(self.value, calendar=False))
         elif found > longest:
             self.wrong(f"At most {longest} was expected.")
             found = None
@@ -143,7 +143,8 @@ class Part:
             at = datetime.fromisoformat(value) if isinstance(value, str) and _MOMENT.fullmatch(value) else None
         except ValueError:
             at = None
-        if at is None or not EARLIEST_YEAR <= at.year <= LATEST_YEAR:
+        if at is not None and not EARLIEST_YEAR <= at.year <= LATEST_YEAR:
+            at, expected = None, f"a moment of the years {EARLIEST_YEAR} to {LATEST_YEAR}"
+        if at is None:
             self.expected(expected)
-            return None
         return at

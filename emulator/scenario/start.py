@@ -73,15 +73,22 @@ def _additions(part: Part) -> Additions | None:
 
 def _note(part: Part, error: ValidationError) -> None:
     """The mistakes that pydantic found, in our words."""
-    for detail in error.errors(include_url=False, include_context=False):
+    from emulator.bank.definitions import expected, members_at
+
+    for detail in error.errors(include_url=False):
         path = tuple(_standing(detail["loc"], part.value))
-        place = Part(None, (*part.path, *path), part.report)
+        place = Part(detail["input"], (*part.path, *path), part.report)
         if detail["type"] == "extra_forbidden":
-            place.wrong(f"There is no member {str(path[-1])!r}{guess(str(path[-1]), _words()) or '.'}")
+            place.wrong(f"There is no member {str(path[-1])!r}{guess(str(path[-1]), members_at(path[:-1])) or '.'}")
         elif detail["type"] == "missing":
             Part(None, (*part.path, *path[:-1]), part.report).wrong(f"The member {path[-1]} is missing.")
+        elif detail["type"] == "string_type":
+            place.text()
+        elif (what := expected(detail)) is not None:
+            place.expected(what)
         else:
-            place.wrong(f"{detail['msg'].removeprefix('Value error, ')}.")
+            text = detail["msg"].removeprefix("Value error, ")
+            place.wrong(f"{text[:1].upper()}{text[1:]}.")
 
 
 def _standing(path: tuple[int | str, ...], value: Any) -> Iterator[int | str]:
@@ -94,15 +101,6 @@ def _standing(path: tuple[int | str, ...], value: Any) -> Iterator[int | str]:
         else:
             continue
         yield part
-
-
-def _words() -> set[str]:
-    """Every member that a definition may have."""
-    from emulator.bank import definitions
-
-    models = definitions.Definition.__subclasses__()
-    every = [*models, *(inner for model in models for inner in model.__subclasses__())]
-    return {field.alias or name for model in every for name, field in model.model_fields.items()}
 
 
 def _change(part: Part) -> Change | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from emulator.bank.definitions import Additions
 from emulator.control import Control
 from emulator.control.operations import table
 from emulator.settings import ServeSettings
+from tests.api.conftest import NOW
 from tests.api.control_desk import JSON, ControlDesk
 from tests.api.desk import DeskClient
 
@@ -77,6 +78,21 @@ def test_bank_time_goes_back_only_by_a_reset(
     answer = desk.ask(method, path, body)
     assert (answer.status, answer.told()[0]) == (400, ("FORMAT_ERROR", told))
     assert desk.get("/clock")["now"] == "2026-03-02T08:00:00+00:00"
+
+
+def test_the_moment_that_the_clock_shows_is_no_step_back(desk: ControlDesk) -> None:
+    fixtures.reset(desk.branch.bank, "known-state", now=NOW + timedelta(seconds=0.75), mode="frozen")
+    shown = desk.get("/clock")
+    before = desk.branch.bank.clock.now()
+    assert desk.do("PUT", "/clock", shown) == shown
+    assert desk.branch.bank.clock.now() == before
+    earlier = desk.ask("PUT", "/clock", {"now": "2026-03-02T07:59:59+00:00"})
+    assert "Bank time is 2026-03-02T08:00:00+00:00 already" in earlier.texts()
+
+
+@pytest.mark.parametrize("by", ["P300Y", "P9999Y", "99999999999d", "36526d", "P99999999999999999999D"])
+def test_a_step_that_is_too_long_names_the_limit(desk: ControlDesk, by: str) -> None:
+    assert "of at most a hundred years" in desk.ask("POST", "/clock/advance", {"by": by}).texts()
 
 
 def test_what_is_due_happens_when_time_moves(desk: ControlDesk, tpp: DeskClient) -> None:

@@ -28,9 +28,10 @@ def _set(call: ControlCall) -> Response:
         mode = "live" if members["mode"].one_of(MODES, "mode of the clock") == "live" else "frozen"
     if not members:
         call.body.wrong("Expected now, mode or both.")
-    if now is not None and now < call.bank.clock.now():
-        text = f"Bank time is {date_time(call.bank.clock.now())} already; it goes back only by a reset."
-        members["now"].wrong(text)
+    if now is not None and now < (standing := call.bank.clock.now()):
+        if date_time(now) != date_time(standing):
+            members["now"].wrong(f"Bank time is {date_time(standing)} already; it goes back only by a reset.")
+        now = None  # what the clock shows is no change, although it stands between two seconds
     call.refuse_mistakes()
     return _moved(call, now, mode)
 
@@ -41,7 +42,7 @@ def _advance(call: ControlCall) -> Response:
     if "by" in members:
         by = durations.parse(members["by"].value)
         if by is None:
-            members["by"].expected(durations.EXPECTED)
+            members["by"].expected(durations.expected(members["by"].value))
         else:
             to = by.after(call.bank.clock.now())
             if to.year > LATEST_YEAR:

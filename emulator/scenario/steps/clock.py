@@ -46,7 +46,7 @@ def read(members: Mapping[str, Part]) -> Action | None:
     elif word == "set":
         Part(value, part.path, part.report).moment()
     elif durations.parse(value) is None:
-        part.wrong(f"Expected advance and {durations.EXPECTED}.")
+        part.wrong(f"Expected advance and {durations.expected(value)}.")
     return ClockChange(word, value)
 
 
