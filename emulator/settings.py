@@ -80,7 +80,7 @@ def _port(value: str) -> int:
 
 def _seed(value: str) -> int:
     if not re.fullmatch(r"-?[0-9]{1,18}", value):
-        raise ValueError("takes a whole number")
+        raise ValueError("takes a whole number of at most 18 digits")
     return int(value)
 
 

@@ -155,12 +155,10 @@ def _write(file: Path, text: str) -> None:
 def _stages(url: str | None) -> Callable[[], Stage]:
     """Gives the stage for each story: the running bank at `url`, or a new bank in this process every time."""
     if url is not None:
-        from emulator.scenario.stage import Running, StageFailed
+        from emulator.scenario.stage import Running
 
-        try:
-            running = Running(url, token=control_token(), ca=trusted_ca())
-        except StageFailed as failed:
-            raise Failed(str(failed)) from failed
+        ask(url, "GET", "clock")  # a bank that does not answer is no story that fails
+        running = Running(url, token=control_token(), ca=trusted_ca())
         return lambda: running
     from emulator.assemble.stages import new_stages
 

@@ -123,7 +123,7 @@ def _started(settings: ServeSettings) -> None:
             site, host=settings.host, plain=plain, tls=tls, public_url=settings.public_url, allowed=settings.allow_host
         )
         run(server, _ready)
-        log.info("told to end, every request is answered")
+        log.info("told to end, every connection is closed")
     finally:
         site.close()
 

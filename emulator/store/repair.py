@@ -112,7 +112,7 @@ class _Repair:
         self._salvaged = True
         file = self._directory / SNAPSHOT
         data = self._disk.read(file)
-        tables, lost = _readable(data)
+        tables, lost, whole = _readable(data)
         if not tables:
             return False
         self._copied(file)
@@ -122,7 +122,8 @@ class _Repair:
         self._disk.rename(unfinished, file)
         self._disk.sync_directory(self._directory)
         kept = sum(map(len, tables.values()))
-        self._did(f"kept the {kept} documents of {SNAPSHOT} that can be read, gave up {lost}; none can be vouched for")
+        told = f"kept the {kept} documents of {SNAPSHOT} that can be read, gave up {lost}; none can be vouched for"
+        self._did(told if whole else f"{told}; the file ends early, and what stood in the rest of it is lost")
         return True
 
     def _sequence(self, data: bytes) -> int:
@@ -134,13 +135,15 @@ class _Repair:
         return min(firsts, default=1) - 1
 
 
-def _readable(data: bytes) -> tuple[dict[str, dict[int, bytes]], int]:
-    """The documents of a damaged snapshot, kind -> number -> text, and how many lines hold none."""
+def _readable(data: bytes) -> tuple[dict[str, dict[int, bytes]], int, bool]:
+    """The documents of a damaged snapshot, kind -> number -> text; how many lines hold none; whether it has its end."""
+    whole = data.endswith(b"}}\n")
     tables: dict[str, dict[int, bytes]] = {}
     ids: set[tuple[str, str]] = set()
     kind, lost = "", 0
     for line in data.split(b"\n")[1:]:
         if line.startswith(INDEX_OPENING):
+            whole = True
             break
         if (opening := _TABLE.fullmatch(line)) is not None:
             kind = orjson.loads(opening[1])
@@ -157,7 +160,7 @@ def _readable(data: bytes) -> tuple[dict[str, dict[int, bytes]], int]:
             ids.add(identity)
             tables[kind][number] = raw
     tables.pop(STORE_TABLE, None)
-    return tables, lost
+    return tables, lost, whole
 
 
 def _row(line: bytes) -> tuple[int, bytes]:

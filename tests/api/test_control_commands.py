@@ -214,12 +214,25 @@ def test_stories_play_on_the_running_bank_when_told_so(run: Run) -> None:
         (["scenario", "play", "none.yaml"], "There is no such file"),
         (["scenario", "play", "slow-bank", "--junit", "/nowhere/x.xml"], "--junit /nowhere/x.xml: No such file"),
         (["scenario", "apply"], "Missing argument"),
+        (["serve", "--seed", "9" * 19], "--seed takes a whole number of at most 18 digits"),
     ],
 )
 def test_wrong_use_is_one_line_and_2(run: Run, arguments: list[str], told: str) -> None:
     status, _, err = run(*arguments)
     assert (status, err.count("\n")) == (2, 1)
     assert told in err
+
+
+def test_a_bank_to_play_on_that_does_not_run_is_2_as_for_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run(["scenario", "play", "slow-bank", "--url", "http://127.0.0.1:1"]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert "http://127.0.0.1:1 does not answer" in err
+
+
+@pytest.mark.parametrize("noun", ["scenario", "state", "rules"])
+def test_a_group_without_a_command_prints_its_help_and_is_2(run: Run, noun: str) -> None:
+    assert run(noun) == (2, run(noun, "--help")[1], "")
 
 
 NOUNS = (

@@ -56,6 +56,11 @@ def test_a_rule_is_given_back_as_it_came(desk: ControlDesk) -> None:
     assert desk.get("/rules") == {"rules": [], "counts": []}
 
 
+def test_a_rule_that_is_none_is_told_its_own_mistake_alone(desk: ControlDesk) -> None:
+    assert desk.ask("POST", "/rules", {"when": {"operation": "getAccounts"}}).texts() == "The member then is missing."
+    assert desk.ask("POST", "/rules", []).texts() == "Expected a rule, or a list of rules."
+
+
 @pytest.mark.parametrize(
     "body, told",
     [

@@ -91,6 +91,16 @@ def test_it_ends_with_0_when_told_and_has_printed_one_line(tmp_path: Path, numbe
         assert (running.process.returncode, rest) == (0, "")
 
 
+def test_the_log_promises_no_answers_at_the_end(tmp_path: Path) -> None:
+    """A request under a long scripted delay is cut off."""
+    with served(tmp_path / "state") as running:
+        assert running.stop() == 0
+        assert running.process.stderr is not None
+        log = running.process.stderr.read()
+        assert "every request is answered" not in log
+        assert "told to end, every connection is closed" in log
+
+
 def test_told_to_end_under_load_it_finishes_what_it_began(tmp_path: Path) -> None:
     """Every request that was sent whole gets a whole answer, or its connection ends without a byte."""
     with served(tmp_path / "state") as running:

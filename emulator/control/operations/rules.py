@@ -22,7 +22,7 @@ def _add_rules(call: ControlCall) -> Response:
     else:
         part = call.body if isinstance(value, list) else Part([value], (), call.body.report)
     added = loader.read_rules(part, before=len(rules.sources()))
-    if not added:
+    if not added and not part.report:
         part.wrong("Expected a rule, or a list of rules.")
     call.refuse_mistakes()
     rules.add(added)

@@ -160,6 +160,18 @@ def test_of_a_damaged_snapshot_every_readable_document_is_kept(killed: Path, jou
     store.close()
 
 
+def test_of_a_snapshot_that_ends_early_the_rest_is_told_to_be_lost(killed: Path) -> None:
+    file = killed / "documents.json"
+    sound = file.read_bytes()
+    assert "the file ends early" not in " ".join(repair(killed, KINDS).actions)
+    file.write_bytes(sound[: sound.index(b'"Title 003"')])
+    report = repair(killed, KINDS)
+    assert report.actions[0] == (
+        "kept the 3 documents of documents.json that can be read, gave up 1; none can be vouched for; "
+        "the file ends early, and what stood in the rest of it is lost"
+    )
+
+
 def test_a_first_line_that_lies_does_not_hide_the_journal(killed: Path) -> None:
     file = killed / "documents.json"
     file.write_bytes(file.read_bytes().replace(b'"sequence":5', b'"sequence":7'))
