@@ -42,8 +42,8 @@ class Request:
     """One request as it came over the wire.
 
     `target` is path and query exactly as sent; `headers` are the names as sent and the values as text, in order
-    and with repeats; `base` is `http://host:port` for absolute links; `prefix` is "", "/api-sandbox" or
-    "/banks/NAME" and still stands in `target`.
+    and with repeats; `base` is `http://host:port` for absolute links; `prefix` is "", "/banks/NAME", either
+    with "/api-sandbox" behind it, and still stands in `target`.
     """
 
     method: str

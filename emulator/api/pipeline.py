@@ -144,7 +144,7 @@ class Pipeline:
             headers,
             query,
             route.query or NO_QUERY,
-            request.base if prefix in ("", API_PREFIX) else request.base + prefix,
+            request.base + prefix.removesuffix(API_PREFIX) if prefix else request.base,
         )
         if self._bank.settings.links == "absolute":
             call.links_base = request.base + prefix

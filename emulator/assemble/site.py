@@ -12,6 +12,7 @@ from typing import Protocol
 from emulator.api import about, render
 from emulator.api.branch import Branch
 from emulator.api.messages import Request, Response, Stream
+from emulator.api.pipeline import API_PREFIX
 from emulator.api.router import split_target
 from emulator.assemble.house import House
 from emulator.bank import progression
@@ -22,7 +23,6 @@ from emulator.store import Store
 
 logger = logging.getLogger(__name__)
 
-API_SANDBOX = "/api-sandbox"
 _NAMED_BANK = re.compile(r"/banks/([a-z0-9][a-z0-9-]{0,62})(?=/)")
 
 
@@ -79,8 +79,6 @@ class Site:
     def _dispatch(self, request: Request) -> Response | Stream:
         branch = self._house.default
         path, _ = split_target(request.target)
-        if path.startswith(f"{API_SANDBOX}/v1/"):
-            return branch.handle(replace(request, prefix=API_SANDBOX))
         named = _NAMED_BANK.match(path)
         if named is not None:
             found = self._house.find(named[1])
@@ -89,6 +87,8 @@ class Site:
             branch = found
             request = replace(request, prefix=named[0])
             path = path[named.end() :]
+        if path.startswith(f"{API_PREFIX}/v1/"):
+            return branch.handle(replace(request, prefix=request.prefix + API_PREFIX))
         room = self._rooms.get(path[1:].partition("/")[0])
         if room is not None:
             branch.settle()

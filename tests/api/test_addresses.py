@@ -1,0 +1,49 @@
+"""One bank below several addresses: production's prefix, the default bank's own and those of named banks."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from emulator.api.messages import Request, Response
+from emulator.assemble import assemble
+from emulator.authority import Authority
+from emulator.client.tpp import Tpp
+from emulator.settings import ServeSettings
+from tests.api.desk import BASE
+
+HOST = (("Host", "127.0.0.1:8080"), ("Content-Type", "application/json"))
+
+
+@pytest.mark.parametrize("bank", ["", "/banks/x"])
+@pytest.mark.parametrize("links", ["relative", "absolute"])
+def test_a_bank_answers_below_the_prefix_of_production_too(authority: Authority, bank: str, links: str) -> None:
+    site = assemble(ServeSettings(ephemeral=True, state=Path(), links=links), authority=authority)
+
+    def asked(method: str, target: str, headers: Any = HOST, body: bytes = b"{}") -> tuple[int, Any]:
+        answer = site.handle(Request(method, target, tuple(headers), body, BASE))
+        assert isinstance(answer, Response)
+        return answer.status, json.loads(answer.body)
+
+    assert asked("PUT", "/_emulator/banks/x")[0] == 201
+    tpp = Tpp(f"{BASE}{bank}/api-sandbox", authority.find("demo") or authority.issue("demo"))
+
+    def signed(path: str) -> tuple[int, Any]:
+        prepared = tpp.prepare("GET", path)
+        return asked("GET", prepared.target, prepared.headers.items(), b"")
+
+    status, refused = signed("/v1/accounts")
+    link = refused["_links"]["scaRedirect"]["href"]
+    assert (status, link.rpartition("/")[0]) == (401, f"{BASE}{bank}/sca")
+    approved = f"{bank}/_emulator/sca/{link.rpartition('/')[2]}/approve"
+    tpp.remember(asked("POST", approved, body=b'{"nationalId": "14888520059"}')[1]["redirect"])
+    status, listed = signed("/v1/accounts")
+    self_link = listed["accounts"][0]["_links"]["self"]["href"]
+    assert status == 200
+    assert self_link.startswith(f"{BASE}{bank}/api-sandbox/v1/" if links == "absolute" else "/v1/")
+    assert signed(self_link.removeprefix(tpp.base_url))[0] == 200
+    assert asked("GET", f"{bank}/api-sandbox/_emulator/clock", body=b"")[0] == 404
+    site.close()
