@@ -44,6 +44,9 @@ INTERNAL = BankError("SYSTEM_ERROR", "The bank failed; its log says why.")
 UNWRITABLE = BankError(
     "SYSTEM_ERROR", "The bank cannot write its state at the moment; nothing was changed.", status=503
 )
+UNUSABLE = BankError(
+    "SYSTEM_ERROR", "The bank cannot read or write its files at the moment; its log says why.", status=503
+)
 
 
 def status_of(error: BankError) -> int:

@@ -72,6 +72,9 @@ class Site:
             return self._dispatch(request)
         except BankError as refused:
             return render.refusal(refused)
+        except OSError as error:
+            logger.error("%s %s: %s", request.method, split_target(request.target)[0], error)
+            return render.refusal(render.UNUSABLE)
         except Exception:
             logger.exception("%s %s failed", request.method, split_target(request.target)[0])
             return render.refusal(render.INTERNAL)

@@ -65,9 +65,9 @@ class Snapshots:
     def delete(self, name: str) -> None:
         """Let go of a snapshot; RESOURCE_UNKNOWN."""
         self._find(name)
-        del self._kept[name]
         if self._directory is not None:
             self._file(name).unlink(missing_ok=True)
+        del self._kept[name]
 
     def listing(self) -> list[dict[str, Any]]:
         """`{name, created}` of each, newest first; `created` is real time."""

@@ -86,7 +86,10 @@ class Control:
             return render.refusal(BankError("FORMAT_ERROR", str(error), "fixtures"), headers=[NO_STORE])
         except StoreUnwritable as error:
             logger.error("the state cannot be written: %s", error)
-            return render.refusal(render.UNWRITABLE)
+            return render.refusal(render.UNWRITABLE, headers=[NO_STORE])
+        except OSError as error:
+            logger.error("%s %s: %s", request.method, split_target(request.target)[0], error)
+            return render.refusal(render.UNUSABLE, headers=[NO_STORE])
         except Exception:
             logger.exception("%s %s failed", request.method, split_target(request.target)[0])
             return render.refusal(render.INTERNAL)

@@ -1,0 +1,111 @@
+"""Files and folders that the system refuses: 503 with one line in the log, and nothing half-written is left."""
+
+from __future__ import annotations
+
+import errno
+import json
+import logging
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from emulator.api.messages import Request, Response
+from emulator.assemble import assemble
+from emulator.assemble.site import Site
+from emulator.settings import ServeSettings
+
+HEADERS = (("Host", "127.0.0.1:8080"), ("Content-Type", "application/json"))
+TPP = {"name": "acme", "roles": ["PISP"]}
+
+
+def asked(site: Site, method: str, target: str, body: Any = None) -> tuple[int, Any]:
+    content = json.dumps(body or {}).encode() if method in ("PUT", "POST") else b""
+    answer = site.handle(Request(method, target, HEADERS, content))
+    assert isinstance(answer, Response)
+    return answer.status, json.loads(answer.body) if answer.body else None
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    """The site over a bank `old` of an earlier run, a snapshot `one` and a TPP `zed`."""
+    settings = ServeSettings(state=tmp_path)
+    before = assemble(settings)
+    assert asked(before, "PUT", "/_emulator/banks/old")[0] == 201
+    assert asked(before, "PUT", "/_emulator/snapshots/one")[0] == 201
+    assert asked(before, "POST", "/_emulator/tpps", {"name": "zed"})[0] == 201
+    before.close()
+    site = assemble(settings)
+    yield site
+    site.close()
+
+
+def files(folder: Path) -> set[str]:
+    return {str(path.relative_to(folder)) for path in folder.rglob("*")}
+
+
+def refuse(patch: pytest.MonkeyPatch, *names: str, error: int) -> None:
+    """Let these calls of `os` fail; what opens a file to read goes on."""
+
+    def refusing(call: Any) -> Any:
+        def refused(path: Any, *rest: Any, **more: Any) -> Any:
+            if call is os.open and not rest[0] & (os.O_WRONLY | os.O_RDWR):
+                return call(path, *rest, **more)
+            raise OSError(error, os.strerror(error), path if isinstance(path, str | Path) else None)
+
+        return refused
+
+    for name in names:
+        patch.setattr(os, name, refusing(getattr(os, name)))
+
+
+CHANGES = [
+    ("PUT", "/_emulator/snapshots/two", None),
+    ("DELETE", "/_emulator/banks/old", None),
+    ("DELETE", "/_emulator/snapshots/one", None),
+    ("POST", "/_emulator/tpps", TPP),
+    ("POST", "/_emulator/tpps", {"name": "zed", "replace": True}),
+]
+
+
+@pytest.mark.parametrize("method, target, body", CHANGES)
+def test_a_folder_that_may_not_be_changed_is_503(
+    site: Site, tmp_path: Path, caplog: pytest.LogCaptureFixture, method: str, target: str, body: Any
+) -> None:
+    before = files(tmp_path)
+    caplog.set_level(logging.ERROR)
+    with pytest.MonkeyPatch.context() as patch:
+        refuse(patch, "open", "mkdir", "rename", "replace", "unlink", "rmdir", "link", error=errno.EACCES)
+        status, told = asked(site, method, target, body)
+    assert (status, [message["code"] for message in told["tppMessages"]]) == (503, ["SYSTEM_ERROR"])
+    [logged] = caplog.records
+    assert logged.exc_info is None
+    assert files(tmp_path) == before
+    assert asked(site, method, target, body)[0] < 300
+
+
+def test_a_bank_whose_folder_may_not_be_used_is_503(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        refuse(patch, "open", error=errno.EACCES)
+        assert asked(site, "GET", "/banks/old/_emulator/clock")[0] == 503
+    assert asked(site, "GET", "/banks/old/_emulator/clock")[0] == 200
+    refuse(monkeypatch, "stat", "scandir", "listdir", error=errno.EACCES)
+    assert asked(site, "GET", "/banks/other/_emulator/clock")[0] == 503
+    assert asked(site, "GET", "/_emulator/banks")[0] == 503
+
+
+@pytest.mark.parametrize("body", [TPP, {"name": "zed", "replace": True}])
+@pytest.mark.parametrize("call", ["fsync", "rename"])
+def test_of_a_tpp_that_did_not_fit_on_the_disk_nothing_is_left(
+    site: Site, tmp_path: Path, call: str, body: Any
+) -> None:
+    before = files(tmp_path)
+    certificate = (tmp_path / "tpps" / "zed" / "certificate.pem").read_bytes()
+    with pytest.MonkeyPatch.context() as patch:
+        refuse(patch, call, error=errno.ENOSPC)
+        assert asked(site, "POST", "/_emulator/tpps", body)[0] == 503
+    assert files(tmp_path) == before
+    assert (tmp_path / "tpps" / "zed" / "certificate.pem").read_bytes() == certificate
+    assert asked(site, "POST", "/_emulator/tpps", body)[0] == 201
