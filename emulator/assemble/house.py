@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import logging
-import re
-import shutil
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -16,17 +15,18 @@ from emulator.api.branch import Branch
 from emulator.api.operations import table
 from emulator.api.pipeline import Rules, Signer
 from emulator.api.router import Router
+from emulator.assemble.folders import NAME, Folders
 from emulator.bank import fixtures
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
 from emulator.bank.fixtures import Fixture
+from emulator.bank.ids import Ids
 from emulator.bank.kinds import KINDS
 from emulator.bank.settings import Settings
-from emulator.store import Document, Store, StoreDamaged, StoreError, memory_store, open_store
+from emulator.store import Store, StoreDamaged, StoreError, memory_store, open_store
 
 logger = logging.getLogger(__name__)
 
-NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 DEFAULT = "default"
 
 
@@ -54,10 +54,16 @@ class House:
 
     def __init__(self, common: HouseRules) -> None:
         self._common = common
+        self._folders: Folders | None = None
+        if common.directory is not None:
+            self._folders = Folders(common.directory, power=common.durability == "power")
         self._router = Router(table())
         self._open: dict[str, Branch] = {}
         self._logged: dict[str, str] = {}
         self.default = self.open(DEFAULT)
+        if self._folders is not None:  # by now no other process has them
+            self._folders.sweep()
+            self._folders.sync()
 
     def made_with(self, bank: Bank) -> Fixture:
         """What a reset goes back to that names nothing: --fixtures, or what a named bank was made with."""
@@ -69,8 +75,8 @@ class House:
     def names(self) -> list[str]:
         """Every bank, those of an earlier run included, the default one first."""
         kept = set(self._open)
-        if self._common.directory is not None and self._common.directory.is_dir():
-            kept |= {path.name for path in self._common.directory.iterdir() if NAME.fullmatch(path.name)}
+        if self._folders is not None:
+            kept |= self._folders.names()
         return [DEFAULT, *sorted(kept - {DEFAULT})]
 
     def opened(self, name: str) -> Branch | None:
@@ -83,7 +89,7 @@ class House:
         SYSTEM_ERROR (503) where that cannot be done, with what helps.
         """
         branch = self._open.get(name)
-        if branch is None and NAME.fullmatch(name) and self._is_kept(name):
+        if branch is None and self._is_kept(name):
             try:
                 branch = self.open(name)
             except (StoreError, OSError) as error:
@@ -113,77 +119,120 @@ class House:
                     path.unlink()
 
     def _is_kept(self, name: str) -> bool:
-        directory = self._common.directory
-        return directory is not None and (directory / name).is_dir()
+        return self._folders is not None and self._folders.has(name)
 
-    def open(self, name: str, *, fixture: str | None = None, seed: int | None = None) -> Branch:
-        """The bank `name`: as it stood, or new from a fixture; FORMAT_ERROR for an impossible name."""
-        if not NAME.fullmatch(name):
-            raise BankError("FORMAT_ERROR", "A bank's name is [a-z0-9][a-z0-9-]{0,62}.", "name")
+    def open(self, name: str) -> Branch:
+        """The bank `name` as it stood, or from --fixtures where nothing is kept."""
+        with ExitStack() as undo:
+            documents = self._documents(self.directory_of(name))
+            undo.callback(documents.discard)
+            branch = self._branch(name, documents)
+            if not documents.exists("meta", "bank"):
+                fixtures.make(branch.bank, self._common.fixtures)
+            undo.pop_all()
+        self._open[name] = branch
+        return branch
+
+    def _branch(self, name: str, documents: Store, seed: int | None = None) -> Branch:
+        """A bank over `documents`; `seed`: of one that is new, if any was asked for."""
         common = self._common
-        documents = self._documents(name)
-        kept = documents.get("meta", "bank") or {}
         bank = Bank(
             documents,
             name=name,
             defaults=common.settings,
-            seed=self._seed(name, kept, seed),
+            seed=self._seed(name, documents) if seed is None else seed,
             ids_form=common.ids_form,
         )
-        if not kept:
-            fixtures.make(bank, fixture or common.fixtures)
-        branch = Branch(
+        return Branch(
             bank,
             router=self._router,
             rules=common.rules_for(bank),
             trusted_ca=common.trusted_ca,
             sign_response=common.sign_response,
         )
-        self._open[name] = branch
-        return branch
 
-    def _seed(self, name: str, kept: Document, wanted: int | None) -> int | None:
+    def _seed(self, name: str, documents: Store) -> int | None:
         """--seed for the default bank, whatever it was made with; a named bank keeps the seed it was made with."""
         common = self._common.seed
         if name == DEFAULT and common is not None:
             return common
-        seed: int | None = kept.get("seed", common if wanted is None else wanted)
+        seed: int | None = (documents.get("meta", "bank") or {}).get("seed", common)
         return seed
 
     def directory_of(self, name: str) -> Path | None:
         """The folder of a bank, None for one in memory."""
-        return None if self._common.directory is None else self._common.directory / name
+        return None if self._folders is None else self._folders.of(name)
 
-    def _documents(self, name: str) -> Store:
-        directory = self.directory_of(name)
+    def _documents(self, directory: Path | None) -> Store:
         if directory is None:
             return memory_store(KINDS)
         return open_store(directory, KINDS, durability=self._common.durability)
 
-    def make(self, name: str, *, fixture: str | None = None, seed: int | None = None) -> Branch:
-        """The bank `name` made anew, whatever stood there (PUT banks/{name})."""
+    def make(
+        self,
+        name: str,
+        *,
+        fixture: str | None = None,
+        seed: int | None = None,
+        prepare: Callable[[Branch], None] = lambda _: None,
+    ) -> Branch:
+        """The bank `name` made anew, whatever stood there (PUT banks/{name}), and changed by `prepare`.
+
+        All or nothing, and as durable as asked for; after a failure what is held in memory is to be refreshed.
+        FORMAT_ERROR for an impossible name, CONFLICT for another seed of the default bank.
+        """
+        if not NAME.fullmatch(name):
+            raise BankError("FORMAT_ERROR", "A bank's name is [a-z0-9][a-z0-9-]{0,62}.", "name")
         known = self.find(name)
-        if known is not None and seed is not None and seed != known.bank.ids.seed:
-            self.close_bank(name)
-            known = None
         if known is None:
-            return self.open(name, fixture=fixture, seed=seed)
-        fixtures.make(known.bank, fixture or self._common.fixtures)
+            known = self._open[name] = self._made(name, fixture, seed, prepare)
+            return known
+        ids = known.bank.ids
+        if seed is not None and seed != ids.seed:
+            _refuse_default(name)
+            known.bank.ids = Ids(known.bank.documents, seed=seed, form=ids.form)
+        try:
+            self._fill(known, fixture, prepare)
+        except BaseException:
+            known.bank.ids = ids
+            raise
         known.log.clear()
         return known
 
+    def _made(self, name: str, fixture: str | None, seed: int | None, prepare: Callable[[Branch], None]) -> Branch:
+        """A bank that was not there; its folder has its name when all is in it."""
+        place = None if self._folders is None else self._folders.beside()
+        with ExitStack() as undo:
+            if self._folders is not None and place is not None:
+                undo.callback(self._folders.drop, place)
+            documents = self._documents(place)
+            undo.callback(documents.discard)
+            branch = self._branch(name, documents, seed)
+            self._fill(branch, fixture, prepare)
+            if self._folders is not None and place is not None:
+                self._folders.place(place, name)
+                documents.moved(self._folders.of(name))
+            undo.pop_all()
+        return branch
+
+    def _fill(self, branch: Branch, fixture: str | None, prepare: Callable[[Branch], None]) -> None:
+        with branch.bank.documents.transaction():
+            fixtures.make(branch.bank, fixture or self._common.fixtures)
+            prepare(branch)
+        branch.bank.documents.sync()
+
     def close_bank(self, name: str) -> None:
         """The bank is no more, its documents with it; CONFLICT for the default bank, RESOURCE_UNKNOWN for none."""
-        if name == DEFAULT:
-            raise BankError("CONFLICT", "The default bank stays; reset it instead.", "name")
-        self.clear_damage(name)
-        branch = self.find(name)
-        if branch is None:
+        _refuse_default(name)
+        kept = self._is_kept(name)
+        if not kept and name not in self._open:
             raise BankError("RESOURCE_UNKNOWN", f"There is no bank {name}.")
-        del self._open[name]
-        branch.bank.documents.close()
-        if self._common.directory is not None:
-            shutil.rmtree(self._common.directory / name)
+        aside = self._folders.put_aside(name) if self._folders is not None and kept else None
+        branch = self._open.pop(name, None)
+        if branch is not None:
+            branch.bank.documents.discard()
+        if self._folders is not None and aside is not None:
+            self._folders.drop(aside)
 
     def branches(self) -> Iterator[Branch]:
         """The banks that are open."""
@@ -193,3 +242,8 @@ class House:
         """Compact and let go of every bank's documents."""
         for branch in self.branches():
             branch.bank.documents.close()
+
+
+def _refuse_default(name: str) -> None:
+    if name == DEFAULT:
+        raise BankError("CONFLICT", "The default bank stays; reset it instead.", "name")

@@ -34,7 +34,11 @@ def check(repair: bool, output: str, state: str | None) -> None:
     from emulator.store.repair import repair as mend
 
     directory = state_directory(state) / "banks"
-    banks = sorted(path for path in directory.iterdir() if path.is_dir()) if directory.is_dir() else []
+    banks = (
+        sorted(path for path in directory.iterdir() if path.is_dir() and path.name[0] != ".")
+        if directory.is_dir()
+        else []
+    )
     if not banks:
         raise Failed(f"{directory} holds no bank")
     try:

@@ -95,7 +95,8 @@ class Compaction:
                 for segment in self.gone:
                     self._disk.remove(segment.path)
         except Exception as failed:
-            if not isinstance(failed, Abandoned):
+            # where nobody wants it, its directory may be gone
+            if not (self._abandoned or isinstance(failed, Abandoned)):
                 self.failed = failed
             if not self.placed:
                 with suppress(OSError):

@@ -11,11 +11,13 @@ from pathlib import Path
 class Disk:
     """Files and directories of the store: files are made 0600, directories 0700. Raises OSError as the system does."""
 
-    def make_directory(self, path: Path) -> None:
-        """The directory with its parents, those that are missing made 0700."""
+    def make_directory(self, path: Path, *, sync: bool = False) -> None:
+        """The directory with its parents; those that are missing are made 0700, with `sync` on the medium at once."""
         if not path.is_dir():
-            self.make_directory(path.parent)
+            self.make_directory(path.parent, sync=sync)
             path.mkdir(mode=0o700, exist_ok=True)
+            if sync:
+                self.sync_directory(path.parent)
 
     def names(self, directory: Path) -> list[str]:
         """The names in the directory, sorted."""

@@ -87,6 +87,12 @@ class Journal:
         self.segments = [segment for segment in self.segments if segment not in gone]
         self.size = sum(segment.size for segment in self.segments)
 
+    def moved(self, directory: Path) -> None:
+        """The files are in this directory now."""
+        self._directory = directory
+        for segment in self.segments:
+            segment.path = directory / segment.path.name
+
     def cut_back(self, size: int) -> None:
         """Shorten the last segment to `size`, if the system lets us; nothing may be appended any more."""
         with suppress(OSError):

@@ -57,7 +57,7 @@ class JournalStorage(Storage):
         self.power = power
         self._disk = disk or Disk()
         self._kinds = kinds
-        self._disk.make_directory(directory)
+        self._disk.make_directory(directory, sync=power)
         self._lock = Lock(directory)
         try:
             found = read_directory(directory, kinds, self._disk)
@@ -194,6 +194,19 @@ class JournalStorage(Storage):
             self._compact_at = self._threshold()
         else:
             self._compact_at = self.journal.size + self._threshold()
+
+    def abandon_compaction(self) -> None:
+        """Leave one that is under way unfinished."""
+        if self.compaction is not None:
+            self.compaction.abandon()
+            self.end_compaction(self.compaction)
+
+    def moved(self, directory: Path) -> None:
+        """The directory has this name now."""
+        if self.compaction is not None:
+            raise RuntimeError("a compaction is under way")
+        self.directory = directory
+        self.journal.moved(directory)
 
     # TinyDB's protocol
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -273,9 +274,7 @@ class Store(Readable):
         kept = self._kept
         if kept is None:
             return
-        if kept.compaction is not None:
-            kept.compaction.abandon()
-            kept.end_compaction(kept.compaction)
+        kept.abandon_compaction()
         try:
             if self.waiting:
                 self._attempt(self._write_down)
@@ -284,6 +283,16 @@ class Store(Readable):
             self._attempt(self.sync)
         finally:
             kept.close()
+
+    def discard(self) -> None:
+        """Let go of the directory as it is, for nobody opens it any more."""
+        if self._kept is not None:
+            self._kept.abandon_compaction()
+            self._kept.close()
+
+    def moved(self, directory: Path) -> None:
+        """The directory has this name now; not while a compaction is under way."""
+        self._directory().moved(directory)
 
     def _attempt(self, last_step: Callable[[], None]) -> None:
         try:

@@ -116,7 +116,7 @@ def test_the_seed_of_the_flag_holds_for_documents_made_with_another(tmp_path: Pa
     def first_id(seed: int | None) -> tuple[str, str]:
         settings = ServeSettings(state=tmp_path, seed=seed)
         house = house_for(settings, authority)
-        named = house.find("named") or house.open("named", seed=5)
+        named = house.find("named") or house.make("named", seed=5)
         fixtures.reset(house.default.bank, "known-state")
         fixtures.reset(named.bank, "known-state")
         ids = house.default.bank.ids.new(), named.bank.ids.new()

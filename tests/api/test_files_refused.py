@@ -62,6 +62,7 @@ def refuse(patch: pytest.MonkeyPatch, *names: str, error: int) -> None:
 
 
 CHANGES = [
+    ("PUT", "/_emulator/banks/new", None),
     ("PUT", "/_emulator/snapshots/two", None),
     ("DELETE", "/_emulator/banks/old", None),
     ("DELETE", "/_emulator/snapshots/one", None),

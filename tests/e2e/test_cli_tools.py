@@ -371,6 +371,15 @@ def test_a_whole_state_is_said_to_be_whole(stopped: Path) -> None:
     assert done.stdout.startswith("default: whole, ")
 
 
+def test_what_is_left_of_a_deleted_bank_is_not_looked_at(stopped: Path, tmp_path: Path) -> None:
+    state = shutil.copytree(stopped, tmp_path / "left")
+    left = state / "banks" / ".deleted-0123456789ab"
+    left.mkdir()
+    (left / "journal-000000000006.jsonl").write_text("what came after the part that is gone")
+    assert checked(state).returncode == 0
+    assert checked(state, "--repair").stdout.count("whole") == 1
+
+
 def test_damage_is_named_refused_and_mended_with_a_copy_kept(stopped: Path, tmp_path: Path) -> None:
     state = shutil.copytree(stopped, tmp_path / "damaged")
     [journal] = [file for file in (state / "banks" / "default").iterdir() if "journal" in file.name]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from emulator.api.branch import Branch
 from emulator.api.messages import Response
 from emulator.api.render import json_response
 from emulator.control.choices import chosen_fixture, chosen_scenario
@@ -30,20 +31,19 @@ def _put(call: ControlCall) -> Response:
     call.refuse_mistakes()
     call.banks.clear_damage(name)
     known = call.banks.find(name)
-    before = known.bank.documents.image() if known is not None else None
-    branch = call.banks.make(name, fixture=fixture, seed=seed)
-    theatre = call.theatre_of(branch)
-    theatre.refresh()
-    if scenario is not None:
-        try:
+
+    def prepare(branch: Branch) -> None:
+        theatre = call.theatre_of(branch)
+        theatre.refresh()
+        if scenario is not None:
             staging.apply(scenario, theatre)
-        except BaseException:
-            if before is None:
-                call.banks.close_bank(name)
-            else:
-                branch.bank.documents.restore(before)
-                theatre.refresh()
-            raise
+
+    try:
+        call.banks.make(name, fixture=fixture, seed=seed, prepare=prepare)
+    except BaseException:
+        if known is not None:
+            call.theatre_of(known).refresh()
+        raise
     return json_response(201 if known is None else 200, _shown(call, name))
 
 

@@ -11,7 +11,7 @@ from zlib import crc32
 
 import pytest
 
-from emulator.store import Kind, Ordered, Store, StoreDamaged, StoreTooNew, StoreUnwritable, open_store
+from emulator.store import Kind, Ordered, Store, StoreDamaged, StoreTooNew, StoreUnwritable, memory_store, open_store
 from emulator.store.inspection import verify
 from emulator.store.records import sealed
 from tests.unit.store.making import KINDS, answers, book, copy_of, some_books
@@ -334,3 +334,36 @@ def test_what_a_kill_left_behind_is_cleared_away(directory: Path) -> None:
     assert again.dump()["note"] == [{"id": "n"}]
     assert sorted(path.name for path in directory.iterdir()) == ["documents.json", "journal-000000000002.jsonl", "lock"]
     again.close()
+
+
+def test_a_store_goes_on_in_its_directory_under_another_name(directory: Path) -> None:
+    store = open_store(directory, KINDS)
+    store.put("note", {"id": "before"})
+    moved = directory.rename(directory.with_name("moved"))
+    store.moved(moved)
+    compaction = store.begin_compaction()
+    with pytest.raises(RuntimeError):
+        store.moved(directory)
+    store.put("note", {"id": "after"})
+    compaction.run()
+    store.finish_compaction(compaction)
+    again = open_store(copy_of(moved), KINDS)
+    assert again.dump()["note"] == [{"id": "before"}, {"id": "after"}]
+    again.close()
+    store.close()
+    assert not directory.exists()
+
+
+def test_a_discarded_store_leaves_its_directory_as_it_is(directory: Path, caplog: pytest.LogCaptureFixture) -> None:
+    store = open_store(directory, KINDS)
+    store.put("note", {"id": "n"})
+    compaction = store.begin_compaction()
+    before = {path.name for path in directory.iterdir()}
+    gone = directory.rename(directory.with_name("gone"))
+    store.discard()
+    compaction.run()
+    store.finish_compaction(compaction)
+    assert {path.name for path in gone.iterdir()} == before
+    assert caplog.records == []
+    open_store(gone, KINDS).close()
+    memory_store(KINDS).discard()

@@ -1,0 +1,76 @@
+"""The folders of the banks in a state directory: each appears whole and goes whole, whenever the process is killed."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+from secrets import token_hex
+
+from emulator.store.disk import Disk
+
+NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
+_BESIDE = re.compile(r"\.(new|deleted)-[0-9a-f]{12}")
+
+
+class Folders:
+    """The folders under `directory`; with `power` a rename is on the medium before it counts. Raises OSError."""
+
+    def __init__(self, directory: Path, *, power: bool) -> None:
+        self._directory = directory
+        self._power = power
+        self._disk = Disk()
+
+    def names(self) -> set[str]:
+        """The banks that have a folder."""
+        if not self._directory.is_dir():
+            return set()
+        return {path.name for path in self._directory.iterdir() if self.has(path.name)}
+
+    def of(self, name: str) -> Path:
+        return self._directory / name
+
+    def has(self, name: str) -> bool:
+        return NAME.fullmatch(name) is not None and self.of(name).is_dir()
+
+    def beside(self) -> Path:
+        """Where a bank can be made that `place` makes one of the banks."""
+        return self._beside("new")
+
+    def place(self, made: Path, name: str) -> None:
+        """Make what stands in `made` the folder of the bank `name`; when that fails it stays where it is."""
+        self._rename(made, self.of(name))
+
+    def put_aside(self, name: str) -> Path:
+        """The bank has no folder any more, for good; what was in it stands where the answer says, to be dropped."""
+        aside = self._beside("deleted")
+        self._rename(self.of(name), aside)
+        return aside
+
+    def drop(self, aside: Path) -> None:
+        """Remove a folder that is none of the banks; what cannot be removed goes at a later start."""
+        shutil.rmtree(aside, ignore_errors=True)
+
+    def sweep(self) -> None:
+        """Drop what a killed process has left of folders that were not whole yet or were deleted."""
+        for path in self._directory.iterdir():
+            if _BESIDE.fullmatch(path.name):
+                self.drop(path)
+
+    def sync(self) -> None:
+        """With `power`, return once the names of the banks and of their common folder are on the medium."""
+        if self._power:
+            self._disk.sync_directory(self._directory)
+            self._disk.sync_directory(self._directory.parent)
+
+    def _beside(self, word: str) -> Path:
+        return self._directory / f".{word}-{token_hex(6)}"
+
+    def _rename(self, old: Path, new: Path) -> None:
+        self._disk.rename(old, new)
+        if self._power:
+            try:
+                self._disk.sync_directory(self._directory)
+            except OSError:
+                self._disk.rename(new, old)
+                raise

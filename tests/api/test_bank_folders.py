@@ -1,0 +1,177 @@
+"""The folders of named banks: made and deleted whole or not at all, on a full disk and with fsyncs that fail too."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from emulator.api.messages import Request, Response
+from emulator.assemble import assemble
+from emulator.assemble.site import Site
+from emulator.authority import Authority
+from emulator.settings import ServeSettings
+from emulator.store.disk import Disk
+
+HEADERS = (("Host", "127.0.0.1:8080"), ("Content-Type", "application/json"))
+BANK = "/_emulator/banks/x"
+
+
+def asked(site: Site, method: str, target: str, body: Any = None) -> tuple[int, Any]:
+    content = json.dumps(body or {}).encode() if method in ("PUT", "POST") else b""
+    answer = site.handle(Request(method, target, HEADERS, content))
+    assert isinstance(answer, Response)
+    return answer.status, json.loads(answer.body) if answer.body else None
+
+
+def names(site: Site) -> list[str]:
+    status, listed = asked(site, "GET", "/_emulator/banks")
+    assert status == 200
+    return [bank["name"] for bank in listed["banks"]]
+
+
+class Watched:
+    """The calls to the disk since `watch`, in order; those in `failing` fail, the first `spared` of them do not."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.calls: list[tuple[str, str]] = []
+        self.failing: tuple[str, ...] = ()
+        self.spared = 0
+        for name in ("write", "sync", "sync_directory", "rename"):
+            monkeypatch.setattr(Disk, name, self._watched(name, getattr(Disk, name)))
+
+    def _watched(self, name: str, call: Any) -> Any:
+        def watched(disk: Disk, *arguments: Any) -> Any:
+            self.calls.append((name, arguments[-1].name if isinstance(arguments[-1], Path) else ""))
+            if name in self.failing:
+                if self.spared == 0:
+                    raise OSError(errno.EIO, os.strerror(errno.EIO))
+                self.spared -= 1
+            return call(disk, *arguments)
+
+        return watched
+
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> Watched:
+    return Watched(monkeypatch)
+
+
+@pytest.fixture
+def site(tmp_path: Path, authority: Authority, disk: Watched) -> Iterator[Site]:
+    site = assemble(ServeSettings(state=tmp_path), authority=authority)
+    yield site
+    site.close()
+
+
+@pytest.fixture
+def power(tmp_path: Path, authority: Authority, disk: Watched) -> Iterator[Site]:
+    """A site with durability `power`."""
+    site = assemble(ServeSettings(state=tmp_path, durability="power"), authority=authority)
+    disk.calls.clear()
+    yield site
+    disk.failing = ()
+    site.close()
+
+
+def test_of_a_bank_that_did_not_fit_on_the_disk_nothing_is_left(site: Site, tmp_path: Path, disk: Watched) -> None:
+    disk.failing = ("write",)
+    assert asked(site, "PUT", BANK)[0] == 503
+    assert names(site) == ["default"]
+    assert [path.name for path in (tmp_path / "banks").iterdir()] == ["default"]
+    assert asked(site, "GET", "/banks/x/_emulator/clock")[0] == 404
+    disk.failing = ()
+    assert asked(site, "PUT", BANK)[0] == 201
+    assert asked(site, "PUT", "/banks/x/_emulator/settings", {"calendar": "norway"})[0] == 200
+
+
+def test_a_bank_that_cannot_be_made_anew_stays_as_it_was(site: Site, disk: Watched) -> None:
+    asked(site, "PUT", BANK, {"scenario": "slow-bank", "seed": 1})
+    views = [f"/banks/x/_emulator/{view}" for view in ("state", "rules", "settings", "scenario")]
+    before = [asked(site, "GET", view) for view in views]
+    disk.failing = ("write",)
+    assert asked(site, "PUT", BANK, {"scenario": "insufficient-funds", "seed": 2})[0] == 503
+    assert [asked(site, "GET", view) for view in views] == before
+    disk.failing = ()
+    assert asked(site, "PUT", BANK, {"seed": 2})[0] == 200
+
+
+def test_only_folders_with_the_name_of_a_bank_are_listed(site: Site, tmp_path: Path) -> None:
+    (tmp_path / "banks" / "file").write_text("x")
+    for name in ("Foo", ".deleted-0123456789ab", "a b"):
+        (tmp_path / "banks" / name).mkdir()
+    assert names(site) == ["default"]
+
+
+def test_what_a_kill_left_is_gone_with_the_next_start(tmp_path: Path, authority: Authority) -> None:
+    settings = ServeSettings(state=tmp_path)
+    assemble(settings, authority=authority).close()
+    for name in (".deleted-0123456789ab", ".new-0123456789ab", ".mine"):
+        (tmp_path / "banks" / name / "snapshots").mkdir(parents=True)
+    assemble(settings, authority=authority).close()
+    assert sorted(path.name for path in (tmp_path / "banks").iterdir()) == [".mine", "default"]
+
+
+def test_with_power_a_bank_is_on_the_medium_before_it_is_acknowledged(power: Site, disk: Watched) -> None:
+    assert asked(power, "PUT", BANK)[0] == 201
+    renamed = disk.calls.index(("rename", "x"))
+    assert ("sync", "") in disk.calls[:renamed], "the journal"
+    assert disk.calls[renamed + 1 :] == [("sync_directory", "banks")]
+    disk.calls.clear()
+    assert asked(power, "PUT", BANK, {"fixtures": "empty"})[0] == 200
+    assert disk.calls[-1] == ("sync", "")
+    disk.calls.clear()
+    assert asked(power, "DELETE", BANK)[0] == 204
+    assert [name for name, _ in disk.calls] == ["rename", "sync_directory"]
+
+
+def test_the_folders_of_the_state_are_on_the_medium_with_power(
+    tmp_path: Path, authority: Authority, disk: Watched
+) -> None:
+    state = tmp_path / "new" / "state"
+    assemble(ServeSettings(state=state, durability="power"), authority=authority).close()
+    synced = {name for call, name in disk.calls if call == "sync_directory"}
+    assert {tmp_path.name, "new", "state", "banks"} <= synced
+
+
+def test_process_durability_pays_for_none_of_it(site: Site, disk: Watched) -> None:
+    assert asked(site, "PUT", BANK)[0] == 201
+    assert asked(site, "PUT", BANK)[0] == 200
+    assert asked(site, "DELETE", BANK)[0] == 204
+    assert not [call for call in disk.calls if call[0].startswith("sync")]
+
+
+@pytest.mark.parametrize("call, spared", [("sync", 0), *(("sync_directory", number) for number in range(3))])
+def test_a_bank_whose_fsync_fails_is_not_made(
+    power: Site, tmp_path: Path, disk: Watched, call: str, spared: int
+) -> None:
+    disk.failing, disk.spared = (call,), spared
+    assert asked(power, "PUT", BANK)[0] == 503
+    disk.failing = ()
+    assert [path.name for path in (tmp_path / "banks").iterdir()] == ["default"]
+    assert asked(power, "PUT", BANK)[0] == 201
+
+
+def test_a_bank_whose_fsync_fails_is_not_deleted(power: Site, disk: Watched) -> None:
+    asked(power, "PUT", BANK)
+    disk.failing = ("sync_directory",)
+    assert asked(power, "DELETE", BANK)[0] == 503
+    disk.failing = ()
+    assert names(power) == ["default", "x"]
+    assert asked(power, "PUT", "/banks/x/_emulator/settings", {"calendar": "norway"})[0] == 200
+    assert asked(power, "DELETE", BANK)[0] == 204
+
+
+def test_a_bank_whose_fsync_fails_is_not_made_anew(power: Site, disk: Watched) -> None:
+    asked(power, "PUT", BANK, {"scenario": "slow-bank"})
+    before = asked(power, "GET", "/banks/x/_emulator/state"), asked(power, "GET", "/banks/x/_emulator/rules")
+    disk.failing = ("sync",)
+    assert asked(power, "PUT", BANK, {"fixtures": "empty"})[0] == 503
+    disk.failing = ()
+    after = asked(power, "GET", "/banks/x/_emulator/state"), asked(power, "GET", "/banks/x/_emulator/rules")
+    assert after == before

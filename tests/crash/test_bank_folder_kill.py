@@ -1,0 +1,89 @@
+"""A bank that is made or deleted as the process dies: it is there whole or not at all, and nothing else is left."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from emulator.api.messages import Request
+from emulator.assemble import assemble
+from emulator.authority import Authority
+from emulator.bank.clock import real_now
+from emulator.bank.kinds import KINDS
+from emulator.settings import ServeSettings
+from emulator.store.inspection import verify
+
+pytestmark = pytest.mark.crash
+
+CALLS = ("open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.truncate")
+JSON = (("Host", "127.0.0.1:8080"), ("Content-Type", "application/json"))
+MADE = {"scenario": "slow-bank", "seed": 7}
+
+
+@pytest.fixture(scope="module")
+def authority() -> Authority:
+    return Authority(None, clock=real_now)
+
+
+def asked(state: Path, authority: Authority, method: str, body: object, die_at: int | None = None) -> None:
+    """Ask a site over `state` to make or delete the bank x, and die before its call `die_at` that changes files."""
+    site = assemble(ServeSettings(state=state, durability="power"), authority=authority)
+    calls = itertools.count()
+
+    def die(event: str, arguments: tuple[object, ...]) -> None:
+        if event in CALLS:
+            path = str(arguments[0])  # a name alone where a whole folder is removed
+            if (str(state) in path or "/" not in path) and next(calls) == die_at:
+                os._exit(9)
+
+    if die_at is not None:
+        sys.addaudithook(die)
+    site.handle(Request(method, "/_emulator/banks/x", JSON, json.dumps(body).encode() if body else b""))
+    if die_at is None:
+        site.close()
+
+
+def dies(state: Path, authority: Authority, method: str, body: object, at: int) -> bool:
+    """Do it in a process of its own; whether that has died on the way."""
+    child = os.fork()
+    if child == 0:
+        try:
+            asked(state, authority, method, body, at)
+        finally:
+            os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE"])
+def test_a_bank_is_there_whole_or_not_at_all(tmp_path: Path, authority: Authority, method: str) -> None:
+    before = tmp_path / "before"
+    asked(before, authority, "PUT", MADE)
+    if method == "PUT":
+        asked(before, authority, "DELETE", None)
+    seen = set()
+    for at in itertools.count():
+        state = tmp_path / "state"
+        shutil.copytree(before, state)
+        died = dies(state, authority, method, MADE if method == "PUT" else None, at)
+        folders = [path for path in (state / "banks").iterdir() if not path.name.startswith(".")]
+        assert all(verify(folder, KINDS).sound for folder in folders), at
+        site = assemble(ServeSettings(state=state), authority=authority)
+        assert {path.name for path in (state / "banks").iterdir()} == set(site._house.names())
+        there = site._house.find("x")
+        seen.add(there is not None)
+        if there is not None:
+            documents = there.bank.documents
+            assert documents.get("meta", "bank") == {"id": "bank", "fixtures": "known-state", "seed": 7}, at
+            assert (documents.get("meta", "scenario") or {})["source"]["scenario"] == "slow-bank", at
+        site.close()
+        shutil.rmtree(state)
+        if not died:
+            break
+    assert at > 5
+    assert seen == {True, False}
