@@ -26,9 +26,9 @@ from emulator.web.pages.sca_pages import ScaPages
 from emulator.web.pages.static_files import StaticFiles
 
 
-def authority_for(state: Path | None) -> Authority:
-    """The sandbox CA with the TPP `demo`, kept in `state` (None: in memory)."""
-    authority = Authority(state, clock=real_now)
+def authority_for(state: Path | None, *, power: bool = False) -> Authority:
+    """The sandbox CA with the TPP `demo`, kept in `state` (None: in memory), with `power` beyond a power cut."""
+    authority = Authority(state, clock=real_now, power=power)
     authority.demo()
     return authority
 
@@ -48,7 +48,9 @@ def assemble(settings: ServeSettings, *, authority: Authority | None = None) -> 
     certificates that are damaged.
     """
     try:
-        return _assembled(settings, authority or authority_for(settings.state))
+        if authority is None:
+            authority = authority_for(settings.state, power=settings.durability == "power")
+        return _assembled(settings, authority)
     except (StoreDamaged, AuthorityDamaged) as error:
         raise StateDamaged(str(error)) from error
     except ScenarioRefused as error:
@@ -72,6 +74,7 @@ def _assembled(settings: ServeSettings, authority: Authority) -> Site:
         allowed_hosts=(settings.host, *settings.allow_host),
         directory_of=house.directory_of,
     )
+    control.theatre(house.default)  # a killed process may have left half a snapshot
     for source in settings.scenario:
         staging.apply(loader.named_or_file(source), control.theatre(house.default))
     rooms: dict[str, Room] = {

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from emulator.authority import issuing
 from emulator.authority.credentials import Credentials, pem, private_pem
-from emulator.authority.files import claim_private, make_private, write_folder, write_private
+from emulator.authority.files import claim_private, make_private, sweep, write_folder, write_private
 from emulator.authority.flaws import VALID_FOR, Issuer, IssueRefused, Plan, flawed
 
 DEMO = "demo"
@@ -39,11 +39,13 @@ class TppNameRefused(IssueRefused):
 class Authority:
     """The sandbox CA. `clock` gives the real time (aware); certificates are dated by it.
 
-    With a `directory` everything is kept there: `ca.pem`, `ca-key.pem`, `tpps/<name>/`; without, in memory.
+    With a `directory` everything is kept there: `ca.pem`, `ca-key.pem`, `tpps/<name>/`; without, in memory. With
+    `power` what is issued outlives a power cut.
     """
 
-    def __init__(self, directory: Path | None, *, clock: Callable[[], datetime]) -> None:
+    def __init__(self, directory: Path | None, *, clock: Callable[[], datetime], power: bool = False) -> None:
         self._directory = directory
+        self._power = power
         self._clock = clock
         self._in_memory: dict[str, Credentials] = {}
         self._answering: Credentials | None = None
@@ -181,7 +183,7 @@ class Authority:
         files = {_CERTIFICATE: credentials.certificate_pem.encode(), _KEY: credentials.key_pem}
         if keystore_password is not None:
             files[_KEYSTORE] = credentials.keystore(keystore_password)
-        if not write_folder(self._directory / "tpps" / credentials.name, files, replace=replace):
+        if not write_folder(self._directory / "tpps" / credentials.name, files, replace=replace, power=self._power):
             raise TppExists(credentials.name)
 
     def _kept_answering(self) -> Credentials | None:
@@ -196,7 +198,7 @@ class Authority:
         made = Credentials("bank", certificate, private_pem(key), self.certificate, key)
         if self._directory is not None:
             files = {_CERTIFICATE: made.certificate_pem.encode(), _KEY: made.key_pem}
-            write_folder(self._directory / "bank", files, replace=True)
+            write_folder(self._directory / "bank", files, replace=True, power=self._power)
         return made
 
     def _in_new_memory(self) -> Issuer:
@@ -205,11 +207,13 @@ class Authority:
 
     def _in_files(self, directory: Path) -> Issuer:
         """The CA of `directory`, made at the first start; two processes that start at once agree on one."""
-        make_private(directory)
+        make_private(directory, power=self._power)
+        sweep(directory)
+        sweep(directory / "tpps")
         key_file, certificate_file = directory / "ca-key.pem", directory / "ca.pem"
         try:
             if not key_file.exists():
-                claim_private(key_file, private_pem(issuing.new_ec_key()))
+                claim_private(key_file, private_pem(issuing.new_ec_key()), power=self._power)
             key = serialization.load_pem_private_key(key_file.read_bytes(), None)
         except (ValueError, TypeError) as error:
             raise AuthorityDamaged(f"{key_file}: not a private key in PEM ({error})") from None
@@ -217,7 +221,7 @@ class Authority:
             raise AuthorityDamaged(f"{key_file}: not an EC key")
         if not certificate_file.exists():
             new = issuing.self_signed_ca(issuing.CA_NAME, key, self._clock())
-            claim_private(certificate_file, pem(new).encode())
+            claim_private(certificate_file, pem(new).encode(), power=self._power)
         certificate = _read_certificate(certificate_file)
         if certificate.public_key() != key.public_key():
             raise AuthorityDamaged(f"{certificate_file}: not the certificate of {key_file.name}")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,10 +18,12 @@ from emulator.bank.clock import date_time, real_now
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import KINDS
 from emulator.store import Image, StoreError, StoreUnwritable
+from emulator.store.disk import Disk
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", re.ASCII)
 MOST = 100
 _ENDING = ".snapshot.json"
+_UNFINISHED = f"{_ENDING}.new"
 
 
 @dataclass(slots=True)
@@ -30,16 +33,23 @@ class _Kept:
 
 
 class Snapshots:
-    """The snapshots of one bank; `directory` None keeps them in memory only."""
+    """The snapshots of one bank; `directory` None keeps them in memory only.
 
-    def __init__(self, directory: Path | None) -> None:
+    With `power` what is saved or deleted is so after a power cut too. What a killed process has left of a file goes.
+    """
+
+    def __init__(self, directory: Path | None, *, power: bool = False) -> None:
         self._directory = directory
+        self._power = power
         self._kept: dict[str, _Kept] = {}
         if directory is not None and directory.is_dir():
+            for left in directory.glob(f".*{_UNFINISHED}"):
+                _drop(left)
             files = sorted(directory.glob(f"*{_ENDING}"), key=lambda file: file.stat().st_mtime)
             for file in files:
-                created = datetime.fromtimestamp(file.stat().st_mtime, UTC)
-                self._kept[file.name.removesuffix(_ENDING)] = _Kept(created, None)
+                name = file.name.removesuffix(_ENDING)
+                if NAME.fullmatch(name) and file.is_file():
+                    self._kept[name] = _Kept(datetime.fromtimestamp(file.stat().st_mtime, UTC), None)
 
     def save(self, bank: Bank, name: str) -> None:
         """Keep the bank as it stands; a snapshot of the same name is replaced."""
@@ -50,7 +60,7 @@ class Snapshots:
             raise BankError("CONFLICT", f"There are {MOST} snapshots; delete one first.", "name")
         image = bank.documents.image()
         if self._directory is not None:
-            _write(self._directory, self._file(name), image.to_bytes())
+            _write(self._directory, self._file(name), image.to_bytes(), power=self._power)
         self._kept.pop(name, None)
         self._kept[name] = _Kept(real_now(), image)
 
@@ -67,6 +77,8 @@ class Snapshots:
         self._find(name)
         if self._directory is not None:
             self._file(name).unlink(missing_ok=True)
+            if self._power:
+                Disk().sync_directory(self._directory)
         del self._kept[name]
 
     def listing(self) -> list[dict[str, Any]]:
@@ -93,11 +105,16 @@ class Snapshots:
             raise BankError("CONFLICT", f"The snapshot {name} cannot be read: {error}") from None
 
 
-def _write(directory: Path, file: Path, content: bytes) -> None:
-    """Write a file whole or not at all, for the owner's eyes only; raises StoreUnwritable."""
+def _write(directory: Path, file: Path, content: bytes, *, power: bool) -> None:
+    """Write a file whole or not at all, for the owner's eyes only; raises StoreUnwritable.
+
+    OSError where a power cut could bring back what was there; a file that is new is gone then.
+    """
+    disk = Disk()
+    is_new = not file.exists()
     temporary = file.with_name(f".{file.name}.new")
     try:
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        disk.make_directory(directory, sync=power)
         handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(handle, "wb") as out:
             out.write(content)
@@ -105,4 +122,18 @@ def _write(directory: Path, file: Path, content: bytes) -> None:
             os.fsync(out.fileno())
         os.replace(temporary, file)
     except OSError as error:
+        _drop(temporary)
         raise StoreUnwritable(f"{file}: {error}") from error
+    if power:
+        try:
+            disk.sync_directory(directory)
+        except OSError:
+            if is_new:
+                _drop(file)
+            raise
+
+
+def _drop(left: Path) -> None:
+    """Remove what is not a whole file; where that cannot be, the next start tries again."""
+    with suppress(OSError):
+        left.unlink(missing_ok=True)

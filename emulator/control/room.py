@@ -65,7 +65,8 @@ class Control:
         snapshots = self._snapshots.get(bank)
         if snapshots is None:
             directory = self._directory_of(bank.name)
-            snapshots = Snapshots(directory / "snapshots" if directory is not None else None)
+            folder = directory / "snapshots" if directory is not None else None
+            snapshots = Snapshots(folder, power=bank.documents.power)
             self._snapshots[bank] = snapshots
         return Theatre(bank, branch.rules, branch.log, snapshots)
 

@@ -124,6 +124,11 @@ class Store(Readable):
             self.later = later
 
     @property
+    def power(self) -> bool:
+        """Whether what is answered outlives a power cut."""
+        return self._kept is not None and self._kept.power
+
+    @property
     def groups(self) -> bool:
         """Whether there is anything to gain from writing several changes down at once."""
         return self._kept is not None and not self._kept.power

@@ -6,6 +6,7 @@ import errno
 import json
 import logging
 import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -110,3 +111,33 @@ def test_of_a_tpp_that_did_not_fit_on_the_disk_nothing_is_left(
     assert files(tmp_path) == before
     assert (tmp_path / "tpps" / "zed" / "certificate.pem").read_bytes() == certificate
     assert asked(site, "POST", "/_emulator/tpps", body)[0] == 201
+
+
+@pytest.mark.parametrize("method, target, body", [change for change in CHANGES if "banks" not in change[1]])
+@pytest.mark.parametrize("durability", ["process", "power"])
+def test_with_power_names_that_cannot_be_synced_are_503(
+    site: Site, tmp_path: Path, durability: str, method: str, target: str, body: Any
+) -> None:
+    site.close()
+    again = assemble(ServeSettings(state=tmp_path, durability=durability))
+    fsync = os.fsync
+
+    def failing(file: int) -> None:
+        if stat.S_ISDIR(os.fstat(file).st_mode):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        fsync(file)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", failing)
+        assert (asked(again, method, target, body)[0] == 503) is (durability == "power")
+    if durability == "power":
+        assert asked(again, method, target, body)[0] < 300
+    again.close()
+
+
+def test_what_a_killed_process_left_of_a_snapshot_is_gone_with_the_next_start(site: Site, tmp_path: Path) -> None:
+    site.close()
+    left = tmp_path / "banks" / "default" / "snapshots" / ".two.snapshot.json.new"
+    left.write_text("half")
+    assemble(ServeSettings(state=tmp_path)).close()
+    assert not left.exists()

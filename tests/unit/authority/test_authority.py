@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import os
 import socket
 import ssl
 import stat
@@ -239,6 +240,86 @@ def test_files_are_written_whole_or_not_at_all(tmp_path: Path) -> None:
     assert write_folder(tmp_path / "f", {"y": b"3"}, replace=True)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b", "f"]
     assert [path.name for path in (tmp_path / "f").iterdir()] == ["y"]
+
+
+def test_what_a_killed_process_left_half_written_is_gone_with_the_next_start(tmp_path: Path) -> None:
+    issued = authority(tmp_path).issue("acme")
+    token = "0123456789ab"
+    tpps = tmp_path / "tpps"
+    for file in (tmp_path / f".ca-key.pem.{token}", tpps / f".half.{token}" / "certificate.pem", tpps / ".mine"):
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("half")
+    (tpps / "acme").rename(tpps / f".acme.{token}.old")  # killed as a new one was to take its place
+    again = authority(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["ca-key.pem", "ca.pem", "tpps"]
+    assert sorted(path.name for path in tpps.iterdir()) == [".mine", "acme"]
+    assert again.get("acme").certificate == issued.certificate
+
+
+def test_what_another_process_is_writing_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = authority(tmp_path)
+    fsync = os.fsync
+
+    def sweep_meanwhile(file: int) -> None:
+        authority(tmp_path)
+        fsync(file)
+
+    monkeypatch.setattr(os, "fsync", sweep_meanwhile)
+    assert first.issue("acme").name == "acme"
+
+
+@pytest.mark.parametrize("power", [False, True])
+def test_with_power_what_is_issued_is_on_the_medium(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, power: bool
+) -> None:
+    synced = []
+    fsync = os.fsync
+
+    def noted(file: int) -> None:
+        known = [path for path in (tmp_path, *tmp_path.rglob("*")) if path.is_dir()]
+        for path in known:
+            if os.path.samestat(os.fstat(file), path.stat()):
+                synced.append((path.name, sorted(os.listdir(path))))
+        fsync(file)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    state = tmp_path / "state"
+    made = Authority(state, clock=lambda: NOW, power=power)
+    made.issue("acme")
+    assert bool(synced) is power
+    if power:
+        assert (tmp_path.name, ["state"]) in synced
+        assert ("tpps", ["acme"]) in synced
+        assert synced.index(("tpps", ["acme"])) > [names for _, names in synced].index(["certificate.pem", "key.pem"])
+        assert any(name == "state" and {"ca-key.pem", "ca.pem", "tpps"} <= set(names) for name, names in synced)
+
+
+@pytest.mark.parametrize("replace", [False, True])
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_folder_that_cannot_be_put_in_place_leaves_what_was_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, replace: bool, place: int
+) -> None:
+    """As the folder itself is renamed, and as the names of what it stands in cannot be synced."""
+    folder = tmp_path / "f"
+    if replace:
+        write_folder(folder, {"x": b"old"})
+    rename, fsync = os.rename, os.fsync
+
+    def no_rename(old: Path, new: Path) -> None:
+        if new == folder and not str(old).endswith(".old"):
+            raise OSError(28, "No space left on device")
+        rename(old, new)
+
+    def no_fsync(file: int) -> None:
+        if os.path.samestat(os.fstat(file), tmp_path.stat()):
+            raise OSError(5, "Input/output error")
+        fsync(file)
+
+    monkeypatch.setattr(os, *(("rename", no_rename), ("fsync", no_fsync))[place])
+    with pytest.raises(OSError):
+        write_folder(folder, {"x": b"new"}, replace=replace, power=True)
+    assert {path.name for path in tmp_path.iterdir()} == ({"f"} if replace else set())
+    assert not replace or (folder / "x").read_bytes() == b"old"
 
 
 def test_the_bank_signs_its_answers_with_a_certificate_of_the_ca(shared: Authority) -> None:

@@ -14,6 +14,7 @@ from emulator.bank.errors import BankError
 from emulator.bank.kinds import KINDS
 from emulator.bank.snapshots import Snapshots
 from emulator.store import StoreUnwritable, memory_store
+from emulator.store.disk import Disk
 
 
 @pytest.fixture
@@ -104,3 +105,65 @@ def test_there_is_an_end_to_how_many(bank: Bank, monkeypatch: pytest.MonkeyPatch
         kept.save(bank, name)
     with pytest.raises(BankError, match="delete one first"):
         kept.save(bank, "c")
+
+
+def test_files_whose_names_nobody_can_ask_for_are_not_listed(bank: Bank, tmp_path: Path) -> None:
+    Snapshots(tmp_path).save(bank, "a")
+    for name in ("a b", ".hid", "x" * 64):
+        (tmp_path / f"{name}.snapshot.json").write_bytes((tmp_path / "a.snapshot.json").read_bytes())
+    (tmp_path / "folder.snapshot.json").mkdir()
+    kept = Snapshots(tmp_path)
+    assert [entry["name"] for entry in kept.listing()] == ["a"]
+    with pytest.raises(BankError, match="RESOURCE_UNKNOWN"):
+        kept.delete("folder")
+
+
+def test_half_a_file_is_removed(bank: Bank, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / ".killed.snapshot.json.new").write_text("half")
+    (tmp_path / ".mine.new").write_text("")
+    kept = Snapshots(tmp_path)
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(StoreUnwritable):
+        kept.save(bank, "a")
+    assert [path.name for path in tmp_path.iterdir()] == [".mine.new"]
+
+
+@pytest.mark.parametrize("power", [False, True])
+def test_with_power_names_are_on_the_medium(
+    bank: Bank, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, power: bool
+) -> None:
+    synced: list[tuple[str, list[str]]] = []
+
+    def sync(disk: Disk, path: Path) -> None:
+        synced.append((path.name, sorted(found.name for found in path.iterdir())))
+
+    monkeypatch.setattr(Disk, "sync_directory", sync)
+    kept = Snapshots(tmp_path / "snapshots", power=power)
+    kept.save(bank, "a")
+    kept.save(bank, "a")
+    kept.delete("a")
+    expected = [(tmp_path.name, ["snapshots"]), *[("snapshots", ["a.snapshot.json"])] * 2, ("snapshots", [])]
+    assert synced == (expected if power else [])
+
+
+def test_what_may_be_gone_after_a_power_cut_is_not_saved(
+    bank: Bank, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(disk: Disk, path: Path) -> None:
+        raise OSError(5, "Input/output error")
+
+    kept = Snapshots(tmp_path, power=True)
+    kept.save(bank, "old")
+    with monkeypatch.context() as patch:
+        patch.setattr(Disk, "sync_directory", broken)
+        for change in (lambda: kept.save(bank, "new"), lambda: kept.save(bank, "old"), lambda: kept.delete("old")):
+            with pytest.raises(OSError, match="Input/output"):
+                change()
+    assert [entry["name"] for entry in kept.listing()] == ["old"]
+    assert not (tmp_path / "new.snapshot.json").exists()
+    kept.delete("old")
+    assert list(tmp_path.iterdir()) == []
