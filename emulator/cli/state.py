@@ -53,9 +53,10 @@ def check(repair: bool, output: str, state: str | None) -> None:
     for report in reports:
         if report.in_use is not None:
             raise Failed(f"{report.directory} is in use by {report.in_use}")
-        if report.findings and not repair:
+        if report.findings:
             first = report.findings[0]
-            raise StateDamaged(f"{first.file} is damaged at byte {first.offset}: {first.reason} (--repair mends it)")
+            help_ = f"it cannot be mended; move {report.directory} away" if repair else "--repair mends it"
+            raise StateDamaged(f"{first.file} is damaged at byte {first.offset}: {first.reason} ({help_})")
 
 
 def _shown(report: Report) -> dict[str, Any]:
@@ -85,7 +86,7 @@ def _tell(report: Report) -> None:
     for finding in report.findings:
         click.echo(f"  {_place(finding.file)} at byte {finding.offset}: {finding.reason}")
     if report.torn is not None:
-        click.echo(f"  {_place(report.torn.file)} ends in a record that was not written whole; a start drops it")
+        click.echo(f"  {_place(report.torn.file)} ends in a record that is torn or damaged; a start drops it")
     for action in report.actions:
         click.echo(f"  {action}")
     if report.copies is not None:

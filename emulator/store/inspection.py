@@ -34,7 +34,7 @@ class Report:
     """What was found in a directory.
 
     `in_use`: who has it open, then nothing else was looked at; `sequence`: the last change; `documents`: how many of
-    each kind; `findings`: damage, at which a start is refused; `torn`: a last record that was not written whole,
+    each kind; `findings`: damage, at which a start is refused; `torn`: a last record that is torn or damaged,
     which a start drops; `actions`: what a repair did; `copies`: where it kept what it changed.
     """
 
@@ -105,7 +105,7 @@ def look(report: Report, kinds: Mapping[str, Kind]) -> None:
     report.documents.update({kind: len(table.rows) for kind, table in tables.items()})
     if found.torn is not None:
         file, offset, size = found.torn
-        report.torn = Finding(file, offset, f"a record of which only {size} bytes were written")
+        report.torn = Finding(file, offset, f"the last record, {size} bytes, is torn or damaged")
     for kind, table in tables.items():
         wrong = disagreement(table)
         if wrong is not None:

@@ -39,7 +39,7 @@ class Found:
     """What a directory holds.
 
     `changes`: those after the snapshot, in order; `segments`: the journal files to go on with, sizes without a torn
-    tail; `torn`: (file, offset, bytes) of a record that was not written whole; `stale`: files to remove.
+    tail; `torn`: (file, offset, bytes) of a last record that is torn or damaged; `stale`: files to remove.
     """
 
     def __init__(self, directory: Path, snapshot: Snapshot) -> None:
@@ -93,6 +93,9 @@ def read_directory(directory: Path, kinds: Mapping[str, Kind], disk: Disk) -> Fo
         found = Found(directory, Snapshot(0, 0, Image({}), fits=True))
     found.stale += [directory / name for name in names if _is_unfinished(name)]
     firsts = sorted((first, name) for name in names if (first := segment_first(name)) is not None)
+    # where the next one begins no later than what the snapshot lacks, nothing in a journal is needed, nor is it read
+    while len(firsts) > 1 and firsts[1][0] <= found.sequence + 1:
+        found.stale.append(directory / firsts.pop(0)[1])
     scans = [(Segment(directory / name, first, 0), scan(disk.read(directory / name))) for first, name in firsts]
     for place, (segment, scanned) in enumerate(scans):
         segment.size = scanned.end

@@ -16,7 +16,7 @@ from emulator.store.inspection import NO_KINDS, Finding, Report, held, look
 from emulator.store.journal import segment_first
 from emulator.store.kinds import Kind
 from emulator.store.recovery import SNAPSHOT, unfinished_name
-from emulator.store.snapshot import INDEX_OPENING, STORE_TABLE
+from emulator.store.snapshot import INDEX_OPENING, INDEX_TABLE, STORE_TABLE
 
 _TABLE = re.compile(rb',("[^"\\]+"):\{')
 _ROW = re.compile(rb'"(\d+)":(\{.*\}),?')
@@ -27,7 +27,8 @@ def repair(directory: Path, kinds: Mapping[str, Kind] = NO_KINDS) -> Report:
     """Bring the directory into a state that a start accepts, with as little loss as the damage allows.
 
     Files that change are copied to `damaged-<n>` in the directory first. A journal is cut at the damage, later
-    journals go; of a damaged snapshot every document that can still be read is kept. Raises StoreTooNew and OSError.
+    journals go; of a damaged snapshot every document that can still be read is kept, and where there is none it goes.
+    Raises StoreTooNew and OSError.
     """
     report = Report(directory)
     if not directory.is_dir():
@@ -58,11 +59,15 @@ class _Repair:
             if self._report.torn is not None:
                 self._cut(self._report.torn)
             elif not self._report.findings:
-                return
+                break
             elif self._report.findings[0].file.name != SNAPSHOT:
                 self._cut(self._report.findings[0])
-            elif self._salvaged or not self._salvage():
+            elif self._salvaged:
                 return
+            else:
+                self._salvage()
+        if self._report.actions and not any(self._report.documents.values()):
+            self._did("nothing is left: a start makes the bank anew from its fixture")
 
     def _copied(self, file: Path) -> None:
         """Keep the file as it is now, once."""
@@ -107,15 +112,17 @@ class _Repair:
     def _did(self, action: str) -> None:
         self._report.actions.append(action)
 
-    def _salvage(self) -> bool:
-        """Write a new snapshot with the documents that can be read; False when there are none."""
+    def _salvage(self) -> None:
+        """Write a new snapshot with the documents that can be read, or have none where none can."""
         self._salvaged = True
         file = self._directory / SNAPSHOT
         data = self._disk.read(file)
         tables, lost, whole = _readable(data)
-        if not tables:
-            return False
         self._copied(file)
+        if not any(tables.values()):
+            self._disk.remove(file)
+            self._did(f"gave up {SNAPSHOT}, in which no document can be read: all that it held is lost")
+            return
         images = {kind: TableImage.bare(dict(sorted(rows.items()))) for kind, rows in tables.items()}
         unfinished = self._directory / unfinished_name(0, id(self))
         write_file(self._disk, unfinished, images, self._sequence(data))
@@ -124,7 +131,6 @@ class _Repair:
         kept = sum(map(len, tables.values()))
         told = f"kept the {kept} documents of {SNAPSHOT} that can be read, gave up {lost}; none can be vouched for"
         self._did(told if whole else f"{told}; the file ends early, and what stood in the rest of it is lost")
-        return True
 
     def _sequence(self, data: bytes) -> int:
         """The snapshot's last change: as it says, if a journal follows on that, else before the oldest journal."""
@@ -141,7 +147,7 @@ def _readable(data: bytes) -> tuple[dict[str, dict[int, bytes]], int, bool]:
     tables: dict[str, dict[int, bytes]] = {}
     ids: set[tuple[str, str]] = set()
     kind, lost = "", 0
-    for line in data.split(b"\n")[1:]:
+    for line in _lines(data):
         if line.startswith(INDEX_OPENING):
             whole = True
             break
@@ -161,6 +167,19 @@ def _readable(data: bytes) -> tuple[dict[str, dict[int, bytes]], int, bool]:
             tables[kind][number] = raw
     tables.pop(STORE_TABLE, None)
     return tables, lost, whole
+
+
+def _lines(data: bytes) -> list[bytes]:
+    """A snapshot in lines, one that another program wrote and that is JSON still as we write them."""
+    try:
+        tables = {kind: documents.items() for kind, documents in orjson.loads(data).items() if kind != INDEX_TABLE}
+    except (ValueError, AttributeError):
+        return data.split(b"\n")[1:]
+    lines = []
+    for kind, documents in tables.items():
+        lines.append(b",%b:{" % orjson.dumps(kind))
+        lines += [b"%b:%b" % (orjson.dumps(number), orjson.dumps(document)) for number, document in documents]
+    return [*lines, INDEX_OPENING]
 
 
 def _row(line: bytes) -> tuple[int, bytes]:

@@ -86,7 +86,7 @@ class JournalStorage(Storage):
             self._disk.remove(path)
         if found.torn is not None:
             path, offset, size = found.torn
-            logger.warning("%s: dropped %d bytes at %d, a record that was not written whole", path, size, offset)
+            logger.warning("%s: dropped %d bytes at %d, a last record that is torn or damaged", path, size, offset)
             file = self._disk.open_to_append(path)
             try:
                 self._disk.cut(file, offset)

@@ -404,6 +404,45 @@ def test_damage_is_named_refused_and_mended_with_a_copy_kept(stopped: Path, tmp_
         assert run(running, "people").returncode == 0
 
 
+def test_what_nothing_can_be_read_of_is_given_up_and_a_start_begins_anew(stopped: Path, tmp_path: Path) -> None:
+    state = shutil.copytree(stopped, tmp_path / "empty")
+    with served(state) as running:
+        assert running.stop() == 0
+    snapshot = state / "banks" / "default" / "documents.json"
+    snapshot.write_bytes(b"")
+    assert checked(state).returncode == 3
+    mended = checked(state, "--repair")
+    assert (mended.returncode, mended.stderr) == (0, "")
+    assert "no document can be read: all that it held is lost" in mended.stdout
+    assert "a start makes the bank anew" in mended.stdout
+    assert (snapshot.parent / "damaged-1" / "documents.json").read_bytes() == b""
+    with served(state) as running:
+        assert run(running, "people").returncode == 0
+
+
+def test_what_a_repair_has_saved_is_there_after_a_start(stopped: Path, tmp_path: Path) -> None:
+    """Though the document that says what the bank was made from may be lost."""
+    state = shutil.copytree(stopped, tmp_path / "half")
+    with served(state) as running:
+        assert running.stop() == 0
+    snapshot = state / "banks" / "default" / "documents.json"
+    snapshot.write_bytes(snapshot.read_bytes().replace(b'"id":"bank"', b'"id":"ba"k"').replace(b"Kari", b"Mari"))
+    assert checked(state, "--repair").returncode == 0
+    with served(state) as running:
+        assert "Mari" in run(running, "people").stdout
+
+
+def test_what_cannot_be_mended_is_3_with_what_helps(stopped: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from emulator.cli.failure import StateDamaged
+    from emulator.cli.state import check
+    from emulator.store.inspection import Finding, Report
+
+    finding = Finding(stopped / "documents.json", 7, "it is wrong")
+    monkeypatch.setattr("emulator.store.repair.repair", lambda bank, kinds: Report(bank, findings=[finding]))
+    with pytest.raises(StateDamaged, match=r"at byte 7: it is wrong \(it cannot be mended; move .*default away\)"):
+        check.main(["--repair", "--state", str(stopped)], standalone_mode=False)
+
+
 def test_a_bank_in_use_is_not_looked_at(bank: Served) -> None:
     done = checked(bank.state)
     assert done.returncode == 2

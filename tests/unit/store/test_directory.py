@@ -135,7 +135,7 @@ def test_a_torn_tail_is_dropped_with_one_warning(directory: Path, caplog: pytest
     with caplog.at_level(logging.WARNING):
         again = open_store(killed, KINDS)
     assert [record.getMessage() for record in caplog.records] == [
-        f"{torn}: dropped {len(whole) + 2} bytes at {len(whole)}, a record that was not written whole"
+        f"{torn}: dropped {len(whole) + 2} bytes at {len(whole)}, a last record that is torn or damaged"
     ]
     assert again.dump()["note"] == [{"id": "n"}]
     again.put("note", {"id": "m"})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -181,14 +182,74 @@ def test_a_first_line_that_lies_does_not_hide_the_journal(killed: Path) -> None:
     assert report.documents == {"book": 5, "note": 3}
 
 
-def test_what_cannot_be_read_at_all_is_left_as_it_is(killed: Path) -> None:
+@pytest.mark.parametrize("damaged", [b"", b"\0" * 100, b"{}", b"[]", b"null", b"\xff" * 5000, b'{"_store":{"1":{'])
+def test_a_snapshot_in_which_nothing_can_be_read_is_given_up(killed: Path, journal: Path, damaged: bytes) -> None:
     file = killed / "documents.json"
-    file.write_bytes(b"\0" * 100)
-    before = contents(killed)
-    report = repair(killed)
-    assert not report.sound
-    assert report.actions == []
-    assert contents(killed) == before
+    file.write_bytes(damaged)
+    rest = journal.read_bytes()
+    report = repair(killed, KINDS)
+    assert report.sound
+    assert "gave up documents.json, in which no document can be read" in report.actions[0]
+    assert report.actions[-1] == "nothing is left: a start makes the bank anew from its fixture"
+    assert (killed / "damaged-1" / "documents.json").read_bytes() == damaged
+    assert (killed / "damaged-1" / journal.name).read_bytes() == rest, "it holds changes of what is lost"
+    store = open_store(killed, KINDS)
+    assert (store.sequence, store.count("book")) == (0, 0)
+    store.close()
+
+
+@pytest.mark.parametrize("size", [*range(0, 260, 20), 400, 600])
+def test_of_a_snapshot_that_was_cut_anywhere_the_rest_is_kept_or_nothing(killed: Path, size: int) -> None:
+    file = killed / "documents.json"
+    file.write_bytes(file.read_bytes()[:size])
+    report = repair(killed, KINDS)
+    assert report.sound
+    store = open_store(killed, KINDS)
+    assert (store.count("book"), store.count("note")) == (
+        report.documents.get("book", 0),
+        report.documents.get("note", 0),
+    )
+    assert (store.count("note") > 0) is (store.count("book") > 0)
+    store.close()
+
+
+def test_the_journal_from_the_first_change_on_needs_no_snapshot(directory: Path) -> None:
+    store = open_store(directory, KINDS)
+    for number in range(3):
+        store.put("note", {"id": f"n{number}"})
+    killed = copy_of(directory)
+    store.close()
+    (killed / "documents.json").write_bytes(b"")
+    report = repair(killed, KINDS)
+    assert report.sound
+    assert report.documents["note"] == 3
+
+
+def test_a_snapshot_by_another_program_is_salvaged_too(killed: Path) -> None:
+    file = killed / "documents.json"
+    whole = json.loads(file.read_bytes())
+    del whole["_index"]
+    whole["book"]["2"].pop("id")
+    file.write_text(json.dumps(whole))
+    assert not verify(killed, KINDS).sound
+    report = repair(killed, KINDS)
+    assert report.sound
+    assert report.documents == {"book": 4, "note": 3}
+
+
+def test_a_journal_that_the_snapshot_covers_is_not_looked_at(killed: Path, journal: Path) -> None:
+    """A kill between the renaming of a snapshot and the removal of the journals before it leaves such ones."""
+    old = killed / "journal-000000000001.jsonl"
+    old.write_bytes(b"garbage\n" + sealed(b'{"sequence":2,"put":[]}'))
+    for report in (verify(killed, KINDS), repair(killed, KINDS)):
+        assert report.sound
+        assert report.documents == {"book": 5, "note": 3}
+        assert report.actions == []
+    assert journal.exists()
+    store = open_store(killed, KINDS)
+    assert store.count("note") == 3
+    assert not old.exists()
+    store.close()
 
 
 def test_repairs_keep_their_copies_apart(killed: Path, journal: Path) -> None:
