@@ -21,6 +21,7 @@ from emulator.authority.flaws import VALID_FOR, Issuer, IssueRefused, Plan, flaw
 DEMO = "demo"
 ROLES = ("PISP", "AISP")
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9 ._-]{0,61}[A-Za-z0-9])?")
+_IDENTIFIER = re.compile(r"[^\x00-\x1f\x7f-\x9f\ud800-\udfff]{1,256}")
 _CERTIFICATE, _KEY, _KEYSTORE = "certificate.pem", "key.pem", "keystore.p12"
 
 
@@ -153,8 +154,8 @@ class Authority:
         chosen = frozenset(roles)
         if not chosen <= frozenset(ROLES):
             raise IssueRefused(f"The roles of a TPP are {' and '.join(ROLES)}.")
-        if organization_identifier is not None and not 1 <= len(organization_identifier) <= 256:
-            raise IssueRefused("An organizationIdentifier has 1 to 256 characters.")
+        if organization_identifier is not None and not _IDENTIFIER.fullmatch(organization_identifier):
+            raise IssueRefused("An organizationIdentifier has 1 to 256 characters, none of them a control character.")
         now = self._clock()
         return Plan(
             name=name,

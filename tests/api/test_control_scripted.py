@@ -416,6 +416,7 @@ def test_tpps_are_issued_with_their_key_only_once(desk: ControlDesk) -> None:
         ({"name": "x", "roles": ["PISP", "ASPSP"]}, "roles[1]"),
         ({"name": "x", "roles": []}, "roles"),
         ({"name": "x", "flaw": "expird"}, "flaw"),
+        ({"name": "x", "organizationIdentifier": "\0"}, "organizationIdentifier"),
     ],
 )
 def test_a_tpp_that_cannot_be_is_refused(desk: ControlDesk, body: dict[str, Any], path: str | None) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from emulator.api.certificates import identity
 from emulator.api.messages import Response
 from emulator.api.render import json_response
-from emulator.authority import FLAWS, Credentials, IssueRefused, TppExists
+from emulator.authority import FLAWS, Credentials, IssueRefused, TppExists, TppNameRefused
 from emulator.bank.errors import BankError
 from emulator.control.operation import LIMIT, TEXT, ControlCall, ControlOperation, object_of
 
@@ -56,7 +56,8 @@ def _issue(call: ControlCall) -> Response:
     except TppExists:
         raise BankError("CONFLICT", f"There is a TPP {name} already; replace: true issues it anew.", "name") from None
     except IssueRefused as refused:
-        raise BankError("FORMAT_ERROR", str(refused), "name") from None
+        at_fault = "name" if isinstance(refused, TppNameRefused) else "organizationIdentifier"
+        raise BankError("FORMAT_ERROR", str(refused), at_fault) from None
     ca = call.authority.certificate_pem
     return json_response(201, {**_shown(issued), "key": issued.key_pem.decode(), "caCertificate": ca})
 

@@ -124,8 +124,9 @@ def test_unknown_roles_flaws_and_empty_identifiers_are_refused(shared: Authority
         shared.issue("x", roles=["ASPSP"])
     with pytest.raises(IssueRefused, match="there are expired, "):
         shared.issue("x", flaw="no-such-flaw")
-    with pytest.raises(IssueRefused, match="1 to 256"):
-        shared.issue("x", organization_identifier="")
+    for identifier in ("", "x" * 257, "\0", "a\nb", "a\x7f", "\x85", "\ud800"):
+        with pytest.raises(IssueRefused, match="1 to 256"):
+            shared.issue("x", organization_identifier=identifier)
 
 
 def test_every_flaw_of_the_contract_is_there() -> None:
