@@ -185,8 +185,8 @@ class House:
             raise BankError("FORMAT_ERROR", "A bank's name is [a-z0-9][a-z0-9-]{0,62}.", "name")
         known = self.find(name)
         if known is None:
-            known = self._open[name] = self._made(name, fixture, seed, prepare)
-            return known
+            made = self._open[name] = self._made(name, fixture, seed, prepare)
+            return made
         ids = known.bank.ids
         if seed is not None and seed != ids.seed:
             _refuse_default(name)

@@ -109,26 +109,6 @@ def obstacle(bank: Bank, sca: Document) -> Failure | None:
     return None if _acting(bank, sca) else NO_CONTEXT
 
 
-def find(bank: Bank, name: str) -> Document:
-    """The SCA that the control interface means: a token, an id of what is approved, or `latest`.
-
-    Of several the newest open one. Raises RESOURCE_UNKNOWN.
-    """
-    found = bank.documents.get("sca", name)
-    if found is not None:
-        return found
-    if name == "latest":
-        # By the order in which they were opened: on a clock that stands still they were all opened at one moment.
-        several = bank.documents.find("sca", status="started", newest_first=True, limit=1)
-        several = several or bank.documents.range("sca", "created", reverse=True, limit=1)
-    else:
-        several = bank.documents.find("sca", target=name, newest_first=True)
-    several.sort(key=is_open, reverse=True)
-    if not several:
-        raise BankError("RESOURCE_UNKNOWN", f"There is no SCA {name}.")
-    return several[0]
-
-
 def void(bank: Bank, target: str) -> None:
     """End the open SCAs of something that is no more; their pages answer 410 (CONTRACT 13)."""
     for sca in bank.documents.find("sca", target=target):
@@ -306,50 +286,3 @@ def _unlink(bank: Bank, sca: Document) -> None:
     if target is not None and target.get("sca") == sca["id"]:
         del target["sca"]
         bank.documents.put(sca["purpose"], target)
-
-
-def approve(
-    bank: Bank,
-    sca: Document,
-    *,
-    national_id: str | None = None,
-    method: str | None = None,
-    context: str | None = None,
-    agreement: str | None = None,
-    accounts: list[str] | None = None,
-) -> str | None:
-    """All steps at once, without the pages; what is left out is chosen as CONTRACT 13 says."""
-    _must_be_open(sca)
-    who = national_id or sca.get("person") or expected(sca)
-    if who is None:
-        known = ", ".join(list(people.names(bank))[:10])
-        raise BankError(
-            "FORMAT_ERROR", f"Nobody is behind this SCA yet; say who approves. Known: {known}.", "nationalId"
-        )
-    if is_late(bank, sca):
-        return fail(bank, sca, EXPIRED)
-    redirect = identify(bank, sca, who)
-    if redirect is not None:
-        return redirect
-    if method is not None:
-        choose_method(bank, sca, method)
-    if context is not None or agreement is not None:
-        choose_context(bank, sca, context, agreement)
-    return complete(bank, sca, accounts)
-
-
-def _must_be_open(sca: Document) -> None:
-    if not is_open(sca):
-        raise BankError("CONFLICT", f"The SCA has already ended: {sca['status']}.")
-
-
-def reject(bank: Bank, sca: Document) -> str:
-    """`decline` for the control interface: CONFLICT when the SCA has ended."""
-    _must_be_open(sca)
-    return decline(bank, sca)
-
-
-def end(bank: Bank, sca: Document, failure: Failure) -> str:
-    """`fail` and `expire` for the control interface: CONFLICT when the SCA has ended."""
-    _must_be_open(sca)
-    return fail(bank, sca, failure)

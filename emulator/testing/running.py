@@ -16,7 +16,7 @@ from emulator.api.branch import Branch
 from emulator.assemble import assemble, authority_for
 from emulator.assemble.site import Site
 from emulator.authority import Authority
-from emulator.bank import fixtures, payments, progression, sca, sessions
+from emulator.bank import fixtures, payments, progression, sca_control, sessions
 from emulator.bank.errors import BankError
 from emulator.client import AsyncTppClient, TppClient
 from emulator.client.identity import Identity
@@ -153,11 +153,11 @@ class RunningBank:
         Choices: nationalId, method, context, agreement, accounts (or in Python's spelling, national_id).
         """
         choices = {{"nationalId": "national_id"}.get(name, name): value for name, value in choices.items()}
-        return self._sca(link_or_id, lambda bank, found: sca.approve(bank, found, **choices)) or ""
+        return self._sca(link_or_id, lambda bank, found: sca_control.approve(bank, found, **choices)) or ""
 
     def reject(self, link_or_id: str = "latest") -> str:
         """The PSU declines; where the browser goes."""
-        return self._sca(link_or_id, sca.reject)
+        return self._sca(link_or_id, sca_control.reject)
 
     def _sca(self, link_or_id: str, act: Callable[..., Result]) -> Result:
         name = urlsplit(link_or_id).path.rpartition("/")[2] or link_or_id
@@ -165,7 +165,7 @@ class RunningBank:
         def work(branch: Branch) -> Result:
             branch.settle()
             with branch.bank.documents.transaction():
-                return act(branch.bank, sca.find(branch.bank, name))
+                return act(branch.bank, sca_control.find(branch.bank, name))
 
         return self.call(work)
 

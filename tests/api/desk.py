@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, urlsplit
 from emulator.api.branch import Branch
 from emulator.api.messages import Request
 from emulator.authority import Authority
-from emulator.bank import sca, sessions
+from emulator.bank import sca_control, sessions
 from emulator.client.response import Headers, Response
 from emulator.client.tpp import Tpp
 
@@ -70,8 +70,8 @@ def approve(branch: Branch, link_or_id: str, **more: Any) -> dict[str, str]:
     """The PSU approves; the query parameters of the redirect."""
     bank = branch.bank
     with bank.documents.transaction():
-        found = sca.find(bank, link_or_id.rpartition("/")[2])
-        redirect = sca.approve(bank, found, **more)
+        found = sca_control.find(bank, link_or_id.rpartition("/")[2])
+        redirect = sca_control.approve(bank, found, **more)
     return dict(parse_qsl(urlsplit(redirect or "").query))
 
 
@@ -79,7 +79,7 @@ def reject(branch: Branch, link_or_id: str) -> dict[str, str]:
     """The PSU declines; the query parameters of the redirect."""
     bank = branch.bank
     with bank.documents.transaction():
-        redirect = sca.reject(bank, sca.find(bank, link_or_id.rpartition("/")[2]))
+        redirect = sca_control.reject(bank, sca_control.find(bank, link_or_id.rpartition("/")[2]))
     return dict(parse_qsl(urlsplit(redirect).query))
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from emulator.api.branch import Branch
 from emulator.authority import Authority
-from emulator.bank import ledger, products, sca
+from emulator.bank import ledger, products, sca, sca_control
 from tests.api.desk import BASE, DeskClient, advance, approve, messages, reject
 from tests.unit.payments.world import bulk, domestic, sepa
 
@@ -375,7 +375,7 @@ def test_a_link_to_an_sca_is_there_while_it_can_be_used(kari: DeskClient, over: 
     assert all("scaRedirect" in kari.get(address).json()["_links"] for address in addresses)
     for one in made:
         if over == "a system fails":
-            sca.fail(kari.branch.bank, sca.find(kari.branch.bank, one.get("basketId") or one["paymentId"]))
+            sca.fail(kari.branch.bank, sca_control.find(kari.branch.bank, one.get("basketId") or one["paymentId"]))
         else:
             told = approve(kari.branch, one["_links"]["scaRedirect"]["href"], national_id=EVEN)
             assert told["code"] == ("SCA_EXPIRED" if over == "too late" else "PSU_CREDENTIALS_INVALID")

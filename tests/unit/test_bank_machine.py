@@ -17,7 +17,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from emulator.bank import baskets, fixtures, ledger, payments, products, progression, sca, sca_ends
+from emulator.bank import baskets, fixtures, ledger, payments, products, progression, sca_control, sca_ends
 from emulator.bank.approach import Approach
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
@@ -172,16 +172,16 @@ class BankMachine(RuleBasedStateMachine):
         self._authenticate(payment_id, known.who, act)
 
     def _authenticate(self, target: str, who: str, act: str) -> None:
-        opened = sca.find(self.bank, target)
+        opened = sca_control.find(self.bank, target)
         if act == "approve":
-            self._attempt(lambda: sca.approve(self.bank, opened, national_id=who))
+            self._attempt(lambda: sca_control.approve(self.bank, opened, national_id=who))
         elif act == "reject":
-            self._attempt(lambda: sca.reject(self.bank, opened))
+            self._attempt(lambda: sca_control.reject(self.bank, opened))
         elif act == "expire":
-            self._attempt(lambda: sca.end(self.bank, opened, sca_ends.EXPIRED))
+            self._attempt(lambda: sca_control.end(self.bank, opened, sca_ends.EXPIRED))
         else:
             statuses = self._statuses()
-            self._attempt(lambda: sca.approve(self.bank, opened, national_id="09877410142"))
+            self._attempt(lambda: sca_control.approve(self.bank, opened, national_id="09877410142"))
             assert self._statuses() == statuses
 
     def _statuses(self) -> dict[str, str]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from emulator.api.messages import Response
 from emulator.api.render import STATUS, json_response
-from emulator.bank import sca, sca_ends, sca_views
+from emulator.bank import sca, sca_control, sca_ends, sca_views
 from emulator.control.choices import WHO, WHO_SCHEMA, chosen_person
 from emulator.control.operation import LIMIT, TEXT, ControlCall, ControlOperation, object_of
 from emulator.store import Document
@@ -17,14 +17,14 @@ def _list(call: ControlCall) -> Response:
 
 
 def _show(call: ControlCall) -> Response:
-    return json_response(200, sca_views.view(call.bank, sca.find(call.bank, call.params["id"])))
+    return json_response(200, sca_views.view(call.bank, sca_control.find(call.bank, call.params["id"])))
 
 
 def _ended(call: ControlCall, end: Callable[[Document], str | None]) -> Response:
     """Do something with an open SCA, all or nothing; where the browser would go."""
     call.refuse_mistakes()
     with call.bank.documents.transaction():
-        redirect = end(sca.find(call.bank, call.params["id"]))
+        redirect = end(sca_control.find(call.bank, call.params["id"]))
     return json_response(200, {"redirect": redirect})
 
 
@@ -34,7 +34,7 @@ def _approve(call: ControlCall) -> Response:
     method = members["method"].one_of(sca.METHODS, "method") if "method" in members else None
     return _ended(
         call,
-        lambda found: sca.approve(
+        lambda found: sca_control.approve(
             call.bank,
             found,
             national_id=who.national_id,
@@ -47,11 +47,11 @@ def _approve(call: ControlCall) -> Response:
 
 
 def _reject(call: ControlCall) -> Response:
-    return _ended(call, lambda found: sca.reject(call.bank, found))
+    return _ended(call, lambda found: sca_control.reject(call.bank, found))
 
 
 def _expire(call: ControlCall) -> Response:
-    return _ended(call, lambda found: sca.end(call.bank, found, sca_ends.EXPIRED))
+    return _ended(call, lambda found: sca_control.end(call.bank, found, sca_ends.EXPIRED))
 
 
 def _fail(call: ControlCall) -> Response:
@@ -64,7 +64,7 @@ def _fail(call: ControlCall) -> Response:
     failure = sca_ends.Failure(
         status or known.status, code or known.code, message or known.message, system or known.system
     )
-    return _ended(call, lambda found: sca.end(call.bank, found, failure))
+    return _ended(call, lambda found: sca_control.end(call.bank, found, failure))
 
 
 _ENDED = {200: "Where the browser would go.", 404: "There is no such SCA.", 409: "The SCA has ended already."}

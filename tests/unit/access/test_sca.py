@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
-from emulator.bank import access, consents, people, sca, sessions
+from emulator.bank import access, consents, people, sca, sca_control, sessions
 from emulator.bank.access import Claim
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError, ScaNeeded
@@ -75,7 +75,7 @@ def test_a_person_with_a_choice_of_contexts_is_asked(bank: Bank) -> None:
 
 def test_a_corporate_person_shares_what_the_agreement_lets_it_view(bank: Bank) -> None:
     found = opened(bank)
-    answer = query(sca.approve(bank, found, national_id=OLA))
+    answer = query(sca_control.approve(bank, found, national_id=OLA))
     assert answer["psu-corporate-id"] == AGREEMENT
     consent = consents.current(bank, tpp_id=TPP, national_id=OLA, context="CORPORATE", agreement=AGREEMENT)
     assert consent is not None
@@ -98,7 +98,7 @@ def test_only_the_person_behind_a_request_may_complete_it(bank: Bank) -> None:
 def test_ten_minutes_are_too_long(bank: Bank) -> None:
     found = opened(bank)
     advance(bank, minutes=10)
-    answer = query(sca.approve(bank, found, national_id=KARI))
+    answer = query(sca_control.approve(bank, found, national_id=KARI))
     assert (answer["status"], answer["code"]) == ("401", "SCA_EXPIRED")
 
 
@@ -107,45 +107,45 @@ def test_ten_minutes_are_too_long(bank: Bank) -> None:
     [("reject", "401", "SCA_INVALID"), ("expire", "401", "SCA_EXPIRED"), ("fail", "500", "SYSTEM_ERROR")],
 )
 def test_a_scripted_outcome_wins_over_the_customers(bank: Bank, scripted: str, status: str, code: str) -> None:
-    answer = query(sca.approve(bank, opened(bank, outcome=scripted), national_id=KARI))
+    answer = query(sca_control.approve(bank, opened(bank, outcome=scripted), national_id=KARI))
     assert (answer["status"], answer["code"]) == (status, code)
     assert answer.get("system") == ("core" if scripted == "fail" else None)
 
 
 def test_an_abandoned_sca_stays_open_without_a_redirect(bank: Bank) -> None:
     found = opened(bank, outcome="abandon")
-    assert sca.approve(bank, found, national_id=KARI) is None
+    assert sca_control.approve(bank, found, national_id=KARI) is None
     assert sca.is_open(found)
 
 
 def test_an_ended_sca_cannot_be_used_again(bank: Bank) -> None:
     found = opened(bank)
-    sca.approve(bank, found, national_id=KARI)
-    for again in (lambda: sca.approve(bank, found), lambda: sca.reject(bank, found)):
+    sca_control.approve(bank, found, national_id=KARI)
+    for again in (lambda: sca_control.approve(bank, found), lambda: sca_control.reject(bank, found)):
         with pytest.raises(BankError) as refused:
             again()
         assert refused.value.code == "CONFLICT"
 
 
 def test_completing_a_new_session_ends_the_old_one_and_aborting_does_not(bank: Bank) -> None:
-    sca.approve(bank, opened(bank, sessionId="old"), national_id=KARI)
-    sca.reject(bank, opened(bank, sessionId="new"))
+    sca_control.approve(bank, opened(bank, sessionId="old"), national_id=KARI)
+    sca_control.reject(bank, opened(bank, sessionId="new"))
     [old] = sessions.with_id(bank, TPP, "old")
     assert sessions.is_live(bank, old)
-    sca.approve(bank, opened(bank, sessionId="new"), national_id=KARI)
+    sca_control.approve(bank, opened(bank, sessionId="new"), national_id=KARI)
     [old] = sessions.with_id(bank, TPP, "old")
     assert not sessions.is_live(bank, old)
 
 
 def test_the_psu_id_is_one_per_tpp_and_person(bank: Bank) -> None:
-    first = query(sca.approve(bank, opened(bank), national_id=KARI))["psu-id"]
-    again = query(sca.approve(bank, opened(bank, sessionId="s-2"), national_id=KARI))["psu-id"]
+    first = query(sca_control.approve(bank, opened(bank), national_id=KARI))["psu-id"]
+    again = query(sca_control.approve(bank, opened(bank, sessionId="s-2"), national_id=KARI))["psu-id"]
     other = people.psu_for(bank, "ANOTHER-TPP", KARI)["id"]
     assert first == again != other
 
 
 def test_without_a_session_id_the_bank_makes_one(bank: Bank) -> None:
-    answer = query(sca.approve(bank, opened(bank, sessionId=None), national_id=KARI))
+    answer = query(sca_control.approve(bank, opened(bank, sessionId=None), national_id=KARI))
     assert len(answer["tpp-session-id"]) == 36
 
 
@@ -153,13 +153,13 @@ def test_the_control_interface_finds_an_sca_by_token_target_or_latest(bank: Bank
     first = opened(bank, purpose="consent", target="consent-1")
     advance(bank, seconds=1)
     second = opened(bank)
-    assert sca.find(bank, first["id"])["id"] == first["id"]
-    assert sca.find(bank, "consent-1")["id"] == first["id"]
-    assert sca.find(bank, "latest")["id"] == second["id"]
-    sca.approve(bank, second, national_id=KARI)
-    assert sca.find(bank, "latest")["id"] == first["id"]
+    assert sca_control.find(bank, first["id"])["id"] == first["id"]
+    assert sca_control.find(bank, "consent-1")["id"] == first["id"]
+    assert sca_control.find(bank, "latest")["id"] == second["id"]
+    sca_control.approve(bank, second, national_id=KARI)
+    assert sca_control.find(bank, "latest")["id"] == first["id"]
     with pytest.raises(BankError):
-        sca.find(bank, "nothing")
+        sca_control.find(bank, "nothing")
 
 
 def test_what_is_no_more_voids_its_sca(bank: Bank) -> None:
@@ -182,9 +182,9 @@ def test_sessions_that_are_over_do_not_pile_up(bank: Bank, monkeypatch: pytest.M
             access.session_holder(bank, Claim(TPP, psu_id=kari, session_id=session_id))
         return refused.value.code, refused.value.messages[0].text
 
-    sca.approve(bank, opened(bank, sessionId="of-another"), national_id=OLA)
+    sca_control.approve(bank, opened(bank, sessionId="of-another"), national_id=OLA)
     for number in range(50):
-        sca.approve(bank, opened(bank, sessionId=f"s-{number}"), national_id=KARI)
+        sca_control.approve(bank, opened(bank, sessionId=f"s-{number}"), national_id=KARI)
         advance(bank, minutes=61 if number % 2 else 1)
     assert bank.documents.count("session") == 22
     [others] = sessions.with_id(bank, TPP, "of-another")
@@ -197,11 +197,11 @@ def test_sessions_that_are_over_do_not_pile_up(bank: Bank, monkeypatch: pytest.M
 
 def test_an_sca_under_the_id_of_an_earlier_session_brings_that_one_back(bank: Bank) -> None:
     for session_id in ("one", "two", "one", "one"):
-        sca.approve(bank, opened(bank, sessionId=session_id), national_id=KARI)
+        sca_control.approve(bank, opened(bank, sessionId=session_id), national_id=KARI)
     [one], [two] = sessions.with_id(bank, TPP, "one"), sessions.with_id(bank, TPP, "two")
     assert sessions.is_live(bank, one)
     assert not sessions.is_live(bank, two)
-    sca.approve(bank, opened(bank, sessionId="two"), national_id=KARI)
+    sca_control.approve(bank, opened(bank, sessionId="two"), national_id=KARI)
     [one], [two] = sessions.with_id(bank, TPP, "one"), sessions.with_id(bank, TPP, "two")
     assert not sessions.is_live(bank, one)
     assert sessions.is_live(bank, two)
@@ -211,9 +211,9 @@ def test_one_session_id_serves_a_person_in_two_contexts_and_other_persons(bank: 
     bank.documents.put("customer", {"id": "c-ola", "customerNumber": OLA, "type": "private", "name": "Ola Prøve"})
     bank.documents.put("account", {"id": "o-5", "customerId": "c-ola", "bban": "5", "iban": "NO5", "currency": "NOK"})
     for _ in range(3):
-        sca.approve(bank, opened(bank), national_id=KARI)
-        sca.approve(bank, opened(bank), national_id=OLA, context="PRIVATE")
-        sca.approve(bank, opened(bank), national_id=OLA, agreement=AGREEMENT)
+        sca_control.approve(bank, opened(bank), national_id=KARI)
+        sca_control.approve(bank, opened(bank), national_id=OLA, context="PRIVATE")
+        sca_control.approve(bank, opened(bank), national_id=OLA, agreement=AGREEMENT)
     found = sessions.with_id(bank, TPP, "s-1")
     assert sorted((s["nationalId"], s["context"]) for s in found) == [
         (KARI, "PRIVATE"),
@@ -225,13 +225,13 @@ def test_one_session_id_serves_a_person_in_two_contexts_and_other_persons(bank: 
 
 def test_revoked_consents_do_not_pile_up(bank: Bank) -> None:
     for _ in range(10):
-        sca.approve(bank, opened(bank), national_id=KARI)
+        sca_control.approve(bank, opened(bank), national_id=KARI)
         advance(bank, minutes=1)
         consent = consents.current(bank, tpp_id=TPP, national_id=KARI, context="PRIVATE", agreement=None)
         assert consent is not None
         consents.revoke(bank, consent["id"])
         advance(bank, minutes=1)
-    sca.approve(bank, opened(bank), national_id=KARI)
+    sca_control.approve(bank, opened(bank), national_id=KARI)
     shown = consents.listing(bank)
     assert [consent["status"] for consent in shown] == ["valid", "revoked", "revoked", "revoked"]
     assert shown[1]["consentId"] == consent["id"], "the newest stay"

@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from emulator.bank import people, sandbox, sca, sessions
+from emulator.bank import people, sandbox, sca, sca_control, sessions
 from emulator.bank.bank import Bank
 from tests.unit.pages.living import DEBTOR, STRAKS, Living, living, straks
 from tests.unit.pages.living import KARI as PAYER
@@ -82,7 +82,7 @@ def test_an_agreement_that_was_chosen_and_is_gone_gives_no_session(bank: Bank, v
     assert "Driftskonto" in page.text
     delete_agreement(bank)
     if how == "control":
-        redirect = sca.approve(bank, sca.find(bank, token))
+        redirect = sca_control.approve(bank, sca_control.find(bank, token))
         assert redirect is not None
         assert "code=PSU_CREDENTIALS_INVALID" in redirect
     else:
@@ -96,7 +96,7 @@ def test_who_takes_the_place_of_an_identified_customer_does_not_inherit_its_choi
 ) -> None:
     page = standing_at(bank, visitor, "context")
     visitor.submit(page, acting=FIRM)
-    sca.approve(bank, sca.find(bank, "latest"), national_id=OLA)
+    sca_control.approve(bank, sca_control.find(bank, "latest"), national_id=OLA)
     [session] = bank.documents.all("session")
     assert (session["nationalId"], session["context"], session["agreement"]) == (OLA, "PRIVATE", None)
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emulator.bank import baskets, payments, progression, sca
+from emulator.bank import baskets, payments, progression, sca, sca_control
 from emulator.bank.approach import Approach
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
@@ -98,7 +98,7 @@ def test_one_sca_signs_all_payments_of_a_basket(bank: Bank) -> None:
     assert (opened["purpose"], opened["target"], opened["nationalId"]) == ("basket", basket_id, KARI)
     approve(bank, basket_id)
     assert (status(bank, first), status(bank, second), state(bank, basket_id)) == ("ACTC", "ACTC", "ACTC")
-    assert all(not sca.is_open(sca.find(bank, target)) for target in (first, second, basket_id))
+    assert all(not sca.is_open(sca_control.find(bank, target)) for target in (first, second, basket_id))
     advance(bank, minutes=1)
     assert (status(bank, first), status(bank, second)) == ("ACSC", "ACSC")
     assert money(bank, "kari") == (9850, 0)
@@ -155,7 +155,7 @@ def test_two_signatures_take_a_basket_over_patc(bank: Bank) -> None:
     basket_id = create(bank, one, two, national_id=SIRI, **firm)
     approve(bank, basket_id, SIRI)
     assert (status(bank, one), state(bank, basket_id)) == ("PATC", "PATC")
-    second = sca.find(bank, basket_id)
+    second = sca_control.find(bank, basket_id)
     assert (second["id"], second["presumed"], sca.is_open(second)) == (basket(bank, basket_id)["sca"], TOR, True)
     approve(bank, basket_id, TOR)
     assert (status(bank, one), status(bank, two), state(bank, basket_id)) == ("ACTC", "ACTC", "ACTC")
@@ -213,7 +213,7 @@ def test_a_deleted_basket_leaves_its_payments(bank: Bank) -> None:
     baskets.delete(bank, basket(bank, basket_id))
     assert bank.documents.get("basket", basket_id) is None
     assert "basketId" not in payment(bank, payment_id)
-    assert not sca.is_open(sca.find(bank, basket_id))
+    assert not sca.is_open(sca_control.find(bank, basket_id))
     approve(bank, payment_id)
     assert status(bank, payment_id) == "ACTC"
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from emulator.bank import approach, ledger, payments, progression, sandbox, sca
+from emulator.bank import approach, ledger, payments, progression, sandbox, sca, sca_control
 from emulator.bank.approach import Approach
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
@@ -60,7 +60,7 @@ def test_two_signatures_take_a_payment_over_patc(bank: Bank) -> None:
     assert life(bank, payment_id) == [("RCVD", 0), ("PATC", 0)]
     assert money(bank, "firm") == (50000, 0)
     assert "fundsAvailable" not in payment(bank, payment_id)
-    second = sca.find(bank, payment_id)
+    second = sca_control.find(bank, payment_id)
     assert (sca.is_open(second), second["presumed"], second["id"]) == (True, TOR, payment(bank, payment_id)["sca"])
     approve(bank, payment_id, TOR)
     assert status(bank, payment_id) == "ACTC"
@@ -102,8 +102,8 @@ def test_patc_waits_without_a_limit_and_survives_a_declined_second_signature(ban
     payment_id = initiate(bank, STRAKS, from_firm(), **FIRM)
     approve(bank, payment_id, SIRI)
     with bank.documents.transaction():
-        second = sca.find(bank, payment_id)
-        sca.reject(bank, second)
+        second = sca_control.find(bank, payment_id)
+        sca_control.reject(bank, second)
     assert "sca" not in payment(bank, payment_id)
     advance(bank, days=30)
     assert status(bank, payment_id) == "PATC"
@@ -132,7 +132,7 @@ def test_the_second_sca_is_like_the_one_that_was_signed(bank: Bank) -> None:
     how = Approach(redirectUri="https://tpp.example/other", language="nb", app=True)
     payments.start_authorisation(bank, payment(bank, payment_id), how, national_id=SIRI)
     approve(bank, payment_id, SIRI)
-    second = sca.find(bank, payment_id)
+    second = sca_control.find(bank, payment_id)
     assert (second["redirectUri"], second["language"], second["app"]) == ("https://tpp.example/other", "nb", True)
     assert "nationalId" not in second
 
@@ -158,7 +158,7 @@ def test_a_payment_that_waits_for_its_second_signature_is_cancelled_at_once(bank
     approve(bank, payment_id, SIRI)
     assert payments.cancel(bank, payment(bank, payment_id)) is True
     assert status(bank, payment_id) == "CANC"
-    assert not sca.is_open(sca.find(bank, payment_id))
+    assert not sca.is_open(sca_control.find(bank, payment_id))
 
 
 # one signature
@@ -264,7 +264,7 @@ def test_what_is_not_authorised_is_cancelled_at_once_and_its_sca_is_void(bank: B
         payments.start_cancellation(bank, payment(bank, payment_id), HOW, national_id=KARI)
     assert payments.cancel(bank, payment(bank, payment_id)) is True
     assert life(bank, payment_id) == [("RCVD", 0), ("CANC", 0)]
-    assert not sca.is_open(sca.find(bank, payment_id))
+    assert not sca.is_open(sca_control.find(bank, payment_id))
 
 
 def test_no_cancellation_takes_the_place_of_a_missing_signature(bank: Bank) -> None:

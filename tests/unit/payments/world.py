@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from emulator.bank import ledger, payments, products, progression, sca
+from emulator.bank import ledger, payments, products, progression, sca_control
 from emulator.bank.approach import Approach
 from emulator.bank.bank import Bank
 from emulator.bank.kinds import KINDS
@@ -183,7 +183,7 @@ def initiate(
 def approve(bank: Bank, target: str, who: str = KARI) -> str | None:
     """The customer approves the newest open SCA of a payment or basket; the redirect."""
     with bank.documents.transaction():
-        return sca.approve(bank, sca.find(bank, target), national_id=who)
+        return sca_control.approve(bank, sca_control.find(bank, target), national_id=who)
 
 
 def authorise(bank: Bank, payment_id: str, who: str = KARI) -> None:
@@ -198,7 +198,7 @@ def authorise(bank: Bank, payment_id: str, who: str = KARI) -> None:
 def reject(bank: Bank, target: str) -> str:
     """The customer declines."""
     with bank.documents.transaction():
-        return sca.reject(bank, sca.find(bank, target))
+        return sca_control.reject(bank, sca_control.find(bank, target))
 
 
 def advance(bank: Bank, **by: float) -> None:
