@@ -202,4 +202,9 @@ def listing(bank: Bank, limit: int | None = None) -> list[dict[str, Any]]:
     ]
 
 
-sca_ends.OUTCOMES["basket"] = sca_ends.Outcome(approved=authorised, declined=declined)
+def _awaits_signature(bank: Bank, basket_id: str) -> bool:
+    basket = bank.documents.get("basket", basket_id)
+    return basket is not None and state(bank, basket)[1]
+
+
+sca_ends.OUTCOMES["basket"] = sca_ends.Outcome(awaited=_awaits_signature, approved=authorised, declined=declined)

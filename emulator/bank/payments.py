@@ -206,5 +206,17 @@ def cancelled(bank: Bank, payment_id: str) -> None:
     bank.documents.put("payment", payment)
 
 
-sca_ends.OUTCOMES["payment"] = sca_ends.Outcome(approved=authorised, declined=declined)
-sca_ends.OUTCOMES["cancellation"] = sca_ends.Outcome(approved=lambda bank, payment_id, _: cancelled(bank, payment_id))
+def _awaits_signature(bank: Bank, payment_id: str) -> bool:
+    payment = bank.documents.get("payment", payment_id)
+    return payment is not None and payment["status"] in UNSIGNED
+
+
+def _awaits_cancellation(bank: Bank, payment_id: str) -> bool:
+    payment = bank.documents.get("payment", payment_id)
+    return payment is not None and cancellable(payment)
+
+
+sca_ends.OUTCOMES["payment"] = sca_ends.Outcome(awaited=_awaits_signature, approved=authorised, declined=declined)
+sca_ends.OUTCOMES["cancellation"] = sca_ends.Outcome(
+    awaited=_awaits_cancellation, approved=lambda bank, payment_id, _: cancelled(bank, payment_id)
+)

@@ -20,6 +20,7 @@ from emulator.bank.sca_ends import (
     DECLINED,
     EXPIRED,
     NO_CONTEXT,
+    NOT_AWAITED,
     OTHER_PERSON,
     OUTCOMES,
     UNKNOWN_PERSON,
@@ -99,9 +100,12 @@ def expected(sca: Document) -> str | None:
 
 
 def obstacle(bank: Bank, sca: Document) -> Failure | None:
-    """Why an open SCA cannot go on: it is too late, or who identified is gone or may not act so any more."""
+    """Why an open SCA cannot go on: it is too late or needed no more, or who identified may not act so any more."""
     if is_late(bank, sca):
         return EXPIRED
+    outcome = OUTCOMES.get(sca["purpose"])
+    if outcome is not None and not outcome.awaited(bank, sca["target"]):
+        return NOT_AWAITED
     if "person" not in sca:
         return None
     if people.person(bank, sca["person"]) is None:

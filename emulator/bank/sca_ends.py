@@ -23,16 +23,19 @@ EXPIRED = Failure(401, "SCA_EXPIRED", "The authentication was not completed with
 UNKNOWN_PERSON = Failure(401, "PSU_CREDENTIALS_INVALID", "The bank knows no customer with this identity number.")
 OTHER_PERSON = Failure(401, "PSU_CREDENTIALS_INVALID", "Somebody else than the customer of this request identified.")
 NO_CONTEXT = Failure(401, "PSU_CREDENTIALS_INVALID", "The customer has nothing to approve in the requested context.")
+NOT_AWAITED = Failure(400, "SCA_INVALID", "What was to be approved awaits no approval any more.")
 CORE_FAILED = Failure(500, "SYSTEM_ERROR", "A system of the bank failed.", "core")
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What the end of an SCA means to what it was for: `approved` and `declined` get the bank and the target's id.
+    """What the end of an SCA means to what it was for: each function gets the bank and the target's id.
 
-    `approved` is told who approved as well; without `declined` a refusal changes nothing but the SCA.
+    `awaited` says whether the target still needs the SCA: another one may have signed it, or time gone by. `approved`
+    is told who approved as well; without `declined` a refusal changes nothing but the SCA.
     """
 
+    awaited: Callable[[Bank, str], bool]
     approved: Callable[[Bank, str, str], None]
     declined: Callable[[Bank, str], None] | None = None
 
