@@ -19,9 +19,9 @@ COUNTS_AS = {"CANC": "RJCT", "RJCT": "RJCT", "PART": "PATC", "PATC": "PATC", "RC
 
 
 def status_of(statuses: Sequence[str]) -> str:
-    """The worst case of the payments' statuses: RJCT, RCVD, PATC or ACTC."""
+    """The worst case of the payments' statuses: RJCT, RCVD, PATC or ACTC; RJCT where a repair has saved no payment."""
     counted = {COUNTS_AS.get(status, "ACTC") for status in statuses}
-    return next(status for status in WORST_FIRST if status in counted)
+    return next((status for status in WORST_FIRST if status in counted), "RJCT")
 
 
 def create(

@@ -76,6 +76,7 @@ def straks(bank: Bank, amount: str = "100.00", **more: Any) -> str:
         (["PATC", "RCVD"], "RCVD"),
         (["RCVD", "PATC", "RJCT", "ACSC"], "RJCT"),
         (["RCVD", "CANC"], "RJCT"),
+        ([], "RJCT"),
     ],
 )
 def test_the_worst_payment_is_the_baskets_status(statuses: list[str], worst: str) -> None:
