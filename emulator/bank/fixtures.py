@@ -112,7 +112,7 @@ def validated(model: type[Any], parsed: Parsed, source: str) -> Any:
 
 
 def _first_mistake(error: ValidationError, parsed: Parsed) -> tuple[int, str]:
-    from emulator.bank.definitions import expected
+    from emulator.bank.definition_values import expected
 
     mistakes = []
     for detail in error.errors(include_url=False):

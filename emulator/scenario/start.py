@@ -73,7 +73,8 @@ def _additions(part: Part) -> Additions | None:
 
 def _note(part: Part, error: ValidationError) -> None:
     """The mistakes that pydantic found, in our words."""
-    from emulator.bank.definitions import expected, members_at
+    from emulator.bank.definition_values import expected
+    from emulator.bank.definitions import members_at
 
     for detail in error.errors(include_url=False):
         path = tuple(_standing(detail["loc"], part.value))
