@@ -26,7 +26,8 @@ _CHARSETS = {
     "iso8859-1": "latin-1",
     "latin1": "latin-1",
 }
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+# Possessive, and of a string without an end the whole rest: tried anew at each of its quotes it would take for ever.
+_STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 _BRACKET = re.compile(r"[][{}]")
 _LONGEST_NUMBER = 400  # characters
 
@@ -61,7 +62,7 @@ def _decimal(text: str) -> Decimal:
         number = Decimal(text)
     except InvalidOperation:  # an exponent that is itself out of range
         number = None
-    if number is None or len(text) > _LONGEST_NUMBER or (number and abs(number.adjusted()) > _LONGEST_NUMBER):
+    if number is None or len(text) > _LONGEST_NUMBER or abs(number.adjusted()) > _LONGEST_NUMBER:
         raise _NoNumber(f"the number {_cut(text)} is too long or out of range")
     return number
 

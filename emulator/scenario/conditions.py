@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
+from math import isfinite
 from typing import Any, Protocol
 
 from emulator.scenario.mistakes import Path, unknown
@@ -52,8 +53,10 @@ def number(value: Any) -> Decimal | None:
     """A number, also one that stands in text (CONTRACT 13, Control)."""
     if isinstance(value, bool):
         return None
-    if isinstance(value, int | float):
-        return Decimal(repr(value))
+    if isinstance(value, int):
+        return Decimal(value)
+    if isinstance(value, float):
+        return Decimal(repr(value)) if isfinite(value) else None
     if isinstance(value, str) and _DECIMAL.fullmatch(value):
         return Decimal(value)
     return None

@@ -97,6 +97,8 @@ def test_a_body_of_over_1_mib_is_413():
         b"Infinity",
         b"-Infinity",
         b"1e999999",
+        b"0e-999999999",
+        b"0e999999999",
         b"01",
         b"+1",
         b"1.",
@@ -153,7 +155,15 @@ def test_32_levels_are_read_and_33_are_not(open_, close):
 
 
 @pytest.mark.parametrize(
-    "body", [b"[" * 500_000, b'{"a":' * 200_000, b'["]",' * 100_000, b"]" * 100_000 + b"[" * 100_000]
+    "body",
+    [
+        b"[" * 500_000,
+        b'{"a":' * 200_000,
+        b'["]",' * 100_000,
+        b"]" * 100_000 + b"[" * 100_000,
+        b"[" * 33 + b'"' + b'\\"' * 400_000,
+        b"[" * 33 + b'"' + b"\\" * 400_001,
+    ],
 )
 def test_depth_without_an_end_costs_nothing(body):
     assert refused(body).code == "FORMAT_ERROR"
