@@ -42,9 +42,10 @@ def create_customer(bank: Bank, body: Body) -> Document:
 def replace_customer(bank: Bank, customer_id: str, body: Body) -> Document:
     """The customer with all its members replaced; under another number the person is another (assumed)."""
     known = find_customer(bank, customer_id)
-    if known["customerNumber"] != body["customerNumber"]:
-        _forget_person(bank, known["customerNumber"])
     replaced = _put_customer(bank, {"id": customer_id}, body)
+    if known["customerNumber"] != replaced["customerNumber"]:
+        _forget_person(bank, known["customerNumber"])
+        _renumber(bank, customer_id, known["customerNumber"], replaced)
     person = bank.documents.get("person", replaced["customerNumber"])
     if person is not None:
         bank.documents.put("person", {**person, "name": replaced["name"]})
@@ -52,6 +53,16 @@ def replace_customer(bank: Bank, customer_id: str, body: Body) -> Document:
         for held in bank.documents.find(kind, customerId=customer_id):
             bank.documents.put(kind, {**held, "usage": accounts.usage(replaced)})
     return replaced
+
+
+def _renumber(bank: Bank, customer_id: str, old: str, replaced: Document) -> None:
+    """In agreements where a private customer acts by itself its new number stands for the old, which nobody has now."""
+    for agreement in bank.documents.find("agreement", persons=old):
+        engaged = {agreement["owner"], *(engagement["customer"] for engagement in agreement["engagements"])}
+        acts = replaced["type"] == "private" and customer_id in engaged
+        persons = [replaced["customerNumber"] if acts and person == old else person for person in agreement["persons"]]
+        agreement["persons"] = [person for person in dict.fromkeys(persons) if person != old]
+        bank.documents.put("agreement", agreement)
 
 
 def _put_customer(bank: Bank, identity: Document, body: Body) -> Document:
@@ -119,13 +130,9 @@ def _leave(bank: Bank, payment_id: str) -> None:
 
 def delete_card(bank: Bank, card_id: str) -> None:
     """Remove a card account with its transactions, and from consents."""
-    card = cards.find(bank, card_id)
+    cards.find(bank, card_id)
     for transaction in bank.documents.find("cardTransaction", cardId=card_id):
         bank.documents.delete("cardTransaction", transaction["id"])
-    related = bank.documents.first("account", bban=card.get("accountNumber") or "")
-    if related is not None and related.get("relatedCard") == card_id:
-        del related["relatedCard"]
-        bank.documents.put("account", related)
     _unshare(bank, "cards", card_id)
     bank.documents.delete("card", card_id)
 

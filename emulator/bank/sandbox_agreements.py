@@ -7,8 +7,9 @@ from typing import Any
 
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
-from emulator.bank.ids import fixed_id
+from emulator.bank.money import too_fine
 from emulator.bank.sandbox import Body, customer_named, keep_engagements
+from emulator.bank.sandbox_accounts import decimal
 from emulator.store import Document
 
 _LIMITS = ("registerLimit", "approvalLimit")
@@ -59,13 +60,17 @@ def _engage(bank: Bank, agreement: Document, body: Body, prefix: str) -> Documen
     if account is None:
         text = f"There is no account {iban}."
         raise BankError("RESOURCE_UNKNOWN", text, f"{prefix}account.iban", in_body=True)
+    limits = {name: body[name] for name in _LIMITS if body.get(name) is not None}
+    for name, limit in limits.items():
+        if (told := too_fine(format(decimal(limit), "f"), account["currency"])) is not None:
+            raise BankError("FORMAT_ERROR", told, f"{prefix}{name}")
     engagement: Document = {
         "id": bank.ids.new(),
         "customer": customer["id"],
         "accountId": account["id"],
         "iban": account["iban"],
         "roles": list(dict.fromkeys(body["roles"])),
-        **{name: body[name] for name in _LIMITS if body.get(name) is not None},
+        **limits,
     }
     agreement["engagements"].append(engagement)
     if account["id"] not in agreement["accounts"]:
@@ -87,7 +92,7 @@ def engagements(bank: Bank, agreement: Mapping[str, Any]) -> list[Document]:
         if account["id"] not in engaged:
             found.append(
                 {
-                    "id": fixed_id(f"engagement:{agreement['id']}:{account['id']}"),
+                    "id": bank.ids.fixed(f"engagement:{agreement['id']}:{account['id']}"),
                     "customer": owner["id"],
                     "accountId": account["id"],
                     "iban": account["iban"],

@@ -9,6 +9,7 @@ import pytest
 
 from emulator.api.branch import Branch
 from emulator.authority import Authority
+from emulator.bank import people
 from tests.api.desk import DeskClient, messages
 
 KARI = "14888520059"
@@ -144,6 +145,44 @@ def test_under_another_number_the_person_is_another(tpp: DeskClient, branch: Bra
     assert tpp.get("/v1/accounts").status == 401
     tpp.log_in("12345678")
     assert [a["iban"] for a in ok(tpp.get("/v1/accounts"))["accounts"]] == ["NO8599901000014", "NO6399901000022"]
+
+
+def test_the_old_number_acts_under_no_agreement_and_the_new_one_where_the_customer_did(
+    tpp: DeskClient, branch: Branch
+) -> None:
+    documents = branch.bank.documents
+    even, kari = by_number(tpp, EVEN), by_number(tpp, KARI)
+    (firm,) = documents.find("customer", customerNumber="310001007")
+    (agreement,) = documents.find("agreement", owner=firm["id"])
+    engagement = {"customer": KARI, "account": {"iban": "NO2799911000012"}, "roles": ["VIEW"]}
+    ok(tpp.post(f"{AGREEMENTS}/{agreement['id']}/engagements", json=engagement), 201)
+    own = documents.find("agreement", owner=even["customerId"])[0]
+    ok(tpp.put(f"{CUSTOMERS}/{even['customerId']}", json={**_body("12888512345"), "name": "Even Ny"}))
+    ok(tpp.put(f"{CUSTOMERS}/{kari['customerId']}", json={**_body("87654321"), "name": "Kari Ny"}))
+    ok(tpp.post(CUSTOMERS, json={**_body(EVEN), "name": "Somebody Else"}), 201)
+    assert people.agreements_of(branch.bank, EVEN) == []
+    assert [a["id"] for a in people.agreements_of(branch.bank, "12888512345")] == [own["id"]]
+    assert people.agreements_of(branch.bank, KARI) == []
+    assert [a["id"] for a in people.agreements_of(branch.bank, "87654321")] == [agreement["id"]]
+    assert (documents.get("agreement", agreement["id"]) or {})["persons"] == [SIRI, "87654321"]
+
+
+def test_who_acts_for_a_firm_only_does_so_under_its_own_number(tpp: DeskClient, branch: Branch) -> None:
+    made = ok(tpp.post(CUSTOMERS, json=_body(SIRI)), 201)
+    ok(tpp.put(f"{CUSTOMERS}/{made['customerId']}", json=_body("87654321")))
+    assert people.agreements_of(branch.bank, SIRI) == people.agreements_of(branch.bank, "87654321") == []
+
+
+@pytest.mark.parametrize("limit", ["registerLimit", "approvalLimit"])
+def test_a_limit_is_no_finer_than_the_currency(tpp: DeskClient, branch: Branch, limit: str) -> None:
+    agreement = ok(tpp.get(AGREEMENTS))[0]
+    engagement = {"customer": KARI, "account": {"iban": "NO2799911000012"}, "roles": ["VIEW"], limit: "10.00001"}
+    before = branch.bank.documents.dump()
+    refused = tpp.post(f"{AGREEMENTS}/{agreement['agreementId']}/engagements", json=engagement)
+    assert (refused.status, messages(refused)) == (400, [("FORMAT_ERROR", limit)])
+    refused = tpp.post(AGREEMENTS, json={"owner": KARI, "name": "A", "engagements": [engagement]})
+    assert (refused.status, messages(refused)) == (400, [("FORMAT_ERROR", f"engagements[0].{limit}")])
+    assert branch.bank.documents.dump() == before
 
 
 def test_an_agreement_is_made_read_and_removed(tpp: DeskClient) -> None:
