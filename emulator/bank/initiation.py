@@ -150,7 +150,9 @@ def _named(bank: Bank, named: Mapping[str, Any]) -> Document | None:
     # A credit card account is named by the account it is settled through (relatedAccount, SPEC 2.4).
     reference = digits_of(named["other"]["identification"])
     account = documents.first("account", bban=reference) or documents.first("account", iban=reference)
-    return account if account is not None and account.get("relatedCard") else None
+    if account is None or documents.first("card", accountNumber=account["bban"]) is None:
+        return None
+    return account
 
 
 def _drafts(

@@ -42,7 +42,6 @@ def create_account(bank: Bank, body: Body) -> Document:
     zero = plain(Decimal(0), document["currency"])
     document |= {"opening": balance, "booked": balance, "reserved": zero, "lastChange": bank.clock.stamp()}
     bank.documents.put("account", document)
-    _relate_card(bank, document)
     return document
 
 
@@ -64,7 +63,6 @@ def replace_account(bank: Bank, account_id: str, body: Body) -> Document:
             if engagement["accountId"] == account_id:
                 engagement["iban"] = document["iban"]
         bank.documents.put("agreement", agreement)
-    _relate_card(bank, document)
     return accounts.find(bank, account_id)
 
 
@@ -92,12 +90,6 @@ def _account(bank: Bank, account_id: str, body: Body) -> Document:
         "creditLine": plain(decimal(body.get("creditLine") or 0), currency),
         "posted": {name: body[name] for name in ("cashAccountType", "creditLine", "balances") if name in body},
     }
-
-
-def _relate_card(bank: Bank, account: Document) -> None:
-    card = bank.documents.first("card", accountNumber=account["bban"])
-    if card is not None:
-        bank.documents.put("account", {**accounts.find(bank, account["id"]), "relatedCard": card["id"]})
 
 
 def decimal(value: Any) -> Decimal:

@@ -40,10 +40,6 @@ def replace_card(bank: Bank, card_id: str, body: Body) -> Document:
     known = cards.find(bank, card_id)
     if body["currency"] != known["currency"] and bank.documents.count("cardTransaction", cardId=card_id):
         raise BankError("CONFLICT", "The card account has transactions in another currency.", "currency")
-    related = bank.documents.first("account", bban=known.get("accountNumber") or "")
-    if related is not None and related.get("relatedCard") == card_id:
-        del related["relatedCard"]
-        bank.documents.put("account", related)
     return _put_card(bank, card_id, body)
 
 
@@ -68,9 +64,6 @@ def _put_card(bank: Bank, card_id: str, body: Body) -> Document:
     }
     if number:
         document["accountNumber"] = number
-        related = bank.documents.first("account", bban=number)
-        if related is not None:
-            bank.documents.put("account", {**related, "relatedCard": card_id})
     bank.documents.put("card", document)
     return document
 

@@ -60,7 +60,6 @@ def test_the_related_account_of_a_card_is_what_a_payment_from_it_names(bank: Ban
         "currency": "NOK",
         "other": {"identification": "99901000014", "schemeNameProprietary": "creditCardAccount"},
     }
-    assert account(bank, SALARY)["relatedCard"] == card["id"]
     unrelated = {**card, "accountNumber": "123412341234"}
     assert cards.view(bank, unrelated, longer_names=True)["relatedAccount"] == {
         "bban": "123412341234",

@@ -55,8 +55,14 @@ def build(**settings: Any) -> Bank:
         put("account", _account(account_id, customer, bban, iban, currency, balance))
     firm_kid = bank.documents.get("account", "firm-kid") or {}
     put("account", {**firm_kid, "demandsKid": True})
-    card = bank.documents.get("account", "kari-card") or {}
-    put("account", {**card, "relatedCard": "card-1"})
+    put(
+        "card",
+        {
+            "id": "card-1",
+            "customerId": "c-kari",
+            "accountNumber": (bank.documents.get("account", "kari-card") or {})["bban"],
+        },
+    )
     agree(bank)
     if settings:
         bank.change_settings(settings)
