@@ -21,6 +21,8 @@ from emulator.bank.patterns import TRANSFER_IN, TRANSFER_OUT, Move, Pools, firm,
 from emulator.store import Document
 
 MOST_TRANSACTIONS = 1_000_000
+MOST_ACCOUNTS = 200_000
+MOST_DRAWS = 10_000  # of a number that nobody has: as many are taken only where next to none are left
 BATCH = 2_000  # documents in one change of the store
 FIRMS = 4  # every so many customers is a firm
 
@@ -38,8 +40,12 @@ class Plan:
     seed: int | None = None
 
     @property
+    def accounts(self) -> int:
+        return self.customers * self.accounts_per_customer
+
+    @property
     def transactions(self) -> int:
-        return self.customers * self.accounts_per_customer * self.transactions_per_account
+        return self.accounts * self.transactions_per_account
 
 
 _LARGEST = {
@@ -69,6 +75,9 @@ def plan_from(body: Mapping[str, Any]) -> Plan:
     if wrong:
         raise BankError.several(wrong)
     plan = Plan(**{field.name: body[name] for field, name in zip(fields(Plan), _LARGEST, strict=True) if name in body})
+    if plan.accounts > MOST_ACCOUNTS:
+        text = f"{plan.accounts} accounts are too many; {MOST_ACCOUNTS} can be made at once."
+        raise BankError("FORMAT_ERROR", text, "accountsPerCustomer")
     if plan.transactions > MOST_TRANSACTIONS:
         text = f"{plan.transactions} transactions are too many; {MOST_TRANSACTIONS} can be made at once."
         raise BankError("FORMAT_ERROR", text, "transactionsPerAccount")
@@ -117,7 +126,7 @@ class _Generator:
             organisation = self._organisation_number()
             customer |= {"customerNumber": organisation, "type": "corporate", "name": self._pools.company()}
             customer["organisationNumber"] = organisation
-        customer = {"id": self._bank.ids.fixed(f"customer:{customer['customerNumber']}"), **customer}
+        customer = {"id": self._customer_id(customer["customerNumber"]), **customer}
         with self._documents.transaction():
             self._documents.put("person", person)
             self._documents.put("customer", customer)
@@ -134,7 +143,7 @@ class _Generator:
             "accounts": [account["iban"] for account in accounts],
         }
 
-    # numbers that nobody in the bank has yet
+    # numbers that nobody in the bank has yet, nor had before it was given another: the ids are made from them
 
     def _national_number(self) -> str:
         return self._new(synthetic_national_number, self._is_person)
@@ -143,7 +152,14 @@ class _Generator:
         return self._documents.exists("person", number) or self._is_customer(number)
 
     def _is_customer(self, number: str) -> bool:
-        return self._documents.first("customer", customerNumber=number) is not None
+        named = self._documents.first("customer", customerNumber=number) is not None
+        return named or self._documents.exists("customer", self._customer_id(number))
+
+    def _customer_id(self, number: str) -> str:
+        return self._bank.ids.fixed(f"customer:{number}")
+
+    def _account_id(self, bban: str) -> str:
+        return self._bank.ids.fixed(f"account:{bban}")
 
     def _organisation_number(self) -> str:
         return self._new(synthetic_organisation_number, self._is_customer)
@@ -152,12 +168,17 @@ class _Generator:
         def draw(below: Callable[[int], int]) -> str:
             return synthetic_account_number(below, bank_code)
 
-        return self._new(draw, lambda bban: self._documents.first("account", bban=bban) is not None)
+        def taken(bban: str) -> bool:
+            named = self._documents.first("account", bban=bban) is not None
+            return named or self._documents.exists("account", self._account_id(bban))
+
+        return self._new(draw, taken)
 
     def _new(self, draw: Callable[[Callable[[int], int]], str], taken: Callable[[str], bool]) -> str:
-        while taken(number := draw(self._draw.randrange)):
-            pass
-        return number
+        for _ in range(MOST_DRAWS):
+            if not taken(number := draw(self._draw.randrange)):
+                return number
+        raise BankError("CONFLICT", "The bank has hardly any numbers left that nobody has: reset it, or take another.")
 
     # documents
 
@@ -167,7 +188,7 @@ class _Generator:
         names = ("Brukskonto", "Sparekonto") if private else ("Driftskonto", "Plasseringskonto")
         kind = "CACC" if index == 0 else "SVGS"
         account = {
-            "id": self._bank.ids.fixed(f"account:{bban}"),
+            "id": self._account_id(bban),
             "customerId": customer["id"],
             "bban": bban,
             "iban": iban_of(bban),

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from emulator.bank import fixtures, ledger, norway, people
+from emulator.bank import fixtures, ledger, norway, people, sandbox
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
 from emulator.bank.generate import Plan, generate, plan_from
@@ -182,6 +182,28 @@ def test_ids_take_the_banks_form() -> None:
     assert all("enc" not in agreement["id"] for agreement in filled.documents.all("agreement"))
 
 
+def test_customers_and_accounts_that_were_renumbered_stay_beside_new_ones() -> None:
+    filled = bank()
+    plan = Plan(1, 1, 5, 30, 5)
+    [made] = generate(filled, plan)["customers"]
+    sandbox.replace_customer(
+        filled, made["customerId"], {"customerNumber": "12345678", "name": "Renamed", "type": "private"}
+    )
+    [account] = filled.documents.all("account")
+    filled.documents.put("account", {**account, "bban": "99901000014", "iban": "NO8599901000014"})
+    generate(filled, plan)
+    assert next(customer["name"] for customer in filled.documents.all("customer")) == "Renamed"
+    assert [filled.documents.count(kind) for kind in ("customer", "account", "transaction")] == [2, 2, 10]
+    assert ledger.report(filled)["balanced"]
+
+
+def test_a_bank_without_free_numbers_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("emulator.bank.generate.synthetic_account_number", lambda _draw, code: f"{code}0000000")
+    with pytest.raises(BankError, match="hardly any numbers") as refused:
+        generate(bank(), Plan(1, 2, 0, 1, 1))
+    assert refused.value.code == "CONFLICT"
+
+
 def test_a_plan_has_defaults_and_its_mistakes_are_told_together() -> None:
     assert plan_from({}) == Plan()
     assert plan_from({"customers": 1, "days": 7, "seed": 0}) == Plan(customers=1, days=7, seed=0)
@@ -193,3 +215,5 @@ def test_a_plan_has_defaults_and_its_mistakes_are_told_together() -> None:
     ]
     with pytest.raises(BankError, match="too many"):
         plan_from({"customers": 1001, "accountsPerCustomer": 10, "transactionsPerAccount": 100})
+    with pytest.raises(BankError, match="200001 accounts are too many"):
+        plan_from({"customers": 66667, "accountsPerCustomer": 3, "transactionsPerAccount": 0})
