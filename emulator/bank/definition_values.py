@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 _OFFSET = re.compile(r"[+-]?(0|[1-9][0-9]{0,3})d", re.ASCII)
 _INTERVAL = re.compile(r"[1-9][0-9]{0,3}d", re.ASCII)
@@ -34,6 +34,12 @@ def _amount(value: Any) -> Decimal:
     if isinstance(text, str) and _AMOUNT.fullmatch(text):
         return Decimal(text)
     raise ValueError('an amount was expected, such as "-412.50"')
+
+
+def _above_zero(rate: str) -> str:
+    if Decimal(rate):
+        return rate
+    raise ValueError("a rate greater than 0 was expected")
 
 
 def _number_as_text(value: Any) -> Any:
@@ -88,6 +94,7 @@ Iban = Annotated[str, Field(pattern=_IBAN)]
 Bic = Annotated[str, Field(pattern=_BIC)]
 CurrencyCode = Annotated[str, Field(pattern=_CURRENCY)]
 Rate = Annotated[str, Field(pattern=_RATE)]
+ExchangeRate = Annotated[Rate, AfterValidator(_above_zero)]
 Country = Annotated[str, Field(pattern=_COUNTRY)]
 Masked = Annotated[str, Field(pattern=_MASKED)]
 CategoryCode = Annotated[

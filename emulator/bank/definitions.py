@@ -22,6 +22,7 @@ from emulator.bank.definition_values import (
     CategoryCode,
     Country,
     CurrencyCode,
+    ExchangeRate,
     FixtureName,
     Iban,
     Interval,
@@ -57,7 +58,7 @@ class Exchange(Definition):
     source_currency: CurrencyCode
     target_currency: CurrencyCode
     unit_currency: CurrencyCode
-    exchange_rate: Rate
+    exchange_rate: ExchangeRate
     contract_identification: Text35 | None = None
 
 
@@ -221,7 +222,7 @@ def _definition_in(annotation: Any) -> type[Definition] | None:
 class ExchangeTable(Definition):
     """Exchange rates (NOK for one unit of a currency) and fees in NOK, laid over the built-in ones (CONTRACT 6)."""
 
-    rates: dict[CurrencyCode, Rate] = {}
+    rates: dict[CurrencyCode, ExchangeRate] = {}
     fees: dict[Literal["conversion", "crossBorder"], Rate] = {}
 
 

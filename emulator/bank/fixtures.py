@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from pathlib import Path
@@ -271,8 +271,12 @@ def add(bank: Bank, definitions: Additions) -> None:
     """Add what a scenario defines to what is there; raises DefinitionError, and then nothing has changed."""
     documents = bank.documents
 
-    def known(kind: str, index: str, value: str) -> Document | None:
-        return documents.get(kind, value) if index == "id" else documents.first(kind, **{index: value})
+    def known(kind: str, index: str, value: str) -> list[Document]:
+        searched: Mapping[str, Any] = {index: value}
+        if index != "id":
+            return documents.find(kind, **searched)
+        found = documents.get(kind, value)
+        return [] if found is None else [found]
 
     founding = Founding(today=bank.clock.today(), fixed=bank.ids.fixed, known=known, fresh=bank.ids.new)
     made = founding.add(definitions)

@@ -31,17 +31,17 @@ if TYPE_CHECKING:
 
 __all__ = ["DefinitionError", "Founding"]
 
-Lookup = Callable[[str, str, str], Document | None]
+Lookup = Callable[[str, str, str], Sequence[Document]]
 
 
-def _nothing(_kind: str, _index: str, _value: str) -> Document | None:
-    return None
+def _nothing(_kind: str, _index: str, _value: str) -> Sequence[Document]:
+    return ()
 
 
 class Founding:
     """Documents in the making.
 
-    `today`: the Oslo date of bank time; `fixed`: the id for a name; `known`: finds a document that the bank already
+    `today`: the Oslo date of bank time; `fixed`: the id for a name; `known`: finds the documents that the bank already
     has, by kind, index and value (a scenario adds to what is there); `fresh`: new ids for transactions, which have
     no name of their own, where the bank already has some.
     """
@@ -56,7 +56,7 @@ class Founding:
     ) -> None:
         self._days = Days(today)
         self._fixed = fixed
-        self._known = known
+        self._there = known
         self._fresh = fresh
         self._numbers: dict[str, Document] = {}
         self._accounts: dict[str, Document] = {}
@@ -88,6 +88,9 @@ class Founding:
             raise DefinitionError(path, f"There is such a {kind} already.")
         documents[identity] = document
         return document
+
+    def _known(self, kind: str, index: str, value: str) -> Document | None:
+        return next(iter(self._there(kind, index, value)), None)
 
     def _customer_numbered(self, number: str, path: Path) -> Document:
         found = self._numbers.get(number) or self._known("customer", "customerNumber", number)
@@ -136,8 +139,9 @@ class Founding:
         engagements = []
         # A private owner's accounts join by themselves (CONTRACT 8; people.accounts_of).
         if definition.engagements is None and owner["type"] == "corporate":
-            own = [a for a in self.documents.get("account", {}).values() if a["customerId"] == owner["id"]]
-            engagements += [self._engagement(identity, account, owner) for account in own]
+            held = {account["id"]: account for account in self._there("account", "customerId", owner["id"])}
+            held |= {a["id"]: a for a in self.documents.get("account", {}).values() if a["customerId"] == owner["id"]}
+            engagements += [self._engagement(identity, account, owner) for account in held.values()]
         for index, engagement in enumerate(definition.engagements or ()):
             inner = (*path, "engagements", index)
             engagements.append(self._defined_engagement(identity, engagement, owner, inner))
@@ -266,8 +270,6 @@ class Founding:
         if definition.account is not None:
             related = self._account_named(definition.account, (*path, "account"))
             card["accountNumber"] = related["bban"]
-            related["relatedCard"] = card["id"]
-            self._changed(related)
         self._put("card", card, path)
         made = []
         for index, transaction in enumerate(definition.transactions):

@@ -19,6 +19,7 @@ from emulator.store import Document
 if TYPE_CHECKING:
     from emulator.bank import definitions as d
 
+FURTHEST = 9999  # days back that a repeated transaction may reach, as many as `date` can say
 BOOKING_HOUR = time(6)  # when a fixture's pending items are booked, Oslo time
 
 Path = tuple[str | int, ...]
@@ -80,7 +81,10 @@ def occurrences(definition: d.Transaction | d.CardTransaction, path: Path) -> It
     for number, amount in enumerate(amounts):
         if not amount:
             raise DefinitionError(path, "An amount other than 0 was expected.")
-        yield definition.date - number * (definition.every or 0), amount
+        offset = definition.date - number * (definition.every or 0)
+        if offset < -FURTHEST:
+            raise DefinitionError((*path, "amounts", number), f"Transactions reach back {FURTHEST} days at most.")
+        yield offset, amount
 
 
 def _check_dates(definition: d.Transaction, offset: int, path: Path) -> None:
