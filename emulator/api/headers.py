@@ -76,7 +76,6 @@ _CHECKS = {name.lower(): check for name, check in FORMATS.items()}
 _EACH_TIME = ("x-request-id", "x-psu-identity")  # differs from request to request; is the customer's own
 _UNTIL_FIRST_SCA = frozenset({"tpp-session-id", "psu-id"})
 _IDENTITY_STANDS_IN = frozenset({INSTANT_POST, TRANSFER_POST})
-_NAMES_AGREEMENT = frozenset({BASKET_POST, BASKET_GET, INSTANT_POST, TRANSFER_POST})
 _SPELLING = {lower: name for name, lower in _LOWER.items()}
 _PLACE = {lower: place for place, lower in enumerate(_SPELLING)}
 ValuesOf = Callable[[Mapping[str, str]], tuple[str, ...]]
@@ -119,18 +118,20 @@ def check_headers(
     profile: str = "documented",
     needs: frozenset[str] = frozenset(),
     session_optional: bool = False,
+    acts: bool = True,
 ) -> list[Message]:
     """Everything that is wrong with a request's headers, in the order of SPEC 2.1; empty when nothing is.
 
     `column`: one of COLUMNS; `needs`: lower-case names demanded under every profile, all that `lenient` demands;
-    `session_optional`: TPP-Session-ID and PSU-ID may be missing, because SCA comes first (CONTRACT 3.2).
+    `session_optional`: TPP-Session-ID and PSU-ID may be missing, because SCA comes first (CONTRACT 3.2); `acts`: the
+    customer acts in a context, so that PSU-Context and PSU-Corporate-ID have to go together (CONTRACT 13).
     A missing header is HTTP_HEADER_REQUIRED, a malformed or repeated one FORMAT_ERROR; all are checked that SPEC 2.1
     lists, whether or not the operation uses them.
     """
     missing, checked, values_of = _by_names(headers.names, column, profile, needs, session_optional)
     found = [*missing]
-    if column in _NAMES_AGREEMENT and headers.get("psu-context") == "CORPORATE":
-        _check_agreement(headers, found)
+    if acts and "psu-context" in headers:
+        found += _agreement_at_odds(headers)
     for lower in headers.repeated:
         if lower in _SINGLE:
             name = _SINGLE[lower]
@@ -199,11 +200,15 @@ def _others_fit(headers: Headers) -> bool:
     return True
 
 
-def _check_agreement(headers: Headers, found: list[Message]) -> None:
-    """In the corporate context the agreement must be named, once the PSU is known (CONTRACT 13)."""
-    if "psu-id" in headers and "psu-corporate-id" not in headers:
+def _agreement_at_odds(headers: Headers) -> list[Message]:
+    """In the corporate context the agreement must be named, once the PSU is known, and in the private one none."""
+    path, context = "PSU-Corporate-ID", headers["psu-context"]
+    if context == "CORPORATE" and "psu-id" in headers and "psu-corporate-id" not in headers:
         text = "With PSU-Context CORPORATE the header PSU-Corporate-ID says which agreement the customer acts under."
-        found.append(Message("HTTP_HEADER_REQUIRED", text, "PSU-Corporate-ID"))
+        return [Message("HTTP_HEADER_REQUIRED", text, path)]
+    if context == "PRIVATE" and "psu-corporate-id" in headers:
+        return [Message("FORMAT_ERROR", "PSU-Corporate-ID does not go with PSU-Context PRIVATE.", path)]
+    return []
 
 
 def _shortened(value: str) -> str:

@@ -26,6 +26,9 @@ NO_QUERY: Mapping[str, Any] = MappingProxyType({})
 # Reading account data may begin the customer's first SCA, so neither PSU-ID nor session is known yet (CONTRACT 3.2).
 _BEFORE_FIRST_SCA = ("/v1/accounts", "/v1/card-accounts", "/v1/consents", "/v1/bank-offered-consents", "/v1/user")
 
+# These know no customer, whatever headers come along.
+_OF_THE_TPP = ("/v1/sandbox/", "/v1/tpps/")
+
 
 class Access(Enum):
     """Whom an operation must know before it acts (SPEC 5.3, CONTRACT 3 and 4)."""
@@ -116,6 +119,8 @@ class Operation:
     resource: str = "account"  # what `id` in the path names: "account" or "card"
     tag: str = ""
     before_first_sca: bool = field(init=False)
+    acts: bool = field(init=False)  # for a customer in a context; to list its agreements none needs to be chosen
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "before_first_sca", self.path.startswith(_BEFORE_FIRST_SCA))
+        object.__setattr__(self, "acts", self.access is not Access.SESSION and not self.path.startswith(_OF_THE_TPP))

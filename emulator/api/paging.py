@@ -8,7 +8,6 @@ from urllib.parse import urlencode
 
 from emulator.api.operation import Call
 from emulator.api.query import Parameter
-from emulator.bank.errors import BankError
 from emulator.bank.transactions import SHELVES, Window
 
 EARLIEST = timedelta(days=90)  # as far back as the list goes by itself, and at all without the PSU (SPEC 8)
@@ -20,7 +19,7 @@ _OFFSET = Parameter("offset", "int", "How many transactions are skipped before t
 TRANSACTION_LIST = (
     Parameter("bookingStatus", "enum", "Which transactions are listed", values=tuple(SHELVES), default="both"),
     Parameter("dateFrom", "date", "The earliest date; left out: 90 days back"),
-    Parameter("dateTo", "date", "The latest date"),
+    Parameter("dateTo", "date", "The latest date", not_before="dateFrom"),
     _OFFSET,
     Parameter(
         "limit",
@@ -33,7 +32,7 @@ TRANSACTION_LIST = (
 )
 SANDBOX_TRANSACTION_LIST = (
     Parameter("fromDate", "date", "The earliest date"),
-    Parameter("toDate", "date", "The latest date"),
+    Parameter("toDate", "date", "The latest date", not_before="fromDate"),
     _OFFSET,
     Parameter("limit", "int", "How many transactions are returned", minimum=1, default=DEFAULT_LIMIT),
 )
@@ -54,8 +53,6 @@ def window(call: Call, *, grouped: bool = True, all_pending: bool = False) -> Wi
     query = call.query
     earliest = (call.bank.clock.today() - EARLIEST).isoformat()
     first, last = query.get("dateFrom") or earliest, query.get("dateTo")
-    if "dateFrom" in query and last is not None and first > last:
-        raise BankError("FORMAT_ERROR", "dateFrom is after dateTo.", "dateFrom")
     if unattended(call):
         first = max(first, earliest)
     return Window(

@@ -198,7 +198,9 @@ class Pipeline:
         """Headers, query and body, each gate reporting all that it found."""
         route, operation, headers = call.route, call.operation, call.headers
         profile = self._bank.settings.profile
-        wrong = check_headers(headers, route.column, profile, operation.needs, operation.before_first_sca)
+        wrong = check_headers(
+            headers, route.column, profile, operation.needs, operation.before_first_sca, operation.acts
+        )
         if (refused := unacceptable(headers)) is not None:
             raise BankError.several([*wrong, refused], status=None if wrong else 406)
         if wrong:

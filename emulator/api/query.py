@@ -37,6 +37,7 @@ class Parameter:
     values: tuple[str, ...] = ()
     default: Any = None
     required: bool = False
+    not_before: str | None = None  # the date parameter, declared earlier, that this one may not be before
 
 
 ALLOW_LOGICAL_DUPLICATE = Parameter(  # SPEC 4.3, 4.4; CONTRACT 3.4
@@ -60,6 +61,9 @@ def parse(parameters: Sequence[Parameter], raw: str) -> dict[str, Any]:
             value, expected = _read(parameter, sent[parameter.name])
             if expected is None:
                 found[parameter.name] = value
+                if parameter.not_before is not None and found.get(parameter.not_before, "") > value:
+                    text = f"{parameter.not_before} is after {parameter.name}."
+                    wrong.append(Message("FORMAT_ERROR", text, parameter.not_before))
             else:
                 text = f"The query parameter {parameter.name} must be {expected}; {_came(sent[parameter.name])}."
                 wrong.append(Message("FORMAT_ERROR", text, parameter.name))

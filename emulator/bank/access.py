@@ -69,10 +69,6 @@ def _acting(bank: Bank, claim: Claim, national_id: str) -> tuple[str, str | None
             raise ScaNeeded(
                 "PSU_CREDENTIALS_INVALID", "The customer has no such corporate agreement.", "PSU-Corporate-ID"
             )
-        if claim.context == people.PRIVATE:
-            raise BankError(
-                "FORMAT_ERROR", "PSU-Corporate-ID does not go with PSU-Context PRIVATE.", "PSU-Corporate-ID"
-            )
         return people.CORPORATE, agreement
     context = claim.context or _context_of_session(bank, claim, national_id)
     if context == people.CORPORATE and claim.psu_id is not None:
@@ -138,8 +134,8 @@ def account_reader(
 ) -> Caller:
     """The customer whose account data is read, with session and consent.
 
-    `resource`: the account (or card account) id of the path; `quota`: the unattended operation that the call
-    counts as, if it may be made without the PSU (SPEC 8).
+    `resource`: the account (or card account) id of the path, None for the lists, which need a live session without the
+    PSU too; `quota`: the unattended operation that the call counts as, if any (SPEC 8).
     """
     psu = known_psu(bank, claim)
     national_id = psu["nationalId"]
@@ -147,7 +143,7 @@ def account_reader(
         raise BankError("RESOURCE_UNKNOWN", f"There is no account {resource}.", "id")
     context, agreement = _acting(bank, claim, national_id)
     caller = Caller(national_id, psu["id"], context, agreement)
-    if claim.attended or quota is None:
+    if claim.attended or resource is None:
         caller.session = _live_session(bank, claim, caller)
     caller.consent = _valid_consent(bank, claim, caller, resource, kind)
     if not claim.attended and quota == "details" and consents.age(bank, caller.consent) > DETAILS_CONSENT:
@@ -222,7 +218,7 @@ def _valid_consent(bank: Bank, claim: Claim, caller: Caller, resource: str | Non
     if state == "revoked":
         raise ScaNeeded("CONSENT_UNKNOWN", "The customer has revoked the consent.")
     if state == "expired":
-        raise ScaNeeded("CONSENT_EXPIRED", "The last SCA for this consent is over 180 days old.")
+        raise ScaNeeded("CONSENT_EXPIRED", "The last SCA for this consent is 180 days old or more.")
     shared = consent["accounts"] if kind == "account" else consent["cards"]
     acting = (bank, caller.national_id, caller.context, caller.agreement)
     # what was shared may since be lost here and the person's own elsewhere

@@ -37,7 +37,7 @@ def status(bank: Bank, consent: Document) -> str:
     """`valid`, `revoked` or `expired`."""
     if consent.get("revoked"):
         return "revoked"
-    return "expired" if age(bank, consent) > LIFETIME else "valid"
+    return "expired" if age(bank, consent) >= LIFETIME else "valid"
 
 
 def _selected(

@@ -171,13 +171,19 @@ def create_transactions(bank: Bank, account_id: str, bodies: Sequence[Body], *, 
     balance = Decimal(account["booked"])
     made = []
     for index, body in enumerate(bodies):
-        members = {name: body[name] for name in _KEPT if body.get(name) not in (None, "")}
+        kept = {name: _said(body.get(name)) for name in _KEPT}
+        members = {name: value for name, value in kept.items() if value not in (None, "", {})}
         members["amount"] = decimal(body["amount"])
         members["bookingDate"], members["valueDate"] = _dates(bank, body)
         # A microsecond apart, so that the order in which they were posted shows.
         made.append(ledger.book(bank, account_id, members, at=stamp(now + timedelta(microseconds=index))))
     ledger.restate(bank, account_id, balance)
     return made
+
+
+def _said(value: Any) -> Any:
+    """A member as posted; of an account reference without the `""` that the listing shows for what is absent."""
+    return {name: inner for name, inner in value.items() if inner} if isinstance(value, Mapping) else value
 
 
 def _dates(bank: Bank, body: Body) -> tuple[str, str]:

@@ -185,6 +185,8 @@ def choose_context(bank: Bank, sca: Document, context: str | None, agreement: st
             sca["chosen"] = {"context": candidate, "agreement": document["id"] if document else None}
             bank.documents.put("sca", sca)
             return
+    if context not in (None, sca.get("context", context)):
+        raise BankError("FORMAT_ERROR", f"The request asks for the context {sca['context']} only.", "context")
     raise BankError("FORMAT_ERROR", "The person does not have this context and agreement.", "context")
 
 

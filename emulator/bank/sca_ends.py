@@ -24,7 +24,27 @@ UNKNOWN_PERSON = Failure(401, "PSU_CREDENTIALS_INVALID", "The bank knows no cust
 OTHER_PERSON = Failure(401, "PSU_CREDENTIALS_INVALID", "Somebody else than the customer of this request identified.")
 NO_CONTEXT = Failure(401, "PSU_CREDENTIALS_INVALID", "The customer has nothing to approve in the requested context.")
 NOT_AWAITED = Failure(400, "SCA_INVALID", "What was to be approved awaits no approval any more.")
+REFUSED = Failure(401, "SCA_INVALID", "The authentication failed.")
 CORE_FAILED = Failure(500, "SYSTEM_ERROR", "A system of the bank failed.", "core")
+
+
+def failure(
+    status: int | None = None, code: str | None = None, message: str | None = None, system: str | None = None
+) -> Failure:
+    """The failure that is asked for; of what is left out, what goes with the rest: of nothing, a failed system.
+
+    Only a server error names a system by itself (SPEC 5.3.5).
+    """
+    known = _like(status, code)
+    status = known.status if status is None else status
+    named = known.system if status >= CORE_FAILED.status else None
+    return Failure(status, code or known.code, message or known.message, system or named)
+
+
+def _like(status: int | None, code: str | None) -> Failure:
+    if code is None:
+        return CORE_FAILED if status is None or status >= CORE_FAILED.status else REFUSED
+    return next((known for known in (DECLINED, EXPIRED, UNKNOWN_PERSON, CORE_FAILED) if known.code == code), REFUSED)
 
 
 @dataclass(frozen=True, slots=True)

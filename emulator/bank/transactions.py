@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +19,8 @@ SHELVES: Mapping[str, tuple[str, ...]] = {
     "both": (PENDING, BOOKED),
     "all": (PENDING, BOOKED),  # assumed: there is no third kind of entry to add
 }
+
+_NUMBER = re.compile(r"[1-9][0-9]{0,3}", re.ASCII)  # of an item in its batch, as its id writes it
 
 _BATCH_MEMBERS = (
     "creditorName",
@@ -158,9 +161,9 @@ def find(bank: Bank, account_id: str, transaction_id: str) -> Document:
     found = bank.documents.get("transaction", transaction_id)
     if found is None:
         batch_id, _, number = transaction_id.rpartition(".")
-        batch = bank.documents.get("transaction", batch_id) if number.isascii() and number.isdigit() else None
+        batch = bank.documents.get("transaction", batch_id) if _NUMBER.fullmatch(number) else None
         entries = batch["batch"]["entries"] if batch is not None and "batch" in batch else ()
-        if batch is not None and len(number) <= 4 and 1 <= int(number) <= len(entries):
+        if batch is not None and int(number) <= len(entries):
             found = _item(batch, int(number))
     if found is None or found["accountId"] != account_id:
         raise BankError("RESOURCE_UNKNOWN", f"The account has no transaction {transaction_id}.", "transactionId")

@@ -253,6 +253,7 @@ def test_what_is_pending_stands_between_the_dates_by_the_date_it_shows(
         ("dateFrom=2026-02-30", ["dateFrom"]),
         ("bookingStatus=BOOKED", ["bookingStatus"]),
         ("dateFrom=2026-02-02&dateTo=2026-02-01", ["dateFrom"]),
+        ("limit=0&dateFrom=2026-02-02&dateTo=2026-02-01", ["dateFrom", "limit"]),
         ("limit=1&limit=1", ["limit"]),
     ],
 )

@@ -331,6 +331,15 @@ def test_an_sca_ends_in_every_way(desk: ControlDesk, kari: DeskClient) -> None:
     for end, code in ends.items():
         payment = kari.post(DOMESTIC, json=PAYMENT).json()["paymentId"]
         assert f"code={code}" in desk.do("POST", f"/sca/{payment}/{end}")["redirect"]
+    for failure, told in (
+        ({"status": 401}, "?status=401&code=SCA_INVALID&message=The%20authentication%20failed."),
+        ({"status": 404, "code": "NOT_FOUND", "message": "gone"}, "?status=404&code=NOT_FOUND&message=gone"),
+        ({"code": "SCA_EXPIRED"}, "?status=401&code=SCA_EXPIRED&message="),
+        ({"status": 503}, "?system=core&status=503&code=SYSTEM_ERROR&message="),
+        ({"status": 400, "system": "ident"}, "?system=ident&status=400&code=SCA_INVALID&message="),
+    ):
+        payment = kari.post(DOMESTIC, json=PAYMENT).json()["paymentId"]
+        assert told in desk.do("POST", f"/sca/{payment}/fail", failure)["redirect"]
     payment = kari.post(DOMESTIC, json=PAYMENT).json()["paymentId"]
     failure = {"status": 503, "code": "FORBIDDEN", "message": "Kom tilbake siden", "system": "ident"}
     redirect = desk.do("POST", f"/sca/{payment}/fail", failure)["redirect"]

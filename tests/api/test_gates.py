@@ -238,7 +238,31 @@ def test_who_asks_for_a_consent_names_context_and_agreement_as_who_reads_account
     refused, read = tpp.post(path, headers=headers), tpp.get("/v1/accounts", headers=headers)
     assert (refused.status, messages(refused)) == (read.status, messages(read)) == (status, [told])
     assert (refused.sca_redirect is not None) == (read.sca_redirect is not None) == (status == 401)
-    assert tpp.post(path).status == tpp.post(path, headers={**headers, "PSU-ID": None}).status == 201
+    assert tpp.post(path).status == 201
+    if headers.get("PSU-Context") != "PRIVATE":
+        assert tpp.post(path, headers={**headers, "PSU-ID": None}).status == 201
+
+
+@pytest.mark.parametrize(
+    ("context", "agreement", "code"),
+    [("CORPORATE", None, "HTTP_HEADER_REQUIRED"), ("PRIVATE", UNKNOWN, "FORMAT_ERROR")],
+)
+@pytest.mark.parametrize("path", ["/v1/accounts/x/balances", "/v1/accounts?withBalance=x", "/v1/consents"])
+def test_context_and_agreement_at_odds_are_told_with_the_other_headers(
+    tpp: DeskClient, path: str, context: str, agreement: str | None, code: str
+) -> None:
+    tpp.log_in(SIRI)
+    said = {"PSU-Context": context, "PSU-Corporate-ID": agreement}
+    method = "POST" if path == "/v1/consents" else "GET"
+    refused = tpp.request(method, path, headers={**said, "x-accept-fix": None})
+    told = [("HTTP_HEADER_REQUIRED", "x-accept-fix"), (code, "PSU-Corporate-ID")]
+    assert (refused.status, messages(refused)) == (400, told)
+
+
+def test_the_agreements_are_listed_in_any_context(tpp: DeskClient) -> None:
+    tpp.log_in(SIRI)
+    for said in ({"PSU-Context": "CORPORATE", "PSU-Corporate-ID": None}, {"PSU-Context": "PRIVATE"}):
+        assert tpp.get("/v1/agreements", headers=said).status == 200
 
 
 @pytest.mark.parametrize("path", ["/v1/consents", "/v1/bank-offered-consents"])

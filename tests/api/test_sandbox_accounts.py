@@ -317,6 +317,18 @@ def test_payments_show_in_the_listing_pending_and_then_booked(tpp: DeskClient, b
     assert ok(tpp.get(f"{ACCOUNTS}/{held}/transactions"))[0]["bookingDate"] == "2026-03-02"
 
 
+def test_what_the_listing_shows_of_absent_references_can_be_posted_again(tpp: DeskClient, branch: Branch) -> None:
+    held = branch.bank.documents.find("account", bban="99901000014")[0]["id"]
+    absent = {"iban": "", "bban": ""}
+    body = {"amount": 1, "currency": "NOK", "creditorAccount": absent, "debtorAccount": {**absent, "bban": "1"}}
+    made = ok(tpp.post(f"{ACCOUNTS}/{held}/transactions", json=body), 201)
+    kept = branch.bank.documents.get("transaction", made["id"]) or {}
+    assert "creditorAccount" not in kept
+    assert kept["debtorAccount"] == {"bban": "1"}
+    shown = ok(tpp.get(f"{ACCOUNTS}/{held}/transactions/{made['id']}"))
+    assert (shown["creditorAccount"], shown["debtorAccount"]) == (absent, {"iban": "", "bban": "1"})
+
+
 def test_removing_transactions_leaves_what_payments_under_way_show(tpp: DeskClient, branch: Branch) -> None:
     bank = branch.bank
     held = bank.documents.find("account", bban="99901000014")[0]["id"]

@@ -7,7 +7,6 @@ from typing import Any
 from emulator.api.operation import Call, Operation, Reply
 from emulator.api.paging import SANDBOX_TRANSACTION_LIST
 from emulator.bank import accounts, sandbox_accounts, transactions
-from emulator.bank.errors import BankError
 from emulator.store import Document
 
 _BODY = "emulator.api.shapes.sandbox"
@@ -37,10 +36,9 @@ def create(call: Call) -> Reply:
 
 def window(call: Call) -> dict[str, Any]:
     """The dates, offset and limit of a sandbox listing (SPEC 4.6)."""
-    first, last = call.query.get("fromDate"), call.query.get("toDate")
-    if first is not None and last is not None and first > last:
-        raise BankError("FORMAT_ERROR", "fromDate is after toDate.", "fromDate")
-    return {"first": first, "last": last, "offset": call.query["offset"], "limit": call.query["limit"]}
+    query = call.query
+    dates = {"first": query.get("fromDate"), "last": query.get("toDate")}
+    return {**dates, "offset": query["offset"], "limit": query["limit"]}
 
 
 def list_all(call: Call) -> Reply:

@@ -56,14 +56,11 @@ def _expire(call: ControlCall) -> Response:
 
 def _fail(call: ControlCall) -> Response:
     members = call.body.members(("status", "code", "message", "system"))
-    known = sca_ends.CORE_FAILED
     status = members["status"].whole(400, 599) if "status" in members else None
     code = members["code"].one_of(STATUS, "code") if "code" in members else None
     message = members["message"].text(longest=512) if "message" in members else None
     system = members["system"].text(longest=100) if "system" in members else None
-    failure = sca_ends.Failure(
-        status or known.status, code or known.code, message or known.message, system or known.system
-    )
+    failure = sca_ends.failure(status, code, message, system)
     return _ended(call, lambda found: sca_control.end(call.bank, found, failure))
 
 

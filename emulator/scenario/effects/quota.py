@@ -1,4 +1,4 @@
-"""`quota: exhausted`: the unattended reads of the account are used up (SPEC 8)."""
+"""`quota: exhausted`: the reads of the account are used up, as the unattended ones are after 4 (SPEC 8)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def read(part: Part) -> Effect | None:
 
 EFFECT = EffectKind(
     name="quota",
-    summary="The reads without the customer are used up: 429 ACCESS_EXCEEDED.",
+    summary="The reads are used up, with the customer present too: 429 ACCESS_EXCEEDED.",
     schema={"const": "exhausted"},
     read=read,
     example="exhausted",

@@ -73,6 +73,15 @@ def test_a_person_with_a_choice_of_contexts_is_asked(bank: Bank) -> None:
         sca.choose_context(bank, found, "CORPORATE", "another")
 
 
+def test_a_context_that_the_request_fixes_is_not_blamed_on_the_person(bank: Bank) -> None:
+    kept = bank.documents.get("agreement", AGREEMENT)
+    assert kept is not None
+    bank.documents.put("agreement", {**kept, "persons": [OLA, KARI]})
+    found = opened(bank, method="HA2", context="PRIVATE")
+    with pytest.raises(BankError, match="asks for the context PRIVATE only"):
+        sca_control.approve(bank, found, national_id=KARI, context="CORPORATE")
+
+
 def test_a_corporate_person_shares_what_the_agreement_lets_it_view(bank: Bank) -> None:
     found = opened(bank)
     answer = query(sca_control.approve(bank, found, national_id=OLA))

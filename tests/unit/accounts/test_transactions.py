@@ -122,6 +122,7 @@ def test_a_transaction_of_another_account_or_none_is_unknown(bank: Bank) -> None
         (other, plain),
         (other, f"{batch}.1"),
         (holder, f"{batch}.0"),
+        (holder, f"{batch}.01"),
         (holder, f"{batch}.5"),
         (holder, f"{batch}.99999"),
         (holder, f"{batch}.x"),

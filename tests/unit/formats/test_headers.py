@@ -94,7 +94,13 @@ def test_the_identity_number_stands_in_for_the_psu_id_on_payment_post_only():
     assert found(identity, BASKET_GET) == [("HTTP_HEADER_REQUIRED", "PSU-ID")]
 
 
-@pytest.mark.parametrize("column", [BASKET_POST, BASKET_GET, INSTANT_POST, TRANSFER_POST])
+@pytest.mark.parametrize("column", [BASKET_POST, BASKET_GET, INSTANT_POST, TRANSFER_POST, DETAILS])
+def test_an_agreement_does_not_go_with_the_private_context(column):
+    private = {**GOOD, "PSU-Context": "PRIVATE", "PSU-Corporate-ID": UUID}
+    assert found(private, column) == [("FORMAT_ERROR", "PSU-Corporate-ID")]
+
+
+@pytest.mark.parametrize("column", [BASKET_POST, BASKET_GET, INSTANT_POST, TRANSFER_POST, DETAILS])
 @pytest.mark.parametrize("profile", ["documented", "lenient"])
 def test_the_corporate_context_names_its_agreement_once_the_psu_is_known(column, profile):
     corporate = {**GOOD, "PSU-Context": "CORPORATE"}
@@ -112,7 +118,7 @@ def test_the_agreement_is_optional_on_every_payment_operation():
 
 
 def test_agreements_may_be_listed_before_one_is_chosen():
-    assert found({**GOOD, "PSU-Context": "CORPORATE"}, DETAILS) == []
+    assert found({**GOOD, "PSU-Context": "CORPORATE"}, DETAILS, acts=False) == []
 
 
 def test_a_header_sent_twice_is_refused_and_lists_are_joined():
