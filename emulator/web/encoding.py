@@ -37,12 +37,16 @@ def _weight(parameter: str) -> float:
     return float(value)
 
 
-def encode(response: Response, accept_encoding: str | None) -> None:
-    """Compress the body of `response` in place where the client asked for gzip, and say so in its headers."""
+def encoded(response: Response, accept_encoding: str | None) -> Response:
+    """The answer as it goes out: compressed, and saying so, where the client asked for gzip.
+
+    The one given stays as it is: the request log has it too, and shows what was said.
+    """
     if not accept_encoding or not response.body or not wants_gzip(accept_encoding):
-        return
+        return response
     if any(name.lower() == "content-encoding" for name, _ in response.headers):
-        return
+        return response
     packer = zlib.compressobj(level=1, wbits=_GZIP)
-    response.body = packer.compress(response.body) + packer.flush()
-    response.headers = [*response.headers, ("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding")]
+    body = packer.compress(response.body) + packer.flush()
+    headers = [*response.headers, ("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding")]
+    return Response(response.status, headers, body, response.delivery)

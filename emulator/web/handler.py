@@ -14,7 +14,7 @@ from emulator.api.messages import AT_ONCE, Request, Response, Stream
 from emulator.store import Store, StoreUnwritable
 from emulator.web import wire
 from emulator.web.answers import Answer, EventStream, Hangup, Refusal, Sent, block
-from emulator.web.encoding import encode
+from emulator.web.encoding import encoded
 from emulator.web.exchange import Exchange, Refused
 from emulator.web.limits import MAX_BODY_BYTES
 from emulator.web.refusals import unkept
@@ -65,7 +65,7 @@ class Handler:
             return False
         coding = message.headers.get(ACCEPT_ENCODING)
         if coding is not None:
-            encode(answer, coding)
+            answer = encoded(answer, coding)
         close = message.should_close
         self.turns.answer(connection, message, answer, block(message, answer, close), close)
         return True
@@ -126,8 +126,7 @@ class Handler:
                 return Hangup(exchange)
             if delivery.disconnect is not None:
                 return Hangup(exchange)
-        encode(response, exchange.message.headers.get(ACCEPT_ENCODING))
-        return Answer(exchange, response)
+        return Answer(exchange, encoded(response, exchange.message.headers.get(ACCEPT_ENCODING)))
 
 
 def _refusal(exchange: Exchange, response: Response) -> Refusal:

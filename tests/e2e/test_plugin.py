@@ -217,3 +217,17 @@ def test_a_project_that_asks_for_no_bank_imports_none_of_it() -> None:
     program = "import sys, emulator.testing.plugin; print(*sorted(m for m in sys.modules if m.startswith('emulator')))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.split() == ["emulator", "emulator.testing", "emulator.testing.plugin"]
+
+
+@pytest.mark.parametrize("rules", [[], [{"then": {"delay": "1ms"}}]], ids=["at once", "after a delay"])
+def test_the_log_shows_what_was_said_to_a_client_that_takes_gzip(
+    bank: RunningBank, rules: list[dict[str, Any]]
+) -> None:
+    tpp, gzip = bank.tpp().log_in(), {"Accept-Encoding": "gzip"}
+    bank.apply({"scenario": "slow", "summary": "Slow.", "start": {"from": "current"}, "rules": rules})
+    made = tpp.post(DOMESTIC, json=PAYMENT, headers=gzip)
+    refused = tpp.post(DOMESTIC, json={}, headers=gzip)
+    assert {made.headers["Content-Encoding"], refused.headers["Content-Encoding"]} == {"gzip"}
+    [second, first] = bank.requests(operation="createPayment")
+    assert first["paymentId"] == bank.payments()[0]["paymentId"]
+    assert {message["code"] for message in second["messages"]} == {"FORMAT_ERROR"}
