@@ -12,6 +12,7 @@ from emulator.api.render import encode
 from emulator.bank.bank import Bank
 from emulator.bank.clock import later
 from emulator.bank.errors import BankError
+from emulator.bank.tpp import prefix
 
 WINDOW = timedelta(hours=24)
 SWEEP = 16  # creations from one look for old ones to the next
@@ -28,7 +29,7 @@ class Repeats:
         request_id = call.headers.get("x-request-id")
         if request_id is None:
             return call.operation.handler(call)
-        identity = f"{call.tpp.id}|{request_id}"
+        identity = prefix(call.tpp.id) + request_id
         fingerprint = _fingerprint(call)
         if self._bank.documents.exists("repeat", identity):
             stored = self._stored(identity, fingerprint)

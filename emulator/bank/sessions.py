@@ -8,6 +8,7 @@ from emulator.bank import consents, people
 from emulator.bank.bank import Bank
 from emulator.bank.clock import stamp
 from emulator.bank.errors import BankError
+from emulator.bank.tpp import prefix
 from emulator.store import Document
 
 LIFETIME = timedelta(hours=1)
@@ -17,7 +18,7 @@ PAST_KEPT = 5_000
 
 def with_id(bank: Bank, tpp_id: str, session_id: str) -> list[Document]:
     """Every session of a TPP under this TPP-Session-ID: one per person, context and agreement."""
-    return bank.documents.find("session", key=f"{tpp_id}|{session_id}")
+    return bank.documents.find("session", key=prefix(tpp_id) + session_id)
 
 
 def is_live(bank: Bank, session: Document) -> bool:
@@ -40,7 +41,7 @@ def start(
     psu = people.psu_for(bank, tpp_id, national_id)
     session = {
         "id": renewed["id"] if renewed is not None else bank.ids.uuid(),
-        "key": f"{tpp_id}|{session_id}",
+        "key": prefix(tpp_id) + session_id,
         "owner": owner,
         "tpp": tpp_id,
         "nationalId": national_id,

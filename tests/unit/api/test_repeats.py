@@ -96,6 +96,9 @@ def test_what_was_refused_is_not_remembered(bank: Bank) -> None:
 
 def test_each_tpp_has_request_ids_of_its_own(bank: Bank) -> None:
     create(bank, "one", Reply(201, {"first": True}))
+    create(bank, "S|1", Reply(201, {"first": True}), tpp="TPP")
+    for tpp in ("TPP|S", "TPP%7CS"):
+        assert create(bank, "1", Reply(201, {"tpp": tpp}), tpp=tpp).body == encode({"tpp": tpp})
     assert create(bank, "one", Reply(201, {"first": False}), tpp="OTHER").body == b'{"first":false}'
 
 
