@@ -102,7 +102,7 @@ def _authority(scheme: str, rest: str) -> str | None:
 
 def _known_port(authority: str) -> bool:
     _, colon, digits = authority.rpartition(":")
-    return not colon or not digits.isdigit() or int(digits) <= 65535
+    return not colon or not digits.isdigit() or 1 <= int(digits) <= 65535
 
 
 UUID: Check = fitting(_UUID, "a UUID such as 0b5c1e5e-6e0c-4b52-9a51-2c2a51b0d6a8")

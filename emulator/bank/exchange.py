@@ -128,8 +128,3 @@ def exchange_member(*, source: str, target: str, unit: str, rate: Decimal, date:
         "targetCurrency": target,
         "quotationDate": date,
     }
-
-
-def amount_member(amount: Decimal, currency: str) -> dict[str, str]:
-    """An Amount (SPEC 2.6)."""
-    return {"amount": plain(amount, currency), "currency": currency}

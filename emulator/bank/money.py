@@ -76,9 +76,6 @@ def plain(amount: Decimal, currency: str) -> str:
     return format(exact if exact else abs(exact), "f")
 
 
-format_amount = plain
-
-
 def too_fine(text: str, currency: str) -> str | None:
     """A sentence for decimal text that `plain` would round, else None; zeros at its end say nothing."""
     units = MINOR_UNITS[currency]

@@ -19,7 +19,6 @@ MONTHS = {"Monthly": 1, "EveryTwoMonths": 2, "Quarterly": 3, "SemiAnnual": 6, "A
 VARIABLE = "MonthlyVariable"
 FREQUENCIES = (*DAYS, *MONTHS, VARIABLE)
 PRECEDING = ("preceding", "preceeding")  # both spellings are in use (CONTRACT 6)
-EXECUTION_RULES = ("following", *PRECEDING)
 
 _DAY = timedelta(days=1)
 _FARTHEST_MOVE = timedelta(days=31)  # no run of closed days is longer

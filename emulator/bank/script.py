@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,11 +21,6 @@ class Script:
     fee: str | None = None
     permission_removed: bool = False
     quota_exhausted: bool = False
-
-    def as_document(self) -> dict[str, Any]:
-        """The parts that outlive the request, as a payment or SCA keeps them."""
-        kept = {"sca": self.sca, "progress": [list(step) for step in self.progress], "fee": self.fee}
-        return {name: value for name, value in kept.items() if value}
 
 
 UNSCRIPTED = Script()

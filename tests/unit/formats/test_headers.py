@@ -184,6 +184,7 @@ REFUSED = {
         "https://tpp.example/#fragment",
         "https://tpp.example/#",
         "https://tpp.example:99999/",
+        "https://tpp.example:0/",
         "https://tpp.example/a b",
         "https://tpp.example/å",
         "https://tpp.example/%zz",
