@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -49,6 +49,14 @@ def find(bank: Bank, account_id: str) -> Document:
     if account is None:
         raise BankError("RESOURCE_UNKNOWN", f"There is no account {account_id}.", "mockAccountId")
     return account
+
+
+def newest_first(documents: Iterable[Document]) -> list[Document]:
+    """Accounts, customers, cards or agreements as lists show them (CONTRACT 13): those made since the fixture, newest
+    first, and then the fixture's, which are all of one age, in its order (assumed).
+    """
+    listed = list(documents)
+    return [*(d for d in reversed(listed) if "created" in d), *(d for d in listed if "created" not in d)]
 
 
 def view(account: Mapping[str, Any]) -> dict[str, Any]:

@@ -46,6 +46,10 @@ def _selected(
     """Account and card ids that `accounts` (iban, bban or resourceId; None: all) names; FORMAT_ERROR if unknown."""
     own = people.accounts_of(bank, national_id, context, agreement)
     cards = people.cards_of(bank, national_id, context)
+    if accounts == [] and (own or cards):
+        raise BankError(
+            "FORMAT_ERROR", "At least one account must be shared; leave `accounts` out for all.", "accounts"
+        )
     if accounts is None:
         return [a["id"] for a in own], [c["id"] for c in cards]
     by_name = {name: a["id"] for a in own for name in (a["id"], a["iban"], a["bban"])}

@@ -24,12 +24,16 @@ def customer(bank: Bank, number: str) -> Document | None:
 def person(bank: Bank, national_id: str) -> Document | None:
     """`{id: national identity number, name}` of a person the bank knows, else None.
 
-    A customer made through the sandbox interface has no person document: its number stands for the person.
+    A private customer made through the sandbox interface has no person document: its number stands for the person.
+    So does a firm's (assumed) for an agreement of its own that names nobody: else no one could act under it.
     """
     known = bank.documents.get("person", national_id)
-    if known is None and (owner := customer(bank, national_id)) is not None:
-        known = {"id": national_id, "name": owner["name"]}
-    return known
+    if known is not None:
+        return known
+    owner = customer(bank, national_id)
+    if owner is None or (owner["type"] != "private" and not agreements_of(bank, national_id)):
+        return None
+    return {"id": national_id, "name": owner["name"]}
 
 
 def agreements_of(bank: Bank, national_id: str) -> list[Document]:
@@ -38,8 +42,9 @@ def agreements_of(bank: Bank, national_id: str) -> list[Document]:
     owner = customer(bank, national_id)
     if owner is not None:
         known = {agreement["id"] for agreement in found}
-        owned = bank.documents.find("agreement", owner=owner["id"])
-        found += [agreement for agreement in owned if agreement["id"] not in known]
+        for agreement in bank.documents.find("agreement", owner=owner["id"]):
+            if agreement["id"] not in known and (owner["type"] == "private" or not agreement["persons"]):
+                found.append(agreement)
     return found
 
 
@@ -75,11 +80,17 @@ def _with_role(bank: Bank, agreement: Document, role: str, national_id: str) -> 
 
 def _under_agreement(bank: Bank, agreement: Document, role: str, national_id: str) -> list[str]:
     """Account ids of an agreement; a private owner's own accounts belong to it by themselves (CONTRACT 8)."""
-    ids = _with_role(bank, agreement, role, national_id)
-    owner = bank.documents.get("customer", agreement["owner"])
-    if owner is not None and owner["type"] == "private":
-        ids += [account["id"] for account in bank.documents.find("account", customerId=owner["id"])]
+    ids = [*_with_role(bank, agreement, role, national_id), *(a["id"] for a in own_in(bank, agreement))]
     return list(dict.fromkeys(ids))
+
+
+def own_in(bank: Bank, agreement: Document) -> list[Document]:
+    """The accounts that are in an agreement by themselves: a private owner's own, but those it engages otherwise."""
+    owner = bank.documents.get("customer", agreement["owner"])
+    if owner is None or owner["type"] != "private":
+        return []
+    engaged = {e["accountId"] for e in agreement["engagements"] if e["customer"] == owner["id"]}
+    return [a for a in bank.documents.find("account", customerId=owner["id"]) if a["id"] not in engaged]
 
 
 def accounts_of(bank: Bank, national_id: str, context: str, agreement: str | None) -> list[Document]:

@@ -30,19 +30,29 @@ def customer_named(bank: Bank, name: str, path: str) -> Document:
 
 
 def list_documents(bank: Bank, kind: str) -> list[Document]:
-    """All customers, accounts, cards, ... (`kind` as in `kinds`), in the order in which they came."""
-    return list(bank.documents.all(kind))
+    """All customers, accounts, cards, agreements (`kind` as in `kinds`), newest first (CONTRACT 13)."""
+    return accounts.newest_first(bank.documents.all(kind))
+
+
+def new(bank: Bank) -> Document:
+    """What a document begins with that is made here."""
+    return {"id": bank.ids.new(), "created": bank.clock.stamp()}
+
+
+def kept(known: Mapping[str, Any]) -> Document:
+    """What stays of a document that is replaced."""
+    return {name: known[name] for name in ("id", "created") if name in known}
 
 
 def create_customer(bank: Bank, body: Body) -> Document:
     """A new customer from `{customerNumber, name, type}`; CONFLICT when the number is taken."""
-    return _put_customer(bank, {"id": bank.ids.new()}, body)
+    return _put_customer(bank, new(bank), body)
 
 
 def replace_customer(bank: Bank, customer_id: str, body: Body) -> Document:
     """The customer with all its members replaced; under another number the person is another (assumed)."""
     known = find_customer(bank, customer_id)
-    replaced = _put_customer(bank, {"id": customer_id}, body)
+    replaced = _put_customer(bank, kept(known), body)
     if known["customerNumber"] != replaced["customerNumber"]:
         _forget_person(bank, known["customerNumber"])
         _renumber(bank, customer_id, known["customerNumber"], replaced)
@@ -90,7 +100,7 @@ def delete_customer(bank: Bank, customer_id: str) -> None:
     for agreement in bank.documents.find("agreement", owner=customer_id):
         delete_agreement(bank, agreement["id"])
     number = customer["customerNumber"]
-    for agreement in list_documents(bank, "agreement"):
+    for agreement in list(bank.documents.all("agreement")):
         engaged = any(engagement["customer"] == customer_id for engagement in agreement["engagements"])
         if engaged or number in agreement["persons"]:
             agreement["persons"] = [person for person in agreement["persons"] if person != number]
@@ -142,7 +152,7 @@ def delete_agreement(bank: Bank, agreement_id: str) -> None:
     if not bank.documents.delete("agreement", agreement_id):
         raise BankError("RESOURCE_UNKNOWN", f"There is no agreement {agreement_id}.", "agreementId")
     for kind in ("consent", "session"):
-        for document in list_documents(bank, kind):
+        for document in list(bank.documents.all(kind)):
             if document["agreement"] == agreement_id:
                 bank.documents.delete(kind, document["id"])
 
@@ -155,10 +165,10 @@ def keep_engagements(bank: Bank, agreement: Document, keep: Callable[[Document],
 
 
 def _unshare(bank: Bank, member: str, resource_id: str) -> None:
-    for consent in list_documents(bank, "consent"):
+    for consent in list(bank.documents.all("consent")):
         if resource_id in consent[member]:
             consent[member].remove(resource_id)
             bank.documents.put("consent", consent)
-    for quota in list_documents(bank, "quota"):
+    for quota in list(bank.documents.all("quota")):
         if resource_id in quota["id"].split("|"):
             bank.documents.delete("quota", quota["id"])

@@ -12,7 +12,7 @@ from emulator.bank.bank import Bank
 from emulator.bank.clock import stamp
 from emulator.bank.errors import BankError, Message
 from emulator.bank.money import plain, too_fine
-from emulator.bank.sandbox import Body, customer_named
+from emulator.bank.sandbox import Body, customer_named, kept, new
 from emulator.store import Document
 
 INT32 = (-(2**31), 2**31 - 1)
@@ -37,7 +37,7 @@ _KEPT = (
 
 def create_account(bank: Bank, body: Body) -> Document:
     """A new account; RESOURCE_UNKNOWN (400) for the customer, CONFLICT when BBAN or IBAN are taken."""
-    document = _account(bank, bank.ids.new(), body)
+    document = _account(bank, new(bank), body)
     balance = plain(booked_balance(body, document["currency"]), document["currency"])
     zero = plain(Decimal(0), document["currency"])
     document |= {"opening": balance, "booked": balance, "reserved": zero, "lastChange": bank.clock.stamp()}
@@ -48,7 +48,7 @@ def create_account(bank: Bank, body: Body) -> Document:
 def replace_account(bank: Bank, account_id: str, body: Body) -> Document:
     """The account with all its members replaced; its transactions stay, and so does its currency if it has any."""
     known = accounts.find(bank, account_id)
-    document = _account(bank, account_id, body)
+    document = _account(bank, kept(known), body)
     if document["currency"] != known["currency"] and bank.documents.count("transaction", accountId=account_id):
         raise BankError("CONFLICT", "The account has transactions in another currency.", "currency")
     for name in ("opening", "booked", "reserved"):
@@ -66,17 +66,17 @@ def replace_account(bank: Bank, account_id: str, body: Body) -> Document:
     return accounts.find(bank, account_id)
 
 
-def _account(bank: Bank, account_id: str, body: Body) -> Document:
+def _account(bank: Bank, identity: Document, body: Body) -> Document:
     owner = customer_named(bank, body["customerNumber"], "customerNumber")
     currency = body["currency"]
     for index in ("bban", "iban"):
         known = bank.documents.first("account", **{index: body[index]})
-        if known is not None and known["id"] != account_id:
+        if known is not None and known["id"] != identity["id"]:
             raise BankError("CONFLICT", f"There is an account {body[index]} already.", index)
     kind = body.get("cashAccountType") or "CACC"
     product = body.get("product") or "Brukskonto"
     return {
-        "id": account_id,
+        **identity,
         "customerId": owner["id"],
         "bban": body["bban"],
         "iban": body["iban"],
@@ -171,8 +171,8 @@ def create_transactions(bank: Bank, account_id: str, bodies: Sequence[Body], *, 
     balance = Decimal(account["booked"])
     made = []
     for index, body in enumerate(bodies):
-        kept = {name: _said(body.get(name)) for name in _KEPT}
-        members = {name: value for name, value in kept.items() if value not in (None, "", {})}
+        said = {name: _said(body.get(name)) for name in _KEPT}
+        members = {name: value for name, value in said.items() if value not in (None, "", {})}
         members["amount"] = decimal(body["amount"])
         members["bookingDate"], members["valueDate"] = _dates(bank, body)
         # A microsecond apart, so that the order in which they were posted shows.

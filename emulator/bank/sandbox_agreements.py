@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from emulator.bank import people
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
 from emulator.bank.money import too_fine
@@ -28,6 +29,7 @@ def create_agreement(bank: Bank, body: Body) -> Document:
     owner = customer_named(bank, body["owner"], "owner")
     document: Document = {
         "id": bank.ids.uuid(),  # psuCorporateId is a UUID whatever `--ids` says (CONTRACT 13)
+        "created": bank.clock.stamp(),
         "owner": owner["id"],
         "name": body["name"],
         "signatures": 1,
@@ -78,28 +80,23 @@ def _engage(bank: Bank, agreement: Document, body: Body, prefix: str) -> Documen
     number = customer["customerNumber"]
     if customer["type"] == "private" and number not in agreement["persons"]:
         agreement["persons"].append(number)
+        engagement["admits"] = True
     return engagement
 
 
-def engagements(bank: Bank, agreement: Mapping[str, Any]) -> list[Document]:
+def engagements(bank: Bank, agreement: Document) -> list[Document]:
     """The engagements of an agreement; those of a private owner's own accounts are there by themselves."""
-    owner = bank.documents.get("customer", agreement["owner"])
-    found = list(agreement["engagements"])
-    if owner is None or owner["type"] != "private":
-        return found
-    engaged = {engagement["accountId"] for engagement in found if engagement["customer"] == owner["id"]}
-    for account in bank.documents.find("account", customerId=owner["id"]):
-        if account["id"] not in engaged:
-            found.append(
-                {
-                    "id": bank.ids.fixed(f"engagement:{agreement['id']}:{account['id']}"),
-                    "customer": owner["id"],
-                    "accountId": account["id"],
-                    "iban": account["iban"],
-                    "roles": ["VIEW", "REGISTER"],
-                }
-            )
-    return found
+    own = [
+        {
+            "id": bank.ids.fixed(f"engagement:{agreement['id']}:{account['id']}"),
+            "customer": agreement["owner"],
+            "accountId": account["id"],
+            "iban": account["iban"],
+            "roles": ["VIEW", "REGISTER"],
+        }
+        for account in people.own_in(bank, agreement)
+    ]
+    return [*agreement["engagements"], *own]
 
 
 def find_engagement(bank: Bank, agreement_id: str, engagement_id: str) -> Document:
@@ -111,7 +108,7 @@ def find_engagement(bank: Bank, agreement_id: str, engagement_id: str) -> Docume
 
 
 def delete_engagement(bank: Bank, agreement_id: str, engagement_id: str) -> None:
-    """Take an engagement out of an agreement, and with a person's last one the person.
+    """Take an engagement out of an agreement, and with the last one of a person whom they admitted the person.
 
     CONFLICT for one that is there by itself: a private customer's own account in its own agreement.
     """
@@ -119,15 +116,18 @@ def delete_engagement(bank: Bank, agreement_id: str, engagement_id: str) -> None
     engagement = find_engagement(bank, agreement_id, engagement_id)
     if all(stored["id"] != engagement_id for stored in agreement["engagements"]):
         raise BankError("CONFLICT", "A private customer's accounts belong to its own agreement by themselves.")
-    customer = bank.documents.get("customer", engagement["customer"])
-    rest = [e for e in agreement["engagements"] if e["id"] != engagement_id]
-    leaves = customer is not None and all(e["customer"] != customer["id"] for e in rest)
-    if customer is not None and leaves and customer["id"] != agreement["owner"]:
-        agreement["persons"] = [p for p in agreement["persons"] if p != customer["customerNumber"]]
+    if engagement.get("admits"):
+        others = (e for e in agreement["engagements"] if e["customer"] == engagement["customer"])
+        heir = next((other for other in others if other["id"] != engagement_id), None)
+        if heir is not None:
+            heir["admits"] = True
+        else:
+            leaving = _number(bank, engagement["customer"])
+            agreement["persons"] = [person for person in agreement["persons"] if person != leaving]
     keep_engagements(bank, agreement, lambda stored: stored["id"] != engagement_id)
 
 
-def agreement_view(bank: Bank, agreement: Mapping[str, Any]) -> dict[str, Any]:
+def agreement_view(bank: Bank, agreement: Document) -> dict[str, Any]:
     """An agreement as the sandbox shows it, without links; `owner` is a customerNumber."""
     return {
         "agreementId": agreement["id"],

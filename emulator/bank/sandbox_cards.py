@@ -12,7 +12,7 @@ from emulator.bank.bank import Bank
 from emulator.bank.clock import stamp
 from emulator.bank.errors import BankError, Message
 from emulator.bank.money import plain
-from emulator.bank.sandbox import Body, customer_named
+from emulator.bank.sandbox import Body, customer_named, kept, new
 from emulator.bank.sandbox_accounts import balances_view, booked_balance, decimal
 from emulator.store import Document
 
@@ -32,7 +32,7 @@ _POSTED_TEXTS = (
 
 def create_card(bank: Bank, body: Body) -> Document:
     """A new card account; RESOURCE_UNKNOWN (400) for the customer."""
-    return _put_card(bank, bank.ids.new(), body)
+    return _put_card(bank, new(bank), body)
 
 
 def replace_card(bank: Bank, card_id: str, body: Body) -> Document:
@@ -40,15 +40,15 @@ def replace_card(bank: Bank, card_id: str, body: Body) -> Document:
     known = cards.find(bank, card_id)
     if body["currency"] != known["currency"] and bank.documents.count("cardTransaction", cardId=card_id):
         raise BankError("CONFLICT", "The card account has transactions in another currency.", "currency")
-    return _put_card(bank, card_id, body)
+    return _put_card(bank, kept(known), body)
 
 
-def _put_card(bank: Bank, card_id: str, body: Body) -> Document:
+def _put_card(bank: Bank, identity: Document, body: Body) -> Document:
     owner = customer_named(bank, body["customerNumber"], "customerNumber")
     currency = body["currency"]
     number = body.get("accountNumber") or ""
     document = {
-        "id": card_id,
+        **identity,
         "customerId": owner["id"],
         "maskedPan": body["maskedPan"],
         "currency": currency,

@@ -71,7 +71,7 @@ def test_an_account_is_answered_as_it_was_posted(tpp: DeskClient, branch: Branch
         },
     }
     assert ok(tpp.get(path)) == made
-    assert ok(tpp.get(ACCOUNTS))[-1] == made
+    assert ok(tpp.get(ACCOUNTS))[0] == made
     kept = branch.bank.documents.get("account", made["id"])
     assert kept is not None
     assert (kept["cashAccountType"], kept["usage"], kept["booked"], kept["opening"]) == (
@@ -372,7 +372,7 @@ def test_a_card_account_is_made_read_replaced_and_removed(tpp: DeskClient, branc
         },
     }
     assert ok(tpp.get(path)) == made
-    assert ok(tpp.get(CARDS))[-1] == made
+    assert ok(tpp.get(CARDS))[0] == made
     replaced = ok(tpp.put(path, json={**CARD, "name": "Nytt kort", "accountNumber": ""}))
     assert (replaced["name"], replaced["accountNumber"]) == ("Nytt kort", "")
     ok(tpp.delete(path), 204)

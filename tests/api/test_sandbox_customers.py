@@ -63,7 +63,7 @@ def test_a_customer_is_made_read_replaced_and_removed(tpp: DeskClient) -> None:
     }
     assert list(made) == ["customerId", "customerNumber", "customerType", "customerName", "_links"]
     assert ok(tpp.get(path)) == made
-    assert ok(tpp.get(CUSTOMERS))[-1] == made
+    assert ok(tpp.get(CUSTOMERS))[0] == made
     replaced = ok(tpp.put(path, json={"customerNumber": "87654321", "name": "Nytt Navn", "type": "corporate"}))
     assert replaced == {
         **made,
@@ -185,6 +185,58 @@ def test_a_limit_is_no_finer_than_the_currency(tpp: DeskClient, branch: Branch, 
     assert branch.bank.documents.dump() == before
 
 
+def test_lists_are_newest_first_and_the_known_state_last_in_its_order(tpp: DeskClient) -> None:
+    known = [customer["customerNumber"] for customer in ok(tpp.get(CUSTOMERS))]
+    first, second = (ok(tpp.post(CUSTOMERS, json=_body(number)), 201) for number in ("11111111", "22222222"))
+    ok(tpp.put(f"{CUSTOMERS}/{first['customerId']}", json={**_body("11111111"), "name": "B"}))
+    assert [c["customerNumber"] for c in ok(tpp.get(CUSTOMERS))] == ["22222222", "11111111", *known]
+    assert known == [KARI, EVEN, "310001007", "310001031"]
+    ibans = [("33333333333", "DE89370400440532013000"), ("44444444444", "DE02120300000000202051")]
+    for bban, iban in ibans:
+        body = {"customerNumber": second["customerNumber"], "bban": bban, "iban": iban, "currency": "NOK"}
+        ok(tpp.post("/v1/sandbox/accounts", json=body), 201)
+    newest_first = [iban for _, iban in reversed(ibans)]
+    assert [a["iban"] for a in ok(tpp.get("/v1/sandbox/accounts"))][:2] == newest_first
+    tpp.log_in("22222222")
+    assert [a["iban"] for a in ok(tpp.get("/v1/accounts"))["accounts"]] == newest_first
+
+
+def test_a_private_owners_account_that_is_engaged_is_paid_from_as_its_engagement_says(
+    tpp: DeskClient, branch: Branch
+) -> None:
+    (own,) = people.agreements_of(branch.bank, EVEN)
+    path = f"{AGREEMENTS}/{own['id']}/engagements"
+    viewed = {"customer": EVEN, "account": {"iban": "NO4299901100019"}, "roles": ["VIEW"]}
+    made = ok(tpp.post(path, json=viewed), 201)
+    roles = {e["account"]["iban"]: e["roles"] for e in ok(tpp.get(path))}
+    assert roles == {"NO4299901100019": ["VIEW"], "NO2099901100027": ["VIEW", "REGISTER"]}
+
+    def may_pay(bban: str) -> bool:
+        (account,) = branch.bank.documents.find("account", bban=bban)
+        return people.may_pay_from(branch.bank, EVEN, people.CORPORATE, own["id"], account)
+
+    assert (may_pay("99901100019"), may_pay("99901100027")) == (False, True)
+    ok(tpp.delete(f"{path}/{made['engagementId']}"), 204)
+    assert may_pay("99901100019")
+
+
+def test_an_engagement_takes_nothing_along_that_was_there_before_it(tpp: DeskClient, branch: Branch) -> None:
+    (agreement,) = people.agreements_of(branch.bank, SIRI)
+    path = f"{AGREEMENTS}/{agreement['id']}/engagements"
+    ok(tpp.post(CUSTOMERS, json=_body(SIRI)), 201)
+    account = {"iban": "NO2799911000012"}
+    made = ok(tpp.post(path, json={"customer": SIRI, "account": account, "roles": ["VIEW"]}), 201)
+    ok(tpp.delete(f"{path}/{made['engagementId']}"), 204)
+    assert [a["id"] for a in people.agreements_of(branch.bank, SIRI)] == [agreement["id"]]
+    admitted = [
+        ok(tpp.post(path, json={"customer": KARI, "account": account, "roles": [role]}), 201)
+        for role in ("VIEW", "REGISTER")
+    ]
+    for engagement, left in zip(admitted, (1, 0), strict=True):
+        ok(tpp.delete(f"{path}/{engagement['engagementId']}"), 204)
+        assert len(people.agreements_of(branch.bank, KARI)) == left
+
+
 def test_an_agreement_is_made_read_and_removed(tpp: DeskClient) -> None:
     body = {
         "owner": "310001031",
@@ -220,7 +272,7 @@ def test_an_agreement_is_made_read_and_removed(tpp: DeskClient) -> None:
         },
     }
     assert ok(tpp.get(path)) == made
-    assert ok(tpp.get(AGREEMENTS))[-1] == made
+    assert ok(tpp.get(AGREEMENTS))[0] == made
     assert ok(tpp.get(f"{path}/engagements")) == [engagement]
     assert ok(tpp.get(f"{path}/engagements/{engagement['engagementId']}")) == engagement
 

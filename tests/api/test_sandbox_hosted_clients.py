@@ -152,9 +152,9 @@ def test_a_customer_with_accounts_transactions_and_a_card(script: Script, branch
     reader = script.client.log_in("55555555")
     accounts = reader.get("/v1/accounts?withBalance=true").json()["accounts"]
     assert [a["balances"][0]["balanceAmount"] for a in accounts] == [
-        {"amount": "15000.00", "currency": "NOK"},
-        {"amount": "3326011.00", "currency": "EUR"},
         {"amount": "15000.50", "currency": "NOK"},
+        {"amount": "3326011.00", "currency": "EUR"},
+        {"amount": "15000.00", "currency": "NOK"},
     ]
     path = f"/v1/accounts/{resource}/transactions?dateFrom=2019-01-01"
     booked = reader.get(path).json()["transactions"]["booked"]

@@ -26,7 +26,9 @@ def caller_of(call: Call) -> Caller:
 def get_accounts(call: Call) -> Reply:
     """The accounts that the customer shares with this TPP."""
     fix = fixes(call)
-    shown = [_account(call, account, fix) for account in shared_accounts(call.bank, caller_of(call))]
+    shown = [
+        _account(call, account, fix) for account in accounts.newest_first(shared_accounts(call.bank, caller_of(call)))
+    ]
     return Reply(200, fix.amounts({"accounts": shown}))
 
 

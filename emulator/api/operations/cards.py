@@ -9,7 +9,7 @@ from emulator.api.accept_fix import Fixes, fixes
 from emulator.api.operation import Access, Call, Operation, Reply
 from emulator.api.operations.accounts import caller_of
 from emulator.api.paging import TRANSACTION_LIST, WITH_BALANCE, page_links, window
-from emulator.bank import cards, transactions
+from emulator.bank import accounts, cards, transactions
 from emulator.bank.access import shared_cards
 from emulator.store import Document
 
@@ -19,7 +19,7 @@ AISP = frozenset({"AISP"})
 def get_card_accounts(call: Call) -> Reply:
     """The card accounts that the customer shares with this TPP."""
     fix = fixes(call)
-    shown = [_card(call, card, fix) for card in shared_cards(call.bank, caller_of(call))]
+    shown = [_card(call, card, fix) for card in accounts.newest_first(shared_cards(call.bank, caller_of(call)))]
     return Reply(200, fix.amounts({"cardAccounts": shown}))
 
 

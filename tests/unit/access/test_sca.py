@@ -73,6 +73,28 @@ def test_a_person_with_a_choice_of_contexts_is_asked(bank: Bank) -> None:
         sca.choose_context(bank, found, "CORPORATE", "another")
 
 
+def test_a_firms_number_is_nobodys_while_somebody_acts_for_it(bank: Bank) -> None:
+    found = opened(bank)
+    firm = next(c for c in bank.documents.all("customer") if c["type"] == "corporate")
+    assert "PSU_CREDENTIALS_INVALID" in str(sca.identify(bank, found, firm["customerNumber"]))
+    for agreement in bank.documents.find("agreement", owner=firm["id"]):
+        bank.documents.put("agreement", {**agreement, "persons": []})
+    assert sca.identify(bank, opened(bank), firm["customerNumber"]) is None
+
+
+def test_a_session_is_no_other_tpps_whatever_stands_in_their_ids(bank: Bank) -> None:
+    sca.identify(bank, found := opened(bank, method="HA2", sessionId="S|1"), KARI)
+    sca.complete(bank, found)
+    assert len(sessions.with_id(bank, TPP, "S|1")) == 1
+    assert sessions.with_id(bank, f"{TPP}|S", "1") == []
+
+
+def test_nothing_is_no_account_to_share(bank: Bank) -> None:
+    with pytest.raises(BankError) as refused:
+        sca_control.approve(bank, opened(bank), national_id=KARI, accounts=[])
+    assert (refused.value.code, refused.value.messages[0].path) == ("FORMAT_ERROR", "accounts")
+
+
 def test_a_context_that_the_request_fixes_is_not_blamed_on_the_person(bank: Bank) -> None:
     kept = bank.documents.get("agreement", AGREEMENT)
     assert kept is not None
