@@ -48,16 +48,15 @@ def agreements_of(bank: Bank, national_id: str) -> list[Document]:
     return found
 
 
-def has_private_context(bank: Bank, national_id: str) -> bool:
-    """Whether the person is a private customer."""
-    owner = customer(bank, national_id)
-    return owner is not None and owner["type"] == "private"
+def _private(owner: Document | None) -> Document | None:
+    """The customer where it is a private one."""
+    return owner if owner is not None and owner["type"] == "private" else None
 
 
 def contexts_of(bank: Bank, national_id: str) -> list[tuple[str, Document | None]]:
     """What a person may act as: privately, or under each of the agreements."""
     options: list[tuple[str, Document | None]] = []
-    if has_private_context(bank, national_id):
+    if _private(customer(bank, national_id)) is not None:
         options.append((PRIVATE, None))
     options += [(CORPORATE, agreement) for agreement in agreements_of(bank, national_id)]
     return options
@@ -86,8 +85,8 @@ def _under_agreement(bank: Bank, agreement: Document, role: str, national_id: st
 
 def own_in(bank: Bank, agreement: Document) -> list[Document]:
     """The accounts that are in an agreement by themselves: a private owner's own, but those it engages otherwise."""
-    owner = bank.documents.get("customer", agreement["owner"])
-    if owner is None or owner["type"] != "private":
+    owner = _private(bank.documents.get("customer", agreement["owner"]))
+    if owner is None:
         return []
     engaged = {e["accountId"] for e in agreement["engagements"] if e["customer"] == owner["id"]}
     return [a for a in bank.documents.find("account", customerId=owner["id"]) if a["id"] not in engaged]
@@ -96,10 +95,8 @@ def own_in(bank: Bank, agreement: Document) -> list[Document]:
 def accounts_of(bank: Bank, national_id: str, context: str, agreement: str | None) -> list[Document]:
     """The accounts a person may see in a context (agreement None in CORPORATE: under any agreement)."""
     if context == PRIVATE:
-        owner = customer(bank, national_id)
-        if owner is None or owner["type"] != "private":
-            return []
-        return bank.documents.find("account", customerId=owner["id"])
+        owner = _private(customer(bank, national_id))
+        return [] if owner is None else bank.documents.find("account", customerId=owner["id"])
     found: dict[str, Document] = {}
     for candidate in agreements_of(bank, national_id):
         if agreement is None or candidate["id"] == agreement:
@@ -112,8 +109,8 @@ def accounts_of(bank: Bank, national_id: str, context: str, agreement: str | Non
 
 def cards_of(bank: Bank, national_id: str, context: str) -> list[Document]:
     """The card accounts of a private customer; agreements hold none."""
-    owner = customer(bank, national_id)
-    if context != PRIVATE or owner is None or owner["type"] != "private":
+    owner = _private(customer(bank, national_id))
+    if context != PRIVATE or owner is None:
         return []
     return bank.documents.find("card", customerId=owner["id"])
 
@@ -126,8 +123,8 @@ def reaches(
     if resource is None:
         return False
     if context == PRIVATE:
-        owner = customer(bank, national_id)
-        return owner is not None and owner["type"] == "private" and bool(resource["customerId"] == owner["id"])
+        owner = _private(customer(bank, national_id))
+        return owner is not None and bool(resource["customerId"] == owner["id"])
     return kind == "account" and any(
         resource_id in _under_agreement(bank, candidate, "VIEW", national_id)
         for candidate in agreements_of(bank, national_id)
@@ -143,7 +140,7 @@ def owns(bank: Bank, national_id: str, resource_id: str, *, kind: str = "account
 def may_pay_from(bank: Bank, national_id: str, context: str, agreement: str | None, account: Document) -> bool:
     """Whether a person may pay from `account`: privately its own, else REGISTER and VIEW in the agreement."""
     if context == PRIVATE:
-        owner = bank.documents.get("customer", account["customerId"])
+        owner = bank.documents.get("customer", account["customerId"])  # asked of every payment: one call less
         return owner is not None and owner["type"] == "private" and bool(owner["customerNumber"] == national_id)
     for candidate in agreements_of(bank, national_id):
         if agreement is None or candidate["id"] == agreement:
