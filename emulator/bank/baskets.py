@@ -122,9 +122,15 @@ def delete(bank: Bank, basket: Document) -> None:
 
 
 def start_authorisation(bank: Bank, basket: Document, how: Approach, *, national_id: str | None) -> tuple[str, str]:
-    """Open a further SCA for the basket: (authorisation id, token); CONFLICT when no payment lacks a signature."""
-    if not state(bank, basket)[1]:
+    """Open a further SCA for the basket: (authorisation id, token); CONFLICT when no payment lacks a signature.
+
+    Where the customer of the request has signed all that lack one, it is for any other who may.
+    """
+    waiting = [payment for payment in _members(bank, basket) if payment["status"] in UNSIGNED]
+    if not waiting:
         raise BankError("CONFLICT", "No payment of this basket waits for a signature.")
+    if national_id is not None and all(national_id in payment.get("signedBy", ()) for payment in waiting):
+        how, national_id = payments.to_another(bank, how, basket, [national_id]), None
     token = approach.open_for(bank, how, basket, "basket", signer=national_id)
     basket["sca"] = token
     bank.documents.put("basket", basket)

@@ -6,6 +6,7 @@ How a payment comes into being stands in `initiation`, how it goes on in `progre
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from decimal import Decimal
 
 from emulator.bank import approach, lifecycle, people, products, progression, sca, sca_ends
@@ -31,6 +32,7 @@ __all__ = [
     "start_authorisation",
     "start_cancellation",
     "summary",
+    "to_another",
     "view",
     "warnings",
 ]
@@ -71,9 +73,15 @@ def concerns(target: Document, national_id: str | None, agreement: str | None) -
 
 
 def start_authorisation(bank: Bank, payment: Document, how: Approach, *, national_id: str | None) -> tuple[str, str]:
-    """Open a further SCA for a payment that lacks a signature: (authorisation id, token); CONFLICT for others."""
+    """Open a further SCA for a payment that lacks a signature: (authorisation id, token); CONFLICT for others.
+
+    Where the customer of the request has signed already, it is for any other who may.
+    """
     if payment["status"] not in UNSIGNED:
         raise BankError("CONFLICT", f"A payment in {payment['status']} needs no authorisation.")
+    signed = payment.get("signedBy", ())
+    if national_id in signed:
+        how, national_id = to_another(bank, how, payment, signed), None
     token = approach.open_for(bank, how, payment, "payment", signer=national_id)
     payment["sca"] = token
     bank.documents.put("payment", payment)
@@ -145,7 +153,18 @@ def _signers(bank: Bank, agreement: Document) -> list[str]:
     return persons
 
 
-def next_signer(bank: Bank, target: Document, signed: list[str]) -> str | None:
+def to_another(bank: Bank, how: Approach, target: Document, signed: Collection[str]) -> Approach:
+    """`how` for an SCA that is for another than those who have signed a payment or basket."""
+    how = how.copy()
+    if how.get("identityHint") in signed:
+        del how["identityHint"]
+    person = next_signer(bank, target, signed)
+    if person is not None:
+        how["presumed"] = person
+    return how
+
+
+def next_signer(bank: Bank, target: Document, signed: Collection[str]) -> str | None:
     """Who may sign a payment or basket next: the first person of its agreement who has not."""
     agreement = bank.documents.get("agreement", target["agreement"]) if target["agreement"] else None
     persons = _signers(bank, agreement) if agreement is not None else []

@@ -277,6 +277,22 @@ def test_a_payment_that_needs_a_second_signature_can_get_it_on_its_own(bank: Ban
     assert (status(bank, one), status(bank, two), state(bank, basket_id)) == ("ACTC", "PATC", "PATC")
 
 
+def test_an_authorisation_asked_for_by_who_has_signed_all_that_waits_is_for_the_others(bank: Bank) -> None:
+    agree(bank, signatures=2)
+    firm: dict[str, Any] = {"context": "CORPORATE", "agreement": AGREEMENT}
+    body = domestic(debtorAccount={"bban": "99911000012", "currency": "NOK"})
+    one, two = (initiate(bank, STRAKS, body, who=SIRI, **firm) for _ in range(2))
+    basket_id = create(bank, one, two, national_id=SIRI, **firm)
+    approve(bank, one, SIRI)
+    _, own = baskets.start_authorisation(bank, basket(bank, basket_id), HOW, national_id=SIRI)
+    approve(bank, own, SIRI)
+    assert (status(bank, one), status(bank, two)) == ("PATC", "PATC")
+    _, token = baskets.start_authorisation(bank, basket(bank, basket_id), HOW, national_id=SIRI)
+    assert sca.expected(sca.get(bank, token) or {}) == TOR
+    approve(bank, token, TOR)
+    assert (status(bank, one), status(bank, two)) == ("ACTC", "ACTC")
+
+
 def test_what_was_opened_for_deleted_baskets_does_not_pile_up(bank: Bank, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sca, "PASSING_KEPT", 10)
     payment_id = initiate(bank, DOMESTIC, domestic())

@@ -125,6 +125,18 @@ def test_an_explicit_authorisation_gets_the_second_signature_too(bank: Bank) -> 
     assert status(bank, payment_id) == "ACTC"
 
 
+@pytest.mark.parametrize("hint", [{}, {"identityHint": SIRI}])
+def test_a_second_authorisation_asked_for_by_who_has_signed_is_for_the_others(bank: Bank, hint: Any) -> None:
+    agree(bank, signatures=2)
+    payment_id = initiate(bank, DOMESTIC, from_firm(), **FIRM)
+    approve(bank, payment_id, SIRI)
+    how = Approach(redirectUri="https://tpp.example/back", **hint)
+    _, token = payments.start_authorisation(bank, payment(bank, payment_id), how, national_id=SIRI)
+    assert sca.expected(sca.get(bank, token) or {}) == TOR
+    assert outcome(approve(bank, token, TOR)) == "ok"
+    assert status(bank, payment_id) == "ACTC"
+
+
 def test_the_second_sca_is_like_the_one_that_was_signed(bank: Bank) -> None:
     agree(bank, signatures=2)
     payment_id = initiate(bank, DOMESTIC, from_firm(), **FIRM)
