@@ -10,6 +10,7 @@ from emulator.api.branch import Branch
 from emulator.authority import Authority
 from tests.api.desk import BASE, DeskClient, advance, approve, messages, reject
 from tests.api.test_payments import BODIES, BULK, DOMESTIC, EVEN, KARI, PERIODIC, STRAKS, authorised, created, in_status
+from tests.unit.payments.world import SIRI, domestic
 
 BASKETS = "/v1/signing-baskets"
 
@@ -77,6 +78,21 @@ def test_a_basket_holds_1_to_10_different_payments(kari: DeskClient) -> None:
         answer = kari.post(BASKETS, json={"paymentIds": wrong})
         assert (answer.status, [code for code, _ in messages(answer)]) == (400, ["FORMAT_ERROR"])
     basket(kari, ids[:10])
+
+
+@pytest.mark.parametrize(
+    ("context", "debtor", "who"), [("CORPORATE", "99911000012", SIRI), ("PRIVATE", "99901000014", KARI)]
+)
+def test_a_basket_of_a_customer_who_is_not_known_yet_acts_in_the_context_of_its_payments(
+    tpp: DeskClient, context: str, debtor: str, who: str
+) -> None:
+    tpp.branch.bank.change_settings({"profile": "lenient"})
+    tpp.psu_context = context
+    body = domestic(debtorAccount={"bban": debtor, "currency": "NOK"})
+    payment_id = created(tpp, STRAKS, body)["paymentId"]
+    basket_id = basket(tpp, [payment_id])["basketId"]
+    assert approve(tpp.branch, basket_id, national_id=who)["context"] == context
+    assert in_status(tpp, STRAKS, payment_id) == "ACTC"
 
 
 def test_what_cannot_be_in_a_basket_is_refused_and_nothing_changes(kari: DeskClient) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from emulator.api.approach import approach_of
 from emulator.api.headers import BASKET_GET, BASKET_POST
 from emulator.api.operation import Access, Call, Operation, Reply
-from emulator.api.operations.payments import PISP, REDIRECT, authorisation_reply
+from emulator.api.operations.payments import PISP, REDIRECT, authorisation_reply, context_to_come
 from emulator.api.render import message_body
 from emulator.bank import approach, baskets
 from emulator.store import Document
@@ -34,7 +34,7 @@ def create_basket(call: Call) -> Reply:
         call.bank,
         tpp_id=call.tpp.id,
         national_id=caller.national_id if caller else None,
-        context=caller.context if caller else "PRIVATE",
+        context=caller.context if caller else context_to_come(call),
         agreement=caller.agreement if caller else None,
         payment_ids=call.body["paymentIds"],
         how=approach_of(call),

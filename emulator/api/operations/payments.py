@@ -37,12 +37,17 @@ def _links(call: Call, payment: Document, path: str) -> dict[str, Any]:
     return links
 
 
+def context_to_come(call: Call) -> str:
+    """The context in which a customer who is not known before SCA (lenient profile only) will approve."""
+    return call.headers.get("psu-context") or "PRIVATE"
+
+
 def create_payment(call: Call) -> Reply:
     """Initiate a payment: 201 in RCVD, with the scaRedirect at which the customer approves it (SPEC 2.8)."""
     params, caller = call.params, call.caller
     product = _PRODUCTS[params["payment-service"], params["payment-product"]]
     if caller is None:
-        national_id, context, agreement = None, call.headers.get("psu-context") or "PRIVATE", None
+        national_id, context, agreement = None, context_to_come(call), None
     else:
         national_id, context, agreement = caller.national_id, caller.context, caller.agreement
     duplicate = call.query.get("allowLogicalDuplicate") is not False
