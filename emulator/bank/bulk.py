@@ -82,7 +82,8 @@ def hold(bank: Bank, payment: Document, at: str, *, whole: bool = False, force: 
 def _shown(bank: Bank, payment: Document, debtor: Document, index: int) -> tuple[dict[str, Any], Document | None]:
     creditor_id = payment["entries"][index].get("creditorAccountId")
     creditor = bank.documents.get("account", creditor_id) if creditor_id else None
-    return entries.parties(bank, item(payment, index), debtor=debtor, creditor=creditor), creditor
+    shown = entries.parties(bank, products.of(payment), item(payment, index), debtor=debtor, creditor=creditor)
+    return shown, creditor
 
 
 def _debit(payment: Document, debtor: Document, index: int, shown: Mapping[str, Any], date: str) -> dict[str, Any]:

@@ -46,8 +46,11 @@ def account_ref(account: Mapping[str, Any]) -> dict[str, str]:
     return {name: account[name] for name in ("bban", "iban", "currency") if account.get(name)}
 
 
-def creditor_ref(initiation: Mapping[str, Any], creditor: Document | None) -> dict[str, str]:
-    """The creditor's AccountRef: the account itself when it is here, else as the payment names it."""
+def creditor_ref(product: Product, initiation: Mapping[str, Any], creditor: Document | None) -> dict[str, str]:
+    """The creditor's AccountRef: the account itself when it is here, else as the payment names it.
+
+    The IBAN of a Norwegian account number is known; what goes across a border may be any country's number.
+    """
     if creditor is not None:
         return account_ref(creditor)
     named: Mapping[str, str] = initiation["creditorAccount"]
@@ -55,7 +58,7 @@ def creditor_ref(initiation: Mapping[str, Any], creditor: Document | None) -> di
     if "iban" in named:
         return {"iban": named["iban"].replace(" ", ""), **ref}
     number = digits_of(named["bban"])
-    if len(number) == 11 and number.isdigit():
+    if len(number) == 11 and number.isdigit() and not product.crosses_border:
         return {"bban": number, "iban": iban_of(number), **ref}
     return {"bban": named["bban"], **ref}
 
@@ -82,12 +85,12 @@ def _texts(initiation: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def parties(
-    bank: Bank, initiation: Mapping[str, Any], *, debtor: Document, creditor: Document | None
+    bank: Bank, product: Product, initiation: Mapping[str, Any], *, debtor: Document, creditor: Document | None
 ) -> dict[str, Any]:
     """Both sides of a payment and what it says, the same in either one's transactions."""
     shown: dict[str, Any] = {
         "creditorName": carried(initiation["creditorName"]),
-        "creditorAccount": creditor_ref(initiation, creditor),
+        "creditorAccount": creditor_ref(product, initiation, creditor),
         "debtorAccount": account_ref(debtor),
         **_texts(initiation),
     }

@@ -71,7 +71,7 @@ def _debit(
     if creditor is None and payment.get("creditorAccountId"):
         creditor = bank.documents.get("account", payment["creditorAccountId"])
     date = oslo_date(moment(at)).isoformat()
-    shown = entries.parties(bank, initiation, debtor=debtor, creditor=creditor)
+    shown = entries.parties(bank, product, initiation, debtor=debtor, creditor=creditor)
     debit = entries.debit(
         shown,
         product,

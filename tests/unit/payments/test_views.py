@@ -72,6 +72,13 @@ def test_a_domestic_entry_has_every_member_that_applies(bank: Bank) -> None:
     assert _members(received) == {**both, "amount": "100.00", "bankTransactionCode": "PMNT-RCDT-DMCT"}
 
 
+def test_a_number_abroad_of_11_digits_is_no_norwegian_account(bank: Bank) -> None:
+    abroad = {**sepa(), "creditorAccount": {"bban": "12345678901", "currency": "USD"}, "creditorAgent": "EXAMUS33"}
+    paid(bank, CROSS_BORDER, abroad, who=EVEN)
+    (pending,) = world.entries(bank, "even-eur", "pending")
+    assert pending["creditorAccount"] == {"bban": "12345678901", "currency": "USD"}
+
+
 def test_a_creditor_elsewhere_is_shown_as_the_payment_names_it(bank: Bank) -> None:
     paid(bank, STRAKS, domestic(to="9992.10.00010", remittanceInformationUnstructured="Husleie"))
     abroad = sepa(creditorAgent="MUSTDE22XXX", to="DE19 9999 9999 0000 1234 56")
