@@ -31,6 +31,11 @@ def is_waiting(payment: Document) -> bool:
     return has_open(payment) and all(entry["status"] != HELD for entry in payment["entries"])
 
 
+def is_decided(payment: Document) -> bool:
+    """Whether every entry of a bulk has come to its end."""
+    return all(entry["status"] not in (OPEN, HELD) for entry in payment["entries"])
+
+
 def outcome(payment: Document) -> str:
     """The final status that the entries come to."""
     paid = [entry["status"] == PAID for entry in payment["entries"]]

@@ -135,20 +135,18 @@ def _execute(bank: Bank, payment: Document, at: datetime) -> None:
 
 
 def _run_bulk(bank: Bank, payment: Document, at: datetime) -> None:
-    """Book the entries that have money; the others wait for the next run, or are given up at the last.
+    """Book the entries that have money, else look for it at this run; what has none at the last run is given up.
 
     Meanwhile the bulk is ACSP (assumed): some of it is executed, so it cannot be cancelled any more.
     """
-    when = stamp(at)
-    bulk.settle(bank, payment, when)
-    if bulk.hold(bank, payment, when):
-        bulk.settle(bank, payment, when)
-    if bulk.has_open(payment):
-        first = moment(payment["executeAt"])
-        if at < execution.last_run(bank, payment, first):
-            return
+    if bulk.is_waiting(payment):
+        settlement.hold(bank, payment, stamp(at))
+    else:
+        bulk.settle(bank, payment, stamp(at))
+    if bulk.has_open(payment) and at >= execution.last_run(bank, payment, moment(payment["executeAt"])):
         bulk.close_open(payment)
-    lifecycle.change(bank, payment, bulk.outcome(payment), at)
+    if bulk.is_decided(payment):
+        lifecycle.change(bank, payment, bulk.outcome(payment), at)
 
 
 def _lacks_signature(payment: Document) -> bool:

@@ -71,9 +71,32 @@ def test_money_that_arrives_in_time_pays_the_waiting_entry_at_the_next_run(bank:
     advance(bank, seconds=10)
     give(bank, "kari", "1000.00")
     advance(bank, days=1)
-    assert life(bank, payment_id)[2:] == [("ACSP", 1), ("ACSC", OSLO_MIDNIGHT)]
+    assert life(bank, payment_id)[2:] == [("ACSP", 1), ("ACSC", OSLO_MIDNIGHT + 2)]
     assert payment(bank, payment_id)["fundsAvailable"] is True
     assert money(bank, "kari") == (0, 0)
+
+
+def test_money_that_arrives_before_the_others_are_booked_waits_for_the_run_too(bank: Bank) -> None:
+    payment_id = paid(bank, BULK, bulk("6000.00", "5000.00"))
+    advance(bank, seconds=2)
+    give(bank, "kari", "1000.00")
+    advance(bank, seconds=1)
+    assert entry_statuses(bank, payment_id) == ["ACSC", "ACCP"]
+    assert money(bank, "kari") == (5000, 0)
+    advance(bank, seconds=OSLO_MIDNIGHT - 3)
+    assert entry_statuses(bank, payment_id) == ["ACSC", "ACSP"]
+    assert money(bank, "kari") == (5000, 5000)
+    advance(bank, seconds=2)
+    assert entry_statuses(bank, payment_id) == ["ACSC", "ACSC"]
+
+
+def test_an_entry_that_gets_its_money_at_the_last_run_is_paid(bank: Bank) -> None:
+    payment_id = paid(bank, BULK, bulk("6000.00", "5000.00", "7000.00"))
+    advance(bank, days=2)
+    give(bank, "kari", "1000.00")
+    advance(bank, days=2)
+    assert life(bank, payment_id)[2:] == [("ACSP", 1), ("PART", OSLO_MIDNIGHT + 2 * DAY + 2)]
+    assert entry_statuses(bank, payment_id) == ["ACSC", "ACSC", "RJCT"]
 
 
 def test_a_bulk_without_any_money_is_accp_and_then_rejected(bank: Bank) -> None:
