@@ -96,17 +96,20 @@ def _run_on(bank: Bank, payment: Document, at: datetime) -> None:
         _step(bank, payment, moment(payment["due"]))
 
 
-def _step(bank: Bank, payment: Document, at: datetime) -> None:
-    """Take the next step at `at`, a scripted one or that of the table, and schedule the one after it."""
+def _step(bank: Bank, payment: Document, at: datetime, *, by_hand: bool = False) -> None:
+    """Take the next step at `at`, a scripted one or that of the table, and schedule the one after it.
+
+    `by_hand`: what waits for money waits no more.
+    """
     progress = payment.get("progress")
     if progress and not _lacks_signature(payment):
         lifecycle.change(bank, payment, progress.pop(0)[0], at)
     else:
-        _natural(bank, payment, at)
+        _natural(bank, payment, at, by_hand=by_hand)
     schedule(bank, payment, at)
 
 
-def _natural(bank: Bank, payment: Document, at: datetime) -> None:
+def _natural(bank: Bank, payment: Document, at: datetime, *, by_hand: bool) -> None:
     status, flow = payment["status"], products.of(payment).flow
     if status == "RCVD":
         sca.void(bank, payment["id"])
@@ -116,17 +119,17 @@ def _natural(bank: Bank, payment: Document, at: datetime) -> None:
     elif status in ("ACTC", "ACWC") and payment["executeAt"] > stamp(at):
         lifecycle.change(bank, payment, "PDNG", at)
     elif status in ("ACTC", "ACWC", "PDNG", "ACCP"):
-        _execute(bank, payment, at)
+        _execute(bank, payment, at, force=by_hand and status == "ACCP")
     elif status == "ACSP" and flow == FOREIGN:
         lifecycle.change(bank, payment, "ACWP", at)
     elif status == "ACSP" and flow == BATCH:
-        _run_bulk(bank, payment, at)
+        _run_bulk(bank, payment, at, force=by_hand)
     else:
         lifecycle.change(bank, payment, "ACSC", at)
 
 
-def _execute(bank: Bank, payment: Document, at: datetime) -> None:
-    if settlement.hold(bank, payment, stamp(at)):
+def _execute(bank: Bank, payment: Document, at: datetime, *, force: bool) -> None:
+    if settlement.hold(bank, payment, stamp(at), force=force):
         lifecycle.change(bank, payment, "ACSP", at)
     elif payment["status"] != "ACCP":
         lifecycle.change(bank, payment, "ACCP", at)
@@ -134,13 +137,13 @@ def _execute(bank: Bank, payment: Document, at: datetime) -> None:
         lifecycle.change(bank, payment, "RJCT", at, reason=NO_MONEY)
 
 
-def _run_bulk(bank: Bank, payment: Document, at: datetime) -> None:
+def _run_bulk(bank: Bank, payment: Document, at: datetime, *, force: bool) -> None:
     """Book the entries that have money, else look for it at this run; what has none at the last run is given up.
 
     Meanwhile the bulk is ACSP (assumed): some of it is executed, so it cannot be cancelled any more.
     """
     if bulk.is_waiting(payment):
-        settlement.hold(bank, payment, stamp(at))
+        settlement.hold(bank, payment, stamp(at), force=force)
     else:
         bulk.settle(bank, payment, stamp(at))
     if bulk.has_open(payment) and at >= execution.last_run(bank, payment, moment(payment["executeAt"])):
@@ -243,7 +246,7 @@ def advance(bank: Bank, payment_id: str, to: str | None = None) -> Document:
         elif status in UNSIGNED:
             accept(bank, payment, at)
         else:
-            _step(bank, payment, at)
+            _step(bank, payment, at, by_hand=True)
         bank.documents.put("payment", payment)
     return payment
 

@@ -194,6 +194,22 @@ def test_polls_leave_the_entries_without_money_to_the_runs() -> None:
     assert status(bank, payment_id) == "PART"
 
 
+def test_each_step_by_hand_brings_a_bulk_on_though_money_is_missing() -> None:
+    bank = world.build(progression="manual")
+    payment_id = paid(bank, BULK, bulk("6000.00", "5000.00"))
+    seen = []
+    for _ in range(4):
+        progression.advance(bank, payment_id)
+        seen.append((status(bank, payment_id), entry_statuses(bank, payment_id)))
+    assert seen == [
+        ("ACSP", ["ACSP", "ACCP"]),
+        ("ACSP", ["ACSC", "ACCP"]),
+        ("ACSP", ["ACSC", "ACSP"]),
+        ("ACSC", ["ACSC", "ACSC"]),
+    ]
+    assert ledger.report(bank)["balanced"]
+
+
 def test_a_hand_can_pay_what_waits_beside_what_has_money(bank: Bank) -> None:
     payment_id = paid(bank, BULK, bulk("6000.00", "5000.00"))
     advance(bank, seconds=1)

@@ -369,6 +369,14 @@ def test_the_next_step_by_hand_goes_through_pending_while_the_date_is_ahead() ->
     assert seen == ["PDNG", "ACSP", "ACSC"]
 
 
+def test_the_next_step_by_hand_goes_through_accp_where_money_is_missing() -> None:
+    bank = world.build(progression="manual")
+    payment_id = paid(bank, STRAKS, domestic("20000.00"))
+    seen = [progression.advance(bank, payment_id)["status"] for _ in range(3)]
+    assert seen == ["ACCP", "ACSP", "ACSC"]
+    assert money(bank, "kari") == (-10000, 0)
+
+
 # by hand
 
 
