@@ -229,11 +229,12 @@ def agreement_for(bank: Bank, national_id: str, account: Document) -> str | None
 
 
 def _limits(bank: Bank, payment: Document, debtor: Document) -> None:
-    """An engagement's registerLimit: FORBIDDEN above it (assumed: of the amount in the account's currency)."""
+    """An engagement's registerLimit: FORBIDDEN above it (assumed: of the sum in the account's currency)."""
     limit = engagement_limit(bank, payment["agreement"], debtor["id"], "registerLimit")
     if limit is not None and Decimal(payment["amount"]) > limit:
-        text = f"Under this agreement payments of at most {limit} may be registered from this account."
-        raise BankError("FORBIDDEN", text, "instructedAmount.amount")
+        what, path = ("a bulk", "payments") if "entries" in payment else ("a payment", "instructedAmount.amount")
+        text = f"Under this agreement {what} from this account comes to {limit} {debtor['currency']} at most."
+        raise BankError("FORBIDDEN", text, path)
 
 
 def engagement_limit(bank: Bank, agreement_id: str, account_id: str, name: str) -> Decimal | None:

@@ -170,6 +170,14 @@ def test_the_register_limit_of_an_engagement_is_the_most_that_may_be_registered(
     assert refused(bank, STRAKS, over, **firm) == [("FORBIDDEN", "instructedAmount.amount")]
 
 
+def test_of_a_bulk_the_register_limit_is_for_the_sum(bank: Bank) -> None:
+    world.agree(bank, registerLimit="100.00")
+    firm = {"who": SIRI, "context": "CORPORATE", "agreement": AGREEMENT}
+    initiate(bank, BULK, bulk("40.00", "60.00", debtor="99911000012"), **firm)
+    over = bulk("40.00", "60.01", debtor="99911000012")
+    assert refused(bank, BULK, over, **firm) == [("FORBIDDEN", "payments")]
+
+
 def test_a_register_limit_is_that_of_the_account_paid_from(bank: Bank) -> None:
     world.agree(bank, registerLimit="100.00")
     agreement = bank.documents.get("agreement", AGREEMENT) or {}
