@@ -91,9 +91,7 @@ def _received(bank: Bank, product: Product, order: Order, debtor: Document, draf
         "likeness": _likeness(order, debtor, drafts),
     }
     if order.script.progress:
-        payment["progress"] = [
-            [status, seconds] for status, seconds in order.script.progress if status in STATUSES and status != "RCVD"
-        ]
+        payment["progress"] = [[status, seconds] for status, seconds in order.script.progress if status in STATUSES]
     return payment
 
 

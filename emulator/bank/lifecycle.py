@@ -22,8 +22,10 @@ REASONS = {
 def change(bank: Bank, payment: Document, status: str, at: datetime, *, reason: str | None = None) -> None:
     """Give the payment a status at a moment, with all that follows from it; the caller puts the document.
 
-    `reason`: the psuMessage of ACWC and RJCT (CONTRACT 13).
+    `reason`: the psuMessage of ACWC and RJCT (CONTRACT 13). A script may name the status that the payment has.
     """
+    if status == payment["status"]:
+        return
     when = stamp(at)
     _move_money(bank, payment, status, when)
     payment["status"] = status

@@ -467,6 +467,22 @@ def test_a_script_may_name_the_status_that_the_payment_has(bank: Bank) -> None:
     assert life(bank, payment_id) == [RCVD, ("ACSP", 0)]
 
 
+def test_a_script_may_leave_a_payment_received_though_it_is_approved(bank: Bank) -> None:
+    payment_id = paid(bank, STRAKS, domestic(), script=Script(progress=[("RCVD", 0), ("ACTC", 5)]))
+    ended = paid(bank, STRAKS, domestic(), script=Script(progress=[("RCVD", 0)]))
+    advance(bank, days=2)
+    assert life(bank, payment_id) == [RCVD, ("ACTC", 5)]
+    assert life(bank, ended) == [RCVD]
+
+
+def test_a_script_may_lead_back_to_rcvd(bank: Bank) -> None:
+    script = Script(progress=[("ACTC", 0), ("RCVD", 1), ("ACSC", 1)])
+    payment_id = paid(bank, STRAKS, domestic(), script=script)
+    advance(bank, seconds=5)
+    assert life(bank, payment_id) == [RCVD, ("ACTC", 0), ("RCVD", 1), ("ACSC", 2)]
+    assert money(bank, "kari") == (9900, 0)
+
+
 @pytest.mark.parametrize("pace", ["time", "immediate", "polls"])
 def test_a_script_may_lead_over_patc(pace: str) -> None:
     bank = world.build(progression={"polls": 1} if pace == "polls" else pace)
