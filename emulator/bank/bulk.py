@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from emulator.bank import entries, ledger, products
+from emulator.bank import charges, entries, ledger, products
 from emulator.bank.bank import Bank
 from emulator.bank.clock import moment, oslo_date
 from emulator.bank.money import plain
@@ -45,7 +45,11 @@ def outcome(payment: Document) -> str:
 
 
 def _cost(entry: Document) -> Decimal:
-    return Decimal(entry["amount"]) + Decimal(entry.get("fee", "0"))
+    return Decimal(entry["amount"]) + _fee(entry)
+
+
+def _fee(entry: Document) -> Decimal:
+    return Decimal(entry.get("fee", "0"))
 
 
 def item(payment: Document, index: int) -> dict[str, Any]:
@@ -81,7 +85,16 @@ def hold(bank: Bank, payment: Document, at: str, *, whole: bool = False, force: 
     for index in chosen:
         payment["entries"][index]["status"] = HELD
     _pend(bank, payment, debtor, chosen, at)
+    charges.pend(bank, payment, _fees(payment, _held(payment)), at=at)
     return True
+
+
+def _held(payment: Document) -> list[int]:
+    return [index for index, entry in enumerate(payment["entries"]) if entry["status"] == HELD]
+
+
+def _fees(payment: Document, chosen: list[int]) -> Decimal:
+    return sum((_fee(payment["entries"][index]) for index in chosen), ZERO)
 
 
 def _shown(bank: Bank, payment: Document, debtor: Document, index: int) -> tuple[dict[str, Any], Document | None]:
@@ -120,11 +133,13 @@ def _batch(
 
 
 def _pend(bank: Bank, payment: Document, debtor: Document, chosen: list[int], at: str) -> None:
+    """Show what is held pending: the `chosen` entries beside the others, or a batch of all in the place of the last."""
     date = oslo_date(moment(at)).isoformat()
-    shown = {index: _shown(bank, payment, debtor, index)[0] for index in chosen}
-    if as_batch(payment):
+    batched = as_batch(payment)
+    shown = {index: _shown(bank, payment, debtor, index)[0] for index in (_held(payment) if batched else chosen)}
+    if batched:
         members = entries.pending(_batch(bank, payment, debtor, shown, date), payment.get("executeAt", at))
-        payment["pendingId"] = ledger.pend(bank, debtor["id"], members, at=at)
+        payment["pendingId"] = ledger.pend(bank, debtor["id"], members, pending=payment.get("pendingId"), at=at)
         return
     for index in chosen:
         members = entries.pending(_debit(payment, debtor, index, shown[index], date), payment.get("executeAt", at))
@@ -133,7 +148,7 @@ def _pend(bank: Bank, payment: Document, debtor: Document, chosen: list[int], at
 
 def settle(bank: Bank, payment: Document, at: str) -> None:
     """Book every entry whose money is held: one by one or as a batch, fees together, creditors in this bank each."""
-    chosen = [index for index, entry in enumerate(payment["entries"]) if entry["status"] == HELD]
+    chosen = _held(payment)
     held, batch_pending = Decimal(payment.pop("held", "0")), payment.pop("pendingId", None)
     debtor = bank.documents.get("account", payment["debtorAccountId"])
     for index in chosen:
@@ -158,10 +173,7 @@ def settle(bank: Bank, payment: Document, at: str) -> None:
             pending = payment["entries"][index].pop("pendingId", None)
             members = _debit(payment, debtor, index, shown[index], date)
             ledger.book(bank, debtor["id"], members, pending=pending, at=at)
-    charged = sum((Decimal(payment["entries"][index].get("fee", "0")) for index in chosen), ZERO)
-    if charged:
-        charge = entries.fee(products.of(payment), payment_id=payment["id"], amount=charged, date=date)
-        ledger.book(bank, debtor["id"], charge, at=at)
+    charges.book(bank, payment, _fees(payment, chosen), at=at)
 
 
 def let_go(bank: Bank, payment: Document, at: str) -> None:
@@ -171,6 +183,7 @@ def let_go(bank: Bank, payment: Document, at: str) -> None:
         ledger.release(bank, payment["debtorAccountId"], Decimal(held), at=at)
     if batch_pending is not None:
         ledger.withdraw(bank, batch_pending)
+    charges.let_go(bank, payment)
     for entry in payment["entries"]:
         if entry["status"] == HELD:
             entry["status"] = OPEN

@@ -51,11 +51,13 @@ def release(bank: Bank, account_id: str, amount: Decimal, *, at: str | None = No
     reserve(bank, account_id, -amount, at=at)
 
 
-def pend(bank: Bank, account_id: str, members: Mapping[str, Any], *, at: str | None = None) -> str:
-    """Show a transaction as pending and return its id; no money moves. Members as for `book`."""
+def pend(
+    bank: Bank, account_id: str, members: Mapping[str, Any], *, pending: str | None = None, at: str | None = None
+) -> str:
+    """Show a transaction as pending and return its id; no money moves. Members and `pending` as for `book`."""
     at = at or bank.clock.stamp()
     account = _account(bank, account_id)
-    entry = _entry(bank, account, members, at)
+    entry = _entry(bank, account, members, at, pending)
     _shelve(entry, "pending", entry["valueDate"], at)
     bank.documents.put("transaction", entry)
     return str(entry["id"])

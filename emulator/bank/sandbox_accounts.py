@@ -226,7 +226,7 @@ def delete_transactions(bank: Bank, account_id: str) -> None:
     accounts.find(bank, account_id)
     ledger.forget(bank, account_id)
     for transaction in bank.documents.find("transaction", accountId=account_id):
-        if "paymentId" not in transaction:
+        if "paymentId" not in transaction and "feeFor" not in transaction:
             bank.documents.delete("transaction", transaction["id"])
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from emulator.bank import bulk, entries, ledger, products
+from emulator.bank import bulk, charges, entries, ledger, products
 from emulator.bank.bank import Bank
 from emulator.bank.clock import moment, oslo_date
 from emulator.bank.money import plain
@@ -19,7 +19,11 @@ ZERO = Decimal(0)
 
 def cost(payment: Document) -> Decimal:
     """What one execution takes from the debtor's account, fee included."""
-    return Decimal(payment["amount"]) + Decimal(payment.get("fee", "0"))
+    return Decimal(payment["amount"]) + _fee(payment)
+
+
+def _fee(payment: Document) -> Decimal:
+    return Decimal(payment.get("fee", "0"))
 
 
 def foresee(bank: Bank, payment: Document, at: str) -> None:
@@ -59,6 +63,7 @@ def _hold_single(bank: Bank, payment: Document, at: str, *, force: bool) -> bool
     payment["held"] = plain(needed, debtor["currency"])
     members = entries.pending(_debit(bank, payment, debtor, None, at)[0], payment.get("executeAt", at))
     payment["pendingId"] = ledger.pend(bank, debtor["id"], members, at=at)
+    charges.pend(bank, payment, _fee(payment), at=at)
     return True
 
 
@@ -97,9 +102,7 @@ def settle(bank: Bank, payment: Document, at: str, debtor: Document | None = Non
         creditor = bank.documents.get("account", payment["creditorAccountId"])
     debit, shown, date = _debit(bank, payment, debtor, creditor, at)
     ledger.book(bank, debtor["id"], debit, pending=pending, released=held, at=at)
-    if "fee" in payment:
-        charge = entries.fee(product, payment_id=payment["id"], amount=Decimal(payment["fee"]), date=date)
-        ledger.book(bank, debtor["id"], charge, at=at)
+    charges.book(bank, payment, _fee(payment), at=at)
     if creditor is not None:
         credit = entries.credit(bank, shown, product, payment["initiation"], to=creditor, date=date)
         ledger.book(bank, creditor["id"], credit, at=at)
@@ -125,3 +128,4 @@ def let_go(bank: Bank, payment: Document, at: str) -> None:
         ledger.release(bank, payment["debtorAccountId"], Decimal(held), at=at)
     if pending is not None:
         ledger.withdraw(bank, pending)
+    charges.let_go(bank, payment)

@@ -153,6 +153,15 @@ def test_each_run_of_a_batch_is_an_entry_of_its_own(bank: Bank) -> None:
     assert money(bank, "firm") == (0, 0)
 
 
+def test_a_batch_that_a_hand_pays_whole_leaves_nothing_pending(bank: Bank) -> None:
+    body = bulk("30000.00", "30000.00", debtor="99911000012", batchBookingPreferred=True)
+    payment_id = paid(bank, BULK, body, **FIRM)
+    advance(bank, seconds=1)
+    assert amounts(bank, "firm", "pending") == ["-30000.00"]
+    progression.advance(bank, payment_id, "ACSC")
+    assert (amounts(bank, "firm"), amounts(bank, "firm", "pending")) == (["-60000.00"], [])
+
+
 def test_a_private_customer_gets_no_batch_entry(bank: Bank) -> None:
     paid(bank, BULK, bulk("1.00", "2.00", batchBookingPreferred=True))
     advance(bank, seconds=10)
@@ -163,6 +172,7 @@ def test_a_scripted_fee_is_charged_once_for_the_bulk(bank: Bank) -> None:
     payment_id = paid(bank, BULK, bulk("1.00", "2.00"), script=world.Script(fee="10.00"))
     assert payment_views.fees(payment(bank, payment_id))["transactionFees"] == {"amount": "10.00", "currency": "NOK"}
     assert money(bank, "kari") == (10000, 13)
+    assert amounts(bank, shelf="pending") == ["-1.00", "-10.00", "-2.00"]
     advance(bank, seconds=10)
     assert amounts(bank) == ["-1.00", "-10.00", "-2.00"]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from emulator.bank import ledger, payment_views, payments, progression, sandbox
+from emulator.bank import accounts, ledger, payment_views, payments, progression, sandbox, sandbox_accounts
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
 from emulator.bank.script import Script
@@ -537,6 +537,28 @@ def test_a_fee_is_booked_with_the_payment_as_an_entry_of_its_own(bank: Bank) -> 
     }
     assert (first["paymentId"], second["feeFor"]) == (payment_id, payment_id)
     assert ledger.report(bank)["balanced"]
+
+
+def test_a_fee_is_pending_with_its_payment_so_that_the_booking_changes_no_expectation(bank: Bank) -> None:
+    def expected() -> str:
+        shown = accounts.balances(bank, bank.documents.get("account", "kari") or {})
+        return str({one["balanceType"]: one["balanceAmount"]["amount"] for one in shown}["expected"])
+
+    abroad = sepa("10.00", debtorAccount={"iban": "NO8599901000014", "currency": "NOK"})
+    paid(bank, SEPA, abroad)
+    pending = entries(bank, "kari", "pending")
+    assert (sorted(entry["amount"] for entry in pending), expected()) == (["-117.35", "-25.00"], "9857.65")
+    sandbox_accounts.delete_transactions(bank, "kari")
+    assert entries(bank, "kari", "pending") == pending
+    advance(bank, seconds=3)
+    assert {entry["id"] for entry in entries(bank, "kari")} == {entry["id"] for entry in pending}
+    assert (entries(bank, "kari", "pending"), expected()) == ([], "9857.65")
+
+
+def test_a_payment_that_is_cancelled_leaves_no_fee_pending(bank: Bank) -> None:
+    abroad = sepa("10.00", debtorAccount={"iban": "NO8599901000014", "currency": "NOK"})
+    progression.advance(bank, paid(bank, SEPA, abroad), "CANC")
+    assert (entries(bank, "kari", "pending"), money(bank, "kari")) == ([], (10000, 0))
 
 
 def test_a_creditor_here_is_paid_in_the_currency_of_its_account(bank: Bank) -> None:

@@ -75,7 +75,7 @@ def test_a_domestic_entry_has_every_member_that_applies(bank: Bank) -> None:
 def test_a_number_abroad_of_11_digits_is_no_norwegian_account(bank: Bank) -> None:
     abroad = {**sepa(), "creditorAccount": {"bban": "12345678901", "currency": "USD"}, "creditorAgent": "EXAMUS33"}
     paid(bank, CROSS_BORDER, abroad, who=EVEN)
-    (pending,) = world.entries(bank, "even-eur", "pending")
+    (pending,) = (entry for entry in world.entries(bank, "even-eur", "pending") if "paymentId" in entry)
     assert pending["creditorAccount"] == {"bban": "12345678901", "currency": "USD"}
 
 
