@@ -9,12 +9,12 @@ from decimal import Decimal
 from typing import Any
 
 from emulator.api.headers import Headers
+from emulator.api.hosts import HostNames
 from emulator.api.json_body import LARGEST_BODY, read_json
 from emulator.api.messages import Request
 from emulator.bank.errors import BankError
 
 CHANGING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
-LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 YAML_TYPES = frozenset({"application/yaml", "application/x-yaml", "text/yaml"})
 
 
@@ -23,12 +23,12 @@ class Gate:
 
     def __init__(self, *, token: str | None, allowed_hosts: Iterable[str]) -> None:
         self._token = token.encode() if token is not None else None
-        self._hosts = LOOPBACK | {_bare(name) for name in allowed_hosts}
+        self._hosts = HostNames(allowed_hosts)
 
     def check(self, request: Request, headers: Headers) -> None:
         """Raise FORBIDDEN for a foreign Host (403), and for a missing or wrong token (401)."""
         host = headers.get("host")
-        if host is not None and _bare(host) not in self._hosts:
+        if host is not None and not self._hosts.include(host, request.base):
             # A page of another name that resolves to this machine would otherwise read and change everything.
             text = "The control interface does not answer to this Host name; see --allow-host."
             raise BankError("FORBIDDEN", text, "Host", status=403)
@@ -39,14 +39,6 @@ class Gate:
                 raise BankError("FORBIDDEN", text, "Authorization", status=401)
         if headers.get("sec-fetch-site") == "cross-site" and request.method in CHANGING:
             raise BankError("FORBIDDEN", "Another site's page may not change the bank.", "Sec-Fetch-Site", status=403)
-
-
-def _bare(host: str) -> str:
-    """A host name in small letters, without port."""
-    name = host.strip().lower()
-    if name.startswith("["):
-        return name.partition("]")[0] + "]"
-    return name if name.count(":") > 1 else name.partition(":")[0]
 
 
 def is_yaml(headers: Headers) -> bool:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
+from emulator.api.hosts import LOOPBACK_NAMES, in_url
+
 WILDCARDS = frozenset({"", "0.0.0.0", "::"})
 
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::(\d{1,5}))?", re.IGNORECASE)
@@ -15,7 +16,7 @@ def url_host(host: str) -> str:
     """`host` as it stands in a URL: IPv6 in brackets; a wildcard as the loopback address (assumed)."""
     if host in WILDCARDS:
         return "[::1]" if host == "::" else "127.0.0.1"
-    return f"[{host}]" if ":" in host else host
+    return in_url(host)
 
 
 def is_loopback(host: str) -> bool:

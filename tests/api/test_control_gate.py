@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from emulator.api.branch import Branch
+from emulator.api.messages import Request
 from emulator.assemble.house import House
 from emulator.authority import Authority
 from emulator.control import Control
@@ -18,7 +19,7 @@ from tests.api.control_desk import JSON, ControlDesk
 
 @pytest.fixture
 def desk(house: House, branch: Branch, authority: Authority) -> ControlDesk:
-    return ControlDesk(Control(house, authority, allowed_hosts=["bank.example"]), branch)
+    return ControlDesk(Control(house, authority, allowed_hosts=["bank.example", "fd00::2"]), branch)
 
 
 @pytest.fixture
@@ -27,13 +28,27 @@ def guarded(house: House, branch: Branch, authority: Authority) -> ControlDesk:
 
 
 @pytest.mark.parametrize(
-    "host", ["localhost", "LOCALHOST:8080", "127.0.0.1", "127.0.0.1:1", "[::1]", "[::1]:8080", "bank.example:443"]
+    "host",
+    [
+        *("localhost", "LOCALHOST:8080", "127.0.0.1", "127.0.0.1:1", "[::1]", "[::1]:8080"),
+        *("bank.example:443", "[fd00::2]", "[FD00::2]:8080"),
+    ],
 )
 def test_it_answers_to_its_names(desk: ControlDesk, host: str) -> None:
     assert desk.raw("GET", "/clock", ("Host", host)).status == 200
 
 
-@pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "localhost.evil.example", "", "127.0.0.1.example"])
+def test_it_answers_to_the_name_of_the_public_address(desk: ControlDesk) -> None:
+    def status(host: str, base: str) -> int:
+        return desk.control.handle(desk.branch, Request("GET", "/_emulator/clock", (("Host", host),), base=base)).status
+
+    assert status("pay.example:8443", "http://pay.example:8443/prefix") == 200
+    assert status("pay.example:8443", "http://127.0.0.1:8080") == 403
+
+
+@pytest.mark.parametrize(
+    "host", ["[fd00::3]:8080", "evil.example", "evil.example:80", "localhost.evil.example", "", "127.0.0.1.example"]
+)
 def test_a_foreign_host_name_is_refused(desk: ControlDesk, host: str) -> None:
     response = desk.raw("GET", "/clock", ("Host", host))
     assert response.status == 403

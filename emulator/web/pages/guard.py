@@ -7,8 +7,8 @@ import hmac
 from collections.abc import Iterable
 from urllib.parse import urlsplit
 
+from emulator.api.hosts import HostNames
 from emulator.api.messages import Request
-from emulator.web.address import LOOPBACK_NAMES, url_host
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
@@ -22,18 +22,13 @@ class Guard:
     """The checks of the pages: `allowed_hosts` besides the loopback names, `secret` behind every form token."""
 
     def __init__(self, *, allowed_hosts: Iterable[str], secret: bytes) -> None:
-        self._hosts = LOOPBACK_NAMES | {url_host(name).lower() for name in allowed_hosts}
+        self._hosts = HostNames(allowed_hosts)
         self._secret = secret
 
     def knows_host(self, request: Request) -> bool:
-        """Whether the request names this bank: a page of another name that resolves here (DNS rebinding) does not.
-
-        The name in the base of links is always known: it is the listening or the public address.
-        """
+        """Whether the request names this bank: a page of another name that resolves here (DNS rebinding) does not."""
         host = header(request, "host")
-        if host is None:
-            return False
-        return _host_name(host) in self._hosts or _host_name(host) == _host_name(urlsplit(request.base).netloc)
+        return host is not None and self._hosts.include(host, request.base)
 
     def is_foreign(self, request: Request) -> bool:
         """Whether a browser says that another site's page made this request.
@@ -59,13 +54,6 @@ class Guard:
     def believes(self, purpose: str, token: str | None) -> bool:
         """Whether a form carries the token that its page was given."""
         return token is not None and hmac.compare_digest(self.token(purpose).encode(), token.encode())
-
-
-def _host_name(host: str) -> str:
-    name = host.lower()
-    if name.startswith("["):
-        return name.partition("]")[0] + "]"
-    return name.partition(":")[0]
 
 
 def _with_port(scheme: str, place: str) -> str:
