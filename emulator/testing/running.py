@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from emulator.api.branch import Branch
 from emulator.assemble import assemble, authority_for
 from emulator.assemble.site import Site
-from emulator.authority import Authority
+from emulator.authority import Authority, Credentials
 from emulator.bank import fixtures, payments, progression, sca_control, sessions
 from emulator.bank.errors import BankError
 from emulator.client import AsyncTppClient, TppClient
@@ -35,6 +35,12 @@ Result = TypeVar("Result")
 def authority() -> Authority:
     """The sandbox CA of this test process, in memory: keys are made once, not once a test."""
     return authority_for(None)
+
+
+@cache
+def _issued(name: str, roles: tuple[str, ...], flaw: str | None) -> Credentials:
+    """A TPP of this test process; where its name is taken by one with other roles or flaw, that one makes way."""
+    return authority().issue(name, roles=roles, flaw=flaw, replace=True)
 
 
 class TestTpp(TppClient):
@@ -142,8 +148,7 @@ class RunningBank:
         """A signed client of a TPP with these roles; `flaw` spoils its certificate (CONTRACT 9.7)."""
         wanted = tuple(sorted(roles))
         name = name or "-".join(["test", *(role.lower() for role in wanted), *([flaw] if flaw else [])])
-        issued = authority().find(name) or authority().issue(name, roles=wanted, flaw=flaw)
-        client = TestTpp(self, Identity.of(issued))
+        client = TestTpp(self, Identity.of(_issued(name, wanted, flaw)))
         self._clients.append(client)
         return client
 

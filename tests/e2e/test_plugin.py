@@ -97,6 +97,17 @@ def test_certificates_have_roles_and_flaws(bank: RunningBank) -> None:
     assert "expired" in refused.text
 
 
+def test_a_name_is_not_bound_to_the_roles_and_the_flaw_that_it_was_first_asked_for_with(
+    bank: RunningBank, bank_factory: BankFactory
+) -> None:
+    assert bank.tpp(name="shop").get("/v1/accounts").status == 401
+    for asked in (bank, bank_factory()):
+        assert asked.tpp(name="shop", flaw="expired").get("/v1/accounts").status == 400
+        assert asked.tpp(name="shop", roles=["PISP"]).get("/v1/accounts").status == 403
+        assert asked.tpp(name="shop").get("/v1/accounts").status == 401
+    assert bank.tpp(name="shop").identity.certificate == bank_factory().tpp(name="shop").identity.certificate
+
+
 def test_a_scenario_applies_by_name_by_file_and_as_a_value(bank: RunningBank, tmp_path: Path) -> None:
     bank.apply("slow-bank")
     file = tmp_path / "own.yaml"
