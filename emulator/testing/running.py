@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cache
@@ -114,6 +114,24 @@ class RunningBank:
     ) -> None:
         self._site: Site = assemble(replace(settings, scenario=()), authority=authority())
         self._branch = self._site.default
+        self._loop = loop_thread()
+        with ExitStack() as undo:
+            undo.callback(self._site.close)
+            self._prepare(settings, now, changes)
+            self._server = WebServer(
+                self._site,
+                host="127.0.0.1",
+                plain=listen("127.0.0.1", settings.port, copies=1),  # a process of tests may hold hundreds of banks
+                public_url=settings.public_url,
+                allowed=settings.allow_host,
+            )
+            self._loop.run(self._server.start())
+            undo.pop_all()
+        self.url = self._server.urls[0]
+        self.clock = BankClock(self)
+        self._clients: list[TppClient] = []
+
+    def _prepare(self, settings: ServeSettings, now: datetime | None, changes: Mapping[str, Any] | None) -> None:
         if now is not None:
             fixtures.reset(self._branch.bank, settings.fixtures, now=now, mode="frozen")
         for scenario in settings.scenario:
@@ -121,18 +139,6 @@ class RunningBank:
         if changes:
             self._branch.bank.change_settings(dict(changes))
         _freeze(self._branch)
-        self._server = WebServer(
-            self._site,
-            host="127.0.0.1",
-            plain=listen("127.0.0.1", settings.port, copies=1),  # a process of tests may hold hundreds of banks
-            public_url=settings.public_url,
-            allowed=settings.allow_host,
-        )
-        self._loop = loop_thread()
-        self._loop.run(self._server.start())
-        self.url = self._server.urls[0]
-        self.clock = BankClock(self)
-        self._clients: list[TppClient] = []
 
     def call(self, work: Callable[[Branch], Result]) -> Result:
         """Do something with the bank itself, between two requests."""

@@ -190,6 +190,15 @@ def test_an_option_that_means_nothing_in_a_test_is_refused(bank_factory: BankFac
         bank_factory(settings={"progression": "sideways"})
 
 
+@pytest.mark.parametrize("wrong", [{"settings": {"nope": 1}}, {"scenario": ("no-such-scenario",)}])
+def test_a_bank_that_could_not_be_made_lets_go_of_its_folder(
+    bank_factory: BankFactory, tmp_path: Path, wrong: dict[str, Any]
+) -> None:
+    with pytest.raises((BankError, ScenarioRefused)):
+        bank_factory(ephemeral=False, state=tmp_path, **wrong)
+    assert bank_factory(ephemeral=False, state=tmp_path).payments() == []
+
+
 def test_control_interface_and_console_answer_too(bank: RunningBank) -> None:
     for path in ("/_emulator/payments", "/console", "/openapi.json", "/ready"):
         with urllib.request.urlopen(bank.url + path, timeout=10) as answer:
