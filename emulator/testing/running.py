@@ -58,6 +58,7 @@ class TestTpp(TppClient):
         client = AsyncTppClient(self.bank.url, self.identity)
         client.psu_id, client.session_id = self.psu_id, self.session_id
         client.psu_corporate_id, client.psu_context = self.psu_corporate_id, self.psu_context
+        client.redirect_uri = self.redirect_uri
         return client
 
     def approve(self, link_or_id: str = "latest", **choices: Any) -> dict[str, str]:

@@ -154,8 +154,10 @@ def test_payments_go_step_by_step_under_manual_progression(bank: RunningBank) ->
 
 async def test_an_asynchronous_client_is_the_same_customer(bank: RunningBank) -> None:
     tpp = bank.tpp().log_in()
+    tpp.redirect_uri = "https://shop.example/back"
     async with tpp.asynchronous() as client:
         answer = await client.get("/v1/accounts")
+        assert client.redirect_uri == tpp.redirect_uri
     assert (answer.status, answer.body) == (200, tpp.get("/v1/accounts").body)
 
 
