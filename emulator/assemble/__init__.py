@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from contextlib import ExitStack
 from pathlib import Path
 
 from emulator.api.messages import Request, Response
@@ -17,6 +19,7 @@ from emulator.control.room import Control
 from emulator.scenario import loader, staging
 from emulator.scenario.mistakes import ScenarioRefused
 from emulator.scenario.rules import RuleSet
+from emulator.scenario.staging import Theatre
 from emulator.settings import ServeSettings
 from emulator.store import StoreDamaged, StoreError
 from emulator.web.console.room import Console
@@ -66,6 +69,23 @@ def assemble(settings: ServeSettings, *, authority: Authority | None = None) -> 
 def _assembled(settings: ServeSettings, authority: Authority) -> Site:
     fixtures.check(settings.fixtures)  # where documents are kept, it is read only at the next reset
     house = house_for(settings, authority)
+    with ExitStack() as undo:
+        undo.callback(house.close)
+        site = _site(house, settings, authority)
+        apply_all(settings.scenario, site.theatre(house.default))
+        undo.pop_all()
+    return site
+
+
+def apply_all(scenarios: Iterable[str], theatre: Theatre) -> None:
+    """Apply scenarios, each by its name or file, all of them or none; raises ScenarioRefused."""
+    read = [loader.named_or_file(source) for source in scenarios]
+    with theatre.bank.documents.transaction():
+        for scenario in read:
+            staging.apply(scenario, theatre)
+
+
+def _site(house: House, settings: ServeSettings, authority: Authority) -> Site:
     guard = Guard(allowed_hosts=(settings.host, *settings.allow_host), secret=authority.secret("forms"))
     control = Control(
         house,
@@ -75,8 +95,6 @@ def _assembled(settings: ServeSettings, authority: Authority) -> Site:
         directory_of=house.directory_of,
     )
     control.theatre(house.default)  # a killed process may have left half a snapshot
-    for source in settings.scenario:
-        staging.apply(loader.named_or_file(source), control.theatre(house.default))
     rooms: dict[str, Room] = {
         "_emulator": control,
         "sca": ScaPages(guard),

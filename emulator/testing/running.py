@@ -13,7 +13,7 @@ from typing import Any, TypeVar, Unpack
 from urllib.parse import urlsplit
 
 from emulator.api.branch import Branch
-from emulator.assemble import assemble, authority_for
+from emulator.assemble import apply_all, assemble, authority_for
 from emulator.assemble.site import Site
 from emulator.authority import Authority, Credentials
 from emulator.bank import fixtures, payments, progression, sca_control, sessions
@@ -118,7 +118,8 @@ class RunningBank:
         self._loop = loop_thread()
         with ExitStack() as undo:
             undo.callback(self._site.close)
-            self._prepare(settings, now, changes)
+            with self._branch.bank.documents.transaction():  # one that is refused leaves a kept bank as it stood
+                self._prepare(settings, now, changes)
             self._server = WebServer(
                 self._site,
                 host="127.0.0.1",
@@ -135,8 +136,7 @@ class RunningBank:
     def _prepare(self, settings: ServeSettings, now: datetime | None, changes: Mapping[str, Any] | None) -> None:
         if now is not None:
             fixtures.reset(self._branch.bank, settings.fixtures, now=now, mode="frozen")
-        for scenario in settings.scenario:
-            self._apply(loader.named_or_file(scenario), self._branch)
+        apply_all(settings.scenario, self._site.theatre(self._branch))
         if changes:
             self._branch.bank.change_settings(dict(changes))
         _freeze(self._branch)

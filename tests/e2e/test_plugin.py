@@ -201,6 +201,19 @@ def test_a_bank_that_could_not_be_made_lets_go_of_its_folder(
     assert bank_factory(ephemeral=False, state=tmp_path).payments() == []
 
 
+def test_a_kept_bank_that_is_refused_stays_as_it_was(bank_factory: BankFactory, tmp_path: Path) -> None:
+    def kept(**options: Any) -> RunningBank:
+        return bank_factory(ephemeral=False, state=tmp_path, **options)
+
+    first = kept()
+    payment = created(first.tpp().log_in())
+    first.stop()
+    anew = {"scenario": ("lost-answer",), "now": datetime(2030, 1, 1, tzinfo=UTC)}
+    with pytest.raises(BankError):
+        kept(**anew, settings={"nope": 1})
+    assert [found["paymentId"] for found in kept().payments()] == [payment]
+
+
 def test_control_interface_and_console_answer_too(bank: RunningBank) -> None:
     for path in ("/_emulator/payments", "/console", "/openapi.json", "/ready"):
         with urllib.request.urlopen(bank.url + path, timeout=10) as answer:

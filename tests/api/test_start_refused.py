@@ -1,0 +1,39 @@
+"""A start that is refused for one of its scenarios leaves the kept bank as it stood (CONTRACT 1, 10)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from emulator.assemble import StartRefused, assemble
+from emulator.authority import Authority
+from emulator.settings import ServeSettings
+
+GOOD = """
+scenario: good
+start: {from: known-state, settings: {calendar: norway}}
+rules: [{name: down, when: {operation: getAccounts}, then: {answer: {status: 503}}}]
+"""
+UNREADABLE = "scenario: unreadable\nstart: {settings: {nonsense: 1}}\n"
+UNFIT = "scenario: unfit\nstart: {change: [{account: NO00, balance: '0.00'}]}\n"
+
+
+@pytest.mark.parametrize("second", [UNREADABLE, UNFIT])
+def test_a_refused_second_scenario_takes_the_first_one_back(tmp_path: Path, authority: Authority, second: str) -> None:
+    state = tmp_path / "state"
+    (tmp_path / "good.yaml").write_text(GOOD)
+    (tmp_path / "bad.yaml").write_text(second)
+    files = str(tmp_path / "good.yaml"), str(tmp_path / "bad.yaml")
+
+    before = assemble(ServeSettings(state=state), authority=authority)
+    before.store.put("meta", {"id": "mine", "kept": True})
+    stood = before.store.dump()
+    before.close()
+
+    with pytest.raises(StartRefused, match="--scenario"):
+        assemble(ServeSettings(state=state, scenario=files), authority=authority)
+
+    after = assemble(ServeSettings(state=state), authority=authority)
+    assert after.store.dump() == stood
+    after.close()
