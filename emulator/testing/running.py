@@ -21,6 +21,7 @@ from emulator.bank.errors import BankError
 from emulator.client import AsyncTppClient, TppClient
 from emulator.client.identity import Identity
 from emulator.scenario import durations, loader, staging
+from emulator.scenario.durations import Duration
 from emulator.scenario.model import Scenario
 from emulator.settings import ServeSettings
 from emulator.testing.loop import loop_thread
@@ -86,14 +87,12 @@ class BankClock:
         return self._bank.call(lambda branch: branch.bank.clock.now())
 
     def advance(self, by: str | timedelta | None = None, **units: float) -> datetime:
-        """Move bank time on: `advance("1h30m")`, `advance("P1D")`, `advance(days=1)`; what falls due is applied."""
-        delta = _delta(by, units)
-        if delta < timedelta(0):
-            raise ValueError("bank time goes forwards only")
+        """Move bank time on: `advance("1h30m")`, `advance("P1M")`, `advance(days=1)`; what falls due is applied."""
+        duration = _duration(by, units)
 
         def move(branch: Branch) -> datetime:
             branch.settle()
-            branch.bank.clock.advance(delta)
+            branch.bank.clock.set(now=duration.after(branch.bank.clock.now()))
             branch.settle()
             return branch.bank.clock.now()
 
@@ -248,10 +247,16 @@ def _freeze(branch: Branch) -> None:
         clock.set(now=clock.now(), mode="frozen")
 
 
-def _delta(by: str | timedelta | None, units: dict[str, float]) -> timedelta:
+def _duration(by: str | timedelta | None, units: dict[str, float]) -> Duration:
     if isinstance(by, str):
-        return _exact(by)
-    return by if by is not None else timedelta(**units)
+        found = durations.parse(by)
+        if found is None:
+            raise ValueError(f"{durations.expected(by)} is needed, not {by!r}")
+        return found
+    found = Duration(0, by if by is not None else timedelta(**units))
+    if found.rest < timedelta(0):
+        raise ValueError("bank time goes forwards only")
+    return found
 
 
 def _first_private(branch: Branch) -> str:
@@ -291,10 +296,3 @@ def factory() -> Iterator[BankFactory]:
 def settings_for(state: Path | None = None, **changes: Any) -> ServeSettings:
     """Settings of a bank for one test: in memory on a free port, unless `changes` say otherwise."""
     return ServeSettings(**{"port": 0, "ephemeral": True, "state": state or Path(".bank-emulator"), **changes})
-
-
-def _exact(text: str) -> timedelta:
-    found = durations.exact(text)
-    if found is None:
-        raise ValueError(f"a duration such as PT1H or 1h30m is needed, not {text!r}")
-    return found

@@ -57,6 +57,12 @@ def test_the_clock_stands_until_it_is_moved_and_what_falls_due_happens(bank: Run
     assert bank.clock.advance(timedelta(minutes=1)) - before == timedelta(days=1, hours=2, minutes=1, seconds=10)
 
 
+def test_the_clock_goes_on_by_months_of_the_calendar(bank_factory: BankFactory) -> None:
+    bank = bank_factory(now=datetime(2026, 1, 31, 11, 0, tzinfo=UTC))
+    assert bank.clock.advance("P1M") == datetime(2026, 2, 28, 11, 0, tzinfo=UTC)
+    assert bank.clock.advance("P1Y") == datetime(2027, 2, 28, 11, 0, tzinfo=UTC)
+
+
 @pytest.mark.parametrize("by", ["-10s", "tomorrow", timedelta(seconds=-1)])
 def test_the_clock_refuses_what_is_no_way_forwards(bank: RunningBank, by: Any) -> None:
     with pytest.raises(ValueError):
