@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypedDict, Unpack
+
+from emulator.settings import ConfigurationError, ServeSettings, read
 
 if TYPE_CHECKING:
     from emulator.testing.running import RunningBank
@@ -14,24 +16,25 @@ if TYPE_CHECKING:
 class BankOptions(TypedDict, total=False):
     """The flags of `serve` that mean something to a bank in a test, in Python's spelling, and two of its own.
 
-    `now`: the moment at which the bank's clock stands (default: that of the start); `settings`: settings of the bank
-    (CONTRACT 9.1), such as `{"progression": "manual"}`. `ephemeral` is True unless told otherwise; with False the
-    documents are kept in `state`.
+    `now`: the moment at which the bank's clock stands (default: that of the start), a datetime or a text with a zone,
+    such as `2026-03-02T09:00:00+01:00`; `settings`: settings of the bank (CONTRACT 9.1), such as
+    `{"progression": "manual"}`. `scenario` and `allow_host` may be one or several. `ephemeral` is True unless told
+    otherwise; with False the documents are kept in `state`.
     """
 
     fixtures: str
-    scenario: tuple[str, ...]
+    scenario: str | Path | Sequence[str | Path]
     profile: str
     links: str
     ids: str
     seed: int
     control_token: str
     public_url: str
-    allow_host: tuple[str, ...]
+    allow_host: str | Sequence[str]
     ephemeral: bool
     state: Path
     durability: str
-    now: datetime
+    now: datetime | str
     settings: Mapping[str, Any]
 
 
@@ -39,5 +42,36 @@ class BankFactory(Protocol):
     """Makes banks that stop with the test."""
 
     def __call__(self, **options: Unpack[BankOptions]) -> RunningBank:
-        """A fresh bank on a free port; raises TypeError for an option that BankOptions does not name."""
+        """A fresh bank on a free port.
+
+        Raises TypeError for an option that BankOptions does not name, ValueError for a value that `serve` would not
+        take either.
+        """
         ...
+
+
+def settings_for(**options: Unpack[BankOptions]) -> ServeSettings:
+    """Settings of a bank for one test: in memory on a free port, unless `options` say otherwise; raises as above."""
+    if unknown := sorted(set(options) - set(BankOptions.__annotations__)):
+        raise TypeError(f"a bank for a test takes {', '.join(BankOptions.__annotations__)}, not {unknown[0]}")
+    flags = {name: _texts(value) for name, value in options.items() if name not in ("now", "settings")}
+    try:
+        return read({"port": "0", "ephemeral": "true", **flags}, environment={})
+    except ConfigurationError as error:
+        raise ValueError(str(error)) from None
+
+
+def _texts(value: object) -> str | list[str] | None:
+    """A value as the command line would have it."""
+    if isinstance(value, (list, tuple)):
+        return list(map(str, value))
+    return None if value is None else str(value)
+
+
+def moment_of(options: BankOptions) -> datetime | None:
+    """Where the clock of a bank for a test stands; raises ValueError."""
+    now = options.get("now")
+    at = datetime.fromisoformat(now) if isinstance(now, str) else now
+    if at is not None and at.tzinfo is None:
+        raise ValueError(f"now needs a zone, as in 2026-03-02T09:00:00+01:00, not {now}")
+    return at

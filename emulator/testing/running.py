@@ -25,7 +25,7 @@ from emulator.scenario.durations import Duration
 from emulator.scenario.model import Scenario
 from emulator.settings import ServeSettings
 from emulator.testing.loop import loop_thread
-from emulator.testing.options import BankFactory, BankOptions
+from emulator.testing.options import BankFactory, BankOptions, moment_of, settings_for
 from emulator.web.server import WebServer
 from emulator.web.sockets import listen
 
@@ -278,11 +278,7 @@ def factory() -> Iterator[BankFactory]:
     running: list[RunningBank] = []
 
     def make(**options: Unpack[BankOptions]) -> RunningBank:
-        if unknown := sorted(set(options) - set(BankOptions.__annotations__)):
-            raise TypeError(f"a bank for a test takes {', '.join(BankOptions.__annotations__)}, not {unknown[0]}")
-        flags: dict[str, Any] = {**options}
-        now, changes = flags.pop("now", None), flags.pop("settings", None)
-        made = RunningBank(settings_for(**flags), now=now, changes=changes)
+        made = RunningBank(settings_for(**options), now=moment_of(options), changes=options.get("settings"))
         running.append(made)
         return made
 
@@ -291,8 +287,3 @@ def factory() -> Iterator[BankFactory]:
     finally:
         for bank in reversed(running):
             bank.stop()
-
-
-def settings_for(state: Path | None = None, **changes: Any) -> ServeSettings:
-    """Settings of a bank for one test: in memory on a free port, unless `changes` say otherwise."""
-    return ServeSettings(**{"port": 0, "ephemeral": True, "state": state or Path(".bank-emulator"), **changes})

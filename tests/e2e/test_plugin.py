@@ -198,6 +198,37 @@ def test_an_option_that_means_nothing_in_a_test_is_refused(bank_factory: BankFac
         bank_factory(settings={"progression": "sideways"})
 
 
+@pytest.mark.parametrize(
+    "option",
+    [
+        {"profile": "lenientt"},
+        {"links": "abs"},
+        {"ids": "opaq"},
+        {"durability": "powr"},
+        {"public_url": "nonsense"},
+        {"allow_host": ("bank:80",)},
+        {"seed": "x"},
+        {"now": "tomorrow"},
+        {"now": "2026-03-02T09:00:00"},
+    ],
+    ids=str,
+)
+def test_a_value_that_serve_would_refuse_is_refused(bank_factory: BankFactory, option: Any) -> None:
+    with pytest.raises(ValueError, match=r"takes|isoformat|zone"):
+        bank_factory(**option)
+
+
+def test_texts_stand_for_what_they_say(bank_factory: BankFactory) -> None:
+    now, at = "2026-03-02T09:00:00+01:00", datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
+    one = bank_factory(now=now, seed="7", scenario="slow-bank")  # type: ignore[arg-type]
+    other = bank_factory(now=at, seed=7, scenario=["slow-bank"])
+    assert one.clock.now == other.clock.now == at
+    assert created(one.tpp().log_in()) == created(other.tpp().log_in())
+    applied = one.call(lambda branch: branch.bank.documents.get("meta", "scenario"))
+    assert applied is not None
+    assert applied["source"]["scenario"] == "slow-bank"
+
+
 @pytest.mark.parametrize("wrong", [{"settings": {"nope": 1}}, {"scenario": ("no-such-scenario",)}])
 def test_a_bank_that_could_not_be_made_lets_go_of_its_folder(
     bank_factory: BankFactory, tmp_path: Path, wrong: dict[str, Any]
