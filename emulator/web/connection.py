@@ -41,6 +41,8 @@ class Listener(Server):
     def pre_shutdown(self) -> None:
         """Tell every connection to end with the request it is at; whoever connects from now on is sent away."""
         self.ending = True
+        for connection in tuple(self.open):
+            connection.give_up_waiting()
         super().pre_shutdown()
 
     def drop_stuck(self) -> None:
@@ -306,6 +308,11 @@ class Connection(RequestHandler):
     def stop_reading_requests(self) -> None:
         """Take what still comes without looking at it."""
         self._refused = True
+
+    def give_up_waiting(self) -> None:
+        """Drop a client that sends no more while a delay lasts: most likely it gave up, and would hold up the end."""
+        if self._ended and self.exchange is not None and self.exchange.waits:
+            self.drop()
 
     def drop(self) -> None:
         """Close at once, whatever waits to be written."""

@@ -74,13 +74,18 @@ class Exchange:
     def _finish(self) -> None:
         self._answered = True
 
+    @property
+    def waits(self) -> bool:
+        """Whether nothing is done but to wait in `gone`."""
+        return self._gone is not None
+
     async def gone(self, seconds: float) -> bool:
         """Wait until the client has gone or the server stops, at most `seconds`; whether that came about."""
         if self._left:
             return True
-        if self._gone is None:
-            self._gone = asyncio.get_running_loop().create_future()
+        self._gone = asyncio.get_running_loop().create_future()
         await asyncio.wait((self._gone,), timeout=seconds)
+        self._gone = None
         return self._left
 
     async def body(self) -> bytes:

@@ -15,7 +15,7 @@ import pytest
 from emulator.api.messages import Delivery, Request, Response
 from emulator.web.limits import Limits
 from emulator.web.sockets import raise_file_limit
-from tests.e2e.serving import Client, MadeUpSite, Served, both_loops, chunked, get, head, post, serving
+from tests.e2e.serving import PATIENCE, Client, MadeUpSite, Served, both_loops, chunked, get, head, post, serving
 
 FAR = 600.0  # a limit that no test reaches
 
@@ -642,6 +642,19 @@ async def test_stopping_waits_no_longer_than_it_may() -> None:
         await asyncio.wait_for(served.server.stop(), 10)
         assert await late.until_closed() == b""
         assert await slow.until_closed() == b""
+
+
+@both_loops
+async def test_who_gave_up_on_a_delayed_answer_does_not_hold_up_the_end() -> None:
+    async with serving(limits=Limits(drain_seconds=FAR)) as served:
+        served.site.answers["/late"] = lambda request: text(b"late", delivery=Delivery(delay=FAR))
+        client = await served.connect()
+        await client.send(get("/late"))
+        client.end()  # what the server sees of a client that has closed
+        [listener] = served.server._listeners
+        await until(lambda: any(connection._ended for connection in listener.open))
+        await asyncio.wait_for(served.server.stop(), PATIENCE)
+        assert await client.until_closed() == b""
 
 
 @both_loops
