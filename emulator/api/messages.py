@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 HeaderPairs = Collection[tuple[str, str]]
-Push = Callable[[bytes], None]
+Push = Callable[[bytes | None], None]
 Unsubscribe = Callable[[], None]
 
 
@@ -82,7 +82,8 @@ class Response:
 class Stream:
     """An answer without an end: server-sent events.
 
-    `subscribe` is given a function to push chunks into, from the same thread, and gives one that ends it.
+    `subscribe` is given a function to push chunks into, from the same thread, and gives one that ends it. Pushed None
+    ends the answer.
     """
 
     status: int

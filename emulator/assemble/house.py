@@ -230,6 +230,7 @@ class House:
         aside = self._folders.put_aside(name) if self._folders is not None and kept else None
         branch = self._open.pop(name, None)
         if branch is not None:
+            branch.bank.dismiss()
             branch.bank.documents.discard()
         if self._folders is not None and aside is not None:
             self._folders.drop(aside)

@@ -11,6 +11,7 @@ from emulator.bank.settings import Settings, merged
 from emulator.store import Store
 
 Event = dict[str, Any]
+Watcher = Callable[[Event | None], None]
 
 
 class Bank:
@@ -37,7 +38,7 @@ class Bank:
         self.ids = Ids(documents, seed=seed, form=ids_form)
         self.payers = documents.remembered("psu", "session", "agreement", "customer", "person")
         self.accounts = documents.remembered("account", "customer", "agreement")
-        self.watchers: list[Callable[[Event], None]] = []
+        self.watchers: list[Watcher] = []
         self.settings = self.defaults
         self.refresh()
 
@@ -62,8 +63,8 @@ class Bank:
         if oldest is not None:
             self.documents.delete(kind, oldest["id"])
 
-    def watch(self, watcher: Callable[[Event], None]) -> Callable[[], None]:
-        """Call `watcher` with every event from now on; the answer ends that."""
+    def watch(self, watcher: Watcher) -> Callable[[], None]:
+        """Call `watcher` with every event from now on, and with None when the bank is no more; the answer ends that."""
         self.watchers.append(watcher)
         return lambda: self.watchers.remove(watcher)
 
@@ -71,3 +72,8 @@ class Bank:
         """Tell whoever watches: `{"type": ..., "at": bank time, ...}` (CONTRACT 9.4, events)."""
         for watcher in tuple(self.watchers):
             watcher(event)
+
+    def dismiss(self) -> None:
+        """Tell whoever watches that the bank is no more."""
+        for watcher in tuple(self.watchers):
+            watcher(None)

@@ -150,8 +150,11 @@ class EventStream:
             unsubscribe()
             self._watchers.discard(exchange)
 
-    def _push(self, chunk: bytes) -> None:
+    def _push(self, chunk: bytes | None) -> None:
         connection = self._exchange.connection
+        if chunk is None:
+            self._exchange.leave(ConnectionResetError("the stream has ended"))
+            return
         transport = connection.transport
         if transport is None or transport.is_closing():
             return

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from emulator.api.messages import Request, Response
+from emulator.api.messages import Request, Response, Stream
 from emulator.assemble import assemble
 from emulator.assemble.site import Site
 from emulator.authority import Authority
@@ -77,6 +77,18 @@ def power(tmp_path: Path, authority: Authority, disk: Watched) -> Iterator[Site]
     yield site
     disk.failing = ()
     site.close()
+
+
+def test_a_stream_of_events_ends_with_its_bank(site: Site) -> None:
+    assert asked(site, "PUT", BANK)[0] == 201
+    stream = site.handle(Request("GET", "/banks/x/_emulator/events", HEADERS))
+    assert isinstance(stream, Stream)
+    chunks: list[bytes | None] = []
+    stream.subscribe(chunks.append)
+    assert asked(site, "PUT", BANK)[0] == 200  # made anew it is the same bank
+    assert None not in chunks
+    assert asked(site, "DELETE", BANK)[0] == 204
+    assert chunks[-1] is None
 
 
 def test_of_a_bank_that_did_not_fit_on_the_disk_nothing_is_left(site: Site, tmp_path: Path, disk: Watched) -> None:

@@ -289,13 +289,15 @@ def test_people_are_named_with_their_accounts_and_agreements(desk: ControlDesk) 
 def test_events_tell_requests_and_changes_of_status(desk: ControlDesk, tpp: DeskClient) -> None:
     stream = desk.control.handle(desk.branch, Request("GET", "/_emulator/events", (("Host", "localhost"),)))
     assert isinstance(stream, Stream)
-    chunks: list[bytes] = []
-    stop = stream.subscribe(chunks.append)
+    pushed: list[bytes | None] = []
+    stop = stream.subscribe(pushed.append)
     payment = pay(tpp)
     desk.do("POST", f"/sca/{payment}/approve")
     desk.do("POST", "/clock/advance", {"by": "10s"})
     stop()
     desk.do("POST", "/clock/advance", {"by": "10s"})
+    chunks = [chunk for chunk in pushed if chunk is not None]
+    assert chunks == pushed
     assert all(chunk.endswith(b"\n\n") for chunk in chunks)
     events = [json.loads(chunk.split(b"data: ")[1]) for chunk in chunks if b"data: " in chunk]
     assert [e["operation"] for e in events if e["type"] == "request"] == ["createPayment"]

@@ -435,6 +435,17 @@ async def events(served: Served) -> Client:
 
 
 @both_loops
+async def test_a_stream_whose_bank_is_gone_is_closed_behind_what_was_pushed() -> None:
+    async with serving() as served:
+        client = await events(served)
+        [push] = served.site.pushes
+        push(b"data: last\n\n")
+        push(None)
+        assert await client.until_closed() == b"data: last\n\n"
+        await asyncio.wait_for(served.site.ended.wait(), PATIENCE)
+
+
+@both_loops
 async def test_events_arrive_as_they_are_pushed_and_comments_between_them() -> None:
     async with serving(limits=Limits(comment_seconds=0.02)) as served:
         client = await events(served)

@@ -56,7 +56,7 @@ def _events(call: ControlCall) -> Stream:
 
     def subscribe(push: Push) -> Callable[[], None]:
         push(b": watching\n\n")
-        return bank.watch(lambda event: push(_chunk(event)))
+        return bank.watch(lambda event: push(None if event is None else _chunk(event)))
 
     return Stream(200, [("Content-Type", "text/event-stream; charset=utf-8")], subscribe)
 
