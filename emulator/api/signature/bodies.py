@@ -67,7 +67,7 @@ def explain_digest(name: str, value: str, body: bytes) -> str:
     expected = digest_value(body, name)
     cause = _other_spelling(name, value, body) or _other_hash(name, value, body) or _other_bytes(name, value, body)
     if cause is None:
-        cause = "it is that of other bytes"
+        cause = _no_hash(name, value) or "it is that of other bytes"
     return f"The Digest does not fit the body of {len(body)} bytes that arrived (expected {expected}): {cause}"
 
 
@@ -84,6 +84,7 @@ def _other_spelling(name: str, value: str, body: bytes) -> str | None:
         base64.b64encode(raw.hex().encode()).decode(): "it is the base64 of the hexadecimal hash, not of its bytes",
         base64.b64encode(good.encode()).decode(): "the base64 is encoded twice",
         f'"{good}"': "the value stands in quotes",
+        f":{good}:": "the value stands between colons, as Content-Digest of RFC 9530 writes it",
     }
     return spellings.get(value)
 
@@ -94,6 +95,15 @@ def _other_hash(name: str, value: str, body: bytes) -> str | None:
             length = hashlib.new(other, usedforsecurity=False).digest_size
             return f"it is the {_BY_LENGTH[length]} hash under the name {name}"
     return None
+
+
+def _no_hash(name: str, value: str) -> str | None:
+    try:
+        size = len(base64.b64decode(value, validate=True))
+    except ValueError:
+        return "it is not base64"
+    expected = HASHES[name]().digest_size
+    return None if size == expected else f"it is the base64 of {size} bytes, a {name} hash has {expected}"
 
 
 def _other_bytes(name: str, value: str, body: bytes) -> str | None:

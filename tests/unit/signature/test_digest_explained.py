@@ -33,6 +33,10 @@ def b64(raw: bytes) -> str:
         (f"SHA-256={b64(SHA.digest()).rstrip('=')}", "the padding of the base64 is missing"),
         (f"SHA-256={b64(b64(SHA.digest()).encode())}", "the base64 is encoded twice"),
         (f'SHA-256="{b64(SHA.digest())}"', "the value stands in quotes"),
+        (f"SHA-256=:{b64(SHA.digest())}:", "the value stands between colons, as Content-Digest of RFC 9530 writes it"),
+        ("SHA-256=x", "it is not base64"),
+        ("SHA-256=AAAA", "it is the base64 of 3 bytes, a SHA-256 hash has 32"),
+        (f"SHA-256={b64(bytes(32))}", "it is that of other bytes"),
         (f"SHA-256={b64(hashlib.sha512(BODY).digest())}", "it is the SHA-512 hash under the name SHA-256"),
         (f"SHA-256={b64(hashlib.sha1(BODY).digest())}", "it is the SHA-1 hash under the name SHA-256"),
         (f"SHA-256={b64(hashlib.md5(BODY).digest())}", "it is the MD5 hash under the name SHA-256"),
@@ -110,4 +114,4 @@ def test_no_body_breaks_the_explanation(body: bytes, value: str) -> None:
 
 def test_deep_and_large_bodies_are_not_written_anew() -> None:
     for body in (b"[" * 50_000, b"[" * 2_000 + b"]" * 2_000, b"x" * 1_000_000):
-        assert explain_digest("SHA-256", "x", body).endswith("it is that of other bytes")
+        assert explain_digest("SHA-256", b64(bytes(32)), body).endswith("it is that of other bytes")
