@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import binascii
+import re
 from functools import lru_cache
 
 from emulator.api.signature.evidence import Evidence
@@ -18,6 +19,7 @@ _REFUSED = {
     "rsa-sha1": "SHA-1 can be forged",
 }
 _LONGEST_LIST = 4096
+_HEXADECIMAL = re.compile(r"(?:[0-9A-Fa-f]{2}:?){128,}")  # of the 128 bytes or more that a signature has
 
 
 def read_parameters(found: Evidence, policy: SignaturePolicy) -> None:
@@ -106,17 +108,25 @@ def _read_signature(found: Evidence, text: str | None) -> None:
     if text is None:
         found.faults.append(fault("Signature", "The parameter signature is missing"))
         return
-    try:
-        found.signature = binascii.a2b_base64(text, strict_mode=True) or None
-    except ValueError:
-        found.signature = None
+    found.signature = _decoded(text)
     if found.signature is None:
         found.faults.append(fault("Signature", f"The parameter signature is not base64{_encoding_trouble(text)}"))
+
+
+def _decoded(text: str) -> bytes | None:
+    if _HEXADECIMAL.fullmatch(text):  # its digits are base64 too, of other bytes
+        return None
+    try:
+        return binascii.a2b_base64(text, strict_mode=True) or None
+    except ValueError:
+        return None
 
 
 def _encoding_trouble(text: str) -> str:
     if not text:
         return ": it is empty"
+    if _HEXADECIMAL.fullmatch(text):
+        return ": it is in hexadecimal"
     if any(character.isspace() for character in text):
         return ": it holds blanks or line breaks"
     if "-" in text or "_" in text:

@@ -120,6 +120,8 @@ def test_a_header_that_cannot_be_read_says_why(making: Making, finish: Any, text
         ({"encode": lambda raw: "_" + raw.hex()},
          "The parameter signature is not base64: it is URL-safe base64, use the alphabet with + and /."),
         ({"encode": lambda raw: "eA"}, "The parameter signature is not base64: its padding is missing."),
+        ({"encode": bytes.hex}, "The parameter signature is not base64: it is in hexadecimal."),
+        ({"encode": lambda raw: raw.hex(":").upper()}, "The parameter signature is not base64: it is in hexadecimal."),
         ({"encode": lambda raw: "eA%3D%3D"}, "The parameter signature is not base64: it is URL-encoded."),
     ],
 )  # fmt: skip
