@@ -103,6 +103,8 @@ def _attribute(text: str, oddities: dict[str, None]) -> Attribute:
     trimmed = _trim(value)
     if trimmed != value:
         oddities["blanks around , or ="] = None
+    if any(_unescaped(trimmed, special) >= 0 for special in ";<>"):
+        oddities["; < or > without a backslash"] = None
     return oid, _value(trimmed)
 
 

@@ -79,6 +79,8 @@ FULL = certificate(name("C=NO", "L=Oslo", "O=Issuer AS", "ID=NTRNO-1", "OU=one",
         (certificate(name("CN=Bjørn")), "CN=Bjørn", ()),
         (certificate(name("CN=Bjørn")), r"CN=Bj\C3\B8rn", ()),
         (certificate(name("CN=a=b")), "CN=a=b", ()),
+        (certificate(name("CN=a;b<c>")), r"CN=a\;b\<c\>", ()),
+        (certificate(name("CN=a;b<c>")), r"CN=a\;b<c>", ("keyId: ; < or > without a backslash in the issuer",)),
     ],
 )  # fmt: skip
 def test_an_issuer_in_an_accepted_form(cert: x509.Certificate, issuer: str, notes: tuple[str, ...]) -> None:
