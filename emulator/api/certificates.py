@@ -11,6 +11,7 @@ from cryptography import exceptions, x509
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from emulator.api import qcstatements
+from emulator.api.certificate_forms import is_hexadecimal, why_no_base64, why_no_certificate
 from emulator.bank.tpp import Tpp
 from emulator.httpsig.keyid import KeyIdVerdict, compare_key_id
 from emulator.httpsig.names import ORGANIZATION_IDENTIFIER
@@ -103,42 +104,55 @@ def _read(text: str) -> TppCertificate | str:
     """The certificate, or the reason why there is none (remembered too)."""
     try:
         der, notes = _der(text)
-        return _understand(x509.load_der_x509_certificate(der), notes)
+        return _understand(_loaded(der), notes)
     except CertificateUnreadable as error:
         return str(error)
     except (*_NO_CERTIFICATE, ValueError, TypeError) as error:
-        detail = str(error).splitlines()[0][:150] if str(error) else type(error).__name__
-        return f"it holds no readable X.509 certificate ({detail})"
+        return f"it holds no readable X.509 certificate{_detail(error)}"
     except KeyError as error:  # of cryptography before 50, for a text of an ASN.1 type that it does not know
         return f"it holds no readable X.509 certificate (a text is of the unknown type {error})"
 
 
+def _detail(error: Exception) -> str:
+    """What the library found, unless that is a picture of its parser."""
+    said = str(error).splitlines()[0] if str(error) else type(error).__name__
+    return "" if "ParseError" in said else f" ({said[:150]})"
+
+
 def _der(text: str) -> tuple[bytes, tuple[str, ...]]:
+    """The bytes that `text` encodes, and notes on what is not base64 DER on one line."""
     notes: tuple[str, ...] = ()
-    stripped = text.strip()
-    if stripped.startswith("-----"):
-        begin, end = stripped.find(_BEGIN), stripped.find(_END)
-        if "%20" in stripped:
-            raise CertificateUnreadable("it is URL-encoded; send the PEM text as it is, or base64 DER on one line")
-        if begin < 0 or end < begin:
-            raise CertificateUnreadable(f"it is PEM text without {_BEGIN} and {_END}")
-        stripped = stripped[begin + len(_BEGIN) : end]
-        notes = ("TPP-Signature-Certificate: PEM text in place of base64 DER on one line",)
-    compact = "".join(stripped.split())
+    if "-----" in text:
+        text, notes = _inside_pem(text)
+    compact = "".join(text.split())
+    if is_hexadecimal(compact):
+        raise CertificateUnreadable("it is in hexadecimal; send the base64 of the DER")
     if not _BASE64.fullmatch(compact):
-        if "%2B" in compact or "%2F" in compact or "%0A" in compact or "%3D" in compact:
-            raise CertificateUnreadable("it is URL-encoded; send the base64 as it is")
-        if "-" in compact or "_" in compact:
-            raise CertificateUnreadable("it is URL-safe base64; send the base64 alphabet with + and /")
-        if "\\n" in compact:
-            raise CertificateUnreadable("its line ends are written as a backslash and an n; send line ends, or none")
-        raise CertificateUnreadable("it is not base64")
+        raise CertificateUnreadable(why_no_base64(compact))
     if len(compact) % 4:
         raise CertificateUnreadable("its base64 is cut off or lacks its padding")
-    der = base64.b64decode(compact)
-    if der.startswith(b"-----BEGIN"):
-        raise CertificateUnreadable("it is base64 over PEM text; send the base64 of the DER (the lines inside the PEM)")
-    return der, notes
+    return base64.b64decode(compact), notes
+
+
+def _inside_pem(text: str) -> tuple[str, tuple[str, ...]]:
+    """The base64 of the first certificate in PEM text, which may have other text around it (RFC 7468)."""
+    begin = text.find(_BEGIN)
+    end = text.find(_END, begin)
+    if begin < 0 and "%20" in text:
+        raise CertificateUnreadable("it is URL-encoded; send the PEM text as it is, or base64 DER on one line")
+    if begin < 0 or end < 0:
+        raise CertificateUnreadable(f"it is PEM text without {_BEGIN} and {_END}")
+    notes = ["TPP-Signature-Certificate: PEM text in place of base64 DER on one line"]
+    if text.count(_BEGIN) > 1:
+        notes.append("TPP-Signature-Certificate: several certificates, the first is taken for the TPP's")
+    return text[begin + len(_BEGIN) : end], tuple(notes)
+
+
+def _loaded(der: bytes) -> x509.Certificate:
+    try:
+        return x509.load_der_x509_certificate(der)
+    except ValueError as error:
+        raise CertificateUnreadable(why_no_certificate(der)) from error
 
 
 def _understand(certificate: x509.Certificate, notes: tuple[str, ...]) -> TppCertificate:

@@ -12,6 +12,7 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from cryptography.hazmat.primitives.serialization import pkcs7
 from cryptography.x509.oid import NameOID
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,7 +25,9 @@ from emulator.authority.statements import psd2_statements
 from tests.unit.signature.making import NOW, Making
 
 PEM_NOTE = "TPP-Signature-Certificate: PEM text in place of base64 DER on one line"
+CHAIN_NOTE = "TPP-Signature-Certificate: several certificates, the first is taken for the TPP's"
 ISSUER_KEY = ec.generate_private_key(ec.SECP256R1())
+DER = serialization.Encoding.DER
 QC = x509.ObjectIdentifier(qcstatements.OID)
 
 
@@ -50,8 +53,21 @@ def made(key: Any, subject: Subject, *extensions: x509.ExtensionType) -> x509.Ce
     return builder.sign(ISSUER_KEY, hashes.SHA256())
 
 
+def b64(raw: bytes) -> str:
+    return base64.b64encode(raw).decode()
+
+
+def der(credentials: Credentials) -> bytes:
+    return credentials.certificate.public_bytes(DER)
+
+
 def header(certificate: x509.Certificate) -> str:
-    return base64.b64encode(certificate.public_bytes(serialization.Encoding.DER)).decode()
+    return b64(certificate.public_bytes(DER))
+
+
+def requested(key: rsa.RSAPrivateKey) -> bytes:
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "x")])
+    return x509.CertificateSigningRequestBuilder(name).sign(key, hashes.SHA256()).public_bytes(DER)
 
 
 def test_der_in_base64_and_every_form_of_pem_are_read(credentials: Credentials) -> None:
@@ -62,7 +78,8 @@ def test_der_in_base64_and_every_form_of_pem_are_read(credentials: Credentials) 
         (pem.replace("\n", "\r\n"), (PEM_NOTE,)),
         (pem.replace("\n", " "), (PEM_NOTE,)),
         (pem.replace("\n", ""), (PEM_NOTE,)),
-        (pem + pem, (PEM_NOTE,)),
+        (f"Bag Attributes subject=CN=x {pem}", (PEM_NOTE,)),
+        (pem + pem, (PEM_NOTE, CHAIN_NOTE)),
     ):
         read = read_certificate(text)
         assert read.certificate == credentials.certificate
@@ -92,10 +109,10 @@ def test_remembered_key_ids_are_bounded(credentials: Credentials) -> None:
     [
         (lambda c: "x!", "it is not base64"),
         (lambda c: c.certificate_header[:-1], "its base64 is cut off or lacks its padding"),
-        (lambda c: c.certificate_header[:400], "it holds no readable X.509 certificate"),
+        (lambda c: c.certificate_header[:400], "it is cut off: its base64 holds 300 bytes, the certificate has "),
         (lambda c: c.certificate_header.replace("+", "%2B").replace("/", "%2F") + "%0A",
          "it is URL-encoded; send the base64 as it is"),
-        (lambda c: c.certificate_header.replace("+", "-").replace("/", "_") + "-_",
+        (lambda c: "-_" + c.certificate_header.replace("+", "-").replace("/", "_"),
          "it is URL-safe base64; send the base64 alphabet with + and /"),
         (lambda c: base64.b64encode(c.certificate_pem.encode()).decode(),
          "it is base64 over PEM text; send the base64 of the DER (the lines inside the PEM)"),
@@ -106,8 +123,19 @@ def test_remembered_key_ids_are_bounded(credentials: Credentials) -> None:
         (lambda c: c.certificate_pem.split("-----END")[0],
          "it is PEM text without -----BEGIN CERTIFICATE----- and -----END CERTIFICATE-----"),
         (lambda c: "A" * 40_000, "it is longer than 32768 characters"),
-        (lambda c: base64.b64encode(c.certificate.public_bytes(serialization.Encoding.DER) + b"x").decode(),
-         "it holds no readable X.509 certificate"),
+        (lambda c: b64(der(c) + b"x"), "further bytes follow the certificate (1, another one?); send the TPP's alone."),
+        (lambda c: der(c).hex(), "it is in hexadecimal; send the base64 of the DER."),
+        (lambda c: der(c).hex(":"), "it is in hexadecimal; send the base64 of the DER."),
+        (lambda c: b64(c.key.public_key().public_bytes(DER, serialization.PublicFormat.SubjectPublicKeyInfo)),
+         "it is a public key, not a certificate."),
+        (lambda c: b64(c.key.private_bytes(DER, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())),
+         "it is a private key, which belongs in no request, not a certificate."),
+        (lambda c: b64(c.keystore("secret")), "it is a PKCS #12 keystore, not a certificate."),
+        (lambda c: b64(pkcs7.serialize_certificates([c.certificate], DER)),
+         "it is a PKCS #7 bundle, not a certificate."),
+        (lambda c: b64(requested(c.key)), "it is a certificate request, not a certificate."),
+        (lambda c: b64(b"something else"), "its base64 holds no DER."),
+        (lambda c: b64(b"\x30\x03\x02\x01\x07"), "it holds no readable X.509 certificate."),
     ],
 )  # fmt: skip
 def test_what_is_no_certificate_says_why(making: Making, change: Any, reason: str) -> None:
@@ -268,3 +296,9 @@ def test_a_serial_with_a_leading_zero_is_taken_with_and_without_it(authority: Au
 
 def test_no_roles_means_neither(authority: Authority) -> None:
     assert Making(authority.issue("none", flaw="no-roles")).check().tpp.roles == frozenset()
+
+
+def test_two_certificates_one_after_the_other_are_called_so(making: Making) -> None:
+    (only,) = making.but(certificate=b64(der(making.credentials) * 2)).faults()
+    more = f"further bytes follow the certificate ({len(der(making.credentials))}, another one?); send the TPP's alone"
+    assert only.text == f"The certificate cannot be used: {more}."
