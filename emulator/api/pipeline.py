@@ -55,7 +55,7 @@ class Rules(Protocol):
     def match(self, call: Call, signed: bool) -> Acting | None: ...
 
 
-Signer = Callable[[Response, str], None]
+Signer = Callable[[Response], None]
 
 
 class Pipeline:
@@ -94,7 +94,7 @@ class Pipeline:
             bank.clock.release()
         _finish(response, headers)
         if bank.settings.sign_responses:
-            self._sign_response(response, headers.get("x-request-id", ""))
+            self._sign_response(response)
         if exchange.call is not None:
             # the log shows the request as it came; what was read out of it need not be kept a thousand requests long
             exchange.call.headers, exchange.call.body = _NO_HEADERS, None

@@ -17,17 +17,16 @@ from emulator.httpsig.header import render
 from emulator.httpsig.keyid import key_id_for
 
 
-def response_signer(credentials: Callable[[], Credentials]) -> Callable[[Response, str], None]:
-    """A function that adds Date, Digest and Signature to an answer; x-request-id is covered when it is there.
+def response_signer(credentials: Callable[[], Credentials]) -> Callable[[Response], None]:
+    """A function that adds Date, Digest and Signature to an answer; its X-Request-ID is covered when it has one.
 
     `credentials` is asked at the first answer, so that a bank that signs nothing makes no key.
     """
 
-    def sign(response: Response, request_id: str) -> None:
+    def sign(response: Response) -> None:
         signing = credentials()
         values = {"digest": digest_value(response.body)}
-        if request_id:
-            values["x-request-id"] = request_id
+        values |= {name.lower(): value for name, value in response.headers if name == "X-Request-ID"}
         values["date"] = format_date(real_now())
         text = "\n".join(f"{name}: {value}" for name, value in values.items())
         signature = b64encode(signing.key.sign(text.encode(), PKCS1v15(), SHA256())).decode()

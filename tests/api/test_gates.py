@@ -341,6 +341,16 @@ def test_signed_answers_carry_digest_and_signature(branch: Branch, tpp: DeskClie
     assert 'headers="digest x-request-id date"' in answer.headers["signature"]
 
 
+@pytest.mark.parametrize("request_id", ["blå", "a\tb", None])
+def test_a_signed_answer_lists_no_x_request_id_that_it_does_not_carry(
+    branch: Branch, tpp: DeskClient, request_id: str | None
+) -> None:
+    branch.bank.change_settings({"sign_responses": True})
+    answer = tpp.get("/v1/sandbox/customers", headers={"X-Request-ID": request_id})
+    assert (answer.status, "x-request-id" in answer.headers) == (400, False)
+    assert 'headers="digest date"' in answer.headers["signature"]
+
+
 def test_the_prefix_of_production_clients_is_served_and_signed_as_sent(branch: Branch, authority: Authority) -> None:
     client = DeskClient(branch, authority, prefix="/api-sandbox").log_in(KARI)
     assert client.get("/v1/accounts").status == 200

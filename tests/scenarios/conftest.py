@@ -34,7 +34,7 @@ def stage_play() -> Play:
             durability="process",
             rules_for=RuleSet,
             trusted_ca=lambda: authority.certificate,
-            sign_response=lambda response, request_id: None,
+            sign_response=lambda response: None,
         )
     )
     control = Control(house, authority)
