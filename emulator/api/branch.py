@@ -38,6 +38,8 @@ class Branch:
         )
         self.handle: Callable[[Request], Response] = pipeline.handle
         """Answer one request to `/v1`."""
+        self.refused: Callable[[Request, Response], None] = pipeline.refused
+        """Finish what was answered at the wire to such a request, and enter it into the log."""
 
     def settle(self) -> None:
         """Apply what bank time has made due; the pages and the control interface call it before they look."""

@@ -106,6 +106,17 @@ class Pipeline:
             bank.publish({"type": "request", **exchange.summary()})
         return response
 
+    def refused(self, request: Request, response: Response) -> None:
+        """Finish what was answered at the wire to a request whose head came whole, and enter it into the log."""
+        bank = self._bank
+        exchange = self._log.begin(bank.clock.stamp(), request)
+        exchange.response = response
+        _finish(response, Headers(request.headers))
+        if bank.settings.sign_responses:
+            self._sign_response(response)
+        if bank.watchers:
+            bank.publish({"type": "request", **exchange.summary()})
+
     def _through_the_gates(self, exchange: Exchange, headers: Headers) -> Response:
         acting: list[Acting] = []
         try:

@@ -23,6 +23,7 @@ from emulator.store import Store
 
 logger = logging.getLogger(__name__)
 
+_ABOUT = ("/health", "/ready", "/openapi.json")
 _NAMED_BANK = re.compile(r"/banks/([a-z0-9][a-z0-9-]{0,62})(?=/)")
 
 
@@ -96,7 +97,7 @@ class Site:
         if room is not None:
             branch.settle()
             return room.handle(branch, request)
-        if path in ("/health", "/ready", "/openapi.json"):
+        if path in _ABOUT:
             return self._about(branch, request, path)
         if path == "/" and "console" in self._rooms and request.method in ("GET", "HEAD"):
             return Response(303, [("Location", f"{request.prefix}/console")])
@@ -111,12 +112,23 @@ class Site:
         body = about.health() if path == "/health" else about.ready(branch.bank)
         return render.json_response(200, body, [("Cache-Control", "no-store")])
 
+    def refused(self, request: Request, response: Response) -> None:
+        """Let the bank finish, and enter into its log, what was answered at the wire to a request for its TPPs."""
+        branch, path = self._opened(split_target(request.target)[0])
+        if branch is not None and path[1:].partition("/")[0] not in self._rooms and path not in _ABOUT:
+            branch.refused(request, response)
+
     def store_for(self, request: Request) -> Store | None:
         """The documents that a request may have changed, None when it names no bank."""
-        branch: Branch | None = self._house.default
-        if request.target.startswith("/banks/") and (named := _NAMED_BANK.match(request.target)) is not None:
-            branch = self._house.opened(named[1])
+        branch, _ = self._opened(request.target)
         return None if branch is None else branch.bank.documents
+
+    def _opened(self, path: str) -> tuple[Branch | None, str]:
+        """The bank that an address names, None when nobody has asked for it yet, and the address within that bank."""
+        named = _NAMED_BANK.match(path)
+        if named is None:
+            return self._house.default, path
+        return self._house.opened(named[1]), path[named.end() :]
 
     def undone(self, store: Store) -> None:
         """A failed fsync took changes back: clock, settings, ids and rules are read from the documents again."""

@@ -78,11 +78,11 @@ class Handler:
         if acted is None:
             refusal = wire.refusal(exchange.message, connection.received)
             if refusal is not None:
-                return _refusal(exchange, refusal)
+                return self._refused(exchange, refusal)
             try:
                 body = await exchange.body()
             except Refused as refused:
-                return _refusal(exchange, refused.response)
+                return self._refused(exchange, refused.response)
             except ConnectionError:
                 return Hangup(exchange)
             acted = *self._act(_request(connection, exchange.message, body)), self.turns.write()
@@ -94,6 +94,13 @@ class Handler:
         if isinstance(answer, Stream):
             return EventStream(exchange, answer, self.watchers)
         return await self._deliver(exchange, answer)
+
+    def _refused(self, exchange: Exchange, response: Response) -> Refusal:
+        request = _request(exchange.connection, exchange.message, b"")
+        if response.status == 431:  # what is too large to be read is not kept either
+            request.headers = [pair for pair in request.headers if pair[0].lower() == "x-request-id"]
+        self._site.refused(request, response)
+        return Refusal(exchange, response)
 
     def _act(self, request: Request) -> tuple[Response | Stream, Store | None]:
         if request.target.startswith("/v1/"):
@@ -127,13 +134,6 @@ class Handler:
             if delivery.disconnect is not None:
                 return Hangup(exchange)
         return Answer(exchange, encoded(response, exchange.message.headers.get(ACCEPT_ENCODING)))
-
-
-def _refusal(exchange: Exchange, response: Response) -> Refusal:
-    request_id = exchange.message.headers.get("X-Request-ID")
-    if request_id and request_id.isascii() and request_id.isprintable():
-        response.headers.append(("X-Request-ID", request_id))
-    return Refusal(exchange, response)
 
 
 def _whole(payload: StreamReader, size: int) -> bytes:

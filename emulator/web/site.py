@@ -21,6 +21,10 @@ class Site(Protocol):
         """Answer any request: /v1, /_emulator, /sca, /console, /health and the rest; never raises."""
         ...
 
+    def refused(self, request: Request, response: Response) -> None:
+        """Add to `response`, the refusal of a request that came without a body, what its bank adds to its answers."""
+        ...
+
     def store_for(self, request: Request) -> Store | None:
         """The documents that `request` may have changed: its answer waits for their fsync (`--durability power`)."""
         ...

@@ -18,6 +18,34 @@ from tests.api.desk import BASE
 HOST = (("Host", "127.0.0.1:8080"), ("Content-Type", "application/json"))
 
 
+@pytest.mark.parametrize("prefix", ["", "/api-sandbox", "/banks/x", "/banks/x/api-sandbox"])
+def test_what_the_wire_refuses_is_signed_and_stands_in_the_log_of_its_bank(authority: Authority, prefix: str) -> None:
+    site = assemble(ServeSettings(ephemeral=True, state=Path()), authority=authority)
+    bank = prefix.removesuffix("/api-sandbox")
+    for target, body in (("/_emulator/banks/x", b"{}"), (f"{bank}/_emulator/settings", b'{"sign_responses":true}')):
+        assert site.handle(Request("PUT", target, HOST, body, BASE)).status in (200, 201)
+    refusal = Response(413, body=b"{}")
+    sent = Request("POST", f"{prefix}/v1/consents?x=y", (("X-Request-ID", "my-id"),), base=BASE)
+    site.refused(sent, refusal)
+    headers = dict(refusal.headers)
+    assert headers["X-Request-ID"] == "my-id"
+    assert 'headers="digest x-request-id date"' in headers["Signature"]
+    listed = site.handle(Request("GET", f"{bank}/_emulator/requests", HOST, base=BASE))
+    assert isinstance(listed, Response)
+    [told] = json.loads(listed.body)["requests"]
+    assert (told["target"], told["status"]) == (sent.target, 413)
+    site.close()
+
+
+@pytest.mark.parametrize("target", ["/_emulator/clock", "/banks/x/_emulator/clock", "/health", "/banks/none/v1/user"])
+def test_what_the_wire_refuses_of_others_stands_in_no_log(authority: Authority, target: str) -> None:
+    site = assemble(ServeSettings(ephemeral=True, state=Path()), authority=authority)
+    refusal = Response(413)
+    site.refused(Request("POST", target, base=BASE), refusal)
+    assert (refusal.headers, list(site.default.log.newest())) == ([], [])
+    site.close()
+
+
 @pytest.mark.parametrize("bank", ["", "/banks/x"])
 @pytest.mark.parametrize("links", ["relative", "absolute"])
 def test_a_bank_answers_below_the_prefix_of_production_too(authority: Authority, bank: str, links: str) -> None:

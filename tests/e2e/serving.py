@@ -47,6 +47,7 @@ class MadeUpSite:
 
     def __init__(self) -> None:
         self.requests: list[Request] = []
+        self.refusals: list[Request] = []
         self.answers: dict[str, Callable[[Request], Response | Stream]] = {}
         self.pushes: list[Push] = []
         self.ended = asyncio.Event()
@@ -71,6 +72,11 @@ class MadeUpSite:
             return self.ended.set
 
         return Stream(200, [("Content-Type", "text/event-stream")], subscribe)
+
+    def refused(self, request: Request, response: Response) -> None:
+        """What the wire refused is marked, so that tests see what the site adds go out."""
+        self.refusals.append(request)
+        response.headers.append(("X-Told", "yes"))
 
     def store_for(self, request: Request) -> Store | None:
         return self.store

@@ -242,10 +242,22 @@ async def test_what_is_sent_behind_a_refused_head_does_not_hide_the_answer(data:
     ids=["413", "413 in chunks", "417", "408"],
 )
 @both_loops
-async def test_a_refusal_behind_a_whole_head_returns_its_x_request_id(sent: bytes) -> None:
+async def test_a_refusal_behind_a_whole_head_is_finished_by_the_bank(sent: bytes) -> None:
     async with serving(limits=Limits(linger_seconds=0.02, body_seconds=0.02)) as served:
         answer = await served.exchange(sent)
-        assert answer.header("X-Request-ID") == "my-id"
+        assert answer.header("X-Told") == "yes"
+        [told] = served.site.refusals
+        assert (told.method, told.target, told.body) == ("POST", "/", b"")
+        assert ("X-Request-ID", "my-id") in told.headers
+
+
+@both_loops
+async def test_the_bank_does_not_get_to_keep_headers_that_are_too_large() -> None:
+    many = [f"X-{number}: x" for number in range(MAX_HEADERS)]
+    async with serving(limits=QUICK) as served:
+        answer = await served.exchange(head("GET", "/v1/accounts", *many, "X-Request-ID: my-id"))
+        assert (answer.status, answer.header("X-Told")) == (431, "yes")
+        assert [list(told.headers) for told in served.site.refusals] == [[("X-Request-ID", "my-id")]]
 
 
 @both_loops
