@@ -212,15 +212,18 @@ class Authority:
         sweep(directory)
         sweep(directory / "tpps")
         key_file, certificate_file = directory / "ca-key.pem", directory / "ca.pem"
+        is_new = not certificate_file.exists()  # asked before the key, which another start writes first
         try:
             if not key_file.exists():
+                if not is_new:
+                    raise AuthorityDamaged(f"{key_file}: the key is missing")
                 claim_private(key_file, private_pem(issuing.new_ec_key()), power=self._power)
             key = serialization.load_pem_private_key(key_file.read_bytes(), None)
         except (ValueError, TypeError) as error:
             raise AuthorityDamaged(f"{key_file}: not a private key in PEM ({error})") from None
         if not isinstance(key, ec.EllipticCurvePrivateKey):
             raise AuthorityDamaged(f"{key_file}: not an EC key")
-        if not certificate_file.exists():
+        if is_new:
             new = issuing.self_signed_ca(issuing.CA_NAME, key, self._clock())
             claim_private(certificate_file, pem(new).encode(), power=self._power)
         certificate = _read_certificate(certificate_file)

@@ -194,6 +194,14 @@ def test_a_missing_tpp_key_is_named(tmp_path: Path) -> None:
         authority(tmp_path).demo()
 
 
+def test_a_missing_key_of_the_ca_is_named_and_no_other_takes_its_place(tmp_path: Path) -> None:
+    authority(tmp_path)
+    (tmp_path / "ca-key.pem").unlink()
+    with pytest.raises(AuthorityDamaged, match=r"ca-key\.pem: the key is missing"):
+        authority(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["ca.pem"]
+
+
 def test_a_certificate_of_another_key_is_named(tmp_path: Path) -> None:
     authority(tmp_path / "a")
     authority(tmp_path / "b")
