@@ -151,8 +151,16 @@ def _check_certificate(
         begins = f"{certificate.certificate.not_valid_before_utc:%Y-%m-%d %H:%M:%S} UTC"
         found.faults.append(fault(_CERTIFICATE, f"The certificate is not valid yet: it is valid from {begins}"))
     if policy.trust == "sandbox-ca" and (trusted_ca is None or not certificate.issued_by(trusted_ca)):
-        issuer = certificate.certificate.issuer.rfc4514_string()
-        found.faults.append(fault(_CERTIFICATE, f"The certificate is not issued by the sandbox CA but by {issuer}"))
+        found.faults.append(fault(_CERTIFICATE, _strange_issuer(certificate.certificate.issuer, trusted_ca)))
+
+
+def _strange_issuer(issuer: x509.Name, trusted_ca: x509.Certificate | None) -> str:
+    if trusted_ca is not None and issuer == trusted_ca.subject:
+        return (
+            "The certificate names the sandbox CA as its issuer, but was signed by another key "
+            "(by the CA of another state directory?)"
+        )
+    return f"The certificate is not issued by the sandbox CA but by {issuer.rfc4514_string()}"
 
 
 def _check_key_id(found: Evidence, policy: SignaturePolicy) -> None:

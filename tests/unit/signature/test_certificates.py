@@ -280,7 +280,11 @@ def test_any_issuer_is_trusted_unless_the_sandbox_ca_is_demanded(authority: Auth
 def test_an_issuer_with_the_sandbox_cas_name_is_not_the_sandbox_ca(authority: Authority) -> None:
     impostor = Authority(None, clock=lambda: NOW).issue("impostor")
     own = SignaturePolicy(trust="sandbox-ca")
-    assert Making(impostor, policy=own, trusted_ca=authority.certificate).faults()
+    [only] = Making(impostor, policy=own, trusted_ca=authority.certificate).faults()
+    assert only.text == (
+        "The certificate names the sandbox CA as its issuer, but was signed by another key (by the CA of another state "
+        "directory?)."
+    )
     assert Making(impostor, policy=own, trusted_ca=None).faults()
     assert Making(impostor).check()
 
