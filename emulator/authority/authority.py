@@ -10,6 +10,7 @@ from datetime import datetime
 from pathlib import Path
 
 from cryptography import x509
+from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
@@ -63,9 +64,9 @@ class Authority:
         return pem(self.certificate)
 
     def demo(self) -> Credentials:
-        """The TPP of the first start, roles PISP and AISP; issued anew when it has expired."""
+        """The TPP of the first start, roles PISP and AISP; issued anew when it has expired, or the CA is a new one."""
         kept = self.find(DEMO)
-        if kept is not None and self._clock() < kept.certificate.not_valid_after_utc:
+        if kept is not None and self._holds(kept.certificate):
             return kept
         try:
             return self.issue(DEMO, replace=kept is not None)
@@ -187,11 +188,23 @@ class Authority:
         if not write_folder(self._directory / "tpps" / credentials.name, files, replace=replace, power=self._power):
             raise TppExists(credentials.name)
 
+    def _holds(self, certificate: x509.Certificate) -> bool:
+        """Whether a certificate has not expired, and was signed by this CA if it says so."""
+        if self._clock() >= certificate.not_valid_after_utc:
+            return False
+        if certificate.issuer != self.certificate.subject:
+            return True
+        try:
+            certificate.verify_directly_issued_by(self.certificate)
+        except (ValueError, TypeError, InvalidSignature):
+            return False
+        return True
+
     def _kept_answering(self) -> Credentials | None:
         if self._directory is None or not (self._directory / "bank" / _CERTIFICATE).exists():
             return None
         kept = _read_credentials("bank", self._directory / "bank")
-        return kept if self._clock() < kept.certificate.not_valid_after_utc else None
+        return kept if self._holds(kept.certificate) else None
 
     def _new_answering(self) -> Credentials:
         key = issuing.new_rsa_key()

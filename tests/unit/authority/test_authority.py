@@ -102,6 +102,27 @@ def test_an_expired_demo_tpp_is_issued_anew(tmp_path: Path) -> None:
     assert later.demo().certificate == new.certificate
 
 
+def test_with_a_new_ca_the_demo_tpp_and_the_banks_own_certificate_are_issued_anew(tmp_path: Path) -> None:
+    first = authority(tmp_path)
+    old = (first.demo().certificate, first.answering().certificate)
+    other = first.issue("other").certificate
+    for file in ("ca.pem", "ca-key.pem"):
+        (tmp_path / file).unlink()
+    second = authority(tmp_path)
+    new = (second.demo().certificate, second.answering().certificate)
+    assert not set(old) & set(new)
+    for certificate in new:
+        certificate.verify_directly_issued_by(second.certificate)
+    third = authority(tmp_path)
+    assert (third.demo().certificate, third.answering().certificate) == new
+    assert third.get("other").certificate == other
+
+
+def test_a_demo_tpp_of_another_ca_stays(tmp_path: Path) -> None:
+    strange = authority(tmp_path).issue("demo", flaw="unknown-ca").certificate
+    assert authority(tmp_path).demo().certificate == strange
+
+
 def test_a_name_is_taken_once_unless_it_is_replaced(tmp_path: Path) -> None:
     for place in (None, tmp_path):
         made = authority(place)
