@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from contextlib import ExitStack
 from pathlib import Path
@@ -12,6 +13,7 @@ from emulator.assemble.house import House, HouseRules
 from emulator.assemble.site import Room, Site
 from emulator.authority import Authority, AuthorityDamaged
 from emulator.bank import fixtures
+from emulator.bank.bank import Bank
 from emulator.bank.clock import real_now
 from emulator.bank.fixtures import FixtureError
 from emulator.bank.settings import Settings
@@ -27,6 +29,8 @@ from emulator.web.docs_page import DocsPage
 from emulator.web.pages.guard import Guard
 from emulator.web.pages.sca_pages import ScaPages
 from emulator.web.pages.static_files import StaticFiles
+
+logger = logging.getLogger(__name__)
 
 
 def authority_for(state: Path | None, *, power: bool = False) -> Authority:
@@ -69,6 +73,7 @@ def assemble(settings: ServeSettings, *, authority: Authority | None = None) -> 
 def _assembled(settings: ServeSettings, authority: Authority) -> Site:
     fixtures.check(settings.fixtures)  # where documents are kept, it is read only at the next reset
     house = house_for(settings, authority)
+    _tell_kept_settings(house.default.bank)
     with ExitStack() as undo:
         undo.callback(house.close)
         site = _site(house, settings, authority)
@@ -109,6 +114,14 @@ def _site(house: House, settings: ServeSettings, authority: Authority) -> Site:
         tls=lambda: authority.server_context(_names(settings)),
         theatre=control.theatre,
     )
+
+
+def _tell_kept_settings(bank: Bank) -> None:
+    """What an earlier run has set goes before --profile and --links, which are defaults (assumed)."""
+    kept = bank.settings.beside(bank.defaults)
+    if kept:
+        told = ", ".join(f"{name} {value}" for name, value in kept.items())
+        logger.info("settings of an earlier run that a reset takes back: %s", told)
 
 
 def _names(settings: ServeSettings) -> list[str]:

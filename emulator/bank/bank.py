@@ -52,8 +52,7 @@ class Bank:
     def change_settings(self, changes: Mapping[str, Any]) -> Settings:
         """Merge `changes` into the settings; raises BankError FORMAT_ERROR naming every mistake."""
         settings = merged(self.settings, changes)
-        kept = {k: v for k, v in settings.as_document().items() if v != getattr(self.defaults, k)}
-        self.documents.put("meta", {"id": "settings", **kept})
+        self.documents.put("meta", {"id": "settings", **settings.beside(self.defaults)})
         self.settings = settings
         return settings
 

@@ -30,6 +30,10 @@ class Settings:
         """All settings by name, as `GET settings` answers them."""
         return asdict(self)
 
+    def beside(self, defaults: Settings) -> dict[str, Any]:
+        """The settings that are other than `defaults`."""
+        return {name: value for name, value in self.as_document().items() if value != getattr(defaults, name)}
+
 
 def _one_of(*names: str) -> Callable[[Any], str | None]:
     return lambda value: None if value in names and isinstance(value, str) else f"one of {', '.join(names)}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from emulator.assemble import assemble
 from emulator.settings import FLAGS, ConfigurationError, ServeSettings, read
 
 
@@ -118,3 +120,17 @@ def test_any_text_is_read_or_refused(flag: Any, text: str) -> None:
     else:
         return
     assert said.startswith(f"--{flag.name} ")
+
+
+def test_settings_of_an_earlier_run_go_before_the_flags_and_the_log_says_so(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    first = assemble(ServeSettings(state=tmp_path))
+    first.default.bank.change_settings({"profile": "lenient", "date_skew": 60})
+    first.close()
+    again = assemble(ServeSettings(state=tmp_path, profile="documented"))
+    assert again.default.bank.settings.profile == "lenient"
+    again.close()
+    told = [record.getMessage() for record in caplog.records if "settings" in record.getMessage()]
+    assert told == ["settings of an earlier run that a reset takes back: profile lenient, date_skew 60"]
