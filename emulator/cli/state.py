@@ -43,8 +43,10 @@ def check(repair: bool, output: str, state: str | None) -> None:
         raise Failed(f"{directory} holds no bank")
     try:
         reports = [mend(bank, KINDS) if repair else verify(bank, KINDS) for bank in banks]
-    except (StoreTooNew, OSError) as error:
+    except StoreTooNew as error:
         raise Failed(str(error)) from error
+    except OSError as error:
+        raise Failed(f"--state {error.filename or directory.parent}: {error.strerror or error}") from error
     if output == "json":
         click.echo(json.dumps([_shown(report) for report in reports], indent=2))
     else:

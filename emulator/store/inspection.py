@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -12,7 +11,7 @@ from emulator.store.disk import Disk
 from emulator.store.errors import StoreDamaged, StoreLocked
 from emulator.store.index import Keys
 from emulator.store.kinds import Kind
-from emulator.store.lock import LOCK, Lock
+from emulator.store.lock import unwritten
 from emulator.store.recovery import SNAPSHOT, read_directory
 from emulator.store.storage import VolatileStorage
 from emulator.store.table import DocumentTable
@@ -53,21 +52,8 @@ class Report:
         return not self.findings and self.in_use is None
 
 
-@contextmanager
-def held(directory: Path) -> Iterator[None]:
-    """Keep others out meanwhile, where a lock was ever used; raises StoreLocked."""
-    if not (directory / LOCK).exists():
-        yield
-        return
-    lock = Lock(directory)
-    try:
-        yield
-    finally:
-        lock.release()
-
-
 def verify(directory: Path, kinds: Mapping[str, Kind] = NO_KINDS) -> Report:
-    """Read snapshot and journal and decode every document; changes nothing. Raises StoreTooNew.
+    """Read snapshot and journal and decode every document; writes nothing. Raises StoreTooNew, OSError.
 
     With `kinds` the stored indexes are compared with the documents as well.
     """
@@ -76,7 +62,7 @@ def verify(directory: Path, kinds: Mapping[str, Kind] = NO_KINDS) -> Report:
         report.findings.append(Finding(directory, 0, "there is no such directory"))
         return report
     try:
-        with held(directory):
+        with unwritten(directory):
             look(report, kinds)
     except StoreLocked as locked:
         report.in_use = locked.holder

@@ -5,7 +5,8 @@ from __future__ import annotations
 import fcntl
 import os
 import socket
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -22,12 +23,8 @@ class Lock:
     def __init__(self, directory: Path) -> None:
         self._file = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            holder = _holder(self._file)
-            os.close(self._file)
-            raise StoreLocked(directory, holder) from None
-        except OSError:
+            _take(self._file, fcntl.LOCK_EX, directory)
+        except BaseException:
             os.close(self._file)
             raise
         # a full disk keeps nobody from reading
@@ -44,6 +41,28 @@ class Lock:
     def abandon(self) -> None:
         """Close this process's copy: what a forked child does, the parent keeps its lock."""
         os.close(self._file)
+
+
+@contextmanager
+def unwritten(directory: Path) -> Iterator[None]:
+    """Keep writers out meanwhile, where a lock was ever used, and write nothing; raises StoreLocked."""
+    try:
+        file = os.open(directory / LOCK, os.O_RDONLY)
+    except FileNotFoundError:
+        yield
+        return
+    try:
+        _take(file, fcntl.LOCK_SH, directory)
+        yield
+    finally:
+        os.close(file)
+
+
+def _take(file: int, how: int, directory: Path) -> None:
+    try:
+        fcntl.flock(file, how | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise StoreLocked(directory, _holder(file)) from None
 
 
 def _holder(file: int) -> str:

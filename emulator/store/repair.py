@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import orjson
@@ -12,9 +13,10 @@ from emulator.store.compaction import write_file
 from emulator.store.disk import Disk, write_whole
 from emulator.store.errors import StoreLocked
 from emulator.store.image import TableImage
-from emulator.store.inspection import NO_KINDS, Finding, Report, held, look
+from emulator.store.inspection import NO_KINDS, Finding, Report, look
 from emulator.store.journal import segment_first
 from emulator.store.kinds import Kind
+from emulator.store.lock import LOCK, Lock
 from emulator.store.recovery import SNAPSHOT, unfinished_name
 from emulator.store.snapshot import INDEX_OPENING, INDEX_TABLE, STORE_TABLE
 
@@ -35,11 +37,24 @@ def repair(directory: Path, kinds: Mapping[str, Kind] = NO_KINDS) -> Report:
         report.findings.append(Finding(directory, 0, "there is no such directory"))
         return report
     try:
-        with held(directory):
+        with _held(directory):
             _Repair(report, kinds).work()
     except StoreLocked as locked:
         report.in_use = locked.holder
     return report
+
+
+@contextmanager
+def _held(directory: Path) -> Iterator[None]:
+    """Keep others out meanwhile, where a lock was ever used; raises StoreLocked."""
+    if not (directory / LOCK).exists():
+        yield
+        return
+    lock = Lock(directory)
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 class _Repair:

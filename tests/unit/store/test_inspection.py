@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from pathlib import Path
 
 import pytest
 
-from emulator.store import StoreTooNew, open_store
+from emulator.store import StoreLocked, StoreTooNew, open_store
 from emulator.store.inspection import Finding, verify
+from emulator.store.lock import unwritten
 from emulator.store.records import sealed
 from emulator.store.repair import repair
 from tests.unit.store.making import KINDS, answers, book, copy_of, some_books
@@ -61,6 +64,31 @@ def test_a_directory_in_use_is_said_to_be(directory: Path) -> None:
     store.put("book", book("b1"))
     store.close()
     assert verify(directory).sound
+
+
+def test_looking_writes_nothing_at_all(killed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = os.open
+
+    def read_only(path: str, flags: int, *more: int) -> int:
+        if flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS), path)
+        return opened(path, flags, *more)
+
+    (killed / "lock").touch()
+    monkeypatch.setattr(os, "open", read_only)
+    assert verify(killed, KINDS).sound
+    with pytest.raises(OSError, match="Read-only"):
+        repair(killed, KINDS)
+
+
+def test_two_may_look_at_once_and_nobody_writes_meanwhile(killed: Path) -> None:
+    (killed / "lock").touch()
+    with unwritten(killed):
+        assert verify(killed, KINDS).sound
+        assert repair(killed, KINDS).in_use is not None
+        with pytest.raises(StoreLocked):
+            open_store(killed, KINDS)
+    open_store(killed, KINDS).close()
 
 
 def test_a_directory_that_is_not_there_is_a_finding_and_not_made(tmp_path: Path) -> None:
