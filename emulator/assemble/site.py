@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from ssl import SSLContext
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from emulator.api import about, render
 from emulator.api.branch import Branch
@@ -31,6 +31,13 @@ class Room(Protocol):
     """A room that answers for a bank: the control interface, the pages, the console."""
 
     def handle(self, branch: Branch, request: Request) -> Response | Stream: ...
+
+
+@runtime_checkable
+class Pages(Room, Protocol):
+    """A room that people come to with a browser: what is not there is told them by a page, too."""
+
+    def no_bank(self, request: Request, name: str) -> Response: ...
 
 
 class Site:
@@ -87,13 +94,13 @@ class Site:
         if named is not None:
             found = self._house.find(named[1])
             if found is None:
-                raise BankError("NOT_FOUND", f"There is no bank {named[1]}.")
+                return self._no_bank(request, named)
             branch = found
             request = replace(request, prefix=named[0])
             path = path[named.end() :]
         if path.startswith(f"{API_PREFIX}/v1/"):
             return branch.handle(replace(request, prefix=request.prefix + API_PREFIX))
-        room = self._rooms.get(path[1:].partition("/")[0])
+        room = self._room(path)
         if room is not None:
             branch.settle()
             return room.handle(branch, request)
@@ -102,6 +109,15 @@ class Site:
         if path == "/" and "console" in self._rooms and request.method in ("GET", "HEAD"):
             return Response(303, [("Location", f"{request.prefix}/console")])
         return branch.handle(request)
+
+    def _room(self, path: str) -> Room | None:
+        return self._rooms.get(path[1:].partition("/")[0])
+
+    def _no_bank(self, request: Request, named: re.Match[str]) -> Response:
+        room = self._room(named.string[named.end() :])
+        if isinstance(room, Pages):
+            return room.no_bank(request, named[1])
+        raise BankError("NOT_FOUND", f"There is no bank {named[1]}.")
 
     def _about(self, branch: Branch, request: Request, path: str) -> Response:
         if request.method not in ("GET", "HEAD"):

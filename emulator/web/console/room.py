@@ -46,6 +46,10 @@ class Console:
         except ControlRefused as refused:
             return _bare(request, refused.status, "The bank refused", str(refused))
 
+    def no_bank(self, request: Request, name: str) -> Response:
+        """Answer 404 for a bank that is not there (any more)."""
+        return _bare(request, 404, "Not found", f"There is no bank {name}.")
+
     def _entered(self, branch: Branch, request: Request) -> Response | Stream:
         segments = path_below(request).strip("/").split("/")[1:]
         if self._token is not None and not self._knows(request):

@@ -52,10 +52,14 @@ class ScaPages:
         except StoreUnwritable:
             return visit.notice(503, "down_title", visit.say("down_text"))
 
+    def no_bank(self, request: Request, _name: str) -> Response:
+        """Answer 404 for a bank that is not there (any more): its links mean nothing, like any unknown one."""
+        return _unknown(Visit(request))
+
     def _answer(self, bank: Bank, visit: Visit) -> Response:
         document = sca.get(bank, path_below(visit.request).removeprefix("/sca/"))
         if document is None:
-            return visit.notice(404, "unknown_title", visit.say("unknown_text"))
+            return _unknown(visit)
         visit.customers_language(document.get("language"))
         if not sca.is_open(document):
             return visit.notice(410, "gone_title", visit.say("gone_text"))
@@ -66,6 +70,10 @@ class ScaPages:
         if not self._guard.believes(document["id"], form.get("csrf")):
             return visit.notice(403, "foreign_title", visit.say("forged_text"))
         return turn.take(form)
+
+
+def _unknown(visit: Visit) -> Response:
+    return visit.notice(404, "unknown_title", visit.say("unknown_text"))
 
 
 class _Turn:

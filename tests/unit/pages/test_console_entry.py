@@ -124,3 +124,25 @@ def test_over_tls_the_cookie_is_secure() -> None:
         answer = emulator.site.handle(request)
         assert isinstance(answer, Response)
         assert "; Secure" in dict(answer.headers)["Set-Cookie"]
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("sca/xyz", "Page not found"),
+        ("console", "There is no bank gone."),
+        ("console/payments", "There is no bank gone."),
+    ],
+)
+def test_a_bank_that_is_not_there_has_a_404_page_that_can_be_drawn(emulator: Living, path: str, said: str) -> None:
+    browser = emulator.visitor()
+    page = browser.get(f"/banks/gone/{path}", Accept_Language="en")
+    assert (page.status, page.headers["content-type"]) == (404, "text/html; charset=utf-8")
+    assert said in page.text
+    assert browser.get(page.source.split('stylesheet" href="')[1].split('"')[0]).status == 200
+
+
+@pytest.mark.parametrize("path", ["v1/accounts", "_emulator/clock"])
+def test_a_program_is_told_so_in_json(emulator: Living, path: str) -> None:
+    answer = emulator.visitor().get(f"/banks/gone/{path}")
+    assert (answer.status, answer.headers["content-type"]) == (404, "application/json; charset=utf-8")
