@@ -20,6 +20,7 @@ from emulator.bank.clock import moment
 from emulator.bank.errors import BankError
 from emulator.scenario.staging import Theatre
 from emulator.store import Store
+from emulator.web.pages.form import root_of
 
 logger = logging.getLogger(__name__)
 
@@ -107,7 +108,7 @@ class Site:
         if path in _ABOUT:
             return self._about(branch, request, path)
         if path == "/" and "console" in self._rooms and request.method in ("GET", "HEAD"):
-            return Response(303, [("Location", f"{request.prefix}/console")])
+            return Response(303, [("Location", f"{root_of(request)}/console")])
         return branch.handle(request)
 
     def _room(self, path: str) -> Room | None:

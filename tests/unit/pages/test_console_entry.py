@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from emulator.api.messages import Request, Response
 from tests.unit.pages.living import Living, living
 from tests.unit.pages.visitor import Visitor
 
@@ -146,3 +147,20 @@ def test_a_bank_that_is_not_there_has_a_404_page_that_can_be_drawn(emulator: Liv
 def test_a_program_is_told_so_in_json(emulator: Living, path: str) -> None:
     answer = emulator.visitor().get(f"/banks/gone/{path}")
     assert (answer.status, answer.headers["content-type"]) == (404, "application/json; charset=utf-8")
+
+
+@pytest.mark.parametrize(
+    ("base", "path", "console"),
+    [
+        ("http://127.0.0.1:8080", "/", "/console"),
+        ("https://bank.example/some/prefix", "/", "/some/prefix/console"),
+        ("https://bank.example/some/prefix", "/banks/second/", "/some/prefix/banks/second/console"),
+    ],
+)
+def test_the_bare_address_leads_to_the_console_below_the_public_address(
+    emulator: Living, base: str, path: str, console: str
+) -> None:
+    emulator.house.make("second")
+    answer = emulator.site.handle(Request("GET", path, (("Host", "bank.example"),), base=base))
+    assert isinstance(answer, Response)
+    assert (answer.status, dict(answer.headers)["Location"]) == (303, console)
