@@ -14,7 +14,7 @@ from emulator.web.console.screen import NAVIGATION
 from tests.e2e.browser import chromium
 from tests.e2e.clicking import button, complaints, heading, is_too_wide, nameless, press, wait
 from tests.e2e.pages_served import ServedPages, served_pages
-from tests.unit.pages.living import KARI, STRAKS, straks
+from tests.unit.pages.living import DEBTOR, KARI, STRAKS, straks
 
 pytestmark = pytest.mark.browser
 
@@ -96,6 +96,30 @@ def test_every_page_fits_names_its_controls_and_draws_no_complaint(
         if any(wrong.values()):
             found[page] = wrong
     assert found == {}
+
+
+@pytest.mark.parametrize("device", ["desktop", "phone"])
+def test_a_name_and_a_number_without_blanks_go_on_in_the_next_line(
+    served: ServedPages, browser: Chrome, device: str
+) -> None:
+    seeded(served)
+    debtor = served.emulator.branch.bank.documents.first("account", bban=DEBTOR) or {}
+    abroad = {
+        **straks(),
+        "instructedAmount": {"amount": "250.00", "currency": "EUR"},
+        "creditorName": "W" * 70,
+        "creditorAccount": {"bban": "X" * 30, "currency": "EUR"},
+        "creditorAgent": "DEUTDEFF",
+        "debtorAccount": {"iban": debtor["iban"], "currency": "NOK"},
+    }
+    path = "/v1/payments/cross-border-credit-transfers"
+    payment = served.call("POST", path, json=abroad, headers={"PSU-Context": "PRIVATE"})["paymentId"]
+    if device == "phone":
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", PHONE)
+    for page in ("/console", "/console/payments", f"/console/payments/{payment}"):
+        browser.get(served.url + page)
+        assert "W" * 70 in browser.page_source or page == "/console"
+        assert not is_too_wide(browser), page
 
 
 def test_a_request_and_a_payment_show_without_a_reload(served: ServedPages, browser: Chrome) -> None:
