@@ -50,7 +50,7 @@ def summary(bank: Bank, payment_id: str) -> list[dict[str, Any]]:
     """What the customer approves, one item per payment or entry of a bulk.
 
     `{kind, amount, currency, creditorName, creditorAccount, debtorAccount, debtorAccountName, fee?, date?,
-    message?, kid?, reference?}`, all text.
+    message?, kid?, reference?}`, all text; of a standing order the `days_in_words` instead of the date.
     """
     payment = bank.documents.get("payment", payment_id)
     if payment is None:
@@ -79,8 +79,9 @@ def _item(bank: Bank, payment: Document, initiation: Mapping[str, Any], fee: str
     }
     if fee is not None:
         item["fee"] = f"{fee} {payment['currency']}"
-    date = initiation.get("requestedExecutionDate") or initiation.get("startDate")
-    if date is not None:
+    if products.of(payment).flow == STANDING:
+        item |= standing.days_in_words(bank, payment)
+    elif (date := initiation.get("requestedExecutionDate")) is not None:
         item["date"] = date
     return {**item, **_remittance(initiation)}
 

@@ -11,7 +11,7 @@ from datetime import date, datetime
 from emulator.bank import calendar, execution, ledger, lifecycle, settlement
 from emulator.bank.bank import Bank
 from emulator.bank.clock import oslo_date, stamp
-from emulator.bank.schedule import next_execution, plan_of
+from emulator.bank.schedule import DAYS, next_execution, plan_of
 from emulator.store import Document
 
 SKIPPED_KEPT = 366
@@ -33,6 +33,22 @@ _IN_WORDS = {
 def frequency_in_words(frequency: str) -> str:
     """`monthly`, `every two weeks`, ... for the page where a standing order is approved."""
     return _IN_WORDS[frequency]
+
+
+def days_in_words(bank: Bank, payment: Document) -> dict[str, str]:
+    """On which days it is paid, for the page where it is approved: `{first?, months?, day?}`.
+
+    `first`: the date of the first execution; `months` of a variable order, `1, 6, 12`; `day` of the month, of any
+    that counts by months: the last one where a month has no such day.
+    """
+    plan = plan_of(payment["initiation"])
+    first = _next(bank, payment, None)
+    told = {} if first is None else {"first": first.isoformat()}
+    if plan.months:
+        told["months"] = ", ".join(map(str, plan.months))
+    if plan.frequency not in DAYS:
+        told["day"] = str(plan.day or plan.start.day)
+    return told
 
 
 def begin(bank: Bank, payment: Document, at: datetime) -> None:

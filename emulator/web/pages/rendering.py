@@ -55,7 +55,15 @@ def environment() -> Environment:
     )
     made.globals["bank_name"] = BANK
     made.globals["static"] = versioned
-    for shown_as in (wording.money, wording.account_number, wording.day, wording.oslo, wording.abridged, wording.tone):
+    for shown_as in (
+        wording.money,
+        wording.account_number,
+        wording.day,
+        wording.months,
+        wording.oslo,
+        wording.abridged,
+        wording.tone,
+    ):
         made.filters[shown_as.__name__] = shown_as
     made.filters["json_text"] = json_text
     return made

@@ -70,6 +70,11 @@ def day(iso: str, language: str = ENGLISH) -> str:
     return f"{at.day}{'.' if language == NORWEGIAN else ''} {_MONTHS[language][at.month - 1]} {at.year}"
 
 
+def months(numbers: str, language: str = ENGLISH) -> str:
+    """Months by their numbers, `1, 6`, in words: `jan., juni` or `Jan, June`."""
+    return ", ".join(_MONTHS[language][int(number) - 1] for number in numbers.split(", "))
+
+
 def oslo(at: str | datetime) -> str:
     """A moment as the console shows it: Oslo time to the second, `2026-03-02 09:00:00`."""
     return (moment(at) if isinstance(at, str) else at).astimezone(OSLO).strftime("%Y-%m-%d %H:%M:%S")

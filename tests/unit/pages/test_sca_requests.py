@@ -30,6 +30,31 @@ def test_the_field_holds_the_number_that_the_tpp_sent(method: str, path: str, sa
         assert page.forms[0].buttons[0].value == KARI
 
 
+def test_a_standing_order_says_on_which_days_it_is_paid() -> None:
+    order = straks(
+        frequency="MonthlyVariable",
+        startDate="2026-11-23",
+        endDate="2028-01-01",
+        monthsOfExecution=["1", "6", "12"],
+        dayOfExecution="31",
+        executionRule="preceding",
+    )
+    with living() as emulator:
+        emulator.branch.bank.clock.set(now=datetime(2026, 11, 22, 8, tzinfo=UTC), mode="frozen")
+        made = sessions.seed(emulator.branch.bank, tpp_id="PSDNO-SBX-demo", national_id=KARI)
+        headers = {"PSU-ID": made["psuId"], "PSU-Context": "PRIVATE", "X-PSU-AuthMethod-Preferred": "HA2"}
+        path = "/v1/periodic-payments/norwegian-domestic-credit-transfers"
+        answer = json.loads(emulator.call("POST", path, json=order, headers=headers).body)
+        browser = emulator.visitor(**{"Accept-Language": "nb"})
+        page = browser.get(urlsplit(answer["_links"]["scaRedirect"]["href"]).path)
+        page = browser.get(browser.submit(page, nationalId=KARI).headers["location"])
+        said = " ".join(page.text.split())
+        assert "Første betaling31. des. 2026 Månederjan., juni, des. Dag i måneden31 (eller den siste)" in said
+        assert "Dato" not in said
+        console = " ".join(browser.get(f"/console/payments/{answer['paymentId']}").text.split())
+        assert "First payment2026-12-31MonthsJan, June, DecDay of the month31 (or the last)" in console
+
+
 @pytest.mark.parametrize(
     ("language", "kind", "shown", "missing"),
     [

@@ -196,7 +196,26 @@ def test_the_summary_says_what_is_approved(bank: Bank) -> None:
             PERIODIC,
             domestic(frequency="EveryTwoWeeks", startDate="2026-03-10", endDate="2026-09-01"),
             KARI,
-            {"kind": "Standing order, every two weeks from 2026-03-10 to 2026-09-01", "date": "2026-03-10"},
+            {"kind": "Standing order, every two weeks from 2026-03-10 to 2026-09-01", "first": "2026-03-10"},
+        ),
+        (
+            PERIODIC,
+            domestic(
+                frequency="MonthlyVariable",
+                startDate="2026-03-10",
+                monthsOfExecution=["12", "3", "6"],
+                dayOfExecution="31",
+                executionRule="preceding",
+            ),
+            KARI,
+            {"kind": "Standing order, in chosen months from 2026-03-10", "first": "2026-03-31", "months": "3, 6, 12"}
+            | {"day": "31"},
+        ),
+        (
+            PERIODIC,
+            domestic(frequency="Monthly", startDate="2026-03-10", dayOfExecution="5"),
+            KARI,
+            {"kind": "Standing order, monthly from 2026-03-10", "first": "2026-04-05", "day": "5"},
         ),
     ],
 )
@@ -205,6 +224,7 @@ def test_the_summary_is_in_plain_words(
 ) -> None:
     (item,) = payments.summary(bank, initiate(bank, product, body, who=who))
     assert item.items() >= told.items()
+    assert ("date" in item) == ("date" in told)
 
 
 def test_the_summary_of_a_bulk_lists_its_entries(bank: Bank) -> None:
