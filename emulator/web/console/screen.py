@@ -110,7 +110,7 @@ DONE = {
     "reset": "The bank was reset.",
     "generated": "Customers were made.",
     "forgotten": "The request log was emptied.",
-    "bank-made": "The bank was opened.",
+    "bank-made": "The bank was made.",
 }
 
 

@@ -83,7 +83,7 @@ def snapshots(screen: Screen, problem: list[str] | None = None) -> Response:
 
 def _banks(screen: Screen) -> list[dict[str, str]]:
     """Every bank with the address of its console."""
-    found = screen.control.ask("GET", "banks").get("banks", [])
+    found = screen.control.ask("GET", "banks?limit=1000").get("banks", [])
     before = screen.home.removesuffix("/console").removesuffix(screen.request.prefix)
     return [
         {**bank, "console": f"{before}{'' if bank['name'] == 'default' else '/banks/' + bank['name']}/console"}
@@ -130,8 +130,11 @@ def generate(screen: Screen) -> Response:
 
 
 def make_bank(screen: Screen) -> Response:
-    """Another bank beside this one."""
-    return _change(screen, "bank-made", "PUT", f"banks/{_segment(screen.form.get('name'))}", {})
+    """Another bank beside those that there are: the control interface would make one of these anew."""
+    name = screen.form.get("name")
+    if any(bank["name"] == name for bank in _banks(screen)):
+        return snapshots(screen, [f"There is a bank {name} already. Its own console can reset it."])
+    return _change(screen, "bank-made", "PUT", f"banks/{_segment(name)}", {})
 
 
 def delete_bank(screen: Screen) -> Response:

@@ -424,6 +424,17 @@ def test_further_banks_have_consoles_of_their_own(emulator: Living, browser: Vis
     assert "It was deleted." in press(browser, page, "/banks/second/delete").text
 
 
+@pytest.mark.parametrize("name", ["default", "second"])
+def test_a_new_bank_takes_the_place_of_none_that_is_there(emulator: Living, browser: Visitor, name: str) -> None:
+    page = press(browser, browser.get("/console/snapshots"), "/banks", name="second")
+    banks = [emulator.house.default, emulator.house.find("second")]
+    documents = [branch.bank.documents.dump() for branch in banks if branch is not None]
+    refused = press(browser, page, "/banks", name=name)
+    assert refused.status == 400
+    assert f"There is a bank {name} already." in refused.text
+    assert [branch.bank.documents.dump() for branch in banks if branch is not None] == documents
+
+
 def test_the_event_stream_is_the_control_interfaces(emulator: Living) -> None:
     from emulator.api.messages import Request, Stream
 
