@@ -133,6 +133,8 @@ class Exchange:
         if isinstance(self.signature, Verified):
             shown["signature"] = {
                 "valid": True,
+                "tpp": self.signature.tpp.id,
+                "roles": sorted(self.signature.tpp.roles),
                 "signingString": self.signature.signing_string,
                 "notes": list(self.signature.notes),
             }

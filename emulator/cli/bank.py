@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 import click
 
@@ -47,6 +48,17 @@ def ask(url: str, method: str, path: str, body: Any = None) -> Any:
     if answer.status >= 400:
         raise Failed(_told(value, answer.status))
     return value
+
+
+def logged(url: str, request: str) -> dict[str, Any]:
+    """One exchange of a bank's log whole, by its number or as `latest`; Failed when it is not there."""
+    if request == "latest":
+        entries = ask(url, "GET", "requests?limit=1")["requests"]
+        if not entries:
+            raise Failed("the log is empty")
+        request = entries[0]["id"]
+    found: dict[str, Any] = ask(url, "GET", f"requests/{quote(request, safe='')}")
+    return found
 
 
 def _told(value: Any, status: int) -> str:
@@ -112,4 +124,4 @@ def events(url: str) -> Iterator[dict[str, Any]]:
         connection.close()
 
 
-__all__ = ["ask", "bank_options", "bank_url", "control_token", "events", "rows", "show"]
+__all__ = ["ask", "bank_options", "bank_url", "control_token", "events", "logged", "rows", "show"]

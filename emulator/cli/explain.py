@@ -5,14 +5,20 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from emulator.cli.bank import logged
 from emulator.cli.failure import CheckFailed, Failed
 from emulator.cli.folders import bank_url, url_option
 
+if TYPE_CHECKING:
+    from emulator.api.signature.explain import Explanation
+
 EPILOG = """\b
 FILE holds the request as raw HTTP, as `curl -v` printed it, or as JSON of the request log; - reads stdin.
+A request of the log is told as the bank judged it; a capture is judged anew, with what had to be assumed below it.
 Example: curl -v ... 2>&1 | bank-emulator explain -
 Example: bank-emulator explain --request latest
 """
@@ -23,29 +29,52 @@ LARGEST = 4 * 1024 * 1024
 @click.argument("file", required=False)
 @click.option("--request", "request_id", metavar="ID", help="A request of a running bank's log; latest: the last one.")
 @click.option("--body", metavar="FILE", help="The body, where the capture does not show it.")
-@click.option("--profile", type=click.Choice(["documented", "lenient"]), default="documented", show_default=True)
+@click.option(
+    "--profile",
+    type=click.Choice(["documented", "lenient"]),
+    help="How strict the bank is that a capture was sent to.  [default: documented]",
+)
 @click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @url_option
 def command(
-    file: str | None, request_id: str | None, body: str | None, profile: str, output: str, url: str | None
+    file: str | None, request_id: str | None, body: str | None, profile: str | None, output: str, url: str | None
 ) -> None:
     """Say whether a signature holds, and if not, why; exit 1 when it does not."""
-    from emulator.api.signature import SignaturePolicy
-    from emulator.api.signature.explain import CaptureUnreadable, explain
-    from emulator.bank.clock import real_now
-
     if (file is None) == (request_id is None):
         raise Failed("explain takes a FILE (or -), or --request ID")
-    captured = _read(file) if file is not None else _from_log(request_id or "latest", url)
-    given = None if body is None else _bytes(body)
-    policy = SignaturePolicy("lenient" if profile == "lenient" else "documented")
+    if request_id is not None and (body or profile):
+        raise Failed("--body and --profile are for a FILE: a bank has judged the requests of its log itself")
+    from emulator.api.signature.explain import CaptureUnreadable
+
     try:
-        found = explain(captured, now=real_now(), body=given, policy=policy)
+        found = _kept(request_id, url) if request_id is not None else _judged(file or "-", body, profile)
     except CaptureUnreadable as error:
         raise Failed(f"{file or 'the log entry'}: {error}") from error
-    click.echo(json.dumps(found.data, indent=2, ensure_ascii=False) if output == "json" else found.text)
+    click.echo(json.dumps(found.data, indent=2, ensure_ascii=False) if output == "json" else found.text.rstrip("\n"))
     if not found.valid:
         raise CheckFailed("")
+
+
+def _kept(request: str, url: str | None) -> Explanation:
+    from emulator.api.signature.explain import explain_kept
+
+    entry = logged(bank_url(url), request)
+    if "signature" not in entry:
+        told = "; ".join(message["text"] for message in entry.get("messages", []))
+        answered = f"request {entry['id']} was answered {entry['status']} before its signature was looked at"
+        raise Failed(f"{answered}: {told}" if told else answered)
+    return explain_kept(entry["signature"])
+
+
+def _judged(file: str, body: str | None, profile: str | None) -> Explanation:
+    from emulator.api.signature import SignaturePolicy
+    from emulator.api.signature.explain import explain
+    from emulator.bank.clock import real_now
+
+    captured = _read(file)
+    given = None if body is None else _bytes(body)
+    policy = None if profile is None else SignaturePolicy(profile)
+    return explain(captured, now=real_now(), body=given, policy=policy)
 
 
 def _bytes(file: str) -> bytes:
@@ -59,14 +88,3 @@ def _bytes(file: str) -> bytes:
 def _read(file: str) -> str:
     content = sys.stdin.buffer.read(LARGEST) if file == "-" else _bytes(file)
     return content.decode("utf-8", "surrogateescape")
-
-
-def _from_log(request_id: str, url: str | None) -> str:
-    from emulator.cli.bank import ask
-
-    if request_id == "latest":
-        entries = ask(bank_url(url), "GET", "requests?limit=1")["requests"]
-        if not entries:
-            raise Failed("the log is empty")
-        request_id = entries[0]["id"]
-    return json.dumps(ask(bank_url(url), "GET", f"requests/{request_id}"))

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from emulator.cli.bank import ask, bank_options, bank_url, events, show
+from emulator.cli.bank import ask, bank_options, bank_url, events, logged, show
 
 EPILOG = "Example: bank-emulator requests tail"
 
@@ -47,14 +47,7 @@ def tail(last: int, follow: bool, url: str | None, output: str) -> None:
 @bank_options
 def show_(request: str, url: str | None, output: str) -> None:
     """One exchange whole, with the diagnosis of its signature; REQUEST is its number, or latest."""
-    address = bank_url(url)
-    if request == "latest":
-        entries = ask(address, "GET", "requests?limit=1")["requests"]
-        if not entries:
-            click.echo("there are no requests", err=True)
-            return
-        request = entries[0]["id"]
-    show(ask(address, "GET", f"requests/{request}"), output, _exchange)
+    show(logged(bank_url(url), request), output, _exchange)
 
 
 def _exchange(entry: dict[str, Any]) -> None:

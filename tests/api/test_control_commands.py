@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from emulator.api.branch import Branch
-from emulator.assemble.house import House
-from emulator.authority import Authority
 from emulator.cli import main
-from emulator.control import Control
 from emulator.scenario import stage as stages
-from emulator.scenario.stage import Answer, InProcess, StageFailed
+from emulator.scenario.stage import Answer
+from tests.api.conftest import Run
 from tests.api.desk import DeskClient
 
 KARI = "14888520059"
@@ -26,34 +22,6 @@ PAYMENT = {
     "creditorAccount": {"bban": "99901100019", "currency": "NOK"},
     "debtorAccount": {"bban": "99901000014", "currency": "NOK"},
 }
-Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def run(
-    house: House,
-    branch: Branch,
-    authority: Authority,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> Run:
-    """Runs a command against the bank of the test: exit status, stdout, stderr."""
-    control = Control(house, authority)
-
-    def running(base: str, **_: Any) -> InProcess:
-        if base != "http://127.0.0.1:8080":
-            raise StageFailed(f"{base} does not answer.")
-        return InProcess(lambda request: control.enter(branch, request))
-
-    monkeypatch.setattr(stages, "Running", running)
-    monkeypatch.delenv("BANK_EMULATOR_URL", raising=False)
-
-    def command(*arguments: str) -> tuple[int, str, str]:
-        status = main.run(list(arguments))
-        told = capsys.readouterr()
-        return status, told.out, told.err
-
-    return command
 
 
 def pay(tpp: DeskClient) -> str:

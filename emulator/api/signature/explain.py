@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,7 +16,7 @@ from emulator.api.signature.evidence import Evidence
 from emulator.api.signature.result import SignaturePolicy
 from emulator.httpsig.dates import DateUnreadable, parse_date
 
-__all__ = ["Capture", "CaptureUnreadable", "Explanation", "explain", "explain_capture", "read_capture"]
+__all__ = ["Capture", "CaptureUnreadable", "Explanation", "explain", "explain_capture", "explain_kept", "read_capture"]
 
 _WITHOUT_BODY = ("/consents", "/bank-offered-consents", "/initialize", "authorisations")
 
@@ -40,8 +41,12 @@ def explain(
     """Explain the request in `captured` (see `read_capture`); raise CaptureUnreadable.
 
     `body` supplies what a capture does not show. Dates are judged at the moment of the request's own Date header;
-    `now` (aware) is for one that cannot be read, and tells how old the request is.
+    `now` (aware) is for one that cannot be read, and tells how old the request is. What the bank itself found stands
+    in an entry of its log, and is told as it is unless `body` or `policy` is given: an entry shows less than arrived.
     """
+    verdict = _verdict_in(captured) if body is None and policy is None else None
+    if verdict is not None:
+        return explain_kept(verdict)
     seen = read_capture(captured)
     if body is not None:
         seen = Capture(seen.method, seen.target, seen.headers, body)
@@ -80,7 +85,30 @@ def explain_capture(
         data = {"valid": False, **refusal(found).diagnosis()}
     if remarks:
         data["remarks"] = remarks
-    return Explanation(good, data, "\n".join(_lines(data)) + "\n")
+    data["assumed"] = list(_assumed(sent_at, rules))
+    return _told(data)
+
+
+def explain_kept(verdict: dict[str, Any]) -> Explanation:
+    """What a bank found when a request arrived: `signature` of its log entry; raise CaptureUnreadable."""
+    try:
+        return _told(verdict)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise CaptureUnreadable("its member signature is not what a bank writes") from None
+
+
+def _verdict_in(captured: str) -> dict[str, Any] | None:
+    """The bank's own verdict, if `captured` is an entry of its log that has one."""
+    try:
+        entry = json.loads(captured.lstrip("\ufeff"))
+    except (ValueError, RecursionError):
+        return None
+    verdict = entry.get("signature") if isinstance(entry, dict) else None
+    return verdict if isinstance(verdict, dict) and isinstance(verdict.get("valid"), bool) else None
+
+
+def _told(data: dict[str, Any]) -> Explanation:
+    return Explanation(data["valid"], data, "\n".join(_lines(data)) + "\n")
 
 
 def _sent_at(found: Evidence) -> datetime | None:
@@ -105,6 +133,13 @@ def _remarks(
         yield f"The request is of {sent_at:%Y-%m-%d %H:%M:%S} UTC; sent again now, its Date would be refused."
 
 
+def _assumed(sent_at: datetime | None, policy: SignaturePolicy) -> Iterator[str]:
+    """What only the bank that got the request could know."""
+    yield f"The bank has the settings profile={policy.profile}, trust={policy.trust}, date_skew={policy.date_skew}."
+    arrived = "now, as it has no Date to go by" if sent_at is None else f"at its Date, {sent_at:%Y-%m-%d %H:%M:%S} UTC"
+    yield f"The request arrived {arrived}, and as the capture shows it."
+
+
 def _lines(data: dict[str, Any]) -> Iterator[str]:
     if data["valid"]:
         yield f"The signature holds. TPP {data['tpp']}, roles {', '.join(data['roles']) or 'none'}."
@@ -123,8 +158,12 @@ def _lines(data: dict[str, Any]) -> Iterator[str]:
         yield "The keyId:"
         yield f"  expected  {key_id['expected']}"
         yield f"  sent      {key_id['sent']}"
-        yield f"            {' ' * (key_id['firstDifference']['column'] - 1)}^"
-    for title, member in (("Accepted, though not the documented form:", "notes"), ("Remarks:", "remarks")):
+        yield f"            {' ' * len(key_id['sent'][: key_id['firstDifference']['column'] - 1])}^"
+    for title, member in (
+        ("Accepted, though not the documented form:", "notes"),
+        ("Remarks:", "remarks"),
+        ("Assumed, as no bank was asked:", "assumed"),
+    ):
         if data.get(member):
             yield ""
             yield title

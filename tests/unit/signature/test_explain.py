@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from emulator.api.signature import SignaturePolicy
 from emulator.api.signature.explain import CaptureUnreadable, Explanation, explain, read_capture
 from emulator.httpsig.message import signing_string
 from tests.unit.signature.making import BODY, NOW, TARGET, Making
@@ -162,6 +163,33 @@ def test_what_is_no_request_is_refused(text: str, reason: str) -> None:
 @pytest.mark.parametrize("length", ["²", "9" * 5000, "-1", ""])
 def test_a_length_that_is_none_cuts_nothing(length: str) -> None:
     assert read_capture(f"POST /a HTTP/1.1\nContent-Length: {length}\n\nabc").body == b"abc"
+
+
+VERDICT = {"valid": False, "messages": [{"path": "Date", "text": "It is late."}]}
+WRONG: list[dict[str, Any]] = [
+    {"valid": True},
+    {"valid": True, "tpp": "x", "roles": 1},
+    {"valid": False},
+    {"valid": False, "messages": ["x"]},
+    {**VERDICT, "likelySent": "x", "firstDifference": {"line": 1}},
+    {**VERDICT, "keyId": {"expected": "x", "sent": "y", "firstDifference": {"column": "z"}}},
+]
+
+
+def test_an_entry_of_the_log_is_told_as_the_bank_judged_it_unless_other_measures_are_given(making: Making) -> None:
+    entry = json.dumps({**json.loads(log_entry(making)), "signature": VERDICT})
+    told = explain(entry, now=NOW)
+    assert (told.valid, told.data) == (False, VERDICT)
+    assert told.text == "The bank refuses this request:\n  Date: It is late.\n"
+    assert explain(entry, now=NOW, body=BODY).valid
+    assert explain(entry, now=NOW, policy=SignaturePolicy()).valid
+
+
+@pytest.mark.parametrize("verdict", WRONG)
+def test_a_verdict_that_no_bank_writes_is_refused(making: Making, verdict: dict[str, Any]) -> None:
+    entry = json.dumps({**json.loads(log_entry(making)), "signature": verdict})
+    with pytest.raises(CaptureUnreadable, match="its member signature is not what a bank writes"):
+        explain(entry, now=NOW)
 
 
 MEMBERS = st.sampled_from(["log", "entries", "request", "method", "url", "headers", "name", "value"])
