@@ -24,6 +24,13 @@ def bank_options(command: Command) -> Command:
     return url_option(output(command))
 
 
+def named(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
+    """Refuse an empty name or id, as a variable gives that was not set: its address is that of all there are."""
+    if value == "":
+        raise click.BadParameter("it is empty", context, option)
+    return value
+
+
 def control_token() -> str | None:
     """The token that the control interface asks for, from BANK_EMULATOR_CONTROL_TOKEN."""
     return variable("CONTROL_TOKEN")
@@ -124,4 +131,4 @@ def events(url: str) -> Iterator[dict[str, Any]]:
         connection.close()
 
 
-__all__ = ["ask", "bank_options", "bank_url", "control_token", "events", "logged", "rows", "show"]
+__all__ = ["ask", "bank_options", "bank_url", "control_token", "events", "logged", "named", "rows", "show"]

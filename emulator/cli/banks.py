@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import click
 
-from emulator.cli.bank import ask, bank_options, bank_url, rows, show
+from emulator.cli.bank import ask, bank_options, bank_url, named, rows, show
 
 EPILOG = "Example: bank-emulator banks make test-1 --seed 7"
 
@@ -30,7 +30,7 @@ def list_(limit: int, url: str | None, output: str) -> None:
 
 
 @command.command(epilog=EPILOG)
-@click.argument("name")
+@click.argument("name", callback=named)
 @click.option("--fixtures", metavar="NAME", help="What it is made from.")
 @click.option("--scenario", metavar="NAME", help="A ready scenario to apply.")
 @click.option("--seed", type=int, help="Make its ids and chances repeat.")
@@ -44,7 +44,7 @@ def make(name: str, fixtures: str | None, scenario: str | None, seed: int | None
 
 
 @command.command(epilog="Example: bank-emulator banks delete test-1")
-@click.argument("name")
+@click.argument("name", callback=named)
 @bank_options
 def delete(name: str, url: str | None, output: str) -> None:
     """The bank NAME is no more."""

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import click
 
-from emulator.cli.bank import ask, bank_options, bank_url, rows, show
+from emulator.cli.bank import ask, bank_options, bank_url, named, rows, show
 
 EPILOG = "Example: bank-emulator consents revoke 3f2b..."
 
@@ -30,7 +30,7 @@ def list_(limit: int, url: str | None, output: str) -> None:
 
 
 @command.command(epilog=EPILOG)
-@click.argument("consent")
+@click.argument("consent", callback=named)
 @bank_options
 def revoke(consent: str, url: str | None, output: str) -> None:
     """The customer takes CONSENT back at the bank."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from emulator.cli.bank import logged
+from emulator.cli.bank import logged, named
 from emulator.cli.failure import CheckFailed, Failed
 from emulator.cli.folders import bank_url, url_option
 
@@ -27,7 +27,13 @@ LARGEST = 4 * 1024 * 1024
 
 @click.command(name="explain", epilog=EPILOG)
 @click.argument("file", required=False)
-@click.option("--request", "request_id", metavar="ID", help="A request of a running bank's log; latest: the last one.")
+@click.option(
+    "--request",
+    "request_id",
+    callback=named,
+    metavar="ID",
+    help="A request of a running bank's log; latest: the last one.",
+)
 @click.option("--body", metavar="FILE", help="The body, where the capture does not show it.")
 @click.option(
     "--profile",

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import click
 
-from emulator.cli.bank import ask, bank_options, bank_url, rows, show
+from emulator.cli.bank import ask, bank_options, bank_url, named, rows, show
 
 EPILOG = "Example: bank-emulator payments advance 3f2b... --to ACSC"
 
@@ -31,7 +31,7 @@ def list_(limit: int, url: str | None, output: str) -> None:
 
 
 @command.command(epilog=EPILOG)
-@click.argument("payment")
+@click.argument("payment", callback=named)
 @click.option("--to", metavar="STATUS", help="Go to this status; left out: one step.")
 @bank_options
 def advance(payment: str, to: str | None, url: str | None, output: str) -> None:

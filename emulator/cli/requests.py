@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from emulator.cli.bank import ask, bank_options, bank_url, events, logged, show
+from emulator.cli.bank import ask, bank_options, bank_url, events, logged, named, show
 
 EPILOG = "Example: bank-emulator requests tail"
 
@@ -43,7 +43,7 @@ def tail(last: int, follow: bool, url: str | None, output: str) -> None:
 
 
 @command.command("show", epilog="Example: bank-emulator requests show latest")
-@click.argument("request", default="latest")
+@click.argument("request", callback=named, default="latest")
 @bank_options
 def show_(request: str, url: str | None, output: str) -> None:
     """One exchange whole, with the diagnosis of its signature; REQUEST is its number, or latest."""

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import click
 
-from emulator.cli.bank import ask, bank_options, bank_url, rows, show
+from emulator.cli.bank import ask, bank_options, bank_url, named, rows, show
 
 EPILOG = """\
 Example: bank-emulator rules add '{"when": {"operation": "createPayment"}, "then": {"disconnect": "after"}}'"""
@@ -48,7 +48,7 @@ def add(rule: str, url: str | None, output: str) -> None:
 
 
 @command.command(epilog="Example: bank-emulator rules remove 'slow reads'")
-@click.argument("name")
+@click.argument("name", callback=named)
 @bank_options
 def remove(name: str, url: str | None, output: str) -> None:
     """Take out the rules called NAME."""

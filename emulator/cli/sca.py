@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import click
 
-from emulator.cli.bank import ask, bank_options, bank_url, rows, show
+from emulator.cli.bank import ask, bank_options, bank_url, named, rows, show
 
 EPILOG = "Example: bank-emulator sca approve latest --national-id 14888520059"
 
@@ -39,7 +39,7 @@ def list_(limit: int, url: str | None, output: str) -> None:
 
 
 @command.command(epilog=EPILOG)
-@click.argument("target", default="latest")
+@click.argument("target", callback=named, default="latest")
 @click.option("--national-id", help="Who approves, where the request has not said it.")
 @click.option("--method", help="How the customer authenticates.")
 @click.option("--context", type=click.Choice(["PRIVATE", "CORPORATE"]))
@@ -69,7 +69,7 @@ def approve(
 
 
 @command.command(epilog="Example: bank-emulator sca reject latest")
-@click.argument("target", default="latest")
+@click.argument("target", callback=named, default="latest")
 @bank_options
 def reject(target: str, url: str | None, output: str) -> None:
     """The customer declines TARGET."""
@@ -77,7 +77,7 @@ def reject(target: str, url: str | None, output: str) -> None:
 
 
 @command.command(epilog="Example: bank-emulator sca expire latest")
-@click.argument("target", default="latest")
+@click.argument("target", callback=named, default="latest")
 @bank_options
 def expire(target: str, url: str | None, output: str) -> None:
     """The customer is too late for TARGET."""
@@ -85,7 +85,7 @@ def expire(target: str, url: str | None, output: str) -> None:
 
 
 @command.command(epilog="Example: bank-emulator sca fail latest --status 503 --system core")
-@click.argument("target", default="latest")
+@click.argument("target", callback=named, default="latest")
 @click.option("--status", type=click.IntRange(400, 599))
 @click.option("--code", help="A code of SPEC 7.")
 @click.option("--message")

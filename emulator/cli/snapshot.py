@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import click
 
-from emulator.cli.bank import ask, bank_options, bank_url, rows, show
+from emulator.cli.bank import ask, bank_options, bank_url, named, rows, show
 
 EPILOG = "Example: bank-emulator snapshot save before-payday"
 
@@ -30,7 +30,7 @@ def list_(url: str | None, output: str) -> None:
 
 
 @command.command(epilog=EPILOG)
-@click.argument("name")
+@click.argument("name", callback=named)
 @bank_options
 def save(name: str, url: str | None, output: str) -> None:
     """Keep the bank as it stands under NAME."""
@@ -38,7 +38,7 @@ def save(name: str, url: str | None, output: str) -> None:
 
 
 @command.command(epilog="Example: bank-emulator snapshot load before-payday")
-@click.argument("name")
+@click.argument("name", callback=named)
 @bank_options
 def load(name: str, url: str | None, output: str) -> None:
     """Make the bank what it was at NAME."""
@@ -46,7 +46,7 @@ def load(name: str, url: str | None, output: str) -> None:
 
 
 @command.command(epilog="Example: bank-emulator snapshot delete before-payday")
-@click.argument("name")
+@click.argument("name", callback=named)
 @bank_options
 def delete(name: str, url: str | None, output: str) -> None:
     """Let go of NAME."""

@@ -105,6 +105,22 @@ def test_rules_banks_consents_people_ledger_and_generate(run: Run, tpp: DeskClie
     )
 
 
+NAMING = (
+    *("rules remove", "banks make", "banks delete", "snapshot save", "snapshot load", "snapshot delete"),
+    *("consents revoke", "payments advance", "requests show", "explain --request"),
+    *("sca approve", "sca reject", "sca expire", "sca fail"),
+)
+
+
+@pytest.mark.parametrize("command", NAMING)
+def test_an_empty_name_is_wrong_use_and_changes_nothing(run: Run, command: str) -> None:
+    run("rules", "add", '{"name": "slow", "then": {"delay": "1s"}}')
+    status, out, err = run(*command.split(), "")
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert "it is empty" in err
+    assert "slow" in run("rules", "list")[1]
+
+
 def test_a_bank_that_is_not_there_is_one_line_and_2(run: Run) -> None:
     status, out, err = run("clock", "show", "--url", "http://127.0.0.1:9")
     assert (status, out, err.count("\n")) == (2, "", 1)
