@@ -54,7 +54,10 @@ def read(part: Part) -> Effect | None:
 
 EFFECT = EffectKind(
     name="progress",
-    summary="The payment goes through these statuses once it is approved, each after its wait in bank time.",
+    summary=(
+        "The payment goes through these statuses once it is approved, each after its wait in bank time; with"
+        " `progression` polls or manual a read or a hand brings each, whatever its wait."
+    ),
     schema={
         "type": "array",
         "minItems": 1,

@@ -351,6 +351,32 @@ def test_polls_bring_neither_an_approval_nor_a_date_nor_money() -> None:
     assert _reads(bank, unsigned, 1) == ["RJCT"]
 
 
+def scripted(bank: Bank) -> str:
+    """An approved payment whose script has waits."""
+    script = world.Script(progress=[("ACTC", 0), ("PDNG", 5), ("RJCT", 5)])
+    return paid(bank, DOMESTIC, domestic(), script=script)
+
+
+@pytest.mark.parametrize("pace", ["time", "immediate"])
+def test_the_waits_of_a_script_count_where_time_brings_the_steps(pace: str) -> None:
+    bank = world.build(progression=pace)
+    payment_id = scripted(bank)
+    advance(bank, seconds=20)
+    assert life(bank, payment_id) == [RCVD, ("ACTC", 0), ("PDNG", 5), ("RJCT", 10)]
+
+
+def test_they_do_not_where_reads_or_a_hand_do() -> None:
+    polled = world.build(progression={"polls": 1})
+    payment_id = scripted(polled)
+    advance(polled, seconds=20)
+    assert _reads(polled, payment_id, 3) == ["ACTC", "PDNG", "RJCT"]
+    by_hand = world.build(progression="manual")
+    payment_id = scripted(by_hand)
+    advance(by_hand, seconds=20)
+    assert status(by_hand, payment_id) == "ACTC"
+    assert [progression.advance(by_hand, payment_id)["status"] for _ in range(2)] == ["PDNG", "RJCT"]
+
+
 def test_manual_waits_for_a_hand() -> None:
     bank = world.build(progression="manual")
     payment_id = paid(bank, DOMESTIC, domestic(requestedExecutionDate="2026-03-03"))
