@@ -100,9 +100,32 @@ def test_a_scripted_401_sends_to_sca_as_the_banks_own(desk: Desk) -> None:
 def test_any_json_may_be_answered(desk: Desk) -> None:
     desk.rule({"answer": {"json": [1, {"a": None}]}}, times={"first": 1})
     desk.rule({"answer": {"status": 204}}, times={"first": 1})
-    desk.rule({"answer": {"json": None, "status": 202}})
+    desk.rule({"answer": {"json": None, "status": 202}}, times={"first": 1})
+    desk.rule({"answer": {"status": 202}})
     assert (desk.read().body, desk.read().body) == (b'[1,{"a":null}]', b"")
-    assert desk.read().status == 202
+    null = desk.read()
+    assert (null.status, null.body, "Content-Type" in dict(null.headers)) == (202, b"null", True)
+    assert desk.read().body == b"{}"
+
+
+@pytest.mark.parametrize(
+    "answer, message",
+    [
+        ({"status": 200, "text": "careful"}, {"category": "WARNING", "code": "FORMAT_ERROR", "text": "careful"}),
+        (
+            {"status": 201, "code": "PRODUCT_UNKNOWN", "category": "ERROR", "text": "odd"},
+            {"category": "ERROR", "code": "PRODUCT_UNKNOWN", "text": "odd"},
+        ),
+        (
+            {"status": 303, "category": "WARNING"},
+            {"category": "WARNING", "code": "FORMAT_ERROR", "text": "A scripted rule answers this."},
+        ),
+    ],
+)
+def test_what_is_said_beside_a_success_is_answered(desk: Desk, answer: dict[str, Any], message: dict[str, str]) -> None:
+    desk.rule({"answer": answer})
+    response = desk.read()
+    assert (response.status, json.loads(response.body)) == (answer["status"], {"tppMessages": [message]})
 
 
 def test_a_content_type_of_the_rule_takes_the_place_of_the_usual_one(desk: Desk) -> None:

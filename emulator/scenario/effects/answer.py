@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any
 
 from emulator.api.messages import Response
 from emulator.api.operation import Access, Call, Reply
-from emulator.api.render import JSON, STATUS, message_body
+from emulator.api.render import JSON, STATUS, encode, message_body
 from emulator.bank.errors import Category, Message, ScaNeeded
 from emulator.scenario.effect import Effect, EffectKind
 from emulator.scenario.part import Part
@@ -17,6 +18,7 @@ from emulator.scenario.part import Part
 MEMBERS = ("status", "code", "text", "category", "headers", "json")
 LOWEST, HIGHEST = 200, 599
 LEAST_FAILURE = 400
+NOTHING = object()  # where there is no body; None is the JSON value null
 WITHOUT_BODY = frozenset({204, 205, 304})
 # The web side writes these itself; a second one would break the answer for every client.
 OWN_HEADERS = frozenset(
@@ -39,23 +41,18 @@ _VALUE = re.compile(r"[\x20-\x7e]{0,2000}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A ready answer: a refusal with `message`, or the JSON value `json`."""
+    """A ready answer: what the bank says in a `message`, or any JSON value, or no body."""
 
     status: int
-    message: Message
     headers: tuple[tuple[str, str], ...]
-    json: Any = None
-    has_json: bool = False
+    message: Message | None = None
+    json: Any = NOTHING
 
     def reply(self, call: Call) -> Reply:
         """What is answered in the bank's place."""
-        if self.has_json:
-            return Reply(self.status, self.json, self.headers)
-        if self.status in WITHOUT_BODY:
-            return Reply(self.status, None, self.headers)
-        if self.status < LEAST_FAILURE:
-            return Reply(self.status, {}, self.headers)
-        if self._sends_to_sca(call):
+        if self.message is None:
+            return Reply(self.status, None if self.json is NOTHING else encode(self.json), self.headers)
+        if self._sends_to_sca(self.message, call):
             raise ScaNeeded(self.message.code, self.message.text)
         return Reply(self.status, {"tppMessages": [message_body(self.message)]}, self.headers)
 
@@ -64,9 +61,9 @@ class Answer:
         if any(name.lower() == "content-type" for name, _ in self.headers) and JSON in response.headers:
             response.headers.remove(JSON)
 
-    def _sends_to_sca(self, call: Call) -> bool:
+    def _sends_to_sca(self, message: Message, call: Call) -> bool:
         """A 401 of the bank carries scaRedirect (CONTRACT 3.3), once it is known who asks."""
-        of_the_bank = STATUS.get(self.message.code) == 401 and self.message.category == "ERROR" and not self.headers
+        of_the_bank = STATUS.get(message.code) == 401 and message.category == "ERROR" and not self.headers
         return self.status == 401 and of_the_bank and bool(call.tpp.id) and call.operation.access is not Access.OPEN
 
 
@@ -90,6 +87,27 @@ def _headers(part: Part | None) -> tuple[tuple[str, str], ...]:
     return tuple(headers)
 
 
+def _message(members: Mapping[str, Part], status: int, code: str | None) -> Message:
+    """What the members say; beside a success a warning, as the bank's own are."""
+    usual = BY_STATUS.get(status) or ("SYSTEM_ERROR" if status >= 500 else "BAD_REQUEST")
+    category: Category = "ERROR"
+    if status < LEAST_FAILURE:
+        usual, category = "FORMAT_ERROR", "WARNING"
+    if "category" in members:
+        category = "WARNING" if members["category"].one_of(("ERROR", "WARNING"), "category") == "WARNING" else "ERROR"
+    text = (members["text"].text(longest=512) if "text" in members else None) or "A scripted rule answers this."
+    return Message(code or usual, text, None, category)
+
+
+def _check_body(members: Mapping[str, Part], said: Sequence[str], status: int) -> None:
+    """What would not be answered has no use: a message beside json, and either where no body is."""
+    for name in said if "json" in members else ():
+        members[name].wrong(f"{name} has no use beside json, which is the whole answer.")
+    for name in ("json", *said) if status in WITHOUT_BODY else ():
+        if name in members:
+            members[name].wrong(f"An answer with status {status} has no body.")
+
+
 def read(part: Part) -> Effect | None:
     """At least one of status, code and json."""
     members = part.members(MEMBERS)
@@ -97,21 +115,19 @@ def read(part: Part) -> Effect | None:
         if isinstance(part.value, dict):
             part.wrong("An answer needs a status, a code or a json.")
         return None
-    for name in ("code", "text", "category") if "json" in members else ():
-        if name in members:
-            members[name].wrong(f"{name} has no use beside json, which is the whole answer.")
+    said = [name for name in ("code", "text", "category") if name in members]
     code = members["code"].one_of(KNOWN_CODES, "code") if "code" in members else None
     status = _status(members.get("status"), code)
-    if "json" in members and status in WITHOUT_BODY:
-        members["json"].wrong(f"An answer with status {status} has no body.")
-    category: Category = "ERROR"
-    if "category" in members and members["category"].one_of(("ERROR", "WARNING"), "category") == "WARNING":
-        category = "WARNING"
-    text = (members["text"].text(longest=512) if "text" in members else None) or "A scripted rule answers this."
-    code = code or BY_STATUS.get(status) or ("SYSTEM_ERROR" if status >= 500 else "BAD_REQUEST")
+    _check_body(members, said, status)
     headers = _headers(members.get("headers"))
-    json = members["json"].value if "json" in members else None
-    answer = Answer(status, Message(code, text, None, category), headers, json, "json" in members)
+    if "json" in members:
+        answer = Answer(status, headers, json=members["json"].value)
+    elif status in WITHOUT_BODY:
+        answer = Answer(status, headers)
+    elif said or status >= LEAST_FAILURE:
+        answer = Answer(status, headers, message=_message(members, status, code))
+    else:
+        answer = Answer(status, headers, json={})
     return Effect(answer.reply, answer.retype, instead=True)
 
 
