@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import click
 
-from emulator.cli.failure import Failed
+from emulator.cli.failure import Failed, Refused
 from emulator.cli.folders import bank_url, trusted_ca, url_option
 from emulator.settings import variable
 
@@ -37,7 +37,7 @@ def control_token() -> str | None:
 
 
 def ask(url: str, method: str, path: str, body: Any = None) -> Any:
-    """What the control interface of the bank at `url` answers; `path` follows `/_emulator/`. Raises Failed."""
+    """What the control interface of the bank at `url` answers; `path` follows `/_emulator/`. Failed, Refused."""
     from emulator.scenario.stage import Running, StageFailed
 
     if body is None and method in ("POST", "PUT"):
@@ -53,7 +53,7 @@ def ask(url: str, method: str, path: str, body: Any = None) -> Any:
         raise Failed(f"{url} closed the connection without an answer")
     value = answer.json()
     if answer.status >= 400:
-        raise Failed(_told(value, answer.status))
+        raise _refused(value, answer.status)
     return value
 
 
@@ -68,14 +68,14 @@ def logged(url: str, request: str) -> dict[str, Any]:
     return found
 
 
-def _told(value: Any, status: int) -> str:
-    """The sentences of a refusal in one line."""
+def _refused(value: Any, status: int) -> Failed:
+    """A refusal, its sentences in one line."""
     messages = value.get("tppMessages") if isinstance(value, dict) else None
     if not messages:
-        return f"the bank answered {status}"
+        return Failed(f"the bank answered {status}")
     told = [f"{entry['path']}: {entry['text']}" if entry.get("path") else entry["text"] for entry in messages]
     hint = " (BANK_EMULATOR_CONTROL_TOKEN)" if status == 401 else ""
-    return "; ".join(told) + hint
+    return Refused("; ".join(told), messages) if status == 400 else Failed("; ".join(told) + hint)
 
 
 def show(value: Any, output: str, text: Callable[[Any], None]) -> None:
@@ -121,7 +121,7 @@ def events(url: str) -> Iterator[dict[str, Any]]:
         connection.request("GET", f"{urlsplit(url).path}/_emulator/events", headers=headers)
         answer = connection.getresponse()
         if answer.status != 200:
-            raise Failed(_told(json.loads(answer.read() or b"null"), answer.status))
+            raise _refused(json.loads(answer.read() or b"null"), answer.status)
         while line := answer.readline():
             if line.startswith(b"data: "):
                 yield json.loads(line[6:])

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 
 class Failed(Exception):
     """Wrong usage, configuration, fixture or scenario, a taken port, a state directory in use."""
 
     status = 2
+
+
+class Refused(Failed):
+    """The bank found mistakes in what it was asked; `messages` are its tppMessages."""
+
+    def __init__(self, text: str, messages: Sequence[Mapping[str, Any]]) -> None:
+        super().__init__(text)
+        self.messages = messages
 
 
 class CheckFailed(Failed):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from emulator.cli.bank import ask, bank_options, bank_url, control_token, rows, show
-from emulator.cli.failure import CheckFailed, Failed
+from emulator.cli.failure import CheckFailed, Failed, Refused
 from emulator.cli.folders import trusted_ca, url_option
 from emulator.settings import variable
 
@@ -106,7 +106,11 @@ def check(files: tuple[str, ...], output: str) -> None:
 @bank_options
 def apply(source: str, url: str | None, output: str) -> None:
     """Start a running bank as a scenario says and add its rules."""
-    answer = ask(bank_url(url), "POST", "scenario", dict(_loaded(source).source))
+    scenario = _loaded(source)
+    try:
+        answer = ask(bank_url(url), "POST", "scenario", dict(scenario.source))
+    except Refused as refused:
+        raise _failed(scenario.origin.refused_by(refused.messages)) from refused
     show(answer, output, lambda value: click.echo(value["scenario"]))
 
 
@@ -117,7 +121,7 @@ def apply(source: str, url: str | None, output: str) -> None:
 @OUTPUT
 @url_option
 def play(sources: tuple[str, ...], every: bool, junit: str | None, output: str, url: str | None) -> None:
-    """Play stories, step by step; exit 1 when one fails.
+    """Play stories, step by step; exit 1 when one fails, 2 when one cannot start.
 
     Each plays on a new bank in this process, or with --url (or its variable) on the running bank there, which is then
     started as the scenario says.
@@ -142,7 +146,8 @@ def play(sources: tuple[str, ...], every: bool, junit: str | None, output: str, 
         _write(Path(junit), report(stories))
     failed = [story.scenario for story in stories if not story.passed]
     if failed:
-        raise CheckFailed(f"{len(failed)} of {len(stories)} failed: {', '.join(failed)}")
+        told = f"{len(failed)} of {len(stories)} failed: {', '.join(failed)}"
+        raise Failed(told) if any(story.refused for story in stories) else CheckFailed(told)
 
 
 def _write(file: Path, text: str) -> None:

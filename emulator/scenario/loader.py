@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any
 
-from emulator.bank.strict_yaml import MAX_BYTES, Parsed, YamlError
+from emulator.bank.strict_yaml import MAX_BYTES, YamlError
 from emulator.bank.strict_yaml import read as read_yaml
 from emulator.packaged import folder
-from emulator.scenario.mistakes import Mistake, Report, ScenarioRefused, column, guess
+from emulator.scenario.mistakes import Mistake, Origin, ScenarioRefused, guess
 from emulator.scenario.model import Scenario, Start
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 MOST_RULES = 500
 
 
-def read(part: Part) -> Scenario | None:
-    """The scenario that a value states; mistakes are noted, and then it is None."""
+def read(part: Part, origin: Origin) -> Scenario:
+    """The scenario that a value states; raises ScenarioRefused with every mistake."""
     # The language is imported where a scenario is read: a start without one is quicker.
     from emulator.scenario import persona as personas
     from emulator.scenario import start, story
@@ -42,8 +42,8 @@ def read(part: Part) -> Scenario | None:
     acting = personas.read(members["as"], nobody) if "as" in members else nobody
     steps = story.read(members["story"], acting) if "story" in members else ()
     if part.report or name is None:
-        return None
-    return Scenario(name, summary, begins, rules, steps, part.value)
+        raise origin.refused(part.report.mistakes)
+    return Scenario(name, summary, begins, rules, steps, part.value, origin)
 
 
 def read_rules(part: Part, *, before: int = 0) -> tuple[Rule, ...]:
@@ -71,11 +71,7 @@ def from_value(value: Any, source: str = "scenario") -> Scenario:
     """A scenario given as JSON; raises ScenarioRefused."""
     from emulator.scenario.part import Part
 
-    report = Report()
-    scenario = read(Part(value, (), report))
-    if scenario is None:
-        raise ScenarioRefused(source, report.mistakes)
-    return scenario
+    return read(Part(value), Origin(source))
 
 
 def from_text(text: str, source: str) -> Scenario:
@@ -86,22 +82,7 @@ def from_text(text: str, source: str) -> Scenario:
         parsed = read_yaml(text)
     except YamlError as error:
         raise ScenarioRefused(source, [Mistake((), error.text, error.line, 1)]) from None
-    report = Report()
-    scenario = read(Part(parsed.value, (), report))
-    if scenario is None:
-        raise ScenarioRefused(source, _placed(report, parsed, text))
-    return scenario
-
-
-def _placed(report: Report, parsed: Parsed, text: str) -> list[Mistake]:
-    """The mistakes in the order in which they stand in the text."""
-    lines = text.split("\n")
-    placed = []
-    for mistake in report.mistakes:
-        line = parsed.line(mistake.path)
-        at = column(lines[line - 1] if line <= len(lines) else "", mistake.path)
-        placed.append(Mistake(mistake.path, mistake.text, line, at))
-    return sorted(placed, key=lambda mistake: (mistake.line, mistake.column))
+    return read(Part(parsed.value), Origin(source, text, parsed))
 
 
 def from_file(path: FilePath, source: str | None = None) -> Scenario:

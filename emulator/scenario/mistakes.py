@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from emulator.bank.strict_yaml import Parsed
 
 Path = tuple[str | int, ...]
 
 MOST_SHOWN = 100
+_STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]", re.ASCII)
 
 
 def shown(path: Sequence[str | int]) -> str:
@@ -18,6 +23,11 @@ def shown(path: Sequence[str | int]) -> str:
     for part in path:
         text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
     return text
+
+
+def path_of(text: str) -> Path:
+    """The path that `shown` has written."""
+    return tuple(int(index) if index else name for name, index in _STEP.findall(text))
 
 
 def guess(word: str, known: Iterable[str]) -> str:
@@ -66,6 +76,31 @@ class ScenarioRefused(Exception):
             part = f" ({mistake.where()})" if mistake.path else ""
             lines.append(f"{place}: {mistake.text}{part}")
         return lines
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a scenario was read: the name of its file, and of what came as text where each part stands in it."""
+
+    source: str
+    text: str = ""
+    parsed: Parsed | None = None
+
+    def refused(self, mistakes: Sequence[Mistake]) -> ScenarioRefused:
+        """The mistakes with their places, in the order in which they stand in the text."""
+        if self.parsed is None:
+            return ScenarioRefused(self.source, mistakes)
+        lines = self.text.split("\n")
+        placed = []
+        for mistake in mistakes:
+            line = self.parsed.line(mistake.path)
+            at = column(lines[line - 1] if line <= len(lines) else "", mistake.path)
+            placed.append(Mistake(mistake.path, mistake.text, line, at))
+        return ScenarioRefused(self.source, sorted(placed, key=lambda mistake: (mistake.line, mistake.column)))
+
+    def refused_by(self, messages: Iterable[Mapping[str, Any]]) -> ScenarioRefused:
+        """What a bank has answered to the scenario as JSON: its tppMessages."""
+        return self.refused([Mistake(path_of(entry.get("path", "")), entry["text"]) for entry in messages])
 
 
 @dataclass(slots=True)

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from emulator.scenario.mistakes import Origin
+
 if TYPE_CHECKING:
     from emulator.bank.definitions import Additions
     from emulator.scenario.rule import Rule
@@ -38,7 +40,7 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A whole scenario; `source` is its JSON, exactly of the YAML's shape."""
+    """A whole scenario; `source` is its JSON, exactly of the YAML's shape, `origin` the file that it stands in."""
 
     name: str
     summary: str
@@ -46,3 +48,4 @@ class Scenario:
     rules: tuple[Rule, ...]
     story: tuple[Step, ...]
     source: Mapping[str, Any]
+    origin: Origin

@@ -54,11 +54,12 @@ class StepResult:
 
 @dataclass(slots=True)
 class Played:
-    """How a story went."""
+    """How a story went; `refused`: it was not played, as the scenario does not fit the bank."""
 
     scenario: str
     summary: str
     steps: list[StepResult]
+    refused: bool = False
 
     @property
     def passed(self) -> bool:
@@ -99,7 +100,7 @@ def play(scenario: Scenario, stage: Stage, *, told: Callable[[StepResult], None]
         result = _play_step(number, step, cast, variables)
         failed = result.outcome == FAILED
         note(result)
-    return Played(scenario.name, scenario.summary, results)
+    return Played(scenario.name, scenario.summary, results, refused=_is_refusal(refused))
 
 
 def _applied(scenario: Scenario, stage: Stage) -> StepResult | None:
@@ -112,7 +113,14 @@ def _applied(scenario: Scenario, stage: Stage) -> StepResult | None:
         return result
     result.answer = answer
     result.differences = expectation.differences(None, answer)
+    if _is_refusal(result):
+        result.differences = scenario.origin.refused_by((answer.json() or {}).get("tppMessages", ())).lines()
     return result if result.differences else None
+
+
+def _is_refusal(result: StepResult | None) -> bool:
+    """Whether the bank took the start for a mistake of the scenario."""
+    return result is not None and result.answer is not None and result.answer.status == 400
 
 
 def _play_step(number: int, step: Step, cast: Cast, variables: Variables) -> StepResult:

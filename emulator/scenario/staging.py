@@ -16,7 +16,7 @@ from emulator.bank.fixtures import Fixture
 from emulator.bank.founding import DefinitionError
 from emulator.bank.money import plain, quantum
 from emulator.bank.snapshots import Snapshots
-from emulator.scenario.mistakes import Mistake, Path, ScenarioRefused
+from emulator.scenario.mistakes import Mistake, Origin, Path
 from emulator.scenario.model import CURRENT, SNAPSHOT, Change, Scenario, Start
 from emulator.scenario.rules import RuleSet
 from emulator.store import Document
@@ -85,7 +85,8 @@ def _all_or_nothing(theatre: Theatre, scenario: Scenario | None) -> Iterator[Non
             yield
     except _Wrong as wrong:
         theatre.refresh()
-        raise ScenarioRefused(scenario.name if scenario else "", [Mistake(wrong.path, wrong.text)]) from None
+        origin = scenario.origin if scenario is not None else Origin("scenario")
+        raise origin.refused([Mistake(wrong.path, wrong.text)]) from None
     except BaseException:
         theatre.refresh()
         raise

@@ -149,6 +149,30 @@ def test_scenarios_are_listed_shown_checked_and_applied(run: Run, tmp_path: Path
     assert err.endswith(f"bank-emulator: {own} has 2 mistakes\n")
 
 
+MISFIT = """\
+scenario: misfit
+start:
+  from: known-state
+  change:
+    - account: NO00
+      balance: "0.00"
+story:
+  - clock: advance 1s
+"""
+
+
+def test_what_only_the_bank_finds_wrong_is_told_with_its_place_too(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "misfit.yaml"
+    file.write_text(MISFIT)
+    told = f"{file}:5:7: There is no account NO00; an IBAN, BBAN or resourceId was expected. (start.change[0].account)"
+    assert run("scenario", "check", str(file))[0] == 0
+    assert run("scenario", "apply", str(file)) == (2, "", f"bank-emulator: {told}\n")
+    status, out, err = run("scenario", "play", str(file), "slow-bank")
+    assert (status, err) == (2, "bank-emulator: 1 of 2 failed: misfit\n")
+    assert out.splitlines()[1:3] == ["    0 failed  start misfit", f"      {told}"]
+    assert "slow-bank: " in out
+
+
 STORY = """\
 scenario: two-steps
 summary: One step goes well, one does not.

@@ -274,6 +274,14 @@ def test_mistakes_in_yaml_are_told_with_line_and_column(desk: ControlDesk) -> No
         assert desk.raw("POST", "/scenario", ("Content-Type", "application/yaml"), body=broken).status == 400
 
 
+def test_what_does_not_fit_the_bank_has_line_and_column_as_well(desk: ControlDesk) -> None:
+    body = b"scenario: x\nstart:\n  from: known-state\n  change:\n    - account: NO00\n      balance: '0.00'\n"
+    response = desk.raw("POST", "/scenario", ("Content-Type", "application/yaml"), body=body)
+    (told,) = json.loads(response.body)["tppMessages"]
+    assert told["path"] == "start.change[0].account"
+    assert told["text"].startswith("Line 5, column 7: There is no account NO00")
+
+
 @pytest.mark.parametrize("body", [{"name": "nothing"}, {"name": 5}, {"name": "../x"}, {}, {"scenario": "X"}, []])
 def test_what_is_no_scenario_is_refused(desk: ControlDesk, body: Any) -> None:
     assert desk.ask("POST", "/scenario", body).status == 400

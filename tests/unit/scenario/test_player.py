@@ -89,7 +89,8 @@ def test_a_scenario_that_the_bank_refuses_is_the_first_failure() -> None:
     refusal = {"tppMessages": [{"text": "There is no account NO1."}]}
     played = play(story({"clock": "advance 1s"}), Told(scenario=(400, refusal)))
     assert [(step.number, step.outcome) for step in played.steps] == [(0, "failed"), (1, "skipped")]
-    assert "There is no account NO1." in played.steps[0].differences[0]
+    assert played.steps[0].differences == ["scenario: There is no account NO1."]
+    assert played.refused
 
 
 def test_a_bank_that_is_not_there_is_told() -> None:
