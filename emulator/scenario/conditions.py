@@ -99,10 +99,11 @@ class Exactly:
         if value is ABSENT:
             return False
         if isinstance(wanted, str):
-            if isinstance(value, str):
-                return wildcard(wanted, value)
-            loosely = not self.strict and not isinstance(value, dict | list)
-            return wanted == "*" or (loosely and wanted == _as_text(value))
+            if isinstance(value, dict | list):
+                return wanted == "*"
+            # With a * it asks for what the value looks like, as a regex does, and not for a text.
+            looks = isinstance(value, str) or not self.strict or "*" in wanted
+            return looks and wildcard(wanted, _as_text(value))
         if isinstance(wanted, bool) or wanted is None:
             return value is wanted or (not self.strict and isinstance(value, str) and value == _as_text(wanted))
         if isinstance(value, bool) or (self.strict and isinstance(value, str)):
@@ -111,6 +112,8 @@ class Exactly:
 
 
 def _as_text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
     return str(value).lower() if isinstance(value, bool) else "null" if value is None else str(value)
 
 
@@ -147,8 +150,7 @@ class Matching:
     pattern: Pattern
 
     def differences(self, value: Any, path: Path = ()) -> Iterator[Difference]:
-        text = _as_text(value) if isinstance(value, int | float) else value
-        if not isinstance(text, str) or not self.pattern.found_in(text):
+        if not isinstance(value, str | int | float) or not self.pattern.found_in(_as_text(value)):
             yield path, f"expected text that matches {self.pattern.text}, found {_found(value)}"
 
 

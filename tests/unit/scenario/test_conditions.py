@@ -40,6 +40,11 @@ def mistakes(wanted: Any, *, nested: bool = True) -> list[str]:
         ("*", ABSENT, False),
         ("10.00", "10.00", True),
         ("10.00", "10.0", False),
+        ("4*", 401, True),
+        ("4*", 500, False),
+        ("1*.5", 10.5, True),
+        ("4*", [401], False),
+        ({"in": ["4*", "5*"]}, 503, True),
         (10, "10.00", True),  # numbers are compared also where they stand in text
         (10, 11, False),
         ("10", 10, True),
@@ -86,7 +91,15 @@ def test_a_rule_fits(wanted: Any, value: Any, expected: bool) -> None:
 
 @pytest.mark.parametrize(
     "wanted, value, expected",
-    [(10, "10", False), ("10", 10, False), (10, 10.0, True), ("*", 5, True), ({"a": 1}, [{"a": 1}], False)],
+    [
+        (10, "10", False),
+        ("10", 10, False),
+        (10, 10.0, True),
+        ("*", 5, True),
+        ("2*", 200, True),
+        ("2*", 404, False),
+        ({"a": 1}, [{"a": 1}], False),
+    ],
 )
 def test_an_expectation_is_strict_about_types(wanted: Any, value: Any, expected: bool) -> None:
     assert fits(wanted, value, strict=True) is expected
