@@ -133,6 +133,8 @@ class Control:
             return
         gate.demand_json(call.request, headers)
         call.body = Part(gate.json_value(call.request, headers))
+        call.body.check_numbers()
+        call.refuse_mistakes()
         if operation.body is None and call.body.value != {}:
             raise BankError("FORMAT_ERROR", "This operation takes no body.")
 

@@ -28,6 +28,7 @@ def read(part: Part, origin: Origin) -> Scenario:
     from emulator.scenario import persona as personas
     from emulator.scenario import start, story
 
+    part.check_numbers()
     members = part.members(MEMBERS, required=("scenario",))
     name = members["scenario"].text(longest=63) if "scenario" in members else None
     if name is not None and not NAME.fullmatch(name):

@@ -11,6 +11,7 @@ from typing import Any
 from emulator.scenario import durations
 from emulator.scenario.mistakes import Path, Report, unknown
 
+LEAST, MOST = -(2**63), 2**63 - 1
 EARLIEST_YEAR, LATEST_YEAR = 1990, 2200
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:\d\d)", re.ASCII)
 
@@ -26,6 +27,21 @@ def kind(value: Any) -> str:
     if isinstance(value, str):
         return f"the text {value[:60]!r}"
     return "a list" if isinstance(value, list) else "a mapping"
+
+
+def _too_large(value: Any, path: Path) -> Iterator[Path]:
+    """Where in a value numbers stand that no document can hold."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from _too_large(inner, (*path, name))
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from _too_large(inner, (*path, index))
+    elif isinstance(value, float):
+        if not math.isfinite(value):
+            yield path
+    elif isinstance(value, int) and not LEAST <= value <= MOST:
+        yield path
 
 
 class Part:
@@ -49,6 +65,11 @@ class Part:
     def inner(self, name: str | int, value: Any) -> Part:
         """A value inside this one."""
         return Part(value, (*self.path, name), self.report)
+
+    def check_numbers(self) -> None:
+        """Note every number in here that is too large for a document."""
+        for path in _too_large(self.value, self.path):
+            self.report.add(path, "This number is too large; in quotes it is text.")
 
     def mapping(self) -> dict[str, Part]:
         """The members, whatever their names; empty when this is not a mapping."""

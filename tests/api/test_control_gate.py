@@ -106,6 +106,24 @@ def test_text_that_cannot_be_kept_is_refused(desk: ControlDesk, body: dict[str, 
         assert "half of a surrogate pair" in refused.texts()
 
 
+@pytest.mark.parametrize("number", ["18446744073709551616", "-9223372036854775809", "1e400"])
+def test_a_number_that_no_document_holds_is_refused_with_its_place(desk: ControlDesk, number: str) -> None:
+    for path, body, at in (
+        ("/rules", '{"then": {"answer": {"json": {"n": [%s]}}}}', "then.answer.json.n[0]"),
+        ("/rules", '{"when": {"operation": %s}, "then": {"delay": "1s"}}', "when.operation"),
+        (
+            "/scenario",
+            '{"scenario": "x", "story": [{"clock": "advance 1s", "expect": {"json": %s}}]}',
+            "story[0].expect.json",
+        ),
+        ("/requests/count", '{"match": {"body": {"lt": %s}}}', "match.body.lt"),
+    ):
+        refused = desk.raw("POST", path, JSON, body=(body % number).encode())
+        told = json.loads(refused.body)["tppMessages"]
+        assert (refused.status, [(entry["code"], entry["path"]) for entry in told]) == (400, [("FORMAT_ERROR", at)])
+        assert told[0]["text"] == "This number is too large; in quotes it is text."
+
+
 def test_an_operation_without_a_body_takes_none(desk: ControlDesk) -> None:
     assert desk.ask("POST", "/consents/x/revoke", {"a": 1}).told() == [("FORMAT_ERROR", None)]
 

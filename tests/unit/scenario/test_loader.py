@@ -193,6 +193,12 @@ def test_text_that_yaml_would_bend_stays_text() -> None:
     assert scenario.source["story"][0]["json"] == {"country": "NO", "on": "yes", "bban": "0123", "n": 1.5}
 
 
+@pytest.mark.parametrize("number", [2**64, float("inf"), float("nan")])
+def test_a_number_that_no_document_holds_is_refused_in_a_dict_too(number: float) -> None:
+    with pytest.raises(ScenarioRefused, match="This number is too large"):
+        loader.from_value({"scenario": "x", "rules": [{"then": {"answer": {"json": number}}}]})
+
+
 def test_an_unknown_name_of_the_library_gets_a_guess() -> None:
     with pytest.raises(ScenarioRefused, match="There is no scenario 'insuficient-funds'; did you mean insufficient-"):
         loader.named("insuficient-funds")
