@@ -8,7 +8,7 @@ from typing import Any
 
 from emulator.bank import fixtures
 from emulator.scenario import loader
-from emulator.scenario.mistakes import unknown
+from emulator.scenario.mistakes import Origin, unknown
 from emulator.scenario.model import Scenario
 from emulator.scenario.part import Part
 from emulator.scenario.vocabulary import CONTEXTS
@@ -39,12 +39,22 @@ def chosen_fixture(part: Part | None, own: str | None = None) -> str | None:
     return None
 
 
+def scenario_in(part: Part, origin: Origin) -> Scenario:
+    """The ready scenario that {name} names, or the one that stands there; raises ScenarioRefused."""
+    if not isinstance(part.value, dict) or "name" not in part.value or "scenario" in part.value:
+        return loader.read(part, origin)
+    name = part.members(("name",))["name"].text(longest=100)
+    if part.report or name is None:
+        raise origin.refused(part.report.mistakes)
+    return loader.named(name)
+
+
 def chosen_scenario(part: Part | None) -> Scenario | None:
-    """A ready scenario by its name, or one that stands there as JSON; raises ScenarioRefused."""
+    """A ready scenario, its name bare or as {name}, or one that stands there as JSON; raises ScenarioRefused."""
     if part is None or part.value is None:
         return None
     if isinstance(part.value, dict):
-        return loader.from_value(part.value)
+        return scenario_in(part, Origin("scenario"))
     name = part.text(longest=100)
     return loader.named(name) if name is not None else None
 

@@ -77,13 +77,18 @@ def from_value(value: Any, source: str = "scenario") -> Scenario:
 
 def from_text(text: str, source: str) -> Scenario:
     """A scenario given as YAML; raises ScenarioRefused with lines and columns."""
+    return read(*parsed(text, source))
+
+
+def parsed(text: str, source: str) -> tuple[Part, Origin]:
+    """What YAML states, not read as a scenario yet; raises ScenarioRefused."""
     from emulator.scenario.part import Part
 
     try:
-        parsed = read_yaml(text)
+        found = read_yaml(text)
     except YamlError as error:
         raise ScenarioRefused(source, [Mistake((), error.text, error.line, 1)]) from None
-    return read(Part(parsed.value), Origin(source, text, parsed))
+    return Part(found.value), Origin(source, text, found)
 
 
 def from_file(path: FilePath, source: str | None = None) -> Scenario:

@@ -177,6 +177,7 @@ def test_reset_to_another_fixture_and_scenario(desk: ControlDesk) -> None:
     assert desk.do("POST", "/reset")["fixtures"] == "known-state"
     assert desk.do("POST", "/reset", {"fixtures": "known-state", "scenario": "slow-bank"})["scenario"] == "slow-bank"
     assert desk.get("/rules")["rules"][0]["name"] == "every third read is slow"
+    assert desk.do("POST", "/reset", {"scenario": {"name": "lost-answer"}})["scenario"] == "lost-answer"
 
 
 @pytest.mark.parametrize("name", ["default", "named"])
@@ -232,6 +233,7 @@ def test_a_bank_made_with_a_file_goes_back_to_it_when_the_file_is_gone(tmp_path:
         ({"scenario": "slow-bnk"}, "did you mean slow-bank?"),
         ({"scenario": {"scenario": "x", "start": {"change": [{"account": "N1", "balance": "1.00"}]}}}, "no account N1"),
         ({"scenario": {"scenario": "x", "start": {"from": "snapshot:none"}}}, "There is no snapshot none."),
+        ({"scenario": {"name": "slow-bank", "start": {}}}, "There is no member 'start'; there are name."),
         ({"fixture": "empty"}, "did you mean fixtures?"),
     ],
 )

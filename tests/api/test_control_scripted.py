@@ -72,6 +72,7 @@ def test_a_rule_that_is_none_is_told_its_own_mistake_alone(desk: ControlDesk) ->
         ([], None),
         ({}, "[0]"),
         ({"rules": 5}, "rules"),
+        ({"rules": [DOWN], "foo": 1}, "foo"),
         ({"rules": []}, "rules"),
     ],
 )
@@ -182,6 +183,8 @@ def test_a_scenario_is_applied_by_name_as_json_and_as_yaml(desk: ControlDesk) ->
     for content_type in ("application/yaml", "application/yaml; charset=utf-8", "application/x-yaml"):
         response = desk.raw("POST", "/scenario", ("Content-Type", content_type), body=text)
         assert (response.status, json.loads(response.body)) == (200, source)
+    by_name = desk.raw("POST", "/scenario", ("Content-Type", "application/yaml"), body=b"name: lost-answer")
+    assert (by_name.status, json.loads(by_name.body)) == (200, source)
     assert desk.get("/rules")["rules"] == source["rules"]
     desk.do("DELETE", "/scenario")
     assert desk.ask("GET", "/scenario").status == 404

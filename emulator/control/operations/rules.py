@@ -17,8 +17,8 @@ def _rules(call: ControlCall) -> Response:
 
 def _add_rules(call: ControlCall) -> Response:
     value, rules = call.body.value, call.theatre.rules
-    if isinstance(value, dict) and set(value) == {"rules"}:
-        part = call.body.inner("rules", value["rules"])
+    if isinstance(value, dict) and "rules" in value:
+        part = call.body.members(("rules",))["rules"]
     else:
         part = call.body if isinstance(value, list) else Part([value], (), call.body.report)
     added = loader.read_rules(part, before=len(rules.sources()))

@@ -8,9 +8,10 @@ from typing import Any
 from emulator.api.messages import Request, Response, Stream
 from emulator.api.render import json_response
 from emulator.bank.errors import BankError
+from emulator.control.choices import scenario_in
 from emulator.control.operation import LIMIT, TEXT, ControlCall, ControlOperation, object_of
 from emulator.scenario import loader, staging
-from emulator.scenario.mistakes import ScenarioRefused
+from emulator.scenario.mistakes import Origin, ScenarioRefused
 from emulator.scenario.model import Scenario
 
 
@@ -50,15 +51,8 @@ def _applied(call: ControlCall) -> Response:
 
 
 def _apply(call: ControlCall) -> Response:
-    if call.text is not None:
-        scenario = loader.from_text(call.text, "scenario")
-    elif isinstance(call.body.value, dict) and "name" in call.body.value and "scenario" not in call.body.value:
-        members = call.body.members(("name",))
-        name = members["name"].text(longest=100)
-        call.refuse_mistakes()
-        scenario = loader.named(name or "")
-    else:
-        scenario = loader.from_value(call.body.value)
+    part, origin = (call.body, Origin("scenario")) if call.text is None else loader.parsed(call.text, "scenario")
+    scenario = scenario_in(part, origin)
     staging.apply(scenario, call.theatre)
     return json_response(200, dict(scenario.source))
 
