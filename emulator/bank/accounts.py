@@ -11,6 +11,7 @@ from emulator.bank.bank import Bank
 from emulator.bank.clock import date_time
 from emulator.bank.errors import BankError
 from emulator.bank.money import plain
+from emulator.bank.norway import digits_of
 from emulator.store import Document
 
 BIC = "BEMUNO22XXX"  # the emulator's own; no bank has it (assumed)
@@ -49,6 +50,16 @@ def find(bank: Bank, account_id: str) -> Document:
     if account is None:
         raise BankError("RESOURCE_UNKNOWN", f"There is no account {account_id}.", "mockAccountId")
     return account
+
+
+def creditor(bank: Bank, named: Mapping[str, str], account_id: str | None = None) -> Document | None:
+    """The creditor's account of a payment, when this bank holds it: the one with this id, else that of the number."""
+    held = bank.documents.get("account", account_id) if account_id else None
+    if held is not None:
+        return held
+    if "iban" in named:
+        return bank.documents.first("account", iban=named["iban"].replace(" ", ""))
+    return bank.documents.first("account", bban=digits_of(named["bban"])) if "bban" in named else None
 
 
 def newest_first(documents: Iterable[Document]) -> list[Document]:

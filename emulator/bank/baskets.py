@@ -99,6 +99,10 @@ def _members(bank: Bank, basket: Document) -> list[Document]:
     return [payment for payment in found if payment is not None]
 
 
+def _waiting(bank: Bank, basket: Document) -> list[Document]:
+    return [payment for payment in _members(bank, basket) if payment["status"] in UNSIGNED]
+
+
 def state(bank: Bank, basket: Document) -> tuple[str, bool]:
     """The basket's one transactionStatus, the worst case of its payments now, and whether one lacks a signature."""
     statuses = [payment["status"] for payment in _members(bank, basket)]
@@ -126,11 +130,11 @@ def start_authorisation(bank: Bank, basket: Document, how: Approach, *, national
 
     Where the customer of the request has signed all that lack one, it is for any other who may.
     """
-    waiting = [payment for payment in _members(bank, basket) if payment["status"] in UNSIGNED]
+    waiting = _waiting(bank, basket)
     if not waiting:
         raise BankError("CONFLICT", "No payment of this basket waits for a signature.")
     if national_id is not None and all(national_id in payment.get("signedBy", ()) for payment in waiting):
-        how, national_id = payments.to_another(bank, how, basket, [national_id]), None
+        how, national_id = payments.to_another(bank, how, waiting[0], [national_id]), None
     token = approach.open_for(bank, how, basket, "basket", signer=national_id)
     basket["sca"] = token
     bank.documents.put("basket", basket)
@@ -155,8 +159,8 @@ def authorised(bank: Bank, basket_id: str, national_id: str) -> None:
         raise BankError("SCA_INVALID", "No payment of this basket can be signed by this person.")
     basket["signed"] = bank.clock.stamp()
     basket.pop("sca", None)
-    if state(bank, basket)[1]:
-        token = approach.again(bank, basket, hint=payments.next_signer(bank, basket, [national_id]))
+    if waiting := _waiting(bank, basket):
+        token = approach.again(bank, basket, hint=payments.next_signer(bank, waiting[0], [national_id]))
         if token is not None:
             basket["sca"] = token
     bank.documents.put("basket", basket)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from emulator.bank import charges, entries, ledger, products
+from emulator.bank import accounts, charges, entries, ledger, products
 from emulator.bank.bank import Bank
 from emulator.bank.clock import moment, oslo_date
 from emulator.bank.money import plain
@@ -98,9 +98,9 @@ def _fees(payment: Document, chosen: list[int]) -> Decimal:
 
 
 def _shown(bank: Bank, payment: Document, debtor: Document, index: int) -> tuple[dict[str, Any], Document | None]:
-    creditor_id = payment["entries"][index].get("creditorAccountId")
-    creditor = bank.documents.get("account", creditor_id) if creditor_id else None
-    shown = entries.parties(bank, products.of(payment), item(payment, index), debtor=debtor, creditor=creditor)
+    one = item(payment, index)
+    creditor = accounts.creditor(bank, one["creditorAccount"], payment["entries"][index].get("creditorAccountId"))
+    shown = entries.parties(bank, products.of(payment), one, debtor=debtor, creditor=creditor)
     return shown, creditor
 
 

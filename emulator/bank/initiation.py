@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from emulator.bank import approach, bulk, exchange, ledger, people, rules, schedule
+from emulator.bank import accounts, approach, bulk, exchange, ledger, people, rules, schedule
 from emulator.bank.approach import Approach
 from emulator.bank.bank import Bank
 from emulator.bank.clock import later
@@ -113,11 +113,7 @@ def _creditor(bank: Bank, initiation: Mapping[str, Any], known: Known) -> Docume
     named: Mapping[str, str] = initiation["creditorAccount"]
     said = (named.get("iban"), named.get("bban"))
     if said not in known:
-        iban, bban = said
-        if iban is not None:
-            known[said] = bank.documents.first("account", iban=iban.replace(" ", ""))
-        else:
-            known[said] = None if bban is None else bank.documents.first("account", bban=digits_of(bban))
+        known[said] = accounts.creditor(bank, named)
     return known[said]
 
 
@@ -130,12 +126,17 @@ def _payable(bank: Bank, order: Order, named: Mapping[str, Any]) -> Document:
     )
     if account is None or not allowed:
         raise BankError("FORBIDDEN", "The customer may not pay from this account.", "debtorAccount")
-    if account.get("paymentsRemoved") or order.script.permission_removed or account["status"] != "enabled":
+    if order.script.permission_removed or is_shut(account):
         raise BankError("FORBIDDEN", "The bank does not allow payments from this account.", "debtorAccount")
     if account["cashAccountType"] in NOT_PAYABLE:
         text = f"Payments from an account of the type {account['cashAccountType']} are not offered."
         raise BankError("PRODUCT_INVALID", text, "debtorAccount")
     return account
+
+
+def is_shut(account: Document) -> bool:
+    """Whether the bank allows no payments from an account (SPEC 5.3.10)."""
+    return bool(account.get("paymentsRemoved")) or account["status"] != "enabled"
 
 
 def _named(bank: Bank, named: Mapping[str, Any]) -> Document | None:
@@ -228,19 +229,20 @@ def agreement_for(bank: Bank, national_id: str, account: Document) -> str | None
 
 def _limits(bank: Bank, payment: Document, debtor: Document) -> None:
     """An engagement's registerLimit: FORBIDDEN above it (assumed: of the sum in the account's currency)."""
-    limit = engagement_limit(bank, payment["agreement"], debtor["id"], "registerLimit")
+    limit = engagement_limit(bank, payment, payment["nationalId"], "registerLimit")
     if limit is not None and Decimal(payment["amount"]) > limit:
         what, path = ("a bulk", "payments") if "entries" in payment else ("a payment", "instructedAmount.amount")
         text = f"Under this agreement {what} from this account comes to {limit} {debtor['currency']} at most."
         raise BankError("FORBIDDEN", text, path)
 
 
-def engagement_limit(bank: Bank, agreement_id: str, account_id: str, name: str) -> Decimal | None:
-    """`registerLimit` or `approvalLimit` of an account's engagement in an agreement; of several the highest."""
-    agreement = bank.documents.get("agreement", agreement_id)
+def engagement_limit(bank: Bank, payment: Document, national_id: str, name: str) -> Decimal | None:
+    """`registerLimit` or `approvalLimit` of the engagement that lets a person pay a payment; of several the highest."""
+    agreement = bank.documents.get("agreement", payment["agreement"])
     if agreement is None:
         return None
-    engagements = [e for e in agreement["engagements"] if e["accountId"] == account_id]
+    registering = people.engagements_for(bank, agreement, "REGISTER", national_id)
+    engagements = [e for e in registering if e["accountId"] == payment["debtorAccountId"]]
     if not engagements or any(e.get(name) is None for e in engagements):
         return None
     return max(Decimal(str(e[name])) for e in engagements)

@@ -5,7 +5,7 @@ Nobody here asks whether the change is allowed: progression follows the table, a
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from emulator.bank import bulk, execution, products, settlement
 from emulator.bank.bank import Bank
@@ -13,6 +13,7 @@ from emulator.bank.clock import moment, stamp
 from emulator.bank.transitions import BATCH, FINAL, INSTANT, STANDING
 from emulator.store import Document
 
+A_SECOND = timedelta(seconds=1)  # that time takes from the due moment to the execution
 REASONS = {
     "RJCT": "The payment was rejected.",
     "ACWC": "The payment was accepted with a change.",
@@ -75,8 +76,10 @@ def _book(bank: Bank, payment: Document, at: str) -> None:
 
 def _give_up_at(bank: Bank, payment: Document, at: datetime) -> datetime:
     """When a payment without money is rejected: 10 minutes for straks, else 3 banking days (CONTRACT 6)."""
-    # Counted from the moment the execution was due, one second before it was found to have no money.
-    first = min(moment(payment["executeAt"]), at) if "executeAt" in payment else at
+    # Counted from the moment the execution was due, a second before it was found to have no money; where reads or a
+    # hand bring the steps, any time may lie between.
+    due = moment(payment.get("executeAt", at))
+    first = due if due <= at <= due + A_SECOND else at
     if products.of(payment).flow == INSTANT:
         return first + execution.INSTANT_PATIENCE
     return execution.last_run(bank, payment, first)

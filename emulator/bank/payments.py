@@ -13,7 +13,7 @@ from emulator.bank import approach, lifecycle, people, products, progression, sc
 from emulator.bank.approach import Approach
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
-from emulator.bank.initiation import Order, agreement_for, engagement_limit, initiate, warnings
+from emulator.bank.initiation import Order, agreement_for, engagement_limit, initiate, is_shut, warnings
 from emulator.bank.payment_views import listing, summary, view
 from emulator.bank.transitions import INSTANT, UNSIGNED, allowed
 from emulator.store import Document
@@ -133,42 +133,47 @@ def _check_signer(bank: Bank, payment: Document, national_id: str) -> None:
     another = payment["status"] == "RCVD" and payment["nationalId"] not in (None, national_id)
     if not may or another:
         raise BankError("PSU_CREDENTIALS_INVALID", "This person may not sign the payment.")
+    if account is not None and is_shut(account):
+        raise BankError("FORBIDDEN", "The bank does not allow payments from this account.", "debtorAccount")
 
 
 def _signatures_needed(bank: Bank, payment: Document) -> int:
-    """Two where the agreement says so, or above its approvalLimit (assumed), if there are two persons to sign."""
+    """Two where the agreement says so, or above the first signer's approvalLimit (assumed), if two persons may sign."""
     agreement = bank.documents.get("agreement", payment["agreement"]) if payment["agreement"] else None
-    if agreement is None or len(_signers(bank, agreement)) < 2:
+    if agreement is None or len(_signers(bank, payment)) < 2:
         return 1
-    limit = engagement_limit(bank, agreement["id"], payment["debtorAccountId"], "approvalLimit")
+    limit = engagement_limit(bank, payment, payment["signedBy"][0], "approvalLimit")
     above = limit is not None and Decimal(payment["amount"]) > limit
     return 2 if above else int(agreement.get("signatures", 1))
 
 
-def _signers(bank: Bank, agreement: Document) -> list[str]:
-    persons: list[str] = list(agreement.get("persons", ()))
-    owner = bank.documents.get("customer", agreement["owner"])
-    if owner is not None and owner["type"] == "private" and owner["customerNumber"] not in persons:
-        persons.append(owner["customerNumber"])
-    return persons
+def _signers(bank: Bank, payment: Document) -> list[str]:
+    """The persons of a payment's agreement who may pay from its account."""
+    agreement = bank.documents.get("agreement", payment["agreement"]) if payment["agreement"] else None
+    account = bank.documents.get("account", payment["debtorAccountId"])
+    if agreement is None or account is None:
+        return []
+    return [
+        person
+        for person in people.acting_under(bank, agreement)
+        if people.may_pay_from(bank, person, payment["context"], agreement["id"], account)
+    ]
 
 
-def to_another(bank: Bank, how: Approach, target: Document, signed: Collection[str]) -> Approach:
-    """`how` for an SCA that is for another than those who have signed a payment or basket."""
+def to_another(bank: Bank, how: Approach, payment: Document, signed: Collection[str]) -> Approach:
+    """`how` for an SCA that is for another than those who have signed a payment, or a basket that it is in."""
     how = how.copy()
     if how.get("identityHint") in signed:
         del how["identityHint"]
-    person = next_signer(bank, target, signed)
+    person = next_signer(bank, payment, signed)
     if person is not None:
         how["presumed"] = person
     return how
 
 
-def next_signer(bank: Bank, target: Document, signed: Collection[str]) -> str | None:
-    """Who may sign a payment or basket next: the first person of its agreement who has not."""
-    agreement = bank.documents.get("agreement", target["agreement"]) if target["agreement"] else None
-    persons = _signers(bank, agreement) if agreement is not None else []
-    return next((person for person in persons if person not in signed), None)
+def next_signer(bank: Bank, payment: Document, signed: Collection[str]) -> str | None:
+    """Who may sign a payment next: the first person of its agreement who may and has not."""
+    return next((person for person in _signers(bank, payment) if person not in signed), None)
 
 
 def declined(bank: Bank, payment_id: str) -> None:

@@ -48,6 +48,13 @@ def agreements_of(bank: Bank, national_id: str) -> list[Document]:
     return found
 
 
+def acting_under(bank: Bank, agreement: Document) -> list[str]:
+    """Who may act under an agreement: the persons that it names, and a private owner."""
+    owner = _private(bank.documents.get("customer", agreement["owner"]))
+    owning = [] if owner is None else [owner["customerNumber"]]
+    return list(dict.fromkeys([*agreement.get("persons", ()), *owning]))
+
+
 def _private(owner: Document | None) -> Document | None:
     """The customer where it is a private one."""
     return owner if owner is not None and owner["type"] == "private" else None
@@ -62,8 +69,8 @@ def contexts_of(bank: Bank, national_id: str) -> list[tuple[str, Document | None
     return options
 
 
-def _with_role(bank: Bank, agreement: Document, role: str, national_id: str) -> list[str]:
-    """Account ids of the engagements that give a person `role`.
+def engagements_for(bank: Bank, agreement: Document, role: str, national_id: str) -> list[Document]:
+    """The engagements of an agreement that give a person `role`.
 
     An engagement of a private customer is that person's own; one of a corporate customer is everybody's who acts
     under the agreement.
@@ -73,14 +80,14 @@ def _with_role(bank: Bank, agreement: Document, role: str, national_id: str) -> 
         if role in engagement["roles"]:
             engaged = bank.documents.get("customer", engagement["customer"])
             if engaged is None or engaged["type"] != "private" or engaged["customerNumber"] == national_id:
-                found.append(engagement["accountId"])
+                found.append(engagement)
     return found
 
 
 def _under_agreement(bank: Bank, agreement: Document, role: str, national_id: str) -> list[str]:
     """Account ids of an agreement; a private owner's own accounts belong to it by themselves (CONTRACT 8)."""
-    ids = [*_with_role(bank, agreement, role, national_id), *(a["id"] for a in own_in(bank, agreement))]
-    return list(dict.fromkeys(ids))
+    engaged = engagements_for(bank, agreement, role, national_id)
+    return list(dict.fromkeys([*(e["accountId"] for e in engaged), *(a["id"] for a in own_in(bank, agreement))]))
 
 
 def own_in(bank: Bank, agreement: Document) -> list[Document]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from emulator.bank import bulk, charges, entries, ledger, products
+from emulator.bank import accounts, bulk, charges, entries, ledger, products
 from emulator.bank.bank import Bank
 from emulator.bank.clock import moment, oslo_date
 from emulator.bank.money import plain
@@ -67,14 +67,17 @@ def _hold_single(bank: Bank, payment: Document, at: str, *, force: bool) -> bool
     return True
 
 
+def _creditor(bank: Bank, payment: Document) -> Document | None:
+    return accounts.creditor(bank, payment["initiation"]["creditorAccount"], payment.get("creditorAccountId"))
+
+
 def _debit(
     bank: Bank, payment: Document, debtor: Document, creditor: Document | None, at: str
 ) -> tuple[dict[str, object], dict[str, object], str]:
     """The debtor's transaction, what both sides show of the payment, and the Oslo date."""
     product = products.of(payment)
     initiation = payment["initiation"]
-    if creditor is None and payment.get("creditorAccountId"):
-        creditor = bank.documents.get("account", payment["creditorAccountId"])
+    creditor = creditor or _creditor(bank, payment)
     date = oslo_date(moment(at)).isoformat()
     shown = entries.parties(bank, product, initiation, debtor=debtor, creditor=creditor)
     debit = entries.debit(
@@ -97,9 +100,7 @@ def settle(bank: Bank, payment: Document, at: str, debtor: Document | None = Non
     if debtor is None:
         return
     product = products.of(payment)
-    creditor = None
-    if payment.get("creditorAccountId"):
-        creditor = bank.documents.get("account", payment["creditorAccountId"])
+    creditor = _creditor(bank, payment)
     debit, shown, date = _debit(bank, payment, debtor, creditor, at)
     ledger.book(bank, debtor["id"], debit, pending=pending, released=held, at=at)
     charges.book(bank, payment, _fee(payment), at=at)

@@ -337,6 +337,32 @@ def test_with_polls_every_nth_status_read_brings_a_step_that_the_next_one_shows(
     assert money(bank, "kari") == (9900, 0)
 
 
+@pytest.mark.parametrize("product", [STRAKS, DOMESTIC])
+def test_a_payment_that_reads_bring_to_its_execution_late_has_all_its_tries(product: tuple[str, str]) -> None:
+    bank = world.build(progression={"polls": 1})
+    payment_id = paid(bank, product, domestic("10000.01"))
+    advance(bank, days=5)
+    assert _reads(bank, payment_id, 2)[-1] == "ACCP"
+    advance(bank, seconds=30)
+    give(bank, "kari", "1.00")
+    advance(bank, minutes=2) if product == STRAKS else advance(bank, days=1)
+    assert [name for name, _ in life(bank, payment_id)][3:] == ["ACSP"]
+
+
+@pytest.mark.parametrize("product", [DOMESTIC, BULK])
+def test_a_creditor_who_has_an_account_only_at_execution_is_credited(bank: Bank, product: tuple[str, str]) -> None:
+    body = domestic(to="99901100019") if product == DOMESTIC else bulk("100.00")
+    for one in body.get("payments", [body]):
+        one["creditorAccount"]["bban"] = "99901100019"
+    even = bank.documents.get("account", "even") or {}
+    bank.documents.delete("account", "even")
+    payment_id = paid(bank, product, {**body, "requestedExecutionDate": "2026-03-05"})
+    bank.documents.put("account", {**even, "id": "even-again"})
+    advance(bank, days=4)
+    assert status(bank, payment_id) == "ACSC"
+    assert money(bank, "even-again") == (600, 0)
+
+
 def test_polls_bring_neither_an_approval_nor_a_date_nor_money() -> None:
     bank = world.build(progression={"polls": 1})
     unsigned = initiate(bank, STRAKS, domestic())

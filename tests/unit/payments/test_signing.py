@@ -157,6 +157,48 @@ def test_above_the_approval_limit_two_sign(bank: Bank) -> None:
     assert (status(bank, at_limit), status(bank, above)) == ("ACTC", "PATC")
 
 
+def engaged(person: str, *roles: str, **limits: str) -> dict[str, Any]:
+    return {"id": f"e-{person}", "customer": person, "accountId": "firm", "iban": "", "roles": list(roles), **limits}
+
+
+def engage(bank: Bank, *engagements: dict[str, Any]) -> None:
+    """Kari and Even act under the firm's agreement, as their own engagements say."""
+    agree(bank, persons=(KARI, EVEN))
+    agreement = bank.documents.get("agreement", AGREEMENT) or {}
+    bank.documents.put("agreement", {**agreement, "engagements": list(engagements)})
+
+
+def test_a_limit_is_that_of_the_person_and_not_lifted_by_anothers(bank: Bank) -> None:
+    evens = engaged("c-even", "VIEW", "REGISTER", registerLimit="100.00", approvalLimit="50.00")
+    engage(bank, engaged("c-kari", "VIEW", "REGISTER", registerLimit="1000.00"), evens)
+    acting = {"context": "CORPORATE", "agreement": AGREEMENT}
+    with pytest.raises(BankError, match=r"100.00 NOK at most"):
+        initiate(bank, STRAKS, from_firm("100.01"), who=EVEN, **acting)
+    for who, after in ((KARI, "ACTC"), (EVEN, "PATC")):
+        payment_id = initiate(bank, STRAKS, from_firm("100.00"), who=who, **acting)
+        approve(bank, payment_id, who)
+        assert status(bank, payment_id) == after
+
+
+def test_who_may_only_view_is_no_second_signer_and_lifts_no_limit(bank: Bank) -> None:
+    engage(bank, engaged("c-kari", "VIEW", "REGISTER", registerLimit="1000.00", approvalLimit="100.00"),
+           engaged("c-even", "VIEW"))  # fmt: skip
+    acting: dict[str, Any] = {"who": KARI, "context": "CORPORATE", "agreement": AGREEMENT}
+    with pytest.raises(BankError, match=r"1000.00 NOK at most"):
+        initiate(bank, STRAKS, from_firm("1000.01"), **acting)
+    payment_id = initiate(bank, STRAKS, from_firm("500.00"), **acting)
+    approve(bank, payment_id, KARI)
+    assert status(bank, payment_id) == "ACTC"
+
+
+def test_a_payment_from_an_account_that_is_shut_since_is_not_approved(bank: Bank) -> None:
+    payment_id = initiate(bank, STRAKS, domestic())
+    bank.documents.put("account", {**(bank.documents.get("account", "kari") or {}), "paymentsRemoved": True})
+    with pytest.raises(BankError, match="does not allow payments") as refused:
+        approve(bank, payment_id)
+    assert (refused.value.code, status(bank, payment_id)) == ("FORBIDDEN", "RCVD")
+
+
 def test_where_only_one_person_can_sign_one_signature_is_enough(bank: Bank) -> None:
     agree(bank, signatures=2, persons=(SIRI,))
     payment_id = initiate(bank, STRAKS, from_firm(), **FIRM)
