@@ -11,11 +11,10 @@ from itertools import islice
 from typing import Any, NoReturn
 
 from emulator.api.headers import Headers
-from emulator.bank.errors import BankError, Message
+from emulator.bank.errors import MOST_MESSAGES, BankError, Message
 
 LARGEST_BODY = 1024 * 1024  # bytes
 DEEPEST = 32  # objects and lists inside one another
-MOST_MESSAGES = 1000  # of one body, so that the answer stays in proportion (assumed)
 
 UTF_8 = "utf-8"
 # Content-Type charset -> Python's name for it.

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from emulator.api.headers import Headers
 from emulator.api.messages import Request
@@ -28,6 +30,11 @@ _BEFORE_FIRST_SCA = ("/v1/accounts", "/v1/card-accounts", "/v1/consents", "/v1/b
 
 # These know no customer, whatever headers come along.
 _OF_THE_TPP = ("/v1/sandbox/", "/v1/tpps/")
+
+
+@lru_cache(maxsize=64)
+def _path_of(base: str) -> str:
+    return urlsplit(base).path
 
 
 class Access(Enum):
@@ -67,10 +74,10 @@ class Call:
         return {"href": self.links_base + path, "verbs": list(verbs) or ["GET"]}
 
     def location(self, path: str) -> tuple[str, str]:
-        """The Location header of what was made. HTTP resolves it against the request's own address, so it keeps the
-        prefix of a named bank, which the client puts in front of relative links itself.
+        """The Location header of what was made. HTTP resolves it against the request's own address, so it keeps what
+        the client puts in front of relative links itself: the public address's path and the prefix of a named bank.
         """
-        return "Location", (self.links_base or self.request.prefix) + path
+        return "Location", (self.links_base or _path_of(self.request.base) + self.request.prefix) + path
 
     def sca_link(self, token: str) -> dict[str, Any]:
         """The scaRedirect Link of an open SCA: always absolute (CONTRACT 1, --links)."""

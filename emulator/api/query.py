@@ -17,6 +17,7 @@ _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _DIGITS = re.compile(r"[0-9]{1,20}")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_MALFORMED = "The query is not well-formed: % must be followed by two hex digits, and the whole be UTF-8."
 _SHOWN = 60  # characters of a refused value that its message repeats
 
 
@@ -87,8 +88,9 @@ def _pairs(raw: str, declared: set[str], wrong: list[Message]) -> dict[str, str 
         written_name, equals, written_value = part.partition("=")
         name, value = _decoded(written_name), _decoded(written_value)
         if name is None or value is None:
-            text = "The query is not well-formed: % must be followed by two hex digits, and the whole be UTF-8."
-            wrong.append(Message("FORMAT_ERROR", text, name))
+            malformed = Message("FORMAT_ERROR", _MALFORMED, name)
+            if malformed not in wrong[-1:]:
+                wrong.append(malformed)
         elif name in declared:
             if name in sent and name not in doubled:
                 doubled.add(name)

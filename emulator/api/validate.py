@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import orjson
 
-from emulator.api.json_body import LARGEST_BODY, MOST_MESSAGES, check_strings, is_plain, is_plain_utf8, member_path
-from emulator.bank.errors import BankError, Message
+from emulator.api.json_body import LARGEST_BODY, check_strings, is_plain, is_plain_utf8, member_path
+from emulator.bank.errors import MOST_MESSAGES, BankError, Message
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter, ValidationError
@@ -102,7 +102,7 @@ def validate(
     for rule in wanted.rules:
         wrong += rule(value)
     if wrong:
-        raise BankError.several(wrong[:MOST_MESSAGES])
+        raise BankError.several(wrong)
     return clean, []
 
 
@@ -121,7 +121,7 @@ def _with_mistakes(
         # What a member itself has wrong is said once.
         wrong.extend(message for message in rule(value) if message.path not in known)
     if wrong:
-        raise BankError.several(wrong[:MOST_MESSAGES])
+        raise BankError.several(wrong)
     clean = wanted.check(_without(value, [detail["loc"] for detail in unknown])) if unknown else None
     return clean, [_warning(detail["loc"]) for detail in islice(unknown, MOST_MESSAGES)]
 

@@ -9,6 +9,9 @@ from typing import Literal
 Category = Literal["ERROR", "WARNING"]
 
 
+MOST_MESSAGES = 1000  # of one request, so that the answer stays in proportion (assumed)
+
+
 @dataclass(frozen=True, slots=True)
 class Message:
     """One entry of `tppMessages`: a code of SPEC 7, the member or header at fault, and a sentence (at most 512)."""
@@ -47,10 +50,10 @@ class BankError(Exception):
 
     @classmethod
     def several(cls, messages: Sequence[Message], *, status: int | None = None) -> BankError:
-        """One refusal that reports all of `messages` (at least one) at once."""
+        """One refusal that reports all of `messages` (at least one) at once, or the first 1,000 of more."""
         first = messages[0]
         error = cls(first.code, first.text, first.path, status=status)
-        error.messages = tuple(messages)
+        error.messages = tuple(messages[:MOST_MESSAGES])
         return error
 
 

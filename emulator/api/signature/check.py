@@ -205,9 +205,10 @@ def _check_coverage(found: Evidence) -> None:
         found.signing_string = "\n".join(lines)
         return
     # date is reported as a missing header already
-    absent = [name for name in names if name[0] != "(" and name not in present and name != "date"]
+    absent = [name for name in dict.fromkeys(names) if name[0] != "(" and name not in present and name != "date"]
+    told = {entry.path.lower() for entry in found.faults}
     for name in absent:
-        if not any(entry.path.lower() == name for entry in found.faults):
+        if name not in told:
             text = f"The headers parameter lists {name}, but the request has no such header"
             found.faults.append(fault("Signature", text))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import binascii
 import re
+from collections import Counter
 from functools import lru_cache
 
 from emulator.api.signature.evidence import Evidence
@@ -93,7 +94,7 @@ def _listed(text: str) -> tuple[tuple[str, ...], str | None]:
     lower = tuple(name.lower() for name in names)
     if upper:
         return lower, f"The headers parameter must list names in lower case: {', '.join(upper)}"
-    twice = sorted({name for name in names if names.count(name) > 1})
+    twice = sorted(name for name, times in Counter(names).items() if times > 1)
     if twice:
         return names, f"The headers parameter lists {', '.join(twice)} twice"
     pseudo = [name for name in names if name.startswith("(") and name != REQUEST_TARGET]

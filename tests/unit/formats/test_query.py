@@ -97,6 +97,10 @@ def test_all_mistakes_are_told_at_once():
     ]
 
 
+def test_that_the_query_is_malformed_is_told_once():
+    assert len(mistakes("&".join(["%"] * 4000))) == 1
+
+
 def test_a_required_parameter_that_is_missing_has_its_own_code():
     declared = (Parameter("name", "text", required=True),)
     assert mistakes("", declared) == [("QUERY_PARAMETER_REQUIRED", "name", "The query parameter name is required.")]

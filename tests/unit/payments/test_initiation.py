@@ -317,6 +317,11 @@ def test_a_wrong_kid_is_refused(bank: Bank, reference: str) -> None:
         assert refused(bank, product, domestic(**several)) == [("KID_INVALID", path)]
 
 
+def test_a_flood_of_wrong_references_is_told_in_proportion(bank: Bank) -> None:
+    body = domestic(remittanceInformationStructuredArray=[{"reference": "1"}] * 1500)
+    assert len(refused(bank, STRAKS, body)) == 1000
+
+
 def test_a_reference_of_another_type_is_no_kid(bank: Bank) -> None:
     initiate(bank, STRAKS, domestic(**_kid("invoice 7", referenceType="CINV")))
     found = refused(bank, STRAKS, domestic(**_kid("invoice 7", referenceType="SCOR")))

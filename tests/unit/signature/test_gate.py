@@ -144,6 +144,10 @@ def test_a_listed_header_that_is_absent_is_refused(making: Making) -> None:
     assert only == ("BAD_REQUEST", "Signature", text)
 
 
+def test_an_absent_header_that_is_listed_often_is_told_once(making: Making) -> None:
+    assert len(making.but(names=["date", *["absent"] * 1000]).faults()) <= 3
+
+
 @pytest.mark.parametrize("name", ["digest", "x-request-id", "psu-id", "tpp-redirect-uri", "psu-corporate-id"])
 def test_every_candidate_that_is_sent_must_be_listed(making: Making, name: str) -> None:
     full = making.with_header("PSU-Corporate-ID", "0f8fad5b-d9cb-469f-a165-70867728950e")
