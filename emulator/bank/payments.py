@@ -224,7 +224,7 @@ def cancelled(bank: Bank, payment_id: str) -> None:
     """The customer has signed the cancellation; CONFLICT when the payment has gone on in the meantime."""
     payment = bank.documents.get("payment", payment_id)
     if payment is None:
-        raise BankError("RESOURCE_UNKNOWN", "The payment is gone.")
+        raise BankError("SCA_INVALID", "The payment is gone.")
     _refuse_unless_cancellable(payment)
     lifecycle.change(bank, payment, "CANC", bank.clock.now())
     bank.documents.put("payment", payment)

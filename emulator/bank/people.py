@@ -86,8 +86,15 @@ def engagements_for(bank: Bank, agreement: Document, role: str, national_id: str
 
 def _under_agreement(bank: Bank, agreement: Document, role: str, national_id: str) -> list[str]:
     """Account ids of an agreement; a private owner's own accounts belong to it by themselves (CONTRACT 8)."""
-    engaged = engagements_for(bank, agreement, role, national_id)
-    return list(dict.fromkeys([*(e["accountId"] for e in engaged), *(a["id"] for a in own_in(bank, agreement))]))
+    engaged = [engagement["accountId"] for engagement in engagements_for(bank, agreement, role, national_id)]
+    own = [] if _is_guest(bank, agreement, national_id) else [account["id"] for account in own_in(bank, agreement)]
+    return list(dict.fromkeys([*engaged, *own]))
+
+
+def _is_guest(bank: Bank, agreement: Document, national_id: str) -> bool:
+    """Whether a person acts under an agreement because of an engagement, and so as far as engagements go."""
+    admitting = (e["customer"] for e in agreement["engagements"] if e.get("admits"))
+    return any((bank.documents.get("customer", c) or {}).get("customerNumber") == national_id for c in admitting)
 
 
 def own_in(bank: Bank, agreement: Document) -> list[Document]:

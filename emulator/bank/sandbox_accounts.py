@@ -58,6 +58,8 @@ def replace_account(bank: Bank, account_id: str, body: Body) -> Document:
             document[name] = known[name]
     bank.documents.put("account", document)
     ledger.restate(bank, account_id, booked_balance(body, document["currency"]))
+    for card in bank.documents.find("card", accountNumber=known["bban"]):
+        bank.documents.put("card", {**card, "accountNumber": document["bban"]})
     for agreement in bank.documents.find("agreement", accounts=account_id):
         for engagement in agreement["engagements"]:
             if engagement["accountId"] == account_id:

@@ -25,6 +25,7 @@ from emulator.bank.sca_ends import (
     OUTCOMES,
     UNKNOWN_PERSON,
     Failure,
+    refusal,
 )
 from emulator.store import Document
 
@@ -203,7 +204,10 @@ def _acting(bank: Bank, sca: Document) -> list[tuple[str, str | None]]:
 
 
 def complete(bank: Bank, sca: Document, accounts: list[str] | None = None) -> str | None:
-    """The customer approves: session, consent or authorisation follow; the redirect (None when it is abandoned)."""
+    """The customer approves: session, consent or authorisation follow; the redirect (None when it is abandoned).
+
+    What the business rules refuse fails the SCA; FORMAT_ERROR for `accounts` that the person does not have.
+    """
     hindrance = obstacle(bank, sca)
     if hindrance is not None:
         return fail(bank, sca, hindrance)
@@ -214,6 +218,12 @@ def complete(bank: Bank, sca: Document, accounts: list[str] | None = None) -> st
         return {"reject": decline, "expire": expire, "fail": fail}[scripted](bank, sca)
     context, agreement = acting_as(bank, sca)
     national_id = sca["person"]
+    outcome = OUTCOMES.get(sca["purpose"])
+    if outcome is not None:
+        try:
+            outcome.approved(bank, sca["target"], national_id)
+        except BankError as refused:
+            return fail(bank, sca, refusal(refused))
     session = sessions.start(
         bank,
         tpp_id=sca["tpp"],
@@ -232,10 +242,6 @@ def complete(bank: Bank, sca: Document, accounts: list[str] | None = None) -> st
             accounts=accounts,
             consent_id=sca.get("target"),
         )
-    else:
-        outcome = OUTCOMES.get(sca["purpose"])
-        if outcome is not None:
-            outcome.approved(bank, sca["target"], national_id)
     redirect = redirects.success(
         sca["redirectUri"],
         psu_id=session["psuId"],

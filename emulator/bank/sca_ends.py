@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from emulator.bank.bank import Bank
+from emulator.bank.errors import BankError
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +48,22 @@ def _like(status: int | None, code: str | None) -> Failure:
     return next((known for known in (DECLINED, EXPIRED, UNKNOWN_PERSON, CORE_FAILED) if known.code == code), REFUSED)
 
 
+# What the business rules may refuse at an approval, as the redirect's HTTP status (SPEC 5.3.5).
+_STATUSES = {"PSU_CREDENTIALS_INVALID": 401, "FORBIDDEN": 403, "CONFLICT": 409}
+
+
+def refusal(error: BankError) -> Failure:
+    """The failure of an SCA whose approval the business rules refuse."""
+    return Failure(_STATUSES.get(error.code, 400), error.code, error.messages[0].text)
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What the end of an SCA means to what it was for: each function gets the bank and the target's id.
 
     `awaited` says whether the target still needs the SCA: another one may have signed it, or time gone by. `approved`
-    is told who approved as well; without `declined` a refusal changes nothing but the SCA.
+    is told who approved as well, and raises BankError before it changes anything; without `declined` a refusal changes
+    nothing but the SCA.
     """
 
     awaited: Callable[[Bank, str], bool]

@@ -356,6 +356,12 @@ def test_an_account_is_paid_from_as_long_as_a_card_is_settled_through_it(tpp: De
 
     ok(tpp.delete(f"{CARDS}/{second}"), 204)
     assert paid() == 201
+    (account,) = branch.bank.documents.find("account", bban="99901000022")
+    shown = ok(tpp.get(f"{ACCOUNTS}/{account['id']}"))
+    moved = {name: shown[name] for name in ACCOUNT if name in shown}
+    ok(tpp.put(f"{ACCOUNTS}/{account['id']}", json={**moved, "bban": ACCOUNT["bban"], "iban": ACCOUNT["iban"]}))
+    other["identification"] = ACCOUNT["bban"]
+    assert paid() == 201
     ok(tpp.put(f"{CARDS}/{first}", json={**CARD, "accountNumber": "99901000014"}))
     assert paid() == 403
 

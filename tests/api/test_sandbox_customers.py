@@ -220,6 +220,18 @@ def test_a_private_owners_account_that_is_engaged_is_paid_from_as_its_engagement
     assert may_pay("99901100019")
 
 
+def test_a_guest_under_a_private_owners_agreement_does_what_its_engagement_says(
+    tpp: DeskClient, branch: Branch
+) -> None:
+    (own,) = people.agreements_of(branch.bank, EVEN)
+    viewed = {"customer": KARI, "account": {"iban": "NO4299901100019"}, "roles": ["VIEW"]}
+    ok(tpp.post(f"{AGREEMENTS}/{own['id']}/engagements", json=viewed), 201)
+    seen = people.accounts_of(branch.bank, KARI, people.CORPORATE, own["id"])
+    assert [account["iban"] for account in seen] == ["NO4299901100019"]
+    assert not people.may_pay_from(branch.bank, KARI, people.CORPORATE, own["id"], seen[0])
+    assert people.may_pay_from(branch.bank, EVEN, people.CORPORATE, own["id"], seen[0])
+
+
 def test_an_engagement_takes_nothing_along_that_was_there_before_it(tpp: DeskClient, branch: Branch) -> None:
     (agreement,) = people.agreements_of(branch.bank, SIRI)
     path = f"{AGREEMENTS}/{agreement['id']}/engagements"

@@ -10,8 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from emulator.api.messages import Request, Response
-from emulator.api.render import status_of
-from emulator.bank import people, sca, sca_ends
+from emulator.bank import people, sca
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
 from emulator.store import Document, StoreUnwritable
@@ -114,22 +113,13 @@ class _Turn:
         return None if failure is None else self._ended(lambda: sca.fail(self._bank, self._document, failure))
 
     def _ended(self, act: Callable[[], str | None]) -> Response:
-        """The way back to the TPP after `act`; a refusal by the business rules fails the SCA instead."""
-        try:
-            with self._bank.documents.transaction():
-                redirect = act()
-        except BankError as refused:
-            message = refused.messages[0]
-            failure = sca_ends.Failure(status_of(refused), message.code, message.text)
-            redirect = sca.fail(self._bank, self._as_kept(), failure)
+        """The way back to the TPP after `act`."""
+        with self._bank.documents.transaction():
+            redirect = act()
         if redirect is None:
             text = self._visit.say("left_text", tpp=self._document["tppName"])
             return self._visit.notice(200, "left_title", text)
         return see_other(redirect)
-
-    def _as_kept(self) -> Document:
-        """The SCA as its document stands, after a change that was undone."""
-        return sca.get(self._bank, self._document["id"]) or self._document
 
     def _identified(self, form: Form) -> Response:
         typed = form.get("nationalId")
