@@ -17,12 +17,13 @@ Answering = Callable[["Branch", Request], Response | Stream]
 
 
 class ControlRefused(Exception):
-    """The control interface refused; `status` and the sentences that say why."""
+    """The control interface refused; `status`, the sentences that say why, the `members` of the body at fault."""
 
-    def __init__(self, status: int, texts: list[str]) -> None:
+    def __init__(self, status: int, texts: list[str], members: frozenset[str] = frozenset()) -> None:
         super().__init__(" ".join(texts))
         self.status = status
         self.texts = texts
+        self.members = members
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,10 @@ class Control:
             raise ControlRefused(500, ["The control interface gave a stream."])
         value = _read(answer)
         if answer.status >= 400:
-            raise ControlRefused(answer.status, _texts(value) or [f"The control interface answered {answer.status}."])
+            messages = _messages(value)
+            texts = [_text(message) for message in messages] or [f"The control interface answered {answer.status}."]
+            members = frozenset(message.get("path", "").partition(".")[0] for message in messages)
+            raise ControlRefused(answer.status, texts, members)
         return value
 
 
@@ -68,10 +72,9 @@ def _read(answer: Response) -> Any:
         return None
 
 
-def _texts(value: Any) -> list[str]:
-    messages = value.get("tppMessages", []) if isinstance(value, dict) else []
-    return [
-        f"{message['text']} ({message['path']})" if message.get("path") else message["text"]
-        for message in messages
-        if isinstance(message, dict) and "text" in message
-    ]
+def _messages(value: Any) -> list[dict[str, str]]:
+    return value.get("tppMessages", []) if isinstance(value, dict) else []
+
+
+def _text(message: dict[str, str]) -> str:
+    return f"{message['text']} ({message['path']})" if message.get("path") else message["text"]

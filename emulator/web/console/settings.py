@@ -26,14 +26,24 @@ FIELDS: tuple[tuple[str, str, tuple[str, ...] | None], ...] = (
 )
 
 
-def show(screen: Screen, problem: list[str] | None = None) -> Response:
-    """All settings of this bank."""
-    values = screen.bank.settings.as_document()
+def show(screen: Screen, refused: ControlRefused | None = None) -> Response:
+    """All settings of this bank; `refused`: why the form was, which then stays as it was typed."""
+    kept = screen.bank.settings.as_document()
     return screen.page(
         "settings",
-        status=200 if problem is None else 400,
-        problem=problem,
-        fields=[(name, text, choices, _as_text(values[name])) for name, text, choices in FIELDS],
+        status=200 if refused is None else 400,
+        problem=refused.texts if refused else None,
+        fields=[
+            {
+                "name": name,
+                "text": text,
+                "choices": choices,
+                "was": screen.form.get(f"{name}-was", _as_text(kept[name])),
+                "value": screen.form.get(name, _as_text(kept[name])),
+                "wrong": refused is not None and name in refused.members,
+            }
+            for name, text, choices in FIELDS
+        ],
     )
 
 
@@ -58,12 +68,14 @@ def _as_value(name: str, text: str) -> Any:
 
 
 def save(screen: Screen) -> Response:
-    """Merge what the form says into the settings."""
-    changes = {name: _as_value(name, screen.form.get(name)) for name, _, _ in FIELDS if name in screen.form}
+    """Merge what somebody has changed in the form into the settings; others may have changed the rest meanwhile."""
+    form = screen.form
+    typed = {name: form.get(name) for name, _, _ in FIELDS if name in form}
+    changes = {name: _as_value(name, text) for name, text in typed.items() if text != form.get(f"{name}-was")}
     try:
         screen.control.ask("PUT", "settings", changes)
     except ControlRefused as refused:
-        return show(screen, refused.texts)
+        return show(screen, refused)
     return screen.go("settings", done="settings")
 
 

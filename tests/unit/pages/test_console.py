@@ -366,6 +366,34 @@ def test_settings_are_saved_and_mistakes_named(emulator: Living, browser: Visito
     assert "date_skew" in wrong.text
 
 
+def test_refused_settings_stay_as_they_were_typed_with_the_wrong_ones_marked(
+    emulator: Living, browser: Visitor
+) -> None:
+    page = browser.get("/console/settings")
+    wrong = press(browser, page, "/settings", straks_limit="1,5", date_skew="70", progression="polls: 0")
+    for name, value, marked in (
+        ("straks_limit", "1,5", True),
+        ("date_skew", "70", False),
+        ("progression", "polls: 0", True),
+    ):
+        field = re.search(f'<input id="{name}"[^>]*>', wrong.source)
+        assert field is not None
+        assert f'value="{value}"' in field[0]
+        assert ('aria-invalid="true" aria-describedby="problem"' in field[0]) == marked
+    assert 'id="problem"' in wrong.source
+    press(browser, wrong, "/settings", straks_limit="1.50", progression="time")
+    settings = emulator.branch.bank.settings
+    assert (settings.straks_limit, settings.date_skew) == ("1.50", 70)
+
+
+def test_only_what_was_changed_in_the_form_is_saved(emulator: Living, browser: Visitor) -> None:
+    page = browser.get("/console/settings")
+    browser.send("PUT", "/_emulator/settings", b'{"known_issues": true}', Content_Type="application/json")
+    press(browser, page, "/settings", straks_limit="7.00")
+    settings = emulator.branch.bank.settings
+    assert (settings.straks_limit, settings.known_issues) == ("7.00", True)
+
+
 def test_every_setting_has_its_field(emulator: Living, browser: Visitor) -> None:
     source = browser.get("/console/settings").source
     assert [name for name in emulator.branch.bank.settings.as_document() if f'name="{name}"' not in source] == []
