@@ -162,6 +162,25 @@ def test_a_region_that_somebody_uses_is_left_alone(served: ServedPages, browser:
     browser.execute_script("document.activeElement.blur()")
     served.call("GET", "/v1/accounts")
     wait(browser).until(lambda window: len(window.find_elements(By.NAME, "nationalId")) == 3)
+    # The newest stands first: the one that was chosen in is the last.
+    first, _, last = browser.find_elements(By.NAME, "nationalId")
+    assert last.get_attribute("value") == chosen != first.get_attribute("value")
+
+
+def test_the_settings_follow_the_bank_but_for_what_somebody_types(served: ServedPages, browser: Chrome) -> None:
+    browser.get(f"{served.url}/console/settings")
+    wait(browser).until(lambda window: window.find_element(By.CSS_SELECTOR, "[data-watching]").is_displayed())
+    limit = browser.find_element(By.ID, "straks_limit")
+    limit.clear()
+    limit.send_keys("7.00")
+    browser.execute_script("document.activeElement.blur()")
+    served.control("PUT", "settings", {"known_issues": True, "date_skew": 60})
+    served.call("GET", "/v1/accounts")
+    wait(browser).until(lambda window: window.find_element(By.ID, "known_issues").get_attribute("value") == "true")
+    assert browser.find_element(By.ID, "straks_limit").get_attribute("value") == "7.00"
+    press(browser, button(browser, "Save"))
+    settings = served.control("GET", "settings")
+    assert (settings["straks_limit"], settings["known_issues"], settings["date_skew"]) == ("7.00", True, 60)
 
 
 def test_a_payment_is_approved_in_the_console_and_booked(served: ServedPages, browser: Chrome) -> None:

@@ -50,6 +50,22 @@
     return !selection.isCollapsed && region.contains(selection.anchorNode);
   };
 
+  // What somebody has chosen or typed stays when the region around it is drawn anew.
+  const FIELDS = "select, input:not([type=hidden]), textarea";
+  const untouched = (field) => field.matches("select")
+    ? (field.querySelector("[selected]") ?? field.options[0])?.value : field.defaultValue;
+  const carry = (region, fresh) => {
+    const others = [...fresh.querySelectorAll(FIELDS)];
+    const address = (field) => field.form?.getAttribute("action");
+    for (const field of region.querySelectorAll(FIELDS)) {
+      if (field.value === untouched(field)) continue;
+      const other = others.find((one) => one.name === field.name && address(one) === address(field));
+      if (!other) continue;
+      other.value = field.value;
+      if (other.value !== field.value) other.value = untouched(other); // no longer among the choices
+    }
+  };
+
   let asking = false;
   let missed = false;
   const refresh = async () => {
@@ -62,6 +78,7 @@
         for (const region of document.querySelectorAll("[data-live]")) {
           const other = fresh.querySelector(`[data-live="${region.dataset.live}"]`);
           if (other && !busy(region) && region.innerHTML !== other.innerHTML) {
+            carry(region, other);
             region.replaceChildren(...other.childNodes);
             wire(region);
           }
