@@ -12,10 +12,16 @@ from emulator.web.pages.rendering import html
 if TYPE_CHECKING:
     from emulator.api.branch import Branch
 
-# What each address shows: a title, a sentence, and the document that its script reads.
+# What each address shows: a title, a sentence, the document, and where a browser reads it: to the control interface
+# a page cannot show the control token, to the console it shows who has logged in.
 BOOKS = {
-    "/docs": ("TPP interface", "What a third-party provider calls, signed.", "/openapi.json"),
-    "/docs/control": ("Control interface", "What tests and tools call, unsigned.", "/_emulator/openapi.json"),
+    "/docs": ("TPP interface", "What a third-party provider calls, signed.", "/openapi.json", "/openapi.json"),
+    "/docs/control": (
+        "Control interface",
+        "What tests and tools call, unsigned.",
+        "/_emulator/openapi.json",
+        "/console/openapi.json",
+    ),
 }
 
 
@@ -34,7 +40,7 @@ class DocsPage:
         here = path_below(request).rstrip("/")
         if here not in BOOKS:
             return _bare(request, 404, "Not found", "There are /docs and /docs/control.")
-        title, lead, source = BOOKS[here]
+        title, lead, document, source = BOOKS[here]
         root = root_of(request)
         return html(
             request,
@@ -42,9 +48,10 @@ class DocsPage:
             at_home=True,
             title=title,
             lead=lead,
+            document=root + document,
             source=root + source,
             here=here,
-            books=[(address, name) for address, (name, _, _) in BOOKS.items()],
+            books=[(address, name) for address, (name, *_) in BOOKS.items()],
             base=request.base + root.removeprefix(root_of_base(request)),
         )
 

@@ -74,8 +74,8 @@ class Console:
             form=form,
             logged_in=self._token is not None,
         )
-        if segments == ["events"] and request.method == "GET":
-            return screen.control.send("GET", "events")
+        if segments in (["events"], ["openapi.json"]) and request.method == "GET":
+            return screen.control.send("GET", segments[0])
         found = places.find(places.ACTIONS if request.method == "POST" else places.PAGES, segments)
         if found is None:
             return screen.missing("page")

@@ -113,10 +113,18 @@
       drawShape(part))));
   };
 
-  const drawContent = (content) => Object.entries(content || {}).flatMap(([type, { schema, example }]) => [
+  const drawExamples = ({ example, examples }) => {
+    const named = Object.entries(examples || {}).map(([name, part]) => [`Example: ${name}`, resolved(part).value]);
+    if (example !== undefined) named.push(["Example", example]);
+    return named.map(([title, value]) => make("details", { class: "example", open: named.length === 1 },
+      make("summary", { text: title }),
+      make("pre", { tabindex: "0", "aria-label": title, text: JSON.stringify(value, null, 2) })));
+  };
+
+  const drawContent = (content) => Object.entries(content || {}).flatMap(([type, part]) => [
     make("p", { class: "soft", text: type }),
-    schema ? drawSchema(schema) : null,
-    example !== undefined ? make("pre", { tabindex: "0", "aria-label": "Example", text: JSON.stringify(example, null, 2) }) : null,
+    part.schema ? drawSchema(part.schema) : null,
+    ...drawExamples(part),
   ].filter(Boolean));
 
   const drawOperation = (path, method, operation, shared) => {
@@ -172,6 +180,7 @@
   find.hidden = false;
   find.addEventListener("input", () => {
     const words = find.value.toLowerCase().split(/\s+/).filter(Boolean);
+    let found = false;
     for (const section of document.querySelectorAll(".operations section")) {
       let any = false;
       for (const operation of section.querySelectorAll(".operation")) {
@@ -179,17 +188,26 @@
         any ||= !operation.hidden;
       }
       section.hidden = !any;
+      found ||= any;
     }
+    document.querySelector(".nothing").textContent = found ? "" : "No operation fits.";
   });
   document.addEventListener("toggle", (event) => {
     if (event.target.matches(".operation") && event.target.open) history.replaceState(null, "", `#${event.target.id}`);
   }, true);
   addEventListener("hashchange", openNamed);
 
+  const lock = () => document.querySelector(".operations").replaceChildren(make("p", { class: "note", role: "alert" },
+    "This bank was started with a control token: ",
+    make("a", { href: document.body.dataset.console, text: "log in at the console" }), " to read this."));
+
   document.querySelector("[data-waiting]").hidden = false;
   fetch(document.body.dataset.source, { headers: { Accept: "application/json" } })
-    .then((answer) => { if (!answer.ok) throw new Error(`The bank answered ${answer.status}.`); return answer.json(); })
-    .then((source) => { draw(source); openNamed(); })
+    .then((answer) => {
+      if (answer.status === 401) return lock();
+      if (!answer.ok) throw new Error(`The bank answered ${answer.status}.`);
+      return answer.json().then((source) => { draw(source); openNamed(); });
+    })
     .catch((error) => {
       document.querySelector(".operations").replaceChildren(make("p", { class: "note", role: "alert", text: `The document could not be read. ${error.message}` }));
     });

@@ -68,6 +68,17 @@ def test_with_a_token_every_page_asks_for_it_first(guarded: Living) -> None:
     assert guarded.branch.bank.documents.count("customer") == 4
 
 
+def test_the_interface_of_tools_can_be_read_by_who_has_logged_in(guarded: Living) -> None:
+    browser = guarded.visitor()
+    assert 'data-source="/console/openapi.json"' in browser.get("/docs/control").source
+    assert browser.get("/console/openapi.json").status == 401
+    entered = browser.post("/console/login", [("token", TOKEN)])
+    browser.headers["Cookie"] = entered.headers["set-cookie"].partition(";")[0]
+    document = browser.get("/console/openapi.json")
+    assert (document.status, document.headers["content-type"]) == (200, "application/json; charset=utf-8")
+    assert '"advanceClock"' in document.source
+
+
 def test_the_token_opens_the_console_with_a_strict_cookie(guarded: Living) -> None:
     browser = guarded.visitor()
     entered = browser.post("/console/login", [("token", TOKEN)])

@@ -70,7 +70,7 @@ def test_no_template_carries_style_or_script_of_its_own() -> None:
         assert " on" + "click=" not in text, path.name
 
 
-@pytest.mark.parametrize(("path", "source"), [("/docs", "/openapi.json"), ("/docs/control", "/_emulator/openapi.json")])
+@pytest.mark.parametrize(("path", "source"), [("/docs", "/openapi.json"), ("/docs/control", "/console/openapi.json")])
 def test_the_reference_names_the_document_that_it_reads(browser: Visitor, path: str, source: str) -> None:
     page = browser.get(path)
     assert page.status == 200
