@@ -116,3 +116,21 @@ def test_the_header_ends_where_the_content_does(served: ServedPages, browser: Ch
         if browser.find_elements(By.ID, "nationalId"):
             browser.find_element(By.ID, "nationalId").send_keys(KARI)
             press(browser, browser.find_element(By.CSS_SELECTOR, "form .primary"))
+
+
+@pytest.mark.parametrize("width", [360, 768, 1400])
+def test_the_customers_of_the_sandbox_leave_the_form_in_sight(served: ServedPages, browser: Chrome, width: int) -> None:
+    documents = served.emulator.branch.bank.documents
+    agreement = next(documents.all("agreement"))
+    for number in range(12):
+        held = {**agreement, "id": f"a-{number}", "name": NAME[:60], "persons": [KARI]}
+        served.run(documents.put, "agreement", held)
+    as_wide_as(browser, width)
+    browser.get(served.call("GET", "/v1/accounts")["_links"]["scaRedirect"]["href"])
+    chips = browser.find_elements(By.CSS_SELECTOR, ".people button")
+    assert len(chips) == 4
+    assert len({chip.rect["y"] for chip in chips}) == 1
+    assert chips[0].text.endswith("+10")
+    form = browser.find_element(By.ID, "nationalId").rect
+    assert form["y"] + form["height"] < 600
+    assert not is_too_wide(browser)
