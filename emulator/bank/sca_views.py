@@ -9,6 +9,8 @@ from emulator.bank.bank import Bank
 from emulator.bank.clock import date_time
 from emulator.store import Document
 
+LOOKED_AT = 1000  # of those that nobody has ended, so that a page is there as fast when there are many
+
 
 def view(bank: Bank, sca: Document) -> dict[str, Any]:
     """An SCA as the control interface and the console show it."""
@@ -26,6 +28,23 @@ def view(bank: Bank, sca: Document) -> dict[str, Any]:
         "expires": date_time(machine.expires(sca)),
     }
     return {name: value for name, value in shown.items() if value is not None}
+
+
+def waiting(bank: Bank, limit: int) -> list[Document]:
+    """The newest SCAs that a customer can still complete."""
+    return [sca for sca in _started(bank, limit) if not machine.is_late(bank, sca)]
+
+
+def past(bank: Bank, limit: int) -> list[Document]:
+    """The newest SCAs that have ended or are too late, however many are open."""
+    found = [sca for sca in _started(bank, LOOKED_AT) if machine.is_late(bank, sca)]
+    for status in ("finalised", "failed"):
+        found += bank.documents.find("sca", status=status, newest_first=True, limit=limit)
+    return sorted(found, key=lambda sca: str(sca["created"]), reverse=True)[:limit]
+
+
+def _started(bank: Bank, limit: int) -> list[Document]:
+    return bank.documents.find("sca", status="started", newest_first=True, limit=limit)
 
 
 def listing(bank: Bank, limit: int | None = None) -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ from emulator.web.console.screen import Screen
 from emulator.web.pages import approval
 
 MOST = 100
+MOST_WAITING = 20  # with a form each
 # What a button asks the control interface for, with what the page says afterwards.
 ENDS = {"approve": "approved", "reject": "rejected", "expire": "expired", "fail": "broken"}
 SERVER_ERROR = {"status": 500, "code": "SYSTEM_ERROR", "message": "A system of the bank failed.", "system": "core"}
@@ -20,20 +21,21 @@ SERVER_ERROR = {"status": 500, "code": "SYSTEM_ERROR", "message": "A system of t
 def sca_listing(screen: Screen, problem: list[str] | None = None) -> Response:
     """Open and past authentications, newest first; the open ones can be ended here."""
     bank = screen.bank
-    found = bank.documents.range("sca", "created", reverse=True, limit=MOST)
-    shown = [{**document, **sca_views.view(bank, document), "page": _page(screen, document)} for document in found]
-    waiting = [document for document in shown if document["status"] == "started"]
+    waiting = sca_views.waiting(bank, sca_views.LOOKED_AT)
     return screen.page(
         "sca",
         status=200 if problem is None else 409,
         problem=problem,
-        waiting=[{**document, "people": _who(screen, document)} for document in waiting[:20]],
-        past=[document for document in shown if document["status"] != "started"],
+        waiting=[{**_row(screen, document), "people": _who(screen, document)} for document in waiting[:MOST_WAITING]],
+        waiting_in_all=f"{len(waiting)} or more" if len(waiting) == sca_views.LOOKED_AT else len(waiting),
+        past=[_row(screen, document) for document in sca_views.past(bank, MOST)],
+        most=MOST,
     )
 
 
-def _page(screen: Screen, document: Document) -> str:
-    return f"{screen.home.removesuffix('/console')}/sca/{document['id']}"
+def _row(screen: Screen, document: Document) -> dict[str, Any]:
+    page = f"{screen.home.removesuffix('/console')}/sca/{document['id']}"
+    return {**document, **sca_views.view(screen.bank, document), "page": page}
 
 
 def _who(screen: Screen, document: Document) -> list[dict[str, Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from emulator.api.messages import Response
-from emulator.bank import sca
+from emulator.bank import sca_views
 from emulator.scenario import staging
 from emulator.web.console.control import ControlRefused
 from emulator.web.console.screen import Screen
@@ -22,8 +22,6 @@ COUNTED = (
 def show(screen: Screen, problem: list[str] | None = None) -> Response:
     """The overview."""
     bank = screen.bank
-    newest = bank.documents.range("sca", "created", reverse=True, limit=50)
-    waiting = [document for document in newest if sca.is_open(document) and not sca.is_late(bank, document)]
     kept = bank.documents.get("meta", "bank") or {}
     return screen.page(
         "overview",
@@ -35,7 +33,7 @@ def show(screen: Screen, problem: list[str] | None = None) -> Response:
         fixtures=kept.get("fixtures", ""),
         scenario=scenario(screen),
         rules=rules(screen),
-        waiting=waiting[:5],
+        waiting=sca_views.waiting(bank, 5),
         payments=bank.documents.range("payment", "created", reverse=True, limit=6),
         exchanges=[exchange.summary() for exchange in screen.branch.log.entries(limit=8)],
     )

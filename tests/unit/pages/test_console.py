@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from emulator.bank import sca
 from tests.unit.pages.living import EVEN, KARI, STRAKS, Living, living, straks
 from tests.unit.pages.visitor import Page, Visitor
 
@@ -216,6 +218,23 @@ def test_an_authentication_is_ended_and_the_redirect_shown(
     assert told in ended.text
     again = press(browser, page, token, nationalId=KARI, how=how)
     assert again.status == 409
+
+
+def test_many_open_authentications_are_counted_and_hide_no_past_one(emulator: Living, browser: Visitor) -> None:
+    bank = emulator.branch.bank
+    bank.clock.set(mode="frozen")
+    about = {"tppName": "demo", "redirectUri": "https://tpp.example/back"}
+    late = sca.open_sca(bank, "PSDNO-SBX-demo", "access", about)
+    bank.clock.set(now=bank.clock.now() + timedelta(minutes=10))
+    declined = sca.open_sca(bank, "PSDNO-SBX-demo", "access", about)
+    sca.decline(bank, sca.get(bank, declined) or {})
+    still = [sca.open_sca(bank, "PSDNO-SBX-demo", "access", about) for _ in range(105)]
+    page = browser.get("/console/sca")
+    assert "The newest 20 of 105." in page.text
+    assert len([form for form in page.forms if form.action.rpartition("/")[2] in still]) == 20
+    past = page.text.partition("Past")[2]
+    assert (past.count("failed"), past.count("expired"), past.count("started")) == (1, 1, 0)
+    assert not any(form.action.endswith(late) for form in page.forms)
 
 
 def test_a_payment_is_approved_only_as_the_person_behind_it(emulator: Living, browser: Visitor) -> None:
