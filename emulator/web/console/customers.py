@@ -73,18 +73,13 @@ def _plot(screen: Screen, holder: Document, kind: str = "transaction") -> plot.P
     return plot.draw(plot.closing_balances(screen.bank, holder, kind=kind))
 
 
-def _offset(screen: Screen) -> int:
-    asked = screen.query.get("offset", "0")
-    return int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 8 else 0
-
-
 def account(screen: Screen) -> Response:
     """An account: balances, their course, what is pending, and its booked transactions page by page."""
     documents = screen.bank.documents
     found = documents.get("account", screen.params["id"])
     if found is None:
         return screen.missing("account")
-    shelf, offset = f"{found['id']}|booked", _offset(screen)
+    shelf, offset = f"{found['id']}|booked", screen.offset
     booked = documents.range("transaction", "shelf", group=shelf, reverse=True, offset=offset, limit=PER_PAGE)
     pending = documents.range("transaction", "shelf", group=f"{found['id']}|pending", reverse=True)
     return screen.page(
@@ -126,7 +121,7 @@ def card(screen: Screen) -> Response:
     found = documents.get("card", screen.params["id"])
     if found is None:
         return screen.missing("card account")
-    shelf, offset = f"{found['id']}|booked", _offset(screen)
+    shelf, offset = f"{found['id']}|booked", screen.offset
     return screen.page(
         "card",
         card={**found, "available": _card_available(screen, found)},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from datetime import datetime
 from typing import Any
+from urllib.parse import urlencode
 
 from emulator.api.messages import Response
 from emulator.bank import baskets, payments, products, transitions
@@ -14,6 +15,7 @@ from emulator.web.console.control import ControlRefused
 from emulator.web.console.screen import Screen
 
 MOST = 100
+LOOKED_AT = 2000  # for a status, so that the page is there as fast when there are many
 
 MEANINGS = {
     "RCVD": "Received, waits for the customer's approval",
@@ -32,17 +34,27 @@ MEANINGS = {
 
 
 def listing(screen: Screen) -> Response:
-    """The newest payments, all or those of a status."""
+    """The payments page by page, all or those of a status, newest first."""
+    documents, offset = screen.bank.documents, screen.offset
     wanted = screen.query.get("status")
-    found = screen.bank.documents.range("payment", "created", reverse=True, limit=MOST if not wanted else 2000)
-    shown = [payment for payment in found if not wanted or payment["status"] == wanted][:MOST]
+    kept = documents.count("payment")
+    if wanted:
+        newest = documents.range("payment", "created", reverse=True, limit=LOOKED_AT)
+        found = [payment for payment in newest if payment["status"] == wanted]
+        shown, total = found[offset : offset + MOST], len(found)
+    else:
+        shown, total = documents.range("payment", "created", reverse=True, offset=offset, limit=MOST), kept
     return screen.page(
         "payments",
         payments=[_row(screen, payment) for payment in shown],
         wanted=wanted,
         statuses=transitions.STATUSES,
         meanings=MEANINGS,
-        total=screen.bank.documents.count("payment"),
+        total=total,
+        offset=offset,
+        per_page=MOST,
+        asked=urlencode({"status": wanted}) + "&" if wanted else "",
+        looked_at=LOOKED_AT if wanted and kept > LOOKED_AT else None,
     )
 
 

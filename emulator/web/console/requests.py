@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import urlencode
 
 from emulator.api.log import Exchange
 from emulator.api.messages import Response
@@ -16,25 +17,30 @@ Row = dict[str, Any]
 
 
 def listing(screen: Screen) -> Response:
-    """The newest exchanges that fit the filter."""
+    """The exchanges that fit the filter page by page, newest first."""
     asked = {name: screen.query.get(name) for name in ("operation", "status", "tpp", "paymentId", "q")}
+    said = {name: value for name, value in asked.items() if value}
     fits = _filter(asked)
     operations, tpps = set(), set()
-    shown: list[Row] = []
-    total = 0
+    found: list[Exchange] = []
+    total, offset = 0, screen.offset
     for exchange in screen.branch.log.newest():
         total += 1
         if exchange.operation:
             operations.add(exchange.operation)
         if exchange.tpp:
             tpps.add(exchange.tpp)
-        if len(shown) < MOST and fits(exchange):
-            shown.append(exchange.summary())
+        if fits(exchange):
+            found.append(exchange)
     return screen.page(
         "requests",
-        exchanges=shown,
+        exchanges=[exchange.summary() for exchange in found[offset : offset + MOST]],
+        found=len(found),
+        offset=offset,
+        per_page=MOST,
         asked=asked,
-        filtered=any(asked.values()),
+        query=urlencode(said) + "&" if said else "",
+        filtered=bool(said),
         operations=sorted(operations),
         tpps=sorted(tpps),
         total=total,

@@ -53,6 +53,12 @@ class Screen:
         """The address of the overview."""
         return root_of(self.request) + "/console"
 
+    @property
+    def offset(self) -> int:
+        """How many things the address leaves out before the page begins."""
+        asked = self.query.get("offset", "0")
+        return int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 8 else 0
+
     def at(self, *segments: str) -> str:
         """The address of a page below the console."""
         return "/".join([self.home, *(quote(segment, safe="") for segment in segments)])

@@ -339,6 +339,34 @@ def test_the_request_log_is_filtered(emulator: Living, browser: Visitor) -> None
     assert shown("q=nobody") == 0
 
 
+def test_the_request_log_is_read_page_by_page_with_its_filter(emulator: Living, browser: Visitor) -> None:
+    for number in range(102):
+        emulator.call("GET", f"/v1/nothing/{number}")
+    emulator.call("GET", "/v1/accounts")
+    first = browser.get("/console/requests?q=nothing&status=4xx")
+    assert "1 to 100 of 102" in first.text
+    assert "102 fit of 103 kept" in first.text
+    link = re.search('href="([^"]*)" rel="next"', first.source)
+    assert link is not None
+    older = browser.get("/console/requests" + link[1].replace("&amp;", "&"))
+    assert [f"/v1/nothing/{number}</span>" in older.source for number in (0, 1, 2)] == [True, True, False]
+    assert 'rel="next"' not in older.source
+
+
+@pytest.mark.parametrize("status", ["", "RCVD"])
+def test_payments_are_read_page_by_page(emulator: Living, browser: Visitor, status: str) -> None:
+    documents = emulator.branch.bank.documents
+    kept = documents.get("payment", paid(emulator, browser)) or {}
+    for number in range(101):
+        documents.put("payment", {**kept, "id": f"p-{number}"})
+    first = browser.get(f"/console/payments?status={status}")
+    assert "1 to 100 of 102" in first.text
+    link = re.search('href="([^"]*)" rel="next"', first.source)
+    assert link is not None
+    older = browser.get("/console/payments" + link[1].replace("&amp;", "&"))
+    assert [f"/console/payments/{shown}" in older.source for shown in (kept["id"], "p-0", "p-1")] == [True, True, False]
+
+
 def test_the_request_log_is_emptied(emulator: Living, browser: Visitor) -> None:
     emulator.call("GET", "/v1/accounts")
     page = press(browser, browser.get("/console/requests"), "/requests/clear")
