@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
 
 import click
 
@@ -53,9 +54,21 @@ def trusted_ca() -> str | None:
     return ca
 
 
-def bank_url(given: str | None) -> str:
-    """--url, else BANK_EMULATOR_URL, else the default address."""
-    return (given or variable("URL") or DEFAULT_URL).rstrip("/")
+def bank_url(given: str | None, option: str = "--url") -> str:
+    """`option`, else BANK_EMULATOR_URL, else the default address; Failed when it is none."""
+    url = (given or variable("URL") or DEFAULT_URL).rstrip("/")
+    if not _is_address(url):
+        source = option if given else "BANK_EMULATOR_URL"
+        raise Failed(f"{source}: {url} is no address of a bank, such as {DEFAULT_URL}")
+    return url
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
 
 
 def signer_options(command: Command) -> Command:

@@ -36,8 +36,9 @@ def command(
     from emulator.client.proxy import SigningProxy
 
     signer = identity_of(state=state, tpp=tpp, certificate=certificate, key=key)
+    bank = bank_url(target, "--to") if target else bank_url(url)
     try:
-        client = AsyncTppClient(target or bank_url(url), signer, ca=trusted_ca())
+        client = AsyncTppClient(bank, signer, ca=trusted_ca())
     except ValueError as error:
         raise Failed(str(error)) from error
     proxy = SigningProxy(client, log=(lambda _: None) if quiet else (lambda text: click.echo(text, err=True)))

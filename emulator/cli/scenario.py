@@ -134,7 +134,7 @@ def play(sources: tuple[str, ...], every: bool, junit: str | None, output: str, 
     if not chosen:
         raise click.UsageError("name a scenario or a file, or say --all")
     scenarios = [_loaded(source) for source in chosen]
-    stage = _stages(url or variable("URL"))
+    stage = _stages(bank_url(url) if url or variable("URL") else None)
     stories: list[Played] = []
     for scenario in scenarios:
         if output == "text":

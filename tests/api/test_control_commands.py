@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from emulator.authority import Authority
+from emulator.bank.clock import real_now
 from emulator.cli import main
 from emulator.scenario import stage as stages
 from emulator.scenario.stage import Answer
@@ -22,6 +24,14 @@ PAYMENT = {
     "creditorAccount": {"bban": "99901100019", "currency": "NOK"},
     "debtorAccount": {"bban": "99901000014", "currency": "NOK"},
 }
+
+
+@pytest.fixture(scope="module")
+def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A state directory with the TPP `demo`."""
+    directory = tmp_path_factory.mktemp("state")
+    Authority(directory, clock=real_now).demo()
+    return directory
 
 
 def pay(tpp: DeskClient) -> str:
@@ -125,6 +135,20 @@ def test_a_bank_that_is_not_there_is_one_line_and_2(run: Run) -> None:
     status, out, err = run("clock", "show", "--url", "http://127.0.0.1:9")
     assert (status, out, err.count("\n")) == (2, "", 1)
     assert "http://127.0.0.1:9 does not answer" in err
+
+
+@pytest.mark.parametrize("command", ["clock show", "request GET /v1/accounts", "scenario play slow-bank", "proxy"])
+@pytest.mark.parametrize("url", ["nonsense", "http://[::1", "http://127.0.0.1:abc", "http://", "ftp://127.0.0.1"])
+def test_an_address_that_is_none_is_told_with_where_it_was_given(
+    run: Run, monkeypatch: pytest.MonkeyPatch, state: Path, command: str, url: str
+) -> None:
+    monkeypatch.setenv("BANK_EMULATOR_STATE", str(state))
+    told = f"{url.rstrip('/')} is no address of a bank, such as http://127.0.0.1:8080\n"
+    assert run(*command.split(), "--url", url) == (2, "", f"bank-emulator: --url: {told}")
+    monkeypatch.setenv("BANK_EMULATOR_URL", url)
+    assert run(*command.split()) == (2, "", f"bank-emulator: BANK_EMULATOR_URL: {told}")
+    if command == "proxy":
+        assert run("proxy", "--to", url) == (2, "", f"bank-emulator: --to: {told}")
 
 
 def test_scenarios_are_listed_shown_checked_and_applied(run: Run, tmp_path: Path) -> None:
