@@ -19,12 +19,14 @@ def command() -> None:
     """Scripted rules: list, add, remove."""
 
 
-def _rows(answer: dict[str, Any]) -> None:
-    counted = zip(answer["rules"], answer["counts"], strict=True)
-    rows(
-        [{**count, "then": json.dumps(rule["then"], ensure_ascii=False)} for rule, count in counted],
-        *("name", "scenario", "matched", "acted", "then"),
-    )
+def _counted(answer: dict[str, Any]) -> list[dict[str, Any]]:
+    """Each rule as it was given, with its scenario and how often it has matched and acted."""
+    return [{**rule, **count} for rule, count in zip(answer["rules"], answer["counts"], strict=True)]
+
+
+def _rows(rules: list[dict[str, Any]]) -> None:
+    shown = [{**rule, "then": json.dumps(rule["then"], ensure_ascii=False)} for rule in rules]
+    rows(shown, "name", "scenario", "matched", "acted", "then")
 
 
 @command.command("list", epilog="Example: bank-emulator rules list --output json")
@@ -32,7 +34,7 @@ def _rows(answer: dict[str, Any]) -> None:
 @bank_options
 def list_(limit: int, url: str | None, output: str) -> None:
     """The rules in the order in which they are asked, with how often each has matched and acted."""
-    show(ask(bank_url(url), "GET", f"rules?limit={limit}"), output, _rows)
+    show(_counted(ask(bank_url(url), "GET", f"rules?limit={limit}")), output, _rows)
 
 
 @command.command(epilog=EPILOG)
@@ -44,7 +46,7 @@ def add(rule: str, url: str | None, output: str) -> None:
         value = json.loads(rule)
     except ValueError as error:
         raise click.UsageError(f"RULE is no JSON: {error}") from error
-    show(ask(bank_url(url), "POST", "rules", value), output, _rows)
+    show(_counted(ask(bank_url(url), "POST", "rules", value)), output, _rows)
 
 
 @command.command(epilog="Example: bank-emulator rules remove 'slow reads'")

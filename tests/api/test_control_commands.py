@@ -115,6 +115,13 @@ def test_rules_banks_consents_people_ledger_and_generate(run: Run, tpp: DeskClie
     )
 
 
+def test_rules_as_json_are_an_array_as_every_list_is(run: Run) -> None:
+    rule = {"name": "slow", "when": {"operation": "getUser"}, "then": {"delay": "1s"}}
+    counted = [{**rule, "scenario": None, "matched": 0, "acted": 0}]
+    assert json.loads(run("rules", "add", json.dumps(rule), "--output", "json")[1]) == counted
+    assert json.loads(run("rules", "list", "--output", "json")[1]) == counted
+
+
 NAMING = (
     *("rules remove", "banks make", "banks delete", "snapshot save", "snapshot load", "snapshot delete"),
     *("consents revoke", "payments advance", "requests show", "explain --request"),
