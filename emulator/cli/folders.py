@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 import click
 
-from emulator.cli.failure import Failed
+from emulator.cli.failure import Failed, StateDamaged
 from emulator.settings import ServeSettings, variable
 
 if TYPE_CHECKING:
@@ -81,15 +82,16 @@ def signer_options(command: Command) -> Command:
     return state_option(command)
 
 
-def authority_in(state: Path) -> Authority:
-    """The sandbox CA of a state directory, made when there is none."""
+@contextmanager
+def authority_in(state: Path) -> Iterator[Authority]:
+    """The sandbox CA of a state directory, made when there is none; what goes wrong with its files is told."""
     from emulator.authority import Authority, AuthorityDamaged
     from emulator.bank.clock import real_now
 
     try:
-        return Authority(state, clock=real_now)
+        yield Authority(state, clock=real_now)
     except AuthorityDamaged as error:
-        raise Failed(str(error)) from error
+        raise StateDamaged(str(error)) from error
     except OSError as error:
         raise Failed(f"--state {state}: {error.strerror or error}") from error
 
@@ -100,12 +102,25 @@ def identity_of(*, state: str | None, tpp: str, certificate: str | None, key: st
 
     if (certificate is None) != (key is None):
         raise Failed("--certificate and --key go together")
+    if certificate is None or key is None:
+        return _kept_identity(state_directory(state), tpp)
     try:
-        if certificate is not None and key is not None:
-            return Identity.from_pem(Path(certificate), Path(key))
-        folder = state_directory(state) / "tpps" / tpp
-        if not (folder / "certificate.pem").is_file():
-            raise Failed(f"there is no TPP {tpp} in {folder.parent}: `bank-emulator tpp new {tpp}` makes one")
-        return Identity.from_folder(folder)
+        return Identity.from_pem(Path(certificate), Path(key))
     except (OSError, ValueError) as error:
         raise Failed(f"the certificate or its key cannot be read: {error}") from error
+
+
+def _kept_identity(state: Path, tpp: str) -> Identity:
+    from emulator.client.identity import Identity
+
+    folder = state / "tpps" / tpp
+    if not (folder / "certificate.pem").is_file():
+        raise Failed(f"there is no TPP {tpp} in {folder.parent}: `bank-emulator tpp new {tpp}` makes one")
+    try:
+        return Identity.from_folder(folder)
+    except FileNotFoundError as error:
+        raise StateDamaged(f"{error.filename}: the key is missing") from error
+    except OSError as error:
+        raise Failed(f"{error.filename}: {error.strerror or error}") from error
+    except ValueError as error:
+        raise StateDamaged(f"{folder}: the certificate or its key is damaged: {error}") from error

@@ -41,13 +41,14 @@ def new(
 
     directory = state_directory(state)
     try:
-        authority_in(directory).issue(
-            name,
-            roles=roles or ("PISP", "AISP"),
-            organization_identifier=organization_identifier,
-            flaw=flaw,
-            keystore_password=keystore_password,
-        )
+        with authority_in(directory) as authority:
+            authority.issue(
+                name,
+                roles=roles or ("PISP", "AISP"),
+                organization_identifier=organization_identifier,
+                flaw=flaw,
+                keystore_password=keystore_password,
+            )
     except TppExists as error:
         raise Failed(f"there is a TPP {name} already, in {directory / 'tpps' / name}") from error
     except IssueRefused as error:
@@ -65,7 +66,8 @@ def list_(output: str, state: str | None) -> None:
     directory = state_directory(state)
     if not (directory / "ca.pem").is_file():
         raise Failed(f"{directory} holds no sandbox CA yet: `bank-emulator serve` makes one")
-    found = [_shown(credentials, directory) for credentials in authority_in(directory).tpps()]
+    with authority_in(directory) as authority:
+        found = [_shown(credentials, directory) for credentials in authority.tpps()]
     if output == "json":
         click.echo(json.dumps(found, indent=2))
         return

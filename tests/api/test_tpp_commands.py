@@ -1,0 +1,56 @@
+"""Commands that read certificates of a state directory: what is damaged there is 3, with the file named."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from emulator.authority import Authority
+from emulator.bank.clock import real_now
+from tests.api.conftest import Run
+
+
+@pytest.fixture
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A state directory with the TPP `demo`."""
+    Authority(tmp_path, clock=real_now).demo()
+    monkeypatch.setenv("BANK_EMULATOR_STATE", str(tmp_path))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("file", "command"),
+    [
+        ("tpps/demo/certificate.pem", "tpp list"),
+        ("tpps/demo/certificate.pem", "tpp new demo"),
+        ("tpps/demo/certificate.pem", "request GET /v1/accounts"),
+        ("tpps/demo/key.pem", "proxy"),
+        ("ca.pem", "tpp list"),
+        ("ca-key.pem", "tpp new shop"),
+    ],
+)
+def test_a_damaged_file_is_3_and_named(run: Run, state: Path, file: str, command: str) -> None:
+    (state / file).write_text("x")
+    status, out, err = run(*command.split())
+    assert (status, out, err.count("\n")) == (3, "", 1)
+    assert str((state / file).parent) in err
+    assert "--debug" not in err
+
+
+@pytest.mark.parametrize("command", ["tpp list", "request GET /v1/accounts"])
+def test_a_missing_key_is_3_and_named(run: Run, state: Path, command: str) -> None:
+    key = state / "tpps" / "demo" / "key.pem"
+    key.unlink()
+    assert run(*command.split()) == (3, "", f"bank-emulator: {key}: the key is missing\n")
+
+
+def test_a_directory_that_cannot_be_written_is_2_and_named(
+    run: Run, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, os.strerror(28))
+
+    monkeypatch.setattr("emulator.authority.authority.write_folder", full)
+    assert run("tpp", "new", "shop") == (2, "", f"bank-emulator: --state {state}: No space left on device\n")
