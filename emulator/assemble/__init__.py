@@ -65,7 +65,7 @@ def assemble(settings: ServeSettings, *, authority: Authority | None = None) -> 
     except FixtureError as error:
         raise StartRefused(f"--fixtures {error}") from error
     except StoreError as error:
-        raise StartRefused(f"--state {error}") from error
+        raise StartRefused(f"--state {settings.state}: {error}") from error
     except OSError as error:
         raise StartRefused(f"--state {settings.state}: {error.strerror or error}") from error
 

@@ -1,7 +1,8 @@
-"""A start that is refused for one of its scenarios leaves the kept bank as it stood (CONTRACT 1, 10)."""
+"""A start that is refused says why, and leaves the kept bank as it stood (CONTRACT 1, 10)."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from emulator.assemble import StartRefused, assemble
 from emulator.authority import Authority
 from emulator.settings import ServeSettings
+from emulator.store.disk import Disk
 
 GOOD = """
 scenario: good
@@ -37,3 +39,16 @@ def test_a_refused_second_scenario_takes_the_first_one_back(tmp_path: Path, auth
     after = assemble(ServeSettings(state=state), authority=authority)
     assert after.store.dump() == stood
     after.close()
+
+
+def test_a_full_disk_is_told_with_the_directory(
+    tmp_path: Path, authority: Authority, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> int:
+        raise OSError(28, os.strerror(28))
+
+    monkeypatch.setattr(Disk, "write", full)
+    with pytest.raises(StartRefused) as refused:
+        assemble(ServeSettings(state=tmp_path), authority=authority)
+    assert str(refused.value).startswith(f"--state {tmp_path}: the change cannot be written: ")
+    assert str(refused.value).endswith("No space left on device")
