@@ -40,13 +40,10 @@ def _loaded(source: str) -> Scenario:
 
 
 def _failed(refused: ScenarioRefused) -> Failed:
-    """All mistakes, one line each, and a last line that counts them."""
+    """All mistakes in one line."""
     lines = refused.lines()
-    if len(lines) == 1:
-        return Failed(lines[0])
-    for line in lines:
-        click.echo(line, err=True)
-    return Failed(f"{refused.source} has {len(lines)} mistakes")
+    told = "; ".join(lines)
+    return Failed(told if len(lines) == 1 else f"{refused.source} has {len(lines)} mistakes: {told}")
 
 
 @command.command("list", epilog="Example: bank-emulator scenario list --output json")
@@ -78,13 +75,15 @@ def show_(name: str, output: str) -> None:
 def check(files: tuple[str, ...], output: str) -> None:
     """Check FILES without a bank: every mistake with line and column; exit 1 when there is one."""
     from emulator.scenario import loader
-    from emulator.scenario.mistakes import ScenarioRefused
+    from emulator.scenario.mistakes import ScenarioMissing, ScenarioRefused
 
     results: list[dict[str, Any]] = []
     for file in files:
         mistakes: list[dict[str, Any]] = []
         try:
             loader.named_or_file(file)
+        except ScenarioMissing as missing:
+            raise _failed(missing) from missing
         except ScenarioRefused as refused:
             mistakes = [
                 {"line": m.line, "column": m.column, "path": m.where(), "text": m.text} for m in refused.mistakes

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from emulator.bank.strict_yaml import MAX_BYTES, YamlError
 from emulator.bank.strict_yaml import read as read_yaml
 from emulator.packaged import folder
-from emulator.scenario.mistakes import Mistake, Origin, ScenarioRefused, guess
+from emulator.scenario.mistakes import Mistake, Origin, ScenarioMissing, ScenarioRefused, guess
 from emulator.scenario.model import Scenario, Start
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def from_file(path: FilePath, source: str | None = None) -> Scenario:
         with path.open("rb") as file:
             raw = file.read(MAX_BYTES + 1)
     except (OSError, ValueError):
-        raise ScenarioRefused(source, [Mistake((), "There is no such file, or it cannot be read.")]) from None
+        raise ScenarioMissing(source, [Mistake((), "There is no such file, or it cannot be read.")]) from None
     if len(raw) > MAX_BYTES:
         raise ScenarioRefused(source, [Mistake((), "The file is longer than 1 MiB.")])
     try:
@@ -119,7 +119,7 @@ def named(name: str) -> Scenario:
     known = library()
     if name not in known:
         near = guess(name, known) or f"; there are {', '.join(known)}."
-        raise ScenarioRefused(name[:100], [Mistake((), f"There is no scenario {name[:100]!r}{near}")])
+        raise ScenarioMissing(name[:100], [Mistake((), f"There is no scenario {name[:100]!r}{near}")])
     return from_file(known[name], f"{name}.yaml")
 
 

@@ -78,6 +78,10 @@ class ScenarioRefused(Exception):
         return lines
 
 
+class ScenarioMissing(ScenarioRefused):
+    """There is no scenario of that name, or no file that can be read."""
+
+
 @dataclass(frozen=True, slots=True)
 class Origin:
     """Where a scenario was read: the name of its file, and of what came as text where each part stands in it."""

@@ -169,15 +169,20 @@ def test_scenarios_are_listed_shown_checked_and_applied(run: Run, tmp_path: Path
     own.write_text(text.replace("delay", "dealy").replace("every: 3", "every: 0"))
     status, out, err = run("scenario", "check", str(own))
     assert (status, err) == (1, "")
-    assert out.splitlines() == [
+    told = [
         f"{own}:13:13: Expected a whole number from 1 to 1000000000, found the number 0. (rules[0].times.every)",
         f"{own}:14:12: There is no member 'dealy'; did you mean delay? (rules[0].then.dealy)",
     ]
+    assert out.splitlines() == told
     status, out, _ = run("scenario", "check", str(own), "slow-bank", "--output", "json")
     assert [len(result["mistakes"]) for result in json.loads(out)] == [2, 0]
     status, out, err = run("scenario", "apply", str(own))
-    assert (status, out, err.count("\n")) == (2, "", 3)
-    assert err.endswith(f"bank-emulator: {own} has 2 mistakes\n")
+    mistakes = "; ".join(told)
+    assert (status, out, err) == (2, "", f"bank-emulator: {own} has 2 mistakes: {mistakes}\n")
+    for missing in ("none.yaml", "slow-bnk"):
+        status, out, err = run("scenario", "check", missing)
+        assert (status, out, err.count("\n")) == (2, "", 1)
+        assert err.startswith(f"bank-emulator: {missing}: There is no ")
 
 
 MISFIT = """\
