@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
 import click
@@ -12,6 +12,9 @@ import click
 from emulator.cli.failure import Failed, Refused
 from emulator.cli.folders import bank_url, trusted_ca, url_option
 from emulator.settings import variable
+
+if TYPE_CHECKING:
+    from emulator.scenario.stage import Answer, Running
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -36,21 +39,26 @@ def control_token() -> str | None:
     return variable("CONTROL_TOKEN")
 
 
-def ask(url: str, method: str, path: str, body: Any = None) -> Any:
-    """What the control interface of the bank at `url` answers; `path` follows `/_emulator/`. Failed, Refused."""
+def reached(url: str, ask_it: Callable[[Running], Answer], *, patience: float) -> Answer:
+    """What the bank at `url` answers within `patience` seconds; Failed when none comes."""
     from emulator.scenario.stage import Running, StageFailed
 
-    if body is None and method in ("POST", "PUT"):
-        body = {}
     try:
-        running = Running(url, token=control_token(), ca=trusted_ca(), timeout=LONGEST_WAIT)
-        answer = running.control(method, f"/{path}", body)
+        answer = ask_it(Running(url, token=control_token(), ca=trusted_ca(), timeout=patience))
     except StageFailed as failed:
         raise Failed(str(failed)) from failed
     except OSError as error:
         raise Failed(f"{url} does not answer: {error}") from error
     if answer.lost:
         raise Failed(f"{url} closed the connection without an answer")
+    return answer
+
+
+def ask(url: str, method: str, path: str, body: Any = None) -> Any:
+    """What the control interface of the bank at `url` answers; `path` follows `/_emulator/`. Failed, Refused."""
+    if body is None and method in ("POST", "PUT"):
+        body = {}
+    answer = reached(url, lambda bank: bank.control(method, f"/{path}", body), patience=LONGEST_WAIT)
     value = answer.json()
     if answer.status >= 400:
         raise _refused(value, answer.status)
@@ -131,4 +139,4 @@ def events(url: str) -> Iterator[dict[str, Any]]:
         connection.close()
 
 
-__all__ = ["ask", "bank_options", "bank_url", "control_token", "events", "logged", "named", "rows", "show"]
+__all__ = ["ask", "bank_options", "bank_url", "control_token", "events", "logged", "named", "reached", "rows", "show"]

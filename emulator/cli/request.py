@@ -9,8 +9,9 @@ from typing import Any
 
 import click
 
+from emulator.cli.bank import reached
 from emulator.cli.failure import CheckFailed, Failed
-from emulator.cli.folders import bank_url, identity_of, signer_options, trusted_ca, url_option
+from emulator.cli.folders import bank_url, identity_of, signer_options, url_option
 
 EPILOG = """\b
 Headers that SPEC 2.1 requires are filled in unless -H gives them; -H 'Name;' leaves one out.
@@ -18,6 +19,7 @@ A Signature that -H gives is sent as it stands.
 Example: bank-emulator request GET /v1/accounts -H 'PSU-ID: 3f2b...'
 Example: bank-emulator request POST /v1/payments/sepa-credit-transfers --json @payment.json
 """
+PATIENCE = 30.0  # seconds
 
 
 @click.command(name="request", epilog=EPILOG)
@@ -43,19 +45,20 @@ def command(
     key: str | None,
 ) -> None:
     """Send a signed request and print the answer; the status goes to stderr."""
-    from emulator.client import TppClient
+    from emulator.client.tpp import Tpp
 
+    if not (path.isascii() and path.isprintable()) or " " in path:
+        raise Failed(f"PATH {path!r}: blanks and characters beyond ASCII are written as %20 and the like")
+    address = bank_url(url)
     signer = identity_of(state=state, tpp=tpp, certificate=certificate, key=key)
     try:
-        client = TppClient(bank_url(url), signer, ca=trusted_ca())
-        answer = client.request(method.upper(), path, body=_body(content), headers=_headers(headers))
+        prepared = Tpp(address, signer).prepare(method, path, body=_body(content), headers=_headers(headers))
     except ValueError as error:
         raise Failed(str(error)) from error
-    except OSError as error:
-        raise Failed(f"{bank_url(url)} does not answer: {error}") from error
+    answer = reached(address, lambda bank: bank.send(prepared), patience=PATIENCE)
     click.echo(f"HTTP {answer.status}", err=True)
     if include:
-        for name, value in answer.headers.pairs:
+        for name, value in answer.headers:
             click.echo(f"{name}: {value}", err=True)
     if answer.body:
         click.echo(_readable(answer.body))
@@ -65,7 +68,7 @@ def command(
 
 def _body(content: str | None) -> bytes | None:
     if content is None or not content.startswith("@"):
-        return None if content is None else content.encode()
+        return None if content is None else content.encode("utf-8", "surrogateescape")
     try:
         return sys.stdin.buffer.read() if content == "@-" else Path(content[1:]).read_bytes()
     except OSError as error:
@@ -76,6 +79,8 @@ def _headers(given: tuple[str, ...]) -> dict[str, str | None]:
     found: dict[str, str | None] = {}
     for text in given:
         name, colon, value = text.partition(":")
+        if any("\ud800" <= character <= "\udfff" for character in text):
+            raise Failed(f"-H {name}: UTF-8 was expected")
         if not colon and text.endswith(";"):
             found[text[:-1].strip()] = None
         elif colon and name.strip():

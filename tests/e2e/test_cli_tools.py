@@ -105,13 +105,20 @@ def test_a_body_comes_from_a_file_or_stdin_and_headers_are_given_or_left_out(ban
     assert json.loads(without.stdout)["tppMessages"][0]["path"] == "TPP-Redirect-URI"
 
 
+def test_a_body_goes_out_byte_for_byte_whatever_its_encoding(bank: Served) -> None:
+    refused = run(bank, "request", "POST", "/v1/sandbox/customers", "--json", '{"name": "\udce6"}')
+    assert refused.stderr == "HTTP 400\n"
+    assert "byte 11 is not UTF-8" in refused.stdout
+
+
 def test_over_tls_the_ca_of_the_bank_is_trusted_when_named(bank: Served) -> None:
     tls = bank.urls[1]
     answered = run(bank, "request", "GET", "/v1/accounts", "--url", tls, "--ca", str(bank.state / "ca.pem"))
     assert answered.stderr == "HTTP 401\n"
     refused = run(bank, "request", "GET", "/v1/accounts", "--url", tls)
     assert refused.returncode == 2
-    assert "certificate" in refused.stderr.lower()
+    assert refused.stderr.startswith(f"bank-emulator: {tls} is not trusted: self")
+    assert refused.stderr.endswith("; --ca names the CA of its certificate.\n")
     assert len(refused.stderr.splitlines()) == 1
 
 
@@ -154,6 +161,9 @@ def test_a_bank_that_does_not_answer_is_one_line_and_2(bank: Served) -> None:
         (["GET", "/v1/accounts", "--certificate", "c.pem"], "go together"),
         (["GET", "/v1/accounts", "-H", "no colon"], "Name: value"),
         (["POST", "/v1/consents", "--json", "@missing.json"], "missing.json"),
+        (["GET", "/v1/accounts", "-H", "X: \udce6"], "-H X: UTF-8 was expected"),
+        (["GET", "/v1/accounts?a=b c"], "PATH '/v1/accounts?a=b c'"),
+        (["GET", "/v1/ø"], "are written as %20"),
     ],
 )
 def test_what_a_request_lacks_is_told_in_one_line(bank: Served, arguments: list[str], told: str) -> None:
