@@ -111,18 +111,20 @@ class _Repair:
         for file in (finding.file, *later):
             self._copied(file)
         if finding.offset:
+            lost = _lost(self._disk.read(finding.file)[finding.offset :])
             out = self._disk.open_to_append(finding.file)
             try:
                 self._disk.cut(out, finding.offset)
                 self._disk.sync(out)
             finally:
                 self._disk.close(out)
-            self._did(f"cut {finding.file.name} at byte {finding.offset}: {finding.reason}")
+            self._did(f"cut {finding.file.name} at byte {finding.offset}: {finding.reason}; {lost}")
         else:
             later.insert(0, finding.file)
         for file in later:
+            lost = _lost(self._disk.read(file))
             self._disk.remove(file)
-            self._did(f"removed {file.name}, which came after the damage")
+            self._did(f"removed {file.name}, which came after the damage; {lost}")
 
     def _did(self, action: str) -> None:
         self._report.actions.append(action)
@@ -154,6 +156,12 @@ class _Repair:
         if told is not None and (not firsts or int(told[1]) + 1 in firsts):
             return int(told[1])
         return min(firsts, default=1) - 1
+
+
+def _lost(records: bytes) -> str:
+    """What goes with the end of a journal, sound records among it or not."""
+    count = len([line for line in records.split(b"\n") if line])
+    return f"the changes in {count} record{'' if count == 1 else 's'} are lost"
 
 
 def _readable(data: bytes) -> tuple[dict[str, dict[int, bytes]], int, bool]:

@@ -135,7 +135,9 @@ def test_a_damaged_journal_is_cut_at_the_damage_and_a_copy_kept(killed: Path, jo
     assert (killed / "damaged-1" / journal.name).read_bytes() == damaged
     assert (killed / "damaged-1" / journal.name).stat().st_mode & 0o777 == 0o600
     assert (killed / "damaged-1").stat().st_mode & 0o777 == 0o700
-    assert any(f"at byte {offset}" in action for action in repaired.actions)
+    (action,) = repaired.actions
+    assert action.startswith(f"cut {journal.name} at byte {offset}: a sound record follows at byte ")
+    assert action.endswith("; the changes in 2 records are lost")
     store = open_store(killed, KINDS)
     assert store.sequence == 6
     store.put("note", {"id": "after"})
@@ -157,6 +159,10 @@ def test_journals_after_the_damage_go_too(directory: Path) -> None:
     report = repair(killed)
     assert report.sound
     assert report.documents == {"note": 1}
+    assert [action.partition("; ")[2] for action in report.actions] == [
+        "the changes in 1 record are lost",
+        "the changes in 1 record are lost",
+    ]
     assert not second.exists()
     assert (killed / "damaged-1" / second.name).exists()
 
