@@ -9,11 +9,12 @@ import click
 
 from emulator.cli.bank import ask, bank_options, bank_url, show
 
+MOST = 100_000  # customers, as the bank has it of one request
 SLICE = 100  # customers for each request, so that the bank answers others in between
 
 
 @click.command(name="generate", epilog="Example: bank-emulator generate --customers 50 --transactions 200 --seed 7")
-@click.option("--customers", type=click.IntRange(1), default=10, show_default=True)
+@click.option("--customers", type=click.IntRange(1, MOST), default=10, show_default=True)
 @click.option("--accounts", type=click.IntRange(1), default=2, show_default=True, help="For each customer.")
 @click.option("--transactions", type=click.IntRange(0), default=100, show_default=True, help="For each account.")
 @click.option("--days", type=click.IntRange(1), default=90, show_default=True, help="How far back they reach.")

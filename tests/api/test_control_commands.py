@@ -10,7 +10,10 @@ import pytest
 
 from emulator.authority import Authority
 from emulator.bank.clock import real_now
+from emulator.bank.errors import BankError
+from emulator.bank.generate import plan_from
 from emulator.cli import main
+from emulator.cli.generate import MOST
 from emulator.scenario import stage as stages
 from emulator.scenario.stage import Answer
 from tests.api.conftest import Run
@@ -113,6 +116,16 @@ def test_rules_banks_consents_people_ledger_and_generate(run: Run, tpp: DeskClie
     assert run("generate", "--customers", "2", "--transactions", "3", "--seed", "1")[1] == (
         "2 customers, 4 accounts, 12 transactions\n"
     )
+
+
+def test_no_more_people_are_made_than_the_bank_makes_at_once(run: Run) -> None:
+    status, out, err = run("generate", "--customers", "1000000")
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert "'--customers': 1000000 is not in the range 1<=x<=100000" in err
+    plan = {"accountsPerCustomer": 1, "transactionsPerAccount": 0}
+    assert plan_from({"customers": MOST, **plan}).customers == 100_000
+    with pytest.raises(BankError, match="customers is a whole number from 1 to 100000"):
+        plan_from({"customers": MOST + 1, **plan})
 
 
 def test_rules_as_json_are_an_array_as_every_list_is(run: Run) -> None:
