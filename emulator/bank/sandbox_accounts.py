@@ -13,6 +13,7 @@ from emulator.bank.clock import stamp
 from emulator.bank.errors import BankError, Message
 from emulator.bank.money import plain, too_fine
 from emulator.bank.sandbox import Body, customer_named, kept, new
+from emulator.bank.transitions import FINAL
 from emulator.store import Document
 
 INT32 = (-(2**31), 2**31 - 1)
@@ -46,11 +47,14 @@ def create_account(bank: Bank, body: Body) -> Document:
 
 
 def replace_account(bank: Bank, account_id: str, body: Body) -> Document:
-    """The account with all its members replaced; its transactions stay, and so does its currency if it has any."""
+    """The account with all its members replaced; its transactions and payments stay.
+
+    CONFLICT for another currency than theirs, of payments as long as one is under way.
+    """
     known = accounts.find(bank, account_id)
     document = _account(bank, kept(known), body)
-    if document["currency"] != known["currency"] and bank.documents.count("transaction", accountId=account_id):
-        raise BankError("CONFLICT", "The account has transactions in another currency.", "currency")
+    if document["currency"] != known["currency"]:
+        _refuse_another_currency(bank, account_id)
     for name in ("opening", "booked", "reserved"):
         document[name] = plain(Decimal(known[name]), document["currency"])
     for name in ("demandsKid", "paymentsRemoved", "lastChange"):
@@ -66,6 +70,14 @@ def replace_account(bank: Bank, account_id: str, body: Body) -> Document:
                 engagement["iban"] = document["iban"]
         bank.documents.put("agreement", agreement)
     return accounts.find(bank, account_id)
+
+
+def _refuse_another_currency(bank: Bank, account_id: str) -> None:
+    if bank.documents.count("transaction", accountId=account_id):
+        raise BankError("CONFLICT", "The account has transactions in another currency.", "currency")
+    for payment in bank.documents.all("payment"):
+        if payment["debtorAccountId"] == account_id and payment["status"] not in FINAL:
+            raise BankError("CONFLICT", "A payment from the account is under way in another currency.", "currency")
 
 
 def _account(bank: Bank, identity: Document, body: Body) -> Document:

@@ -9,6 +9,7 @@ import pytest
 from emulator.api.branch import Branch
 from emulator.bank import ledger
 from tests.api.desk import DeskClient, advance, messages
+from tests.unit.payments.world import domestic
 
 KARI = "14888520059"
 ACCOUNTS = "/v1/sandbox/accounts"
@@ -115,6 +116,18 @@ def test_replacing_an_account_restates_its_balance_and_keeps_its_transactions(
     assert balanced(branch)
     refused = tpp.put(account, json={**body, "currency": "EUR", "balances": []})
     assert (refused.status, messages(refused)) == (409, [("CONFLICT", "currency")])
+
+
+def test_the_currency_of_an_account_stays_while_a_payment_from_it_is_under_way(tpp: DeskClient, account: str) -> None:
+    tpp.log_in(KARI)
+    straks = "/v1/payments/instant-norwegian-domestic-credit-transfers-straks"
+    order = domestic(debtorAccount={"bban": ACCOUNT["bban"], "currency": "NOK"})
+    payment_id = ok(tpp.post(straks, json=order), 201)["paymentId"]
+    in_yen = {**ACCOUNT, "currency": "JPY", "creditLine": "500", "balances": []}
+    refused = tpp.put(account, json=in_yen)
+    assert (refused.status, messages(refused)) == (409, [("CONFLICT", "currency")])
+    assert tpp.delete(f"{straks}/{payment_id}").status == 204
+    assert ok(tpp.put(account, json=in_yen))["currency"] == "JPY"
 
 
 def _balance(amount: Any, currency: str = "NOK") -> dict[str, Any]:
