@@ -42,7 +42,7 @@ def details(bank: Bank, payment: Document) -> dict[str, Any]:
         if flow == BATCH:
             shown["entryStatuses"] = bulk.statuses(payment)
         elif flow == STANDING:
-            shown["executions"] = standing.executions(bank, payment)
+            shown["executions"] = standing.executions(payment)
     return shown
 
 

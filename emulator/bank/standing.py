@@ -1,7 +1,7 @@
 """Standing orders: each execution on its own date, at its own moment (CONTRACT 6, Periodic, and 13).
 
 A standing order is ACTC from approval and ACSC after its last execution. `executeOn` is the date of the next
-execution, `executeAt` its moment; dates without funds are kept in `skipped`.
+execution, `executeAt` its moment; `executions` are those that were made or skipped, the oldest first.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from emulator.bank.clock import oslo_date, stamp
 from emulator.bank.schedule import DAYS, next_execution, plan_of
 from emulator.store import Document
 
-SKIPPED_KEPT = 366
-EXECUTIONS_SHOWN = 100
+EXECUTIONS_KEPT = 100
 
 _IN_WORDS = {
     "Daily": "daily",
@@ -83,8 +82,10 @@ def execute(bank: Bank, payment: Document, at: datetime) -> None:
     payment["fundsAvailable"] = funded
     if funded:
         settlement.settle(bank, payment, when, debtor)
+        told = {"executionDate": oslo_date(at).isoformat(), "transactionStatus": "ACSC"}
     else:
-        payment["skipped"] = [*payment.get("skipped", ()), payment["executeOn"]][-SKIPPED_KEPT:]
+        told = {"executionDate": payment["executeOn"], "transactionStatus": "RJCT"}
+    payment["executions"] = [*payment.get("executions", ()), told][-EXECUTIONS_KEPT:]
     done = date.fromisoformat(payment["executeOn"])
     if "due" in payment:  # one made up for late stands for all whose dates had come; under `manual` each has its hand
         done = max(done, oslo_date(at))
@@ -95,10 +96,6 @@ def execute(bank: Bank, payment: Document, at: datetime) -> None:
         _plan(bank, payment, following, at)
 
 
-def executions(bank: Bank, payment: Document) -> list[dict[str, str]]:
+def executions(payment: Document) -> list[dict[str, str]]:
     """What has been executed and skipped, newest first: `{executionDate, transactionStatus}`, at most 100."""
-    booked = bank.documents.find("transaction", paymentId=payment["id"], newest_first=True, limit=EXECUTIONS_SHOWN)
-    done = [(transaction["bookingDate"], "ACSC") for transaction in booked]
-    done += [(day, "RJCT") for day in payment.get("skipped", ())]
-    done.sort(reverse=True)
-    return [{"executionDate": day, "transactionStatus": status} for day, status in done[:EXECUTIONS_SHOWN]]
+    return list(reversed(payment.get("executions", ())))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from emulator.bank import ledger, payment_views, payments, progression
+from emulator.bank import ledger, payment_views, payments, progression, sandbox_accounts
 from emulator.bank.bank import Bank
 from tests.unit.payments import world
 from tests.unit.payments.world import (
@@ -94,6 +94,16 @@ def test_an_execution_without_funds_is_skipped_and_shows_in_the_details(bank: Ba
         {"executionDate": "2026-03-10", "transactionStatus": "ACSC"},
     ]
     assert details["transactionStatus"] == "ACSC"
+
+
+def test_executions_stay_told_when_their_transactions_are_deleted(bank: Bank) -> None:
+    payment_id = paid(bank, PERIODIC, standing(startDate="2026-03-03", frequency="Daily"))
+    advance(bank, days=2)
+    sandbox_accounts.delete_transactions(bank, "kari")
+    assert payment_views.details(bank, payment(bank, payment_id))["executions"] == [
+        {"executionDate": "2026-03-04", "transactionStatus": "ACSC"},
+        {"executionDate": "2026-03-03", "transactionStatus": "ACSC"},
+    ]
 
 
 def test_the_details_show_the_newest_hundred_executions(bank: Bank) -> None:
