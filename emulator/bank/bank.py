@@ -13,6 +13,9 @@ from emulator.store import Store
 Event = dict[str, Any]
 Watcher = Callable[[Event | None], None]
 
+# What else changes with the settings; each is told those that held before. The rooms above enter themselves here.
+SETTINGS_FOLLOWERS: list[Callable[[Bank, Settings], None]] = []
+
 
 class Bank:
     """An independent bank (own customers, clock, settings).
@@ -53,7 +56,9 @@ class Bank:
         """Merge `changes` into the settings; raises BankError FORMAT_ERROR naming every mistake."""
         settings = merged(self.settings, changes)
         self.documents.put("meta", {"id": "settings", **settings.beside(self.defaults)})
-        self.settings = settings
+        before, self.settings = self.settings, settings
+        for follow in SETTINGS_FOLLOWERS:
+            follow(self, before)
         return settings
 
     def make_room(self, kind: str, most: int, **equals: str) -> None:

@@ -11,9 +11,10 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from emulator.bank import bulk, entries, execution, ledger, lifecycle, products, sca, settlement, standing
-from emulator.bank.bank import Bank
+from emulator.bank.bank import SETTINGS_FOLLOWERS, Bank
 from emulator.bank.clock import moment, stamp
 from emulator.bank.errors import BankError
+from emulator.bank.settings import Settings
 from emulator.bank.transitions import BATCH, FINAL, FOREIGN, INSTANT, STANDING, STATUSES, UNSIGNED, path
 from emulator.store import Document
 
@@ -193,6 +194,20 @@ def _due(bank: Bank, payment: Document, at: datetime) -> datetime | None:
     if status == "ACSP" and flow != FOREIGN:
         return at + (TO_BOOKING if pace == "time" else NO_WAIT)
     return at + second
+
+
+def plan_anew(bank: Bank, before: Settings) -> None:
+    """With another `progression`, plan the steps that waited for a status read or a hand; others keep their moment."""
+    if bank.settings.progression == before.progression:
+        return
+    now = bank.clock.now()
+    for payment in bank.documents.all("payment"):
+        if payment["status"] not in FINAL and "due" not in payment:
+            schedule(bank, payment, now)
+            bank.documents.put("payment", payment)
+
+
+SETTINGS_FOLLOWERS.append(plan_anew)
 
 
 def read(bank: Bank, payment: Document) -> None:

@@ -429,6 +429,24 @@ def test_the_next_step_by_hand_goes_through_accp_where_money_is_missing() -> Non
     assert money(bank, "kari") == (-10000, 0)
 
 
+@pytest.mark.parametrize("before", [{"polls": 1}, "manual"])
+@pytest.mark.parametrize("pace", ["time", "immediate"])
+def test_what_waited_for_a_read_or_a_hand_goes_on_when_the_setting_is_another(before: Any, pace: str) -> None:
+    bank = world.build(progression=before)
+    straks = paid(bank, STRAKS, domestic())
+    dated = paid(bank, DOMESTIC, domestic(requestedExecutionDate="2026-03-03"))
+    scripted = paid(bank, STRAKS, domestic(), script=Script(progress=[("ACTC", 0), ("RJCT", 5)]))
+    unsigned = initiate(bank, STRAKS, domestic())
+    advance(bank, seconds=60)
+    bank.change_settings({"straks_limit": "1000.00"})
+    assert "due" not in payment(bank, straks)
+    bank.change_settings({"progression": pace})
+    advance(bank, seconds=5)
+    assert [status(bank, one) for one in (straks, dated, scripted, unsigned)] == ["ACSC", "PDNG", "RJCT", "RCVD"]
+    advance(bank, days=1)
+    assert (status(bank, dated), status(bank, unsigned)) == ("ACSC", "RJCT")
+
+
 # by hand
 
 
