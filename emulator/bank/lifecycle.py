@@ -10,14 +10,12 @@ from datetime import datetime, timedelta
 from emulator.bank import bulk, execution, products, settlement
 from emulator.bank.bank import Bank
 from emulator.bank.clock import moment, stamp
+from emulator.bank.psu_messages import CHANGED, REJECTED
 from emulator.bank.transitions import BATCH, FINAL, INSTANT, STANDING
 from emulator.store import Document
 
 A_SECOND = timedelta(seconds=1)  # that time takes from the due moment to the execution
-REASONS = {
-    "RJCT": "The payment was rejected.",
-    "ACWC": "The payment was accepted with a change.",
-}
+REASONS = {"RJCT": REJECTED, "ACWC": CHANGED}
 
 
 def change(bank: Bank, payment: Document, status: str, at: datetime, *, reason: str | None = None) -> None:

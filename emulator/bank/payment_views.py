@@ -24,9 +24,10 @@ def fees(payment: Document) -> dict[str, Any]:
 def status(payment: Document) -> dict[str, Any]:
     """`{paymentId, transactionStatus, fundsAvailable?, psuMessage?}`: fundsAvailable from authorisation on."""
     shown = {"paymentId": payment["id"], "transactionStatus": payment["status"]}
-    for name in ("fundsAvailable", "psuMessage"):
-        if name in payment:
-            shown[name] = payment[name]
+    if "fundsAvailable" in payment:
+        shown["fundsAvailable"] = payment["fundsAvailable"]
+    if "psuMessage" in payment:
+        shown["psuMessage"] = payment["psuMessage"]
     return shown
 
 

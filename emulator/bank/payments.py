@@ -15,6 +15,7 @@ from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
 from emulator.bank.initiation import Order, agreement_for, engagement_limit, initiate, is_shut, warnings
 from emulator.bank.payment_views import listing, summary, view
+from emulator.bank.psu_messages import DECLINED
 from emulator.bank.transitions import INSTANT, UNSIGNED, allowed
 from emulator.store import Document
 
@@ -36,8 +37,6 @@ __all__ = [
     "view",
     "warnings",
 ]
-
-DECLINED = "The payment was declined."
 
 
 def find(

@@ -14,6 +14,7 @@ from emulator.bank import bulk, entries, execution, ledger, lifecycle, products,
 from emulator.bank.bank import SETTINGS_FOLLOWERS, Bank
 from emulator.bank.clock import moment, stamp
 from emulator.bank.errors import BankError
+from emulator.bank.psu_messages import MOVED, NO_MONEY, NOT_APPROVED, TEXT_CHANGED
 from emulator.bank.settings import Settings
 from emulator.bank.transitions import BATCH, FINAL, FOREIGN, INSTANT, STANDING, STATUSES, UNSIGNED, path
 from emulator.store import Document
@@ -22,11 +23,6 @@ UNSIGNED_LIFETIME = timedelta(hours=24)
 SECOND = timedelta(seconds=1)
 TO_BOOKING = timedelta(seconds=2)  # ACSP after 1 s, ACSC after 3 s
 NO_WAIT = timedelta(0)
-
-NOT_APPROVED = "The payment was not approved within 24 hours."
-NO_MONEY = "The payment was rejected: there was not enough money on the account."
-MOVED = "The payment is executed on another date than it asked for."
-TEXT_CHANGED = "Characters of the text that the payment system does not carry were replaced."
 
 
 def next_due(bank: Bank) -> str | None:

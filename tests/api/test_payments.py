@@ -290,6 +290,17 @@ def test_a_rejected_payment_says_why(kari: DeskClient) -> None:
     assert (body["transactionStatus"], bool(body["psuMessage"])) == ("RJCT", True)
 
 
+@pytest.mark.parametrize(
+    ("language", "told"), [("nb-NO", "Du avviste betalingen."), ("en", "The payment was declined.")]
+)
+def test_the_text_for_the_customer_is_in_the_language_of_the_answer(kari: DeskClient, language: str, told: str) -> None:
+    payment_id = created(kari, STRAKS, domestic())["paymentId"]
+    reject(kari.branch, payment_id)
+    for path in (f"{STRAKS}/{payment_id}", f"{STRAKS}/{payment_id}/status"):
+        answer = kari.get(path, headers={"Accept-Language": language})
+        assert (answer.headers["Content-Language"], answer.json()["psuMessage"]) == (language[:2], told)
+
+
 def test_with_polls_the_read_that_reaches_the_count_still_shows_the_old_status(kari: DeskClient) -> None:
     kari.branch.bank.change_settings({"progression": {"polls": 2}})
     payment_id = authorised(kari, STRAKS, domestic())

@@ -7,11 +7,13 @@ from typing import Any
 from emulator.api.accept_fix import fixes
 from emulator.api.approach import approach_of
 from emulator.api.headers import BASKET_GET, INSTANT_POST, TRANSFER_POST
+from emulator.api.negotiation import content_language
 from emulator.api.operation import Access, Call, Operation, Params, Reply
 from emulator.api.query import ALLOW_LOGICAL_DUPLICATE
 from emulator.api.render import message_body
 from emulator.bank import approach, payment_views, payments, products, progression
 from emulator.bank.errors import BankError
+from emulator.bank.psu_messages import in_norwegian
 from emulator.bank.transitions import FINAL, INSTANT, UNSIGNED
 from emulator.store import Document
 
@@ -88,10 +90,18 @@ def _readable(call: Call) -> Document:
     return payment
 
 
+def _in_language(call: Call, body: dict[str, Any]) -> None:
+    """Turn the text for the customer into the language that the answer says it is in (SPEC 2.1)."""
+    if content_language(call.headers) == "nb":
+        body["psuMessage"] = in_norwegian(body["psuMessage"])
+
+
 def get_payment(call: Call) -> Reply:
     """The members of the initiation, and what has become of it."""
     payment = _readable(call)
     body = payment_views.details(call.bank, payment)
+    if "psuMessage" in body:
+        _in_language(call, body)
     body["_links"] = _links(call, payment, f"{address(call)}/{payment['id']}")
     return Reply(200, fixes(call).amounts(body))
 
@@ -100,6 +110,8 @@ def get_payment_status(call: Call) -> Reply:
     """The status; with `progression: {polls: N}` the read counts towards the next step."""
     payment = _readable(call)
     body = payment_views.status(payment)
+    if "psuMessage" in body:
+        _in_language(call, body)
     body["_links"] = _links(call, payment, f"{address(call)}/{payment['id']}")
     progression.read(call.bank, payment)
     return Reply(200, body)

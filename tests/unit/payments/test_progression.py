@@ -7,7 +7,16 @@ from typing import Any
 
 import pytest
 
-from emulator.bank import accounts, ledger, payment_views, payments, progression, sandbox, sandbox_accounts
+from emulator.bank import (
+    accounts,
+    ledger,
+    payment_views,
+    payments,
+    progression,
+    psu_messages,
+    sandbox,
+    sandbox_accounts,
+)
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
 from emulator.bank.script import Script
@@ -131,7 +140,7 @@ def test_a_payment_that_is_not_approved_within_24_hours_is_rejected(bank: Bank) 
     assert status(bank, payment_id) == "RCVD"
     advance(bank, days=3)
     assert life(bank, payment_id) == [RCVD, ("RJCT", DAY)]
-    assert payment(bank, payment_id)["psuMessage"] == progression.NOT_APPROVED
+    assert payment(bank, payment_id)["psuMessage"] == psu_messages.NOT_APPROVED
     (closed,) = bank.documents.find("sca", target=payment_id)
     assert closed["status"] == "failed"
 
@@ -140,7 +149,7 @@ def test_a_declined_payment_is_rejected_and_moves_no_money(bank: Bank) -> None:
     payment_id = initiate(bank, STRAKS, domestic())
     reject(bank, payment_id)
     assert life(bank, payment_id) == [RCVD, ("RJCT", 0)]
-    assert payment(bank, payment_id)["psuMessage"] == payments.DECLINED
+    assert payment(bank, payment_id)["psuMessage"] == psu_messages.DECLINED
     assert money(bank, "kari") == (10000, 0)
     assert progression.next_due(bank) is None
 
@@ -150,7 +159,7 @@ def test_text_that_the_payment_system_does_not_carry_is_changed(bank: Bank) -> N
     assert status(bank, unchanged) == "ACTC"
     changed = paid(bank, DOMESTIC, domestic(remittanceInformationUnstructured="Žluťoučký Ω 漢"))
     assert status(bank, changed) == "ACWC"
-    assert payment(bank, changed)["psuMessage"] == progression.TEXT_CHANGED
+    assert payment(bank, changed)["psuMessage"] == psu_messages.TEXT_CHANGED
     advance(bank, seconds=3)
     assert [name for name, _ in life(bank, changed)] == ["RCVD", "ACWC", "ACSP", "ACSC"]
     assert "psuMessage" not in payment(bank, changed)
@@ -208,7 +217,7 @@ def test_at_14_sharp_it_is_in_time(norway: Bank) -> None:
 def test_a_date_that_the_cut_off_has_passed_is_moved(norway: Bank) -> None:
     payment_id = _approved(norway, at(2, 13, 1), requestedExecutionDate="2026-03-02")
     assert status(norway, payment_id) == "ACWC"
-    assert payment(norway, payment_id)["psuMessage"] == progression.MOVED
+    assert payment(norway, payment_id)["psuMessage"] == psu_messages.MOVED
     advance(norway, days=1)
     assert [name for name, _ in life(norway, payment_id)] == ["RCVD", "ACWC", "PDNG", "ACSP", "ACSC"]
 
@@ -257,7 +266,7 @@ def test_without_money_for_three_banking_days_it_is_rejected(bank: Bank) -> None
     payment_id = paid(bank, DOMESTIC, domestic("10000.01"))
     advance(bank, days=30)
     assert life(bank, payment_id)[2:] == [("ACCP", 1), ("RJCT", OSLO_MIDNIGHT + 2 * DAY)]
-    assert payment(bank, payment_id)["psuMessage"] == progression.NO_MONEY
+    assert payment(bank, payment_id)["psuMessage"] == psu_messages.NO_MONEY
     assert entries(bank, "kari") == entries(bank, "kari", "pending") == []
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emulator.bank import entries, payment_views, payments
+from emulator.bank import entries, payment_views, payments, psu_messages
 from emulator.bank.bank import Bank
 from emulator.bank.script import Script
 from tests.unit.payments import world
@@ -252,3 +252,11 @@ def test_the_listing_shows_the_newest_first_with_their_history(bank: Bank) -> No
     ]
     assert second["due"] == "2026-03-02T08:00:03+00:00"
     assert payments.listing(bank, 1) == [first]
+
+
+def test_every_text_for_the_customer_has_a_norwegian_one() -> None:
+    english = {name: text for name, text in vars(psu_messages).items() if name.isupper() and isinstance(text, str)}
+    norwegian = {name: psu_messages.in_norwegian(text) for name, text in english.items()}
+    assert len({*english.values(), *norwegian.values()}) == 2 * len(english) == 14
+    both = psu_messages.in_norwegian(f"{psu_messages.MOVED} {psu_messages.TEXT_CHANGED}")
+    assert both == f"{norwegian['MOVED']} {norwegian['TEXT_CHANGED']}"

@@ -1,0 +1,28 @@
+"""What the customer is told of its payment (psuMessage, SPEC 2.8); kept in English, shown in Norwegian too."""
+
+from __future__ import annotations
+
+DECLINED = "The payment was declined."
+NOT_APPROVED = "The payment was not approved within 24 hours."
+NO_MONEY = "The payment was rejected: there was not enough money on the account."
+REJECTED = "The payment was rejected."
+MOVED = "The payment is executed on another date than it asked for."
+TEXT_CHANGED = "Characters of the text that the payment system does not carry were replaced."
+CHANGED = "The payment was accepted with a change."
+
+_NORWEGIAN = {
+    DECLINED: "Du avviste betalingen.",
+    NOT_APPROVED: "Betalingen ble ikke godkjent innen 24 timer.",
+    NO_MONEY: "Banken avviste betalingen: det var ikke nok penger på kontoen.",
+    REJECTED: "Banken avviste betalingen.",
+    MOVED: "Betalingen utføres en annen dato enn den som var ønsket.",
+    TEXT_CHANGED: "Tegn i teksten som betalingssystemet ikke kan formidle, er erstattet.",
+    CHANGED: "Betalingen ble godtatt med en endring.",
+}
+
+
+def in_norwegian(message: str) -> str:
+    """A psuMessage, which may join several of the above, in Norwegian."""
+    for english, norwegian in _NORWEGIAN.items():
+        message = message.replace(english, norwegian)
+    return message
