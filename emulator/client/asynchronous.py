@@ -94,5 +94,6 @@ class AsyncTppClient(Tpp):
         return ClientSession(
             connector=TCPConnector(ssl=verify, limit=0),
             timeout=ClientTimeout(total=self._timeout),
+            auto_decompress=False,  # a body is given as it came, as by the synchronous client
             skip_auto_headers=("User-Agent", "Accept-Encoding", "Content-Type"),
         )

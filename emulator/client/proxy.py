@@ -22,7 +22,7 @@ _NOT_PASSED_ON = {
     *("date", "digest", "signature", "tpp-signature-certificate"),
 }
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[^:]+)(?::\d+)?", re.IGNORECASE)
-_NOT_PASSED_BACK = {"connection", "content-encoding", "content-length", "keep-alive", "transfer-encoding"}
+_NOT_PASSED_BACK = {"connection", "content-length", "keep-alive", "transfer-encoding"}
 
 
 class SigningProxy:
@@ -35,7 +35,7 @@ class SigningProxy:
 
     async def run(self, host: str, port: int, ready: Callable[[str], None]) -> None:
         """Serve until SIGINT or SIGTERM; `ready` is told the proxy's address. OSError when the port is taken."""
-        runner = web.ServerRunner(web.Server(self._handle))
+        runner = web.ServerRunner(web.Server(self._handle, auto_decompress=False))
         await runner.setup()
         site = web.TCPSite(runner, host, port)
         await site.start()

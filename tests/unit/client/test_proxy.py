@@ -1,0 +1,87 @@
+"""The signing proxy: what comes in goes on as it is, signed, and the answer comes back as it is (CONTRACT 11)."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from aiohttp import ClientSession, web
+
+from emulator.authority import Authority
+from emulator.client import AsyncTppClient
+from emulator.client.proxy import SigningProxy
+from emulator.httpsig.digest import digest_value
+
+Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+PATIENCE = 10.0  # seconds until a test gives up
+
+
+@asynccontextmanager
+async def bank(handler: Handler) -> AsyncIterator[str]:
+    """Something that answers in the place of a bank; its address."""
+    runner = web.ServerRunner(web.Server(handler, auto_decompress=False, handler_cancellation=True))
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    try:
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}"
+    finally:
+        await runner.cleanup()
+
+
+@asynccontextmanager
+async def proxy(target: str, authority: Authority, log: Callable[[str], None] = lambda _: None) -> AsyncIterator[str]:
+    """A proxy before `target`; its address."""
+    ready: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    made = SigningProxy(AsyncTppClient(target, authority.demo()), log=log)
+    running = asyncio.ensure_future(made.run("127.0.0.1", 0, ready.set_result))
+    try:
+        yield await asyncio.wait_for(ready, PATIENCE)
+    finally:
+        running.cancel()
+        await asyncio.wait((running,), timeout=PATIENCE)
+        assert running.done()
+
+
+@pytest.fixture(scope="module")
+def authority() -> Authority:
+    from emulator.bank.clock import real_now
+
+    return Authority(None, clock=real_now)
+
+
+@pytest.mark.parametrize("coding", ["gzip", "br", "zstd"])
+async def test_a_compressed_answer_comes_back_as_it_is(authority: Authority, coding: str) -> None:
+    async def answer(request: web.BaseRequest) -> web.Response:
+        assert request.headers["Accept-Encoding"] == coding
+        return web.Response(body=b"not to be opened", headers={"Content-Encoding": coding})
+
+    async with (
+        bank(answer) as target,
+        proxy(target, authority) as address,
+        ClientSession(auto_decompress=False) as http,
+        http.get(f"{address}/v1/accounts", headers={"Accept-Encoding": coding}) as got,
+    ):
+        assert (got.status, got.headers["Content-Encoding"]) == (200, coding)
+        assert await got.read() == b"not to be opened"
+
+
+async def test_a_compressed_body_goes_on_as_it_is(authority: Authority) -> None:
+    body = gzip.compress(b'{"x": 1}')
+    seen: list[Any] = []
+
+    async def answer(request: web.BaseRequest) -> web.Response:
+        seen.append((request.headers["Content-Encoding"], request.headers["Digest"], await request.read()))
+        return web.Response()
+
+    async with (
+        bank(answer) as target,
+        proxy(target, authority) as address,
+        ClientSession() as http,
+        http.post(f"{address}/v1/x", data=body, headers={"Content-Encoding": "gzip"}) as got,
+    ):
+        assert got.status == 200
+    assert seen == [("gzip", digest_value(body), body)]
