@@ -33,12 +33,12 @@ def command(
 ) -> None:
     """Sign what comes in and forward it to a bank."""
     from emulator.client import AsyncTppClient
-    from emulator.client.proxy import SigningProxy
+    from emulator.client.proxy import PATIENCE, SigningProxy
 
     signer = identity_of(state=state, tpp=tpp, certificate=certificate, key=key)
     bank = bank_url(target, "--to") if target else bank_url(url)
     try:
-        client = AsyncTppClient(bank, signer, ca=trusted_ca())
+        client = AsyncTppClient(bank, signer, ca=trusted_ca(), timeout=PATIENCE)
     except ValueError as error:
         raise Failed(str(error)) from error
     proxy = SigningProxy(client, log=(lambda _: None) if quiet else (lambda text: click.echo(text, err=True)))

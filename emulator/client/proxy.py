@@ -15,6 +15,8 @@ from emulator.client.asynchronous import AsyncTppClient
 CALLBACK = "/_proxy/callback"
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 LARGEST_BODY = 16 * 1024 * 1024
+PATIENCE = 3700.0  # seconds for an answer: beyond the longest scripted delay, for the client has a limit of its own
+FINISH_SECONDS = 2.0  # for requests under way when the proxy is told to end; then as long again to be broken off
 # Belong to one connection, or are made anew for the request that goes on (RFC 9110 7.6.1).
 _NOT_PASSED_ON = {
     *("connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection"),
@@ -35,7 +37,8 @@ class SigningProxy:
 
     async def run(self, host: str, port: int, ready: Callable[[str], None]) -> None:
         """Serve until SIGINT or SIGTERM; `ready` is told the proxy's address. OSError when the port is taken."""
-        runner = web.ServerRunner(web.Server(self._handle, auto_decompress=False))
+        server = web.Server(self._handle, auto_decompress=False, handler_cancellation=True)
+        runner = web.ServerRunner(server, shutdown_timeout=FINISH_SECONDS)
         await runner.setup()
         site = web.TCPSite(runner, host, port)
         await site.start()
@@ -68,8 +71,9 @@ class SigningProxy:
         try:
             answer = await self._client.request(request.method, request.raw_path, body=body, headers=given)
         except (ClientError, OSError, TimeoutError) as error:
-            self._log(f"{request.method} {request.raw_path} -> no answer: {error}")
-            return _told(502, f"{self._client.base_url} does not answer: {error}")
+            cause = str(error) or type(error).__name__  # a TimeoutError says nothing more
+            self._log(f"{request.method} {request.raw_path} -> no answer: {cause}")
+            return _told(502, f"{self._client.base_url} does not answer: {cause}")
         except ValueError as error:
             return _told(400, str(error))
         self._log(f"{request.method} {request.raw_path} -> {answer.status}")

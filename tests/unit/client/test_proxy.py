@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from aiohttp import ClientSession, web
+from aiohttp import ClientError, ClientSession, web
 
 from emulator.authority import Authority
 from emulator.client import AsyncTppClient
@@ -33,10 +33,12 @@ async def bank(handler: Handler) -> AsyncIterator[str]:
 
 
 @asynccontextmanager
-async def proxy(target: str, authority: Authority, log: Callable[[str], None] = lambda _: None) -> AsyncIterator[str]:
+async def proxy(
+    target: str, authority: Authority, *, log: Callable[[str], None] = lambda _: None, timeout: float = 60
+) -> AsyncIterator[str]:
     """A proxy before `target`; its address."""
     ready: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-    made = SigningProxy(AsyncTppClient(target, authority.demo()), log=log)
+    made = SigningProxy(AsyncTppClient(target, authority.demo(), timeout=timeout), log=log)
     running = asyncio.ensure_future(made.run("127.0.0.1", 0, ready.set_result))
     try:
         yield await asyncio.wait_for(ready, PATIENCE)
@@ -85,3 +87,57 @@ async def test_a_compressed_body_goes_on_as_it_is(authority: Authority) -> None:
     ):
         assert got.status == 200
     assert seen == [("gzip", digest_value(body), body)]
+
+
+async def test_an_answer_that_takes_too_long_is_told_with_its_cause(authority: Authority) -> None:
+    async def answer(request: web.BaseRequest) -> web.Response:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    told: list[str] = []
+    async with (
+        bank(answer) as target,
+        proxy(target, authority, log=told.append, timeout=0.01) as address,
+        ClientSession() as http,
+        http.get(f"{address}/v1/accounts") as got,
+    ):
+        assert got.status == 502
+        assert (await got.json())["tppMessages"][0]["text"] == f"{target} does not answer: TimeoutError"
+    assert told == ["GET /v1/accounts -> no answer: TimeoutError"]
+
+
+async def test_a_client_that_gives_up_ends_the_request_at_the_bank(authority: Authority) -> None:
+    asked, given_up = asyncio.Event(), asyncio.Event()
+
+    async def answer(request: web.BaseRequest) -> web.Response:
+        asked.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            given_up.set()
+        raise AssertionError
+
+    async with bank(answer) as target, proxy(target, authority) as address, ClientSession() as http:
+        asking = asyncio.ensure_future(http.get(f"{address}/v1/accounts"))
+        await asyncio.wait_for(asked.wait(), PATIENCE)
+        asking.cancel()
+        await asyncio.wait_for(given_up.wait(), PATIENCE)
+
+
+async def test_the_end_does_not_wait_for_an_answer_that_does_not_come(
+    authority: Authority, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("emulator.client.proxy.FINISH_SECONDS", 0.01)
+    asked = asyncio.Event()
+
+    async def answer(request: web.BaseRequest) -> web.Response:
+        asked.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async with bank(answer) as target, ClientSession() as http:
+        async with proxy(target, authority) as address:
+            asking = asyncio.ensure_future(http.get(f"{address}/v1/accounts"))
+            await asyncio.wait_for(asked.wait(), PATIENCE)
+        with pytest.raises(ClientError):
+            await asking
