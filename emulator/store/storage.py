@@ -129,13 +129,9 @@ class JournalStorage(Storage):
         return self.power and self.sequence > self.synced and self.refusal is None
 
     def begin_sync(self) -> SyncTicket:
-        """An fsync of all that is written so far; raises StoreUnwritable."""
-        try:
-            file = self._disk.duplicate(self.journal.file)
-        except OSError as failed:
-            raise StoreUnwritable(f"the changes cannot be synced: {failed}") from failed
+        """An fsync of all that is written so far."""
         names = self.directory if self._new_name else None
-        return SyncTicket(self._disk, names, file, sequence=self.sequence, segment=self.journal.last)
+        return SyncTicket(self._disk, names, self.journal.file, sequence=self.sequence, segment=self.journal.last)
 
     def synced_by(self, ticket: SyncTicket) -> None:
         """Note that the fsync succeeded."""

@@ -194,7 +194,7 @@ class Store(Readable):
         return self._kept is not None and self._kept.sync_needed
 
     def begin_sync(self) -> SyncTicket:
-        """An fsync for all changes so far: `run` it in any thread, then `finish_sync`. Raises StoreUnwritable."""
+        """An fsync for all changes so far: `run` it in any thread, then `finish_sync`."""
         return self._directory().begin_sync()
 
     def finish_sync(self, ticket: SyncTicket) -> None:

@@ -15,22 +15,30 @@ class SyncTicket:
         self._disk = disk
         # None once the journal file's name is known to be on the medium
         self._directory = directory
-        # a duplicate, so that a compaction may close the journal's own meanwhile
-        self._file = file
         self.sequence = sequence
         self.segment = segment
         self.size = segment.size
         self.done = False
         self.failed: Exception | None = None
+        self._duplicate: int | None = None
+        try:
+            # so that a compaction may close the journal's own meanwhile
+            self._duplicate = disk.duplicate(file)
+        except OSError:  # no descriptor is free: then everybody waits for this fsync
+            self._sync(file)
 
     def run(self) -> None:
         """Sync; never raises: see `failed`."""
+        if self._duplicate is not None:
+            self._sync(self._duplicate)
+            self._disk.close(self._duplicate)
+
+    def _sync(self, file: int) -> None:
         try:
-            self._disk.sync(self._file)
+            self._disk.sync(file)
             if self._directory is not None:
                 self._disk.sync_directory(self._directory)
         except Exception as failed:
             self.failed = failed
         finally:
-            self._disk.close(self._file)
             self.done = True

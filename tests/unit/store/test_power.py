@@ -206,11 +206,18 @@ def test_close_with_a_failing_fsync_lets_go_all_the_same(
     again.close()
 
 
-def test_a_ticket_without_files_to_be_had_is_refused(store: Store, disk: TroubledDisk) -> None:
+def test_without_a_free_descriptor_the_fsync_is_done_at_once(store: Store, disk: TroubledDisk, directory: Path) -> None:
     store.put("book", book("b1"))
-    disk.trouble = failing("duplicate", error=errno.EMFILE)
-    with pytest.raises(StoreUnwritable):
-        store.begin_sync()
-    disk.trouble = lambda _: None
     store.sync()
-    assert store.synced == 1
+    store.put("book", book("b2"))
+    disk.trouble = failing("duplicate", error=errno.EMFILE)
+    disk.watch()
+    ticket = store.begin_sync()
+    assert (disk.calls, ticket.done) == (["duplicate", "sync"], True)
+    ticket.run()
+    store.finish_sync(ticket)
+    assert (disk.calls, store.synced) == (["duplicate", "sync"], 2)
+    disk.trouble = lambda _: None
+    store.put("book", book("b3"))
+    store.sync()
+    assert store.synced == 3
