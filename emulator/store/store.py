@@ -47,7 +47,7 @@ class _Transaction:
 class Store(Readable):
     """Documents in memory, every change written down before its call returns. For one thread.
 
-    `sequence` is the number of the last change; it grows for ever.
+    `sequence` is the number of the last change; it grows for ever. `discarded`: nothing needs to be kept any more.
     """
 
     def __init__(self, storage: JournalStorage | VolatileStorage, kinds: Mapping[str, Kind]) -> None:
@@ -57,6 +57,7 @@ class Store(Readable):
             if name in self.kinds:
                 raise ValueError(f"the name {name} is the snapshot's own")
         self.sequence = 0
+        self.discarded = False
         self._kept = storage if isinstance(storage, JournalStorage) else None
         # of the open transaction: what it changed, and where each of its blocks began
         self.steps: list[Undo] = []
@@ -291,6 +292,7 @@ class Store(Readable):
 
     def discard(self) -> None:
         """Let go of the directory as it is, for nobody opens it any more."""
+        self.discarded = True
         if self._kept is not None:
             self._kept.abandon_compaction()
             self._kept.close()

@@ -37,6 +37,7 @@ class Upkeep:
     async def synced(self, store: Store) -> None:
         """Return once everything that `store` holds now is as durable as asked for; raises StoreUnwritable.
 
+        Of a bank that is deleted meanwhile nothing has to be durable but that.
         Those who wait take turns, and an fsync covers all that was written when it began: whoever is next mostly
         finds its own changes safe already.
         """
@@ -45,13 +46,14 @@ class Upkeep:
         if turn is None:
             turn = self._turns[store] = asyncio.Lock()
         async with turn:
-            if store.synced >= seen:
+            if store.synced >= seen or store.discarded:
                 return
             if store.sequence < seen:
                 raise StoreUnwritable("an earlier fsync failed, the changes were undone")
             ticket = store.begin_sync()
             await asyncio.get_running_loop().run_in_executor(None, ticket.run)
-            store.finish_sync(ticket)
+            if not store.discarded:
+                store.finish_sync(ticket)
 
     def look_after(self, store: Store) -> None:
         """Renew the snapshot of `store` if the journal has outgrown it; never raises, for answers may have gone."""

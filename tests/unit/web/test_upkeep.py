@@ -47,3 +47,16 @@ async def test_a_compaction_rests_and_is_left_when_the_server_ends(
     documents.close()
     assert [path.name for path in tmp_path.glob("documents*")] == [SNAPSHOT]
     assert open_store(tmp_path, {"note": Kind()}).get("note", "meanwhile")
+
+
+async def test_who_waits_for_the_fsync_of_a_bank_that_is_deleted_meanwhile_is_answered(tmp_path: Path) -> None:
+    documents = open_store(tmp_path, {"note": Kind()}, durability="power")
+    work = Upkeep()
+    documents.put("note", {"id": "1"})
+    first = asyncio.ensure_future(work.synced(documents))
+    second = asyncio.ensure_future(work.synced(documents))
+    await asyncio.sleep(0)  # the first has begun its fsync, the second waits for its turn
+    documents.put("note", {"id": "2"})
+    third = asyncio.ensure_future(work.synced(documents))
+    documents.discard()
+    assert await asyncio.gather(first, second, third) == [None, None, None]
