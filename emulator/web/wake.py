@@ -9,6 +9,8 @@ from emulator.web.site import Site
 
 _SHORTEST = 0.005  # a due time that has passed already must not become a busy loop
 _LONGEST = 3600.0
+_SLOWER = 4.0  # times as long after each waking that left something due, for the disk may be full
+_SLOWEST = 60.0
 
 
 class Watchers:
@@ -18,6 +20,7 @@ class Watchers:
         self._site = site
         self.open: set[Exchange] = set()
         self._timer: asyncio.TimerHandle | None = None
+        self._pause = _SHORTEST
 
     def add(self, exchange: Exchange) -> None:
         """A stream begins."""
@@ -35,7 +38,7 @@ class Watchers:
         self._forget_timer()
         seconds = self._site.next_due()
         if seconds is not None:
-            seconds = min(max(seconds, _SHORTEST), _LONGEST)
+            seconds = min(max(seconds, self._pause), _LONGEST)
             self._timer = asyncio.get_running_loop().call_later(seconds, self._ring)
 
     def end(self) -> None:
@@ -53,4 +56,6 @@ class Watchers:
         try:
             self._site.wake()
         finally:
+            done = self._site.next_due() != 0
+            self._pause = _SHORTEST if done else min(self._pause * _SLOWER, _SLOWEST)
             self.look_again()

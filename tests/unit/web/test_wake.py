@@ -1,0 +1,58 @@
+"""Waking the core at what falls due: at once as long as something comes of it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, cast
+
+import pytest
+
+from emulator.web.wake import Watchers
+
+
+class Bank:
+    """Something is due `due` seconds from now; `stuck`: it cannot be written and stays due."""
+
+    def __init__(self) -> None:
+        self.due: float | None = 0.0
+        self.stuck = True
+
+    def next_due(self) -> float | None:
+        return self.due
+
+    def wake(self) -> None:
+        if not self.stuck:
+            self.due = 0.01
+
+
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The seconds of each timer that is set; none of them rings by itself."""
+    seen: list[float] = []
+
+    class Loop:
+        def call_later(self, seconds: float, ring: Any) -> asyncio.TimerHandle:
+            seen.append(seconds)
+            return cast(Any, asyncio.Handle(ring, (), cast(Any, self)))
+
+        def get_debug(self) -> bool:
+            return False
+
+    monkeypatch.setattr(asyncio, "get_running_loop", Loop)
+    return seen
+
+
+def test_what_stays_due_is_tried_ever_more_rarely_and_at_once_again_when_it_goes(pauses: list[float]) -> None:
+    bank = Bank()
+    watchers = Watchers(cast(Any, bank))
+    watchers.add(cast(Any, object()))
+    for _ in range(10):
+        watchers._ring()
+    assert pauses == [0.005, 0.02, 0.08, 0.32, 1.28, 5.12, 20.48, 60, 60, 60, 60]
+    watchers.look_again()  # a request changes nothing about that
+    assert pauses[-1] == 60
+    bank.stuck = False
+    watchers._ring()
+    bank.due = 0.0
+    watchers.look_again()
+    assert pauses[-2:] == [0.01, 0.005]
