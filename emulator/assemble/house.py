@@ -188,7 +188,9 @@ class House:
             made = self._open[name] = self._made(name, fixture, seed, prepare)
             return made
         ids = known.bank.ids
-        if seed is not None and seed != ids.seed:
+        if seed is None:
+            seed = ids.seed if name == DEFAULT else self._common.seed
+        if seed != ids.seed:
             _refuse_default(name)
             known.bank.ids = Ids(known.bank.documents, seed=seed, form=ids.form)
         try:

@@ -113,6 +113,16 @@ def test_a_bank_that_cannot_be_made_anew_stays_as_it_was(site: Site, disk: Watch
     assert asked(site, "PUT", BANK, {"seed": 2})[0] == 200
 
 
+def test_a_bank_made_anew_has_its_seed_anew(site: Site) -> None:
+    def made_with(body: dict[str, Any]) -> Any:
+        assert asked(site, "PUT", BANK, body)[0] < 300
+        documents = asked(site, "GET", "/banks/x/_emulator/state")[1]["meta"]
+        return next(document for document in documents if document["id"] == "bank")
+
+    assert made_with({"seed": 7, "fixtures": "empty"}) == {"id": "bank", "fixtures": "empty", "seed": 7}
+    assert made_with({}) == {"id": "bank", "fixtures": "known-state"}
+
+
 def test_only_folders_with_the_name_of_a_bank_are_listed(site: Site, tmp_path: Path) -> None:
     (tmp_path / "banks" / "file").write_text("x")
     for name in ("Foo", ".deleted-0123456789ab", "a b"):
