@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
@@ -140,9 +140,10 @@ def _site(settings: ServeSettings) -> Site:
 
 
 def _ready(urls: list[str]) -> None:
-    for url in urls:
-        print(f"READY {url}")
-    sys.stdout.flush()
+    """Say so on stdout, if there is one and somebody reads it."""
+    if sys.stdout is not None:
+        with suppress(BrokenPipeError):
+            os.write(sys.stdout.fileno(), "".join(f"READY {url}\n" for url in urls).encode())
 
 
 def _leave_quietly_when_told() -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from emulator.authority import Authority
+from emulator.cli import serve
 
 IMPORT = """
 import os, ssl
@@ -36,3 +37,12 @@ def test_the_server_is_imported_without_reading_trust_roots_and_what_the_user_se
         environment["SSL_CERT_FILE"] = str(roots)
     done = subprocess.run([sys.executable, "-c", IMPORT], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["True", "0", str(roots) if told else "None"]
+
+
+def test_a_start_goes_on_where_nobody_can_read_that_it_is_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    with os.fdopen(write, "w") as unread:
+        for stdout in (None, unread):
+            monkeypatch.setattr(sys, "stdout", stdout)
+            serve._ready(["http://127.0.0.1:8080"])
