@@ -39,9 +39,6 @@ COMMANDS: dict[str, str] = {
     "completion": "emulator.cli.completion",
 }
 
-# What a group without a command raises; click before 8.2 prints the help by itself.
-_NO_COMMAND: type[click.UsageError] | tuple[()] = getattr(click.exceptions, "NoArgsIsHelpError", ())
-
 
 class _Commands(MutableMapping[str, click.Command]):
     """The table as click wants it: a command is imported when it is looked up."""
@@ -106,7 +103,7 @@ def run(arguments: list[str] | None = None) -> int:
 def _tell(error: BaseException) -> int:
     if isinstance(error, click.exceptions.Exit):
         return error.exit_code
-    if isinstance(error, _NO_COMMAND) and error.ctx is not None:
+    if isinstance(error, click.exceptions.NoArgsIsHelpError) and error.ctx is not None:
         click.echo(error.ctx.get_help())
         return 2
     if isinstance(error, Failed):
