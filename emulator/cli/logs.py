@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import sys
+import warnings
 from typing import Any
 
 
@@ -22,9 +23,21 @@ class _Json(logging.Formatter):
 
 
 def configure(form: str) -> None:
-    """Write warnings of every library, and what this program has to say, to stderr as `form` ("text" or "json")."""
+    """Write warnings of every library, and what this program has to say, to stderr as `form` ("text" or "json").
+
+    Python's own warnings too, such as of a client's odd certificate: one line each, without the source that it met.
+    """
     handler = logging.StreamHandler(sys.stderr)
     text = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s", "%Y-%m-%dT%H:%M:%S%z")
     handler.setFormatter(_Json() if form == "json" else text)
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     logging.getLogger("emulator").setLevel(logging.INFO)
+    warnings.formatwarning = _without_place
+    logging.captureWarnings(True)
+
+
+def _without_place(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
+) -> str:
+    del filename, lineno, line
+    return f"{category.__name__}: {message}"

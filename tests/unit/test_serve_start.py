@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -46,3 +47,18 @@ def test_a_start_goes_on_where_nobody_can_read_that_it_is_ready(monkeypatch: pyt
         for stdout in (None, unread):
             monkeypatch.setattr(sys, "stdout", stdout)
             serve._ready(["http://127.0.0.1:8080"])
+
+
+WARN = """
+import warnings
+from emulator.cli import logs
+logs.configure("json")
+warnings.warn("Parsed a serial number", DeprecationWarning, stacklevel=1)
+"""
+
+
+def test_a_warning_of_a_library_is_a_line_of_the_log_like_any_other() -> None:
+    done = subprocess.run([sys.executable, "-W", "always", "-c", WARN], capture_output=True, text=True, check=True)
+    entry = json.loads(done.stderr)
+    assert (entry["level"], entry["logger"]) == ("warning", "py.warnings")
+    assert entry["message"] == "DeprecationWarning: Parsed a serial number"
