@@ -185,11 +185,6 @@ class Store(Readable):
         return self._kept.synced if self._kept is not None and self._kept.power else self.sequence
 
     @property
-    def refusing(self) -> str | None:
-        """Why no change is accepted any more; None while changes are."""
-        return None if self._kept is None else self._kept.refusal
-
-    @property
     def sync_needed(self) -> bool:
         """Changes wait for an fsync."""
         return self._kept is not None and self._kept.sync_needed
