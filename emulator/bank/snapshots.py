@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,7 +18,7 @@ from emulator.bank.bank import Bank
 from emulator.bank.clock import date_time, real_now
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import KINDS
-from emulator.store import Image, StoreError, StoreUnwritable
+from emulator.store import Image, StoreDamaged, StoreError, StoreUnwritable
 from emulator.store.disk import Disk
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", re.ASCII)
@@ -45,11 +46,9 @@ class Snapshots:
         if directory is not None and directory.is_dir():
             for left in directory.glob(f".*{_UNFINISHED}"):
                 _drop(left)
-            files = sorted(directory.glob(f"*{_ENDING}"), key=lambda file: file.stat().st_mtime)
-            for file in files:
+            for file in sorted(_files(directory), key=lambda file: file.stat().st_mtime):
                 name = file.name.removesuffix(_ENDING)
-                if NAME.fullmatch(name) and file.is_file():
-                    self._kept[name] = _Kept(datetime.fromtimestamp(file.stat().st_mtime, UTC), None)
+                self._kept[name] = _Kept(datetime.fromtimestamp(file.stat().st_mtime, UTC), None)
 
     def save(self, bank: Bank, name: str) -> None:
         """Keep the bank as it stands; a snapshot of the same name is replaced."""
@@ -103,6 +102,23 @@ class Snapshots:
             raise BankError("RESOURCE_UNKNOWN", f"The file of the snapshot {name} is gone.") from None
         except (OSError, StoreError) as error:
             raise BankError("CONFLICT", f"The snapshot {name} cannot be read: {error}") from None
+
+
+def damaged(directory: Path) -> list[StoreDamaged]:
+    """What is wrong with the files of the snapshots in a directory, which may be missing; raises StoreTooNew."""
+    found = []
+    for file in sorted(_files(directory)):
+        try:
+            Image.from_bytes(file.read_bytes(), KINDS, file=file)
+        except StoreDamaged as error:
+            found.append(error)
+    return found
+
+
+def _files(directory: Path) -> Iterator[Path]:
+    for file in directory.glob(f"*{_ENDING}"):
+        if NAME.fullmatch(file.name.removesuffix(_ENDING)) and file.is_file():
+            yield file
 
 
 def _write(directory: Path, file: Path, content: bytes, *, power: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ from emulator.cli.failure import Failed, StateDamaged
 from emulator.cli.folders import state_directory, state_option
 
 if TYPE_CHECKING:
+    from emulator.store import StoreDamaged
     from emulator.store.inspection import Report
 
 EPILOG = "Example: bank-emulator state check --state .bank-emulator --repair"
@@ -27,8 +29,9 @@ def command() -> None:
 @click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @state_option
 def check(repair: bool, output: str, state: str | None) -> None:
-    """Verify snapshot and journal of every bank; exit 3 when something is damaged."""
+    """Verify journal and snapshots of every bank; exit 3 when something is damaged."""
     from emulator.bank.kinds import KINDS
+    from emulator.bank.snapshots import damaged
     from emulator.store import StoreTooNew
     from emulator.store.inspection import verify
     from emulator.store.repair import repair as mend
@@ -43,15 +46,16 @@ def check(repair: bool, output: str, state: str | None) -> None:
         raise Failed(f"{directory} holds no bank")
     try:
         reports = [mend(bank, KINDS) if repair else verify(bank, KINDS) for bank in banks]
+        saved = [[] if report.in_use else damaged(report.directory / "snapshots") for report in reports]
     except StoreTooNew as error:
         raise Failed(str(error)) from error
     except OSError as error:
         raise Failed(f"--state {error.filename or directory.parent}: {error.strerror or error}") from error
     if output == "json":
-        click.echo(json.dumps([_shown(report) for report in reports], indent=2))
+        click.echo(json.dumps(list(map(_shown, reports, saved)), indent=2))
     else:
-        for report in reports:
-            _tell(report)
+        for report, snapshots in zip(reports, saved, strict=True):
+            _tell(report, snapshots)
     for report in reports:
         if report.in_use is not None:
             raise Failed(f"{report.directory} is in use by {report.in_use}")
@@ -59,15 +63,18 @@ def check(repair: bool, output: str, state: str | None) -> None:
             first = report.findings[0]
             help_ = f"it cannot be mended; move {report.directory} away" if repair else "--repair mends it"
             raise StateDamaged(f"{first.file} is damaged at byte {first.offset}: {first.reason} ({help_})")
+    if bad := list(itertools.chain(*saved)):
+        raise StateDamaged(f"{bad[0]} (the bank starts all the same; delete the snapshot, or save it anew)")
 
 
-def _shown(report: Report) -> dict[str, Any]:
+def _shown(report: Report, snapshots: list[StoreDamaged]) -> dict[str, Any]:
     return {
         "bank": report.directory.name,
         "inUse": report.in_use,
         "changes": report.sequence,
         "documents": report.documents,
         "damage": [_finding(finding) for finding in report.findings],
+        "snapshots": [_finding(snapshot) for snapshot in snapshots],
         "torn": _finding(report.torn) if report.torn else None,
         "actions": list(report.actions),
         "copies": str(report.copies) if report.copies else None,
@@ -78,22 +85,18 @@ def _finding(finding: Any) -> dict[str, Any]:
     return {"file": str(finding.file), "offset": finding.offset, "reason": finding.reason}
 
 
-def _tell(report: Report) -> None:
+def _tell(report: Report, snapshots: list[StoreDamaged]) -> None:
     name = report.directory.name
     if report.in_use is not None:
         click.echo(f"{name}: in use by {report.in_use}, not looked at")
         return
     whole = "damaged" if report.findings else "whole"
     click.echo(f"{name}: {whole}, {sum(report.documents.values())} documents after {report.sequence} changes")
-    for finding in report.findings:
-        click.echo(f"  {_place(finding.file)} at byte {finding.offset}: {finding.reason}")
+    for finding in map(_finding, [*report.findings, *snapshots]):
+        click.echo(f"  {Path(finding['file']).name} at byte {finding['offset']}: {finding['reason']}")
     if report.torn is not None:
-        click.echo(f"  {_place(report.torn.file)} ends in a record that is torn or damaged; a start drops it")
+        click.echo(f"  {report.torn.file.name} ends in a record that is torn or damaged; a start drops it")
     for action in report.actions:
         click.echo(f"  {action}")
     if report.copies is not None:
         click.echo(f"  copies of what changed: {report.copies}")
-
-
-def _place(file: Path) -> str:
-    return file.name

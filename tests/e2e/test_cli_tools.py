@@ -414,6 +414,26 @@ def test_damage_is_named_refused_and_mended_with_a_copy_kept(stopped: Path, tmp_
         assert run(running, "people").returncode == 0
 
 
+def test_a_damaged_saved_snapshot_is_named_and_keeps_no_bank_from_starting(stopped: Path, tmp_path: Path) -> None:
+    state = shutil.copytree(stopped, tmp_path / "saved")
+    with served(state) as running:
+        for name in ("good", "bad"):
+            run(running, "snapshot", "save", name)
+    file = state / "banks" / "default" / "snapshots" / "bad.snapshot.json"
+    file.write_bytes(file.read_bytes()[:-10])
+    for flags in ((), ("--repair",)):
+        found = checked(state, *flags)
+        assert found.returncode == 3
+        assert str(file) in found.stderr
+        assert "good.snapshot.json" not in found.stdout + found.stderr
+        assert found.stdout.startswith("default: whole, ")
+        assert "bad.snapshot.json at byte 0: " in found.stdout
+    [told] = json.loads(checked(state, "--output", "json").stdout)
+    assert [entry["file"] for entry in told["snapshots"]] == [str(file)]
+    with served(state) as running:
+        assert run(running, "snapshot", "list").returncode == 0
+
+
 def test_what_nothing_can_be_read_of_is_given_up_and_a_start_begins_anew(stopped: Path, tmp_path: Path) -> None:
     state = shutil.copytree(stopped, tmp_path / "empty")
     with served(state) as running:
