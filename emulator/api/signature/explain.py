@@ -10,15 +10,16 @@ from typing import Any
 
 from cryptography import x509
 
+from emulator.api.operations import table
+from emulator.api.router import Router, split_target
 from emulator.api.signature.capture import Capture, CaptureUnreadable, read_capture
 from emulator.api.signature.check import collect, inspect, refusal
 from emulator.api.signature.evidence import Evidence
 from emulator.api.signature.result import SignaturePolicy
+from emulator.bank.errors import BankError
 from emulator.httpsig.dates import DateUnreadable, parse_date
 
 __all__ = ["Capture", "CaptureUnreadable", "Explanation", "explain", "explain_capture", "explain_kept", "read_capture"]
-
-_WITHOUT_BODY = ("/consents", "/bank-offered-consents", "/initialize", "authorisations")
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +121,12 @@ def _sent_at(found: Evidence) -> datetime | None:
 
 
 def _wants_digest(seen: Capture) -> bool:
-    path = seen.target.partition("?")[0]
-    return seen.method in ("POST", "PUT") and seen.body != b"" and not path.endswith(_WITHOUT_BODY)
+    """What the bank's own route says; whatever stands before /v1, which differs from bank to bank."""
+    path, _ = split_target(seen.target)
+    try:
+        return Router(table()).find(seen.method, path[max(path.find("/v1/"), 0) :]).digest
+    except BankError:
+        return False
 
 
 def _remarks(

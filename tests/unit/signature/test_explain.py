@@ -126,6 +126,29 @@ def test_a_line_that_is_not_there_is_said_so(making: Making) -> None:
     assert "  client  (no such line)" in told.text.splitlines()
 
 
+@pytest.mark.parametrize("prefix", ["", "/api-sandbox", "/banks/x", "/psd2/sandbox"])
+@pytest.mark.parametrize(
+    ("method", "path", "wanted"),
+    [
+        ("POST", "/v1/payments/sepa-credit-transfers", True),
+        ("POST", "/v1/sandbox/customers", True),
+        ("PUT", "/v1/sandbox/accounts/a?x=y", True),
+        ("POST", "/v1/signing-baskets", False),
+        ("PUT", "/v1/tpps/PSDNO-SBX-demo/contact-information", False),
+        ("POST", "/v1/consents", False),
+        ("POST", "/v1/sandbox/initialize", False),
+        ("POST", "/v1/nowhere", False),
+        ("GET", "/v1/sandbox/customers", False),
+    ],
+)
+def test_a_digest_is_missed_where_the_bank_misses_it(
+    making: Making, prefix: str, method: str, path: str, wanted: bool
+) -> None:
+    found = explain(raw(making.but(method=method, target=prefix + path, digest=None)), now=NOW)
+    missed = [message["path"] for message in found.data.get("messages", [])]
+    assert missed == (["Digest"] if wanted else [])
+
+
 def test_a_get_without_body_needs_no_digest(making: Making) -> None:
     get = making.but(method="GET", body=b"", digest=None)
     assert explain(raw(get), now=NOW).valid
