@@ -15,6 +15,7 @@ HEADERS: dict[str, str] = {
     "TPP-Redirect-URI": "https://tpp.example/callback?state=42",
     "TPP-Redirect-Preferred": "true",
     "TPP-Brand-Logging-Information": "A brand of the TPP",
+    "Date": "Mon, 02 Mar 2026 08:00:00 GMT",
     "Digest": "SHA-256=47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=",
     "TPP-Signature-Certificate": "MIID...",
     "Signature": (
@@ -54,6 +55,7 @@ HEADER_TEXTS: dict[str, str] = {
     "X-Request-ID": "Unique for each call; a repeated creation gets the stored answer.",
     "TPP-Session-ID": "The SCA session: an SCA under it spares further ones for an hour (SPEC 5.3.9).",
     "TPP-Redirect-URI": "Where the customer's browser comes back to after SCA.",
+    "Date": "When the request was signed, RFC 7231; at most 300 s from real time.",
     "Digest": "SHA-256 or SHA-512 of the body, base64 (RFC 3230).",
     "TPP-Signature-Certificate": "The signing certificate, base64 DER on one line.",
     "Signature": "The signature over the request (SPEC 5.2).",

@@ -141,6 +141,12 @@ def check_headers(
     return found
 
 
+def demanded(column: str, needs: frozenset[str], session_optional: bool) -> frozenset[str]:
+    """The headers, by lower-case name, without which `check_headers` refuses a request that has all others."""
+    wanted = needs.union(_REQUIRED[column])
+    return frozenset(lower for lower in wanted if not _excused(lower, _SPELLING, column, session_optional))
+
+
 def _malformed(headers: Headers) -> Iterator[Message]:
     """A message for each header that is not well-formed."""
     for lower in sorted(_CHECKS.keys() & headers.keys(), key=_PLACE.__getitem__):

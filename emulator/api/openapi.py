@@ -15,6 +15,8 @@ from emulator.api.messages import Request, Response
 from emulator.api.operation import Operation, Params
 from emulator.api.operations import table
 from emulator.api.query import Parameter
+from emulator.api.route import Route
+from emulator.api.signature.check import DEMANDED as SIGNATURE_DEMANDS
 from emulator.bank import products
 from emulator.bank.clock import oslo_date, real_now
 
@@ -64,7 +66,7 @@ def document(operations: Iterable[Operation] | None = None, *, today: date | Non
         "paths": paths,
         "components": {
             "schemas": schemas.found(),
-            "parameters": {_component(name): _header(name) for name in headers.MATRIX if not _is_reserved(name)},
+            "parameters": {_component(name): _header(name) for name in _LISTED},
             "responses": {name: _refusal(text) for name, text in REFUSALS.items()},
         },
     }
@@ -153,15 +155,11 @@ def _is_reserved(name: str) -> bool:
     return name in ("Accept", "Host") or name.startswith("Accept-")
 
 
+_LISTED = [name for name in (*headers.MATRIX, "Date") if not _is_reserved(name)]
+
+
 def _component(name: str) -> str:
     return name.replace("-", "")
-
-
-def columns(operation: Operation) -> set[str]:
-    """The header columns of SPEC 2.1 that an operation may have, over its products."""
-    if isinstance(operation.column, str):
-        return {operation.column}
-    return {operation.column(params) for params in _variants()}
 
 
 def _variants() -> list[Params]:
@@ -169,18 +167,23 @@ def _variants() -> list[Params]:
 
 
 def _headers(operation: Operation) -> list[dict[str, Any]]:
-    """The headers of the operation's column; one is required where every product demands it."""
+    """The headers of the operation's columns, and Date; one is required where every product demands it."""
+    routes = [Route.of(operation, params) for params in (_variants() if callable(operation.column) else [{}])]
+    required = frozenset[str].intersection(*map(_demanded, routes))
     found: list[dict[str, Any]] = []
-    used = columns(operation)
-    for name, marks in headers.MATRIX.items():
-        demanded = {marks[column] for column in used}
-        if _is_reserved(name) or demanded == {"-"}:
-            continue
-        if demanded == {"R"} and not (name in ("TPP-Session-ID", "PSU-ID") and used == {headers.DETAILS}):
+    for name in _LISTED:
+        if name.lower() in required:
             found.append({**_header(name), "required": True})
-        else:
+        elif any(headers.MATRIX[name][route.column] != "-" for route in routes):
             found.append({"$ref": f"#/components/parameters/{_component(name)}"})
     return found
+
+
+def _demanded(route: Route) -> frozenset[str]:
+    """What the gates demand, by lower-case name."""
+    operation = route.operation
+    named = headers.demanded(route.column, operation.needs, operation.before_first_sca)
+    return named.union(SIGNATURE_DEMANDS, ["digest"] if route.digest else [])
 
 
 def _header(name: str) -> dict[str, Any]:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 from openapi_spec_validator import validate
 
+from emulator.api import examples
+from emulator.api.branch import Branch
 from emulator.api.headers import MATRIX
 from emulator.api.openapi import document
 from emulator.api.operations import table
+from emulator.authority import Authority
+from tests.api.desk import DeskClient, messages
+
+SIGNATURE = ("Date", "Digest", "TPP-Signature-Certificate", "Signature")
 
 
 @pytest.fixture(scope="module")
@@ -39,12 +46,28 @@ def test_every_answer_and_body_has_a_schema_of_its_own(described: dict[str, Any]
         assert ("requestBody" in shown) is (row.body is not None)
 
 
-def test_a_header_is_required_exactly_where_every_product_demands_it(described: dict[str, Any]) -> None:
-    straks = described["paths"]["/v1/{payment-service}/{payment-product}"]["post"]["parameters"]
-    required = {parameter["name"] for parameter in straks if parameter.get("required") and parameter["in"] == "header"}
-    assert required == {
-        name for name, marks in MATRIX.items() if {marks["instant-post"], marks["transfer-post"]} == {"R"}
-    }
+def test_a_header_is_required_exactly_where_the_bank_demands_it(
+    described: dict[str, Any], branch: Branch, authority: Authority
+) -> None:
+    tpp = DeskClient(branch, authority)
+    marked = {name for name, marks in MATRIX.items() if "R" in marks.values()} | {"Date"}
+    for row in table():
+        shown = [_resolved(described, one) for one in described["paths"][row.path][row.method.lower()]["parameters"]]
+        listed = {one["name"]: one for one in shown if one["in"] == "header"}
+        sent = {name: one["example"] for name, one in listed.items() if name not in SIGNATURE}
+        path = re.sub("{([^}]+)}", lambda found: examples.PATH.get(found[1], "x"), row.path)
+        body = b"{}" if row.body else b""
+        for name in marked:
+            answer = tpp.request(row.method, path, headers={**sent, name: None}, body=body, digest="Digest" in listed)
+            missed = ("HTTP_HEADER_REQUIRED", name) in messages(answer) if answer.status == 400 else False
+            assert missed == (name in listed and listed[name]["required"]), (row.id, name)
+
+
+def _resolved(described: dict[str, Any], parameter: dict[str, Any]) -> dict[str, Any]:
+    if "$ref" not in parameter:
+        return parameter
+    found: dict[str, Any] = described["components"]["parameters"][parameter["$ref"].rpartition("/")[2]]
+    return found
 
 
 def test_names_in_two_modules_do_not_hide_each_other(described: dict[str, Any]) -> None:

@@ -25,6 +25,7 @@ from emulator.api.signature.result import (
 from emulator.httpsig.keyid import key_id_for
 from emulator.httpsig.message import CANDIDATES, REQUEST_TARGET, SPELLING, request_target
 
+DEMANDED = ("signature", "tpp-signature-certificate", "date")
 _CERTIFICATE = "TPP-Signature-Certificate"
 _ALONE = frozenset({"signature", "tpp-signature-certificate", "date", "digest"})
 
@@ -118,7 +119,7 @@ def collect(method: str, target: str, headers: Collection[tuple[str, str]], body
 
 def _check_present(found: Evidence, *, digest_required: bool) -> None:
     present = found.present
-    for name in ("signature", "tpp-signature-certificate", "date"):
+    for name in DEMANDED:
         if not present.get(name):
             missing = f"The header {SPELLING[name]} is required"
             found.faults.append(fault(SPELLING[name], missing, code="HTTP_HEADER_REQUIRED"))
