@@ -92,7 +92,7 @@ class Pipeline:
             response = render.refusal(render.INTERNAL)
         finally:
             bank.clock.release()
-        _finish(response, headers)
+        finish(response, headers)
         if bank.settings.sign_responses:
             self._sign_response(response)
         if exchange.call is not None:
@@ -111,7 +111,7 @@ class Pipeline:
         bank = self._bank
         exchange = self._log.begin(bank.clock.stamp(), request)
         exchange.response = response
-        _finish(response, Headers(request.headers))
+        finish(response, Headers(request.headers))
         if bank.settings.sign_responses:
             self._sign_response(response)
         if bank.watchers:
@@ -238,7 +238,8 @@ class Pipeline:
         return render.refusal(refused, links={"scaRedirect": call.sca_link(token)})
 
 
-def _finish(response: Response, headers: Headers) -> None:
+def finish(response: Response, headers: Headers) -> None:
+    """Add what every answer of the TPP interface carries (CONTRACT 3.3 and 13)."""
     request_id = headers.get("x-request-id")
     if request_id and request_id.isascii() and request_id.isprintable():
         response.headers.append(("X-Request-ID", request_id))

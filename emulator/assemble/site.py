@@ -11,8 +11,9 @@ from typing import Protocol, runtime_checkable
 
 from emulator.api import about, render
 from emulator.api.branch import Branch
+from emulator.api.headers import Headers
 from emulator.api.messages import Request, Response, Stream
-from emulator.api.pipeline import API_PREFIX
+from emulator.api.pipeline import API_PREFIX, finish
 from emulator.api.router import split_target
 from emulator.assemble.house import House
 from emulator.bank import progression
@@ -80,13 +81,15 @@ class Site:
                 return self._house.default.handle(request)
             return self._dispatch(request)
         except BankError as refused:
-            return render.refusal(refused)
+            response = render.refusal(refused)
         except OSError as error:
             logger.error("%s %s: %s", request.method, split_target(request.target)[0], error)
-            return render.refusal(render.UNUSABLE)
+            response = render.refusal(render.UNUSABLE)
         except Exception:
             logger.exception("%s %s failed", request.method, split_target(request.target)[0])
-            return render.refusal(render.INTERNAL)
+            response = render.refusal(render.INTERNAL)
+        finish(response, Headers(request.headers))
+        return response
 
     def _dispatch(self, request: Request) -> Response | Stream:
         branch = self._house.default

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import json
+from typing import Any, cast
 
-from emulator.api.messages import AT_ONCE, Response, Stream
+from aiohttp.http import HttpProcessingError
+
+from emulator.api.headers import Headers
+from emulator.api.messages import AT_ONCE, HeaderPairs, Response, Stream
+from emulator.api.pipeline import finish
 from emulator.web.limits import MAX_FIELD_BYTES, MAX_TARGET_BYTES
 
 JSON_TYPE = "application/json; charset=utf-8"
@@ -44,11 +49,22 @@ def headers_too_large(what: str) -> Response:
     return wire_refusal(431, f"The headers are too large: {what}.")
 
 
-def parser_refusal(error: BaseException, message: str) -> Response:
-    """The answer to what aiohttp's parser raised: 414, 431 or 400 with the parser's own reason.
+def parser_refusal(error: HttpProcessingError, message: str) -> Response:
+    """The answer to what aiohttp's parser raised: 414, 431 or 400 with the parser's own reason."""
+    response = _of_parser(error, message)
+    finish(response, Headers(cast(HeaderPairs, error.headers or ())))
+    return response
 
-    The parser raises one error for a long target and for a long field; the limit it names tells them apart.
-    """
+
+def sent_id(data: bytes) -> Any:
+    """The X-Request-ID in the first head of `data`, which the parser has refused, as `headers` of its error."""
+    head = data.partition(b"\r\n\r\n")[0]
+    fields = [line.partition(b":") for line in head.split(b"\r\n")[1:]]
+    return [(name.decode(), value.decode("latin-1")) for name, _, value in fields if name.lower() == b"x-request-id"]
+
+
+def _of_parser(error: HttpProcessingError, message: str) -> Response:
+    """The parser raises one error for a long target and for a long field; the limit it names tells them apart."""
     limit = error.args[1] if len(error.args) > 1 else None
     if limit == MAX_TARGET_BYTES:
         return wire_refusal(414, f"The request target is longer than {MAX_TARGET_BYTES} bytes.")

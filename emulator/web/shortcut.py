@@ -11,6 +11,8 @@ from typing import Any
 
 from aiohttp.http import HttpProcessingError
 
+from emulator.web.refusals import sent_id
+
 _END = b"\r\n\r\n"
 
 
@@ -49,6 +51,8 @@ class Shortcut:
                 if upgraded:
                     messages = self._declined(messages, tail)
             except HttpProcessingError as error:
+                if last is None:
+                    error.headers = sent_id(data)
                 self._left = error
                 return None
             for done, (message, last) in enumerate(messages):

@@ -37,6 +37,13 @@ def test_what_the_wire_refuses_is_signed_and_stands_in_the_log_of_its_bank(autho
     site.close()
 
 
+def test_a_bank_that_is_not_there_returns_the_x_request_id(authority: Authority) -> None:
+    site = assemble(ServeSettings(ephemeral=True, state=Path()), authority=authority)
+    answer = site.handle(Request("GET", "/banks/none/v1/accounts", (*HOST, ("X-Request-ID", "my-id")), base=BASE))
+    assert (answer.status, dict(answer.headers)["X-Request-ID"]) == (404, "my-id")
+    site.close()
+
+
 @pytest.mark.parametrize("target", ["/_emulator/clock", "/banks/x/_emulator/clock", "/health", "/banks/none/v1/user"])
 def test_what_the_wire_refuses_of_others_stands_in_no_log(authority: Authority, target: str) -> None:
     site = assemble(ServeSettings(ephemeral=True, state=Path()), authority=authority)

@@ -251,6 +251,37 @@ async def test_a_refusal_behind_a_whole_head_is_finished_by_the_bank(sent: bytes
         assert ("X-Request-ID", "my-id") in told.headers
 
 
+@pytest.mark.parametrize(
+    "sent",
+    [
+        head("POST", "/", "X-Request-ID: my-id", "Content-Length: 5", "Transfer-Encoding: chunked"),
+        head("POST", "/", "x-request-id:my-id ", "Content-Length: 5", "Content-Length: 5"),
+        head("GET", "/", "X-A: a", "X-Request-ID: my-id", "X-B: a\x01b"),
+        head("GET", "/", "X-Request-ID: my-id", "X-A: a", " folded"),
+        head("GET", "/", "Host: another", "X-Request-ID: my-id"),
+        head("GET", "/" + "a" * MAX_TARGET_BYTES, "X-Request-ID: my-id"),
+        head("GET", "/", "X-A: " + "a" * (MAX_FIELD_BYTES + 1), "X-Request-ID: my-id"),
+        head("POST", "/", "X-Request-ID: my-id", "Transfer-Encoding: chunked") + b"zz\r\n\r\nX-Request-ID: other\r\n",
+    ],
+)
+@both_loops
+async def test_what_the_parser_refuses_returns_the_x_request_id_that_came_with_it(sent: bytes) -> None:
+    async with serving(limits=QUICK) as served:
+        answer = await served.exchange(sent)
+        assert answer.status in (400, 414, 431)
+        assert answer.header("X-Request-ID") == "my-id"
+
+
+@pytest.mark.parametrize("request_id", [b"bl\xe5", b"a\tb", b""])
+@both_loops
+async def test_what_the_parser_refuses_returns_no_x_request_id_that_is_none(request_id: bytes) -> None:
+    async with serving(limits=QUICK) as served:
+        answer = await served.exchange(
+            head("GET", "/", "X-A: a\x01b").replace(b"X-A", b"X-Request-ID: %s\r\nX-A" % request_id)
+        )
+        assert (answer.status, answer.header("X-Request-ID")) == (400, None)
+
+
 @both_loops
 async def test_the_bank_does_not_get_to_keep_headers_that_are_too_large() -> None:
     many = [f"X-{number}: x" for number in range(MAX_HEADERS)]
