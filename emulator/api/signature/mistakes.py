@@ -119,6 +119,8 @@ def _name_mistakes(found: Evidence) -> Iterator[Mistake]:
     )
     for kind, phrase, spell in spellings:
         yield Mistake(kind, phrase, _spelt(spell))
+        if REQUEST_TARGET in found.names and spell(REQUEST_TARGET) != REQUEST_TARGET:
+            yield Mistake(kind, f"{phrase}, {REQUEST_TARGET} too", _all_spelt(spell))
     if REQUEST_TARGET in found.names:
         phrase = "with request-target without its brackets"
         yield Mistake("target-without-brackets", phrase, _target_named("request-target"))
@@ -128,6 +130,10 @@ def _name_mistakes(found: Evidence) -> Iterator[Mistake]:
 
 def _spelt(spell: Callable[[str], str]) -> Callable[[Recipe], Recipe]:
     return each(lambda name, text: (name if name == REQUEST_TARGET else spell(name), text))
+
+
+def _all_spelt(spell: Callable[[str], str]) -> Callable[[Recipe], Recipe]:
+    return each(lambda name, text: (spell(name), text))
 
 
 def _target_named(other: str) -> Callable[[Recipe], Recipe]:

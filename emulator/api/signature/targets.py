@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 
@@ -9,6 +10,7 @@ from emulator.api.signature.evidence import Evidence
 from emulator.api.signature.recipe import Mistake, value
 from emulator.httpsig.message import REQUEST_TARGET
 
+_ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
 _METHODS = ("get", "post", "put", "delete", "patch")
 
 
@@ -69,6 +71,9 @@ def other_targets(found: Evidence) -> Iterator[tuple[str, str, str]]:
     slashed = f"{path.removesuffix('/')}{'' if path.endswith('/') else '/'}{mark}{query}"
     yield "final-slash", "with a slash more or less at the end of the path", slashed
     yield "target-lower-case", "with the target in lower case", target.lower()
+    yield "path-encoded", "with the path encoded", f"{quote(path, safe='/')}{mark}{query}"
+    yield "escapes-case", "with the escapes in upper case", _ESCAPE.sub(lambda found: found[0].upper(), target)
+    yield "escapes-case", "with the escapes in lower case", _ESCAPE.sub(lambda found: found[0].lower(), target)
 
 
 def _prefixes(path: str) -> Iterator[str]:

@@ -203,6 +203,30 @@ def test_encoded_and_decoded_targets_are_recognised(making: Making) -> None:
     assert plus.text.startswith(f"{OVER}with the query encoded otherwise (")
 
 
+@pytest.mark.parametrize(
+    ("sent", "signed", "phrase"),
+    [
+        ("/v1/sandbox/customers/enc!!ab=", "/v1/sandbox/customers/enc%21%21ab%3D", "with the path encoded"),
+        ("/v1/accounts/enc!!ab=?x=a=b", "/v1/accounts/enc%21%21ab%3D?x=a=b", "with the path encoded"),
+        ("/v1/accounts/a%2fb?x=%c3%b8", "/v1/accounts/a%2Fb?x=%C3%B8", "with the escapes in upper case"),
+        ("/v1/accounts/A%2Fb?x=%C3%B8", "/v1/accounts/A%2fb?x=%c3%b8", "with the escapes in lower case"),
+    ],
+)
+def test_targets_that_a_library_has_encoded_its_own_way_are_recognised(
+    making: Making, sent: str, signed: str, phrase: str
+) -> None:
+    refused = making.but(target=sent, text=target(f"post {signed}")).refused()
+    assert refused.text.startswith(f"{OVER}{phrase} (")
+
+
+@pytest.mark.parametrize(("spell", "phrase"), [(str.upper, "in upper case"), (str.title, "in title case")])
+def test_a_case_that_takes_the_request_target_along_is_recognised(
+    making: Making, spell: Callable[[str], str], phrase: str
+) -> None:
+    refused = making.but(text=each(lambda n, v: (spell(n), v))).refused()
+    assert refused.text.startswith(f"{OVER}with the names {phrase}, (request-target) too (")
+
+
 def test_two_mistakes_together_are_named(making: Making) -> None:
     def both(lines: Lines) -> str:
         return target(f"post {PATH}")(lines) + "\n"
