@@ -97,6 +97,23 @@ def test_a_scripted_401_sends_to_sca_as_the_banks_own(desk: Desk) -> None:
     assert desk.read().status == 200
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "links"),
+    [
+        ("POST", "/v1/consents", ["scaRedirect"]),
+        ("POST", "/v1/bank-offered-consents", ["scaRedirect"]),
+        ("GET", "/v1/sandbox/customers", []),
+    ],
+)
+def test_a_scripted_401_sends_to_sca_wherever_that_is_about_a_customer(
+    desk: Desk, method: str, path: str, links: list[str]
+) -> None:
+    desk.rule({"answer": {"status": 401}})
+    response = desk.send(method, path)
+    assert told(response) == (401, "PSU_CREDENTIALS_INVALID")
+    assert list(json.loads(response.body).get("_links", {})) == links
+
+
 def test_any_json_may_be_answered(desk: Desk) -> None:
     desk.rule({"answer": {"json": [1, {"a": None}]}}, times={"first": 1})
     desk.rule({"answer": {"status": 204}}, times={"first": 1})

@@ -62,9 +62,10 @@ class Answer:
             response.headers.remove(JSON)
 
     def _sends_to_sca(self, message: Message, call: Call) -> bool:
-        """A 401 of the bank carries scaRedirect (CONTRACT 3.3), once it is known who asks."""
+        """A 401 of the bank carries scaRedirect (CONTRACT 3.3), where an SCA helps and it is known who asks."""
         of_the_bank = STATUS.get(message.code) == 401 and message.category == "ERROR" and not self.headers
-        return self.status == 401 and of_the_bank and bool(call.tpp.id) and call.operation.access is not Access.OPEN
+        about_a_customer = call.operation.access is not Access.OPEN or call.operation.before_first_sca
+        return self.status == 401 and of_the_bank and bool(call.tpp.id) and about_a_customer
 
 
 def _status(part: Part | None, code: str | None) -> int:
