@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -15,7 +15,9 @@ from emulator.api.branch import Branch
 from emulator.api.operations import table
 from emulator.api.pipeline import Rules, Signer
 from emulator.api.router import Router
+from emulator.assemble.answers import response_signer
 from emulator.assemble.folders import NAME, Folders
+from emulator.authority import Authority
 from emulator.bank import fixtures
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
@@ -158,6 +160,16 @@ class House:
             return common
         seed: int | None = (documents.get("meta", "bank") or {}).get("seed", common)
         return seed
+
+    def apart(self, authority: Authority) -> House:
+        """A house of the same kind in memory that shares no bank with this one, under another sandbox CA."""
+        common = replace(
+            self._common,
+            directory=None,
+            trusted_ca=lambda: authority.certificate,
+            sign_response=response_signer(authority.answering),
+        )
+        return House(common)
 
     def directory_of(self, name: str) -> Path | None:
         """The folder of a bank, None for one in memory."""

@@ -15,6 +15,7 @@ from emulator.bank.errors import BankError, Message
 from emulator.bank.fixtures import Fixture
 from emulator.scenario.mistakes import ScenarioRefused
 from emulator.scenario.part import Part
+from emulator.scenario.stage import Stage
 from emulator.scenario.staging import Theatre
 
 LIMIT = Parameter("limit", "int", "How many at most.", minimum=1, maximum=1000, default=100)
@@ -38,14 +39,15 @@ class Banks(Protocol):
         prepare: Callable[[Branch], None] = ...,
     ) -> Branch: ...
     def close_bank(self, name: str) -> None: ...
+    def apart(self, authority: Authority) -> Banks: ...
 
 
 @dataclass(slots=True)
 class ControlCall:
     """A request on its way to its handler: the bank it is about, its parameters and its JSON body.
 
-    `theatre` has what scenarios change; `text` is a body that came as YAML; `enter` answers a request of the TPP or
-    control interface of any bank in this process, for stories.
+    `theatre` has what scenarios change; `text` is a body that came as YAML; `stage` gives a bank for a story to play
+    on, which nobody else knows.
     """
 
     branch: Branch
@@ -53,7 +55,7 @@ class ControlCall:
     banks: Banks
     authority: Authority
     theatre_of: Callable[[Branch], Theatre]
-    enter: Callable[[Branch, Request], Response | Stream]
+    stage: Callable[[], Stage]
     request: Request
     params: Mapping[str, str] = field(default_factory=dict)
     query: Mapping[str, Any] = field(default_factory=dict)

@@ -16,6 +16,7 @@ from emulator.api.query import parse
 from emulator.api.router import MethodRefused, split_target
 from emulator.authority import Authority
 from emulator.bank.bank import Bank
+from emulator.bank.clock import real_now
 from emulator.bank.errors import BankError
 from emulator.bank.fixtures import FixtureError
 from emulator.bank.snapshots import Snapshots
@@ -25,6 +26,7 @@ from emulator.control.operations import table
 from emulator.scenario.mistakes import ScenarioRefused
 from emulator.scenario.part import Part
 from emulator.scenario.rules import RuleSet
+from emulator.scenario.stage import InProcess, Stage
 from emulator.scenario.staging import Theatre
 from emulator.store import StoreUnwritable
 
@@ -95,6 +97,13 @@ class Control:
             logger.exception("%s %s failed", request.method, split_target(request.target)[0])
             return render.refusal(render.INTERNAL)
 
+    def stage(self) -> Stage:
+        """A new bank in memory for a story to play on; it and its TPPs are none of those that there are."""
+        authority = Authority(None, clock=real_now)
+        banks = self._banks.apart(authority)
+        control = Control(banks, authority)
+        return InProcess(lambda request: control.enter(banks.default, request))
+
     def enter(self, branch: Branch, request: Request) -> Response | Stream:
         """Answer a request of either interface from inside: for stories, which have passed the gate already."""
         branch.settle()
@@ -116,7 +125,7 @@ class Control:
             banks=self._banks,
             authority=self._authority,
             theatre_of=self.theatre,
-            enter=self.enter,
+            stage=self.stage,
             request=request,
             params=params,
             query=parse(operation.query, query),

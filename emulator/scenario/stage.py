@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
@@ -63,19 +63,15 @@ class InProcess:
 
     handle: Callable[[Request], Response | Stream]
     base: str = BASE
-    prefix: str = ""
-    headers: dict[str, str] = field(default_factory=dict)
 
     def send(self, prepared: Prepared) -> Answer:
-        return self._sent(
-            Request(prepared.method, prepared.target, tuple(prepared.headers.items()), prepared.body, BASE, self.prefix)
-        )
+        headers = tuple(prepared.headers.items())
+        return self._sent(Request(prepared.method, prepared.target, headers, prepared.body, BASE))
 
     def control(self, method: str, path: str, body: Any = None) -> Answer:
         content = b"" if body is None else json.dumps(body).encode()
-        headers = {"Host": "127.0.0.1", "Content-Type": "application/json", **self.headers}
-        target = f"{self.prefix}{CONTROL}{path}"
-        return self._sent(Request(method, target, tuple(headers.items()), content, BASE, self.prefix))
+        headers = (("Host", "127.0.0.1"), ("Content-Type", "application/json"))
+        return self._sent(Request(method, f"{CONTROL}{path}", headers, content, BASE))
 
     def _sent(self, request: Request) -> Answer:
         response = self.handle(request)

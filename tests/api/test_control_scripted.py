@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from emulator.api.branch import Branch
 from emulator.api.messages import Request
+from emulator.assemble import house_for
+from emulator.assemble.folders import Folders
 from emulator.assemble.house import House
 from emulator.authority import Authority
+from emulator.bank.clock import real_now
 from emulator.control import Control
 from emulator.scenario import loader
 from emulator.scenario.rules import RuleSet
 from emulator.scenario.schema import scenario_schema
+from emulator.settings import ServeSettings
 from emulator.store import StoreUnwritable
 from tests.api.control_desk import ControlDesk
 from tests.api.desk import DeskClient
@@ -310,6 +315,24 @@ def test_the_library_is_listed_shown_and_played_beside_the_bank(desk: ControlDes
     assert desk.branch.bank.documents.dump() == before
     assert house.names() == ["default"]
     assert desk.ask("POST", "/scenarios/fast-bank/play").status == 404
+
+
+def test_playing_leaves_nothing_behind_and_draws_no_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    authority = Authority(tmp_path, clock=real_now)
+    house = house_for(ServeSettings(state=tmp_path, seed=1), authority)
+    desk = ControlDesk(Control(house, authority), house.default)
+    before = sorted(tmp_path.rglob("*"))
+
+    def on_disk(_: Folders) -> Path:
+        pytest.fail("a kill while a story plays would leave the bank that it plays on")
+
+    monkeypatch.setattr(Folders, "beside", on_disk)
+    assert desk.do("POST", "/scenarios/expired-certificate/play")["passed"] is True
+    assert desk.get("/tpps") == {"tpps": []}
+    assert sorted(tmp_path.rglob("*")) == before
+    unplayed = house_for(ServeSettings(ephemeral=True, seed=1), authority)
+    assert house.default.bank.ids.uuid() == unplayed.default.bank.ids.uuid()
+    house.close()
 
 
 def test_the_schema_is_published(desk: ControlDesk) -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
-from emulator.api.messages import Request, Response, Stream
+from emulator.api.messages import Response
 from emulator.api.render import json_response
 from emulator.bank.errors import BankError
 from emulator.control.choices import scenario_in
@@ -66,21 +65,8 @@ def _play(call: ControlCall) -> Response:
     """Play on a bank of its own, which is gone afterwards."""
     # What plays stories signs requests as well: imported when a story is played.
     from emulator.scenario.player import play
-    from emulator.scenario.stage import InProcess
 
-    scenario = _named(call)
-    name = f"play-{call.bank.ids.uuid()}"
-    branch = call.banks.make(name)
-    try:
-        call.theatre_of(branch).refresh()
-
-        def handle(request: Request) -> Response | Stream:
-            return call.enter(branch, replace(request, base=call.request.base))
-
-        played = play(scenario, InProcess(handle))
-    finally:
-        call.banks.close_bank(name)
-    return json_response(200, played.as_json())
+    return json_response(200, play(_named(call), call.stage()).as_json())
 
 
 _SCENARIO = {
