@@ -39,9 +39,10 @@ def read(part: Part, origin: Origin) -> Scenario:
     if "rules" in members:
         rules = read_rules(members["rules"])
         _check_names(members["rules"])
-    nobody = personas.Persona()
-    acting = personas.read(members["as"], nobody) if "as" in members else nobody
-    steps = story.read(members["story"], acting) if "story" in members else ()
+    acting, declared = personas.Persona(), personas.Declared()
+    if "as" in members:
+        acting = personas.read(members["as"], acting, declared)
+    steps = story.read(members["story"], acting, declared) if "story" in members else ()
     if part.report or name is None:
         raise origin.refused(part.report.mistakes)
     return Scenario(name, summary, begins, rules, steps, part.value, origin)

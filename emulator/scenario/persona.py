@@ -40,13 +40,19 @@ class Persona:
     session: bool = True
 
 
-def read(part: Part, base: Persona) -> Persona:
-    """The persona that `as` states, over that of the story; mistakes are noted."""
+Declared = dict[str, TppWish]
+
+
+def read(part: Part, base: Persona, declared: Declared) -> Persona:
+    """The persona that `as` states, over that of the story; mistakes are noted.
+
+    `declared`: the TPPs that the story has described so far; a name alone means the one described last under it.
+    """
     members = part.members(MEMBERS)
     changes: dict[str, Any] = {}
     for name, member in members.items():
         if name == "tpp":
-            changes["tpp"] = _tpp(member)
+            changes["tpp"] = _tpp(member, declared)
         elif name == "context":
             changes["context"] = member.one_of(CONTEXTS, "context")
         elif name == "session":
@@ -61,12 +67,15 @@ def read(part: Part, base: Persona) -> Persona:
     return replace(base, **changes)
 
 
-def _tpp(part: Part) -> TppWish:
+def _tpp(part: Part, declared: Declared) -> TppWish:
     if not isinstance(part.value, dict):
-        return TppWish(part.text(longest=60) or DEFAULT_TPP)
+        name = part.text(longest=60) or DEFAULT_TPP
+        return declared.get(name) or TppWish(name)
     members = part.members(TPP_MEMBERS, required=("name",))
     texts: Mapping[str, str | None] = {name: m.text(longest=256) for name, m in members.items() if name != "roles"}
     roles: tuple[str, ...] = ROLES
     if "roles" in members:
         roles = tuple(role for item in members["roles"].items() if (role := item.one_of(ROLES, "role")))
-    return TppWish(texts.get("name") or DEFAULT_TPP, roles, texts.get("organizationIdentifier"), texts.get("flaw"))
+    wish = TppWish(texts.get("name") or DEFAULT_TPP, roles, texts.get("organizationIdentifier"), texts.get("flaw"))
+    declared[wish.name] = wish
+    return wish

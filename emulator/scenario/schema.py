@@ -156,7 +156,10 @@ def _persona() -> dict[str, Any]:
     )
     return _object(
         {
-            "tpp": {"anyOf": [TEXT, tpp], "description": "The TPP whose certificate signs."},
+            "tpp": {
+                "anyOf": [TEXT, tpp],
+                "description": "The TPP whose certificate signs; a name alone: as it was described last.",
+            },
             "nationalId": {**TEXT, "description": "The customer; left out: who owns the account that pays."},
             "context": {"enum": list(CONTEXTS)},
             "agreement": {**TEXT, "description": "psuCorporateId of the agreement."},

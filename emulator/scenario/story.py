@@ -8,15 +8,18 @@ from typing import Any
 from emulator.scenario import expectation, persona, variables
 from emulator.scenario.mistakes import unknown
 from emulator.scenario.part import Part
-from emulator.scenario.persona import Persona
+from emulator.scenario.persona import Declared, Persona
 from emulator.scenario.step import COMMON, Step, StepKind
 from emulator.scenario.steps import step_kinds
 
 MOST_STEPS = 1000
 
 
-def read(part: Part, base: Persona) -> tuple[Step, ...]:
-    """The steps that a file states; mistakes are noted, names that no earlier step saves among them."""
+def read(part: Part, base: Persona, declared: Declared) -> tuple[Step, ...]:
+    """The steps that a file states; mistakes are noted, names that no earlier step saves among them.
+
+    `declared`: the TPPs that are described already; those of the steps are added.
+    """
     steps: list[Step] = []
     saved: set[str] = set()
     for item in part.items():
@@ -28,7 +31,8 @@ def read(part: Part, base: Persona) -> tuple[Step, ...]:
         # What a step with mistakes saves is known to the steps after it.
         save = _save(members["save"]) if "save" in members else {}
         saved |= save.keys()
-        step = _step(item, kind, members, base, save)
+        acting = persona.read(members["as"], base, declared) if "as" in members else base
+        step = _step(item, kind, members, acting, save)
         if step is not None:
             steps.append(step)
     if len(steps) > MOST_STEPS:
@@ -50,10 +54,9 @@ def _kind(part: Part) -> StepKind | None:
 
 
 def _step(
-    part: Part, kind: StepKind, members: Mapping[str, Part], base: Persona, save: Mapping[str, str]
+    part: Part, kind: StepKind, members: Mapping[str, Part], acting: Persona, save: Mapping[str, str]
 ) -> Step | None:
     action = kind.read({name: member for name, member in members.items() if name not in COMMON})
-    acting = persona.read(members["as"], base) if "as" in members else base
     expect = _expect(members["expect"]) if "expect" in members else None
     if action is None:
         return None

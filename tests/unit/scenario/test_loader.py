@@ -199,6 +199,16 @@ def test_a_number_that_no_document_holds_is_refused_in_a_dict_too(number: float)
         loader.from_value({"scenario": "x", "rules": [{"then": {"answer": {"json": number}}}]})
 
 
+def test_a_name_alone_is_the_tpp_that_the_story_described_last_under_it() -> None:
+    late, pays = {"name": "late", "flaw": "expired"}, {"name": "pays", "roles": ["PISP"]}
+    wanted: list[Any] = [late, "late", pays, "late", "pays", {"name": "late"}, "late", "other"]
+    steps = [{"tpp": "GET /v1/accounts", "as": {"tpp": tpp}} for tpp in wanted]
+    story = loader.from_value({"scenario": "x", "as": {"tpp": pays}, "story": [*steps[3:5], *steps]}).story
+    wishes = [step.persona.tpp for step in story]
+    assert [wish.flaw for wish in wishes] == [None, None, "expired", "expired", None, "expired", *[None] * 4]
+    assert [wish.roles == ("PISP",) for wish in wishes] == [name == "pays" for name in [wish.name for wish in wishes]]
+
+
 def test_an_unknown_name_of_the_library_gets_a_guess() -> None:
     with pytest.raises(ScenarioRefused, match="There is no scenario 'insuficient-funds'; did you mean insufficient-"):
         loader.named("insuficient-funds")
