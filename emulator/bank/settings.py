@@ -35,7 +35,35 @@ class Settings:
         return {name: value for name, value in self.as_document().items() if value != getattr(defaults, name)}
 
 
-def _one_of(*names: str) -> Callable[[Any], str | None]:
+_YES_OR_NO = {"type": "boolean"}
+# What each setting takes, as JSON Schema.
+SCHEMAS: Mapping[str, Mapping[str, Any]] = {
+    "profile": {"enum": ["documented", "lenient"]},
+    "links": {"enum": ["relative", "absolute"]},
+    "trust": {"enum": ["any", "sandbox-ca"]},
+    "date_skew": {"type": "integer", "minimum": 0, "maximum": 10**9},
+    "sign_responses": _YES_OR_NO,
+    "pending": {"enum": ["filtered", "unfiltered"]},
+    "progression": {
+        "anyOf": [
+            {"enum": ["time", "immediate", "manual"]},
+            {
+                "type": "object",
+                "properties": {"polls": {"type": "integer", "minimum": 1, "maximum": 1000}},
+                "required": ["polls"],
+                "additionalProperties": False,
+            },
+        ]
+    },
+    "funds_check": {"enum": ["execution", "initiation"]},
+    "calendar": {"enum": ["always-open", "norway"]},
+    "straks_limit": {"type": "string", "pattern": r"^(?!0+\.00$)[0-9]{1,17}\.[0-9]{2}$"},
+    "known_issues": _YES_OR_NO,
+}
+
+
+def _one_of(setting: str) -> Callable[[Any], str | None]:
+    names = SCHEMAS[setting]["enum"]
     return lambda value: None if value in names and isinstance(value, str) else f"one of {', '.join(names)}"
 
 
@@ -70,15 +98,15 @@ def _krone_amount(value: Any) -> str | None:
 
 
 CHECKS: dict[str, Callable[[Any], str | None]] = {
-    "profile": _one_of("documented", "lenient"),
-    "links": _one_of("relative", "absolute"),
-    "trust": _one_of("any", "sandbox-ca"),
+    "profile": _one_of("profile"),
+    "links": _one_of("links"),
+    "trust": _one_of("trust"),
     "date_skew": _whole_seconds,
     "sign_responses": _boolean,
-    "pending": _one_of("filtered", "unfiltered"),
+    "pending": _one_of("pending"),
     "progression": _progression,
-    "funds_check": _one_of("execution", "initiation"),
-    "calendar": _one_of("always-open", "norway"),
+    "funds_check": _one_of("funds_check"),
+    "calendar": _one_of("calendar"),
     "straks_limit": _krone_amount,
     "known_issues": _boolean,
 }

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 Path = tuple[str | int, ...]
 
 MOST_SHOWN = 100
+MOST_NAMED = 40  # words that a mistake lists where none is near
 _STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]", re.ASCII)
 
 
@@ -42,7 +43,7 @@ def unknown(word: object, known: Collection[str], what: str) -> str:
     """A sentence about a word that is none of `known`, with a guess, or the list where it is short."""
     near = guess(str(word), known)
     if not near:
-        near = f"; there are {', '.join(sorted(known))}." if len(known) <= 12 else "."
+        near = f"; there are {', '.join(sorted(known))}." if len(known) <= MOST_NAMED else "."
     return f"{what} {str(word)[:100]!r}{near}"
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from emulator.bank.settings import SETTING_NAMES
+from emulator.bank.definitions import Additions
+from emulator.bank.settings import SCHEMAS
 from emulator.scenario import conditions, loader, matching, persona, rule, start
 from emulator.scenario.effects import effects
 from emulator.scenario.steps import step_kinds
@@ -52,6 +53,7 @@ def scenario_schema() -> dict[str, Any]:
             "start": _start(),
             "as": _persona(),
             "expect": _expect(),
+            **_additions(),
             "step": {"oneOf": [_step(name) for name in step_kinds()]},
         },
     }
@@ -124,13 +126,12 @@ def _start() -> dict[str, Any]:
     }
     account = {name: changes[name] for name in start.ACCOUNT_CHANGES}
     agreement = {"signatures": {"enum": [1, 2]}, "persons": {"type": "array", "items": TEXT, "minItems": 1}}
-    additions = ("people", "customers", "accounts", "cards", "agreements", "transactions")
     return _object(
         {
             "from": {**TEXT, "description": "known-state, empty, another fixture, current, or snapshot:NAME."},
             "clock": {**TEXT, "description": "A moment with its zone; bank time stands still there until advanced."},
-            "settings": _object({name: {} for name in SETTING_NAMES}),
-            "add": _object({name: {"type": "array", "items": {"type": "object"}} for name in additions}),
+            "settings": _object({name: dict(shape) for name, shape in SCHEMAS.items()}),
+            "add": {"$ref": "#/$defs/Additions"},
             "change": {
                 "type": "array",
                 "items": {
@@ -142,6 +143,12 @@ def _start() -> dict[str, Any]:
             },
         }
     )
+
+
+def _additions() -> dict[str, Any]:
+    """What may stand under `add`, by the names of its definitions."""
+    made = Additions.model_json_schema(by_alias=True)
+    return {**made.pop("$defs"), "Additions": made}
 
 
 def _persona() -> dict[str, Any]:

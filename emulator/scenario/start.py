@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from emulator.bank import fixtures
 from emulator.bank.settings import CHECKS, mistakes
-from emulator.scenario.mistakes import guess, unknown
+from emulator.scenario.mistakes import unknown
 from emulator.scenario.model import CURRENT, SNAPSHOT, Change, Start
 from emulator.scenario.part import Part
 
@@ -80,7 +80,7 @@ def _note(part: Part, error: ValidationError) -> None:
         path = tuple(_standing(detail["loc"], part.value))
         place = Part(detail["input"], (*part.path, *path), part.report)
         if detail["type"] == "extra_forbidden":
-            place.wrong(f"There is no member {str(path[-1])!r}{guess(str(path[-1]), members_at(path[:-1])) or '.'}")
+            place.wrong(unknown(path[-1], members_at(path[:-1]), "There is no member"))
         elif detail["type"] == "missing":
             Part(None, (*part.path, *path[:-1]), part.report).wrong(f"The member {path[-1]} is missing.")
         elif detail["type"] == "string_type":

@@ -7,6 +7,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+from emulator.bank.settings import SCHEMAS, Settings
 from emulator.scenario import loader
 from emulator.scenario.effects import effects
 from emulator.scenario.mistakes import ScenarioRefused
@@ -35,6 +36,35 @@ def test_the_example_of_every_step_is_taken_by_both(name: str) -> None:
     VALIDATOR.validate(scenario)
 
 
+ADDED: dict[str, dict[str, Any]] = {
+    "people": {"nationalId": "21909220006", "name": "Siri Skisse"},
+    "customers": {"customerNumber": "41829310021", "name": "Nina Ny", "type": "private"},
+    "accounts": {"customerNumber": 41829310021, "accountName": "Ny", "bban": "99901200021", "balance": "10.00"},
+    "cards": {"customerNumber": "14888520059", "name": "Kort", "product": "Visa", "maskedPan": "4500********1234"},
+    "agreements": {"owner": "14888520059", "name": "Ny", "persons": ["14888520059"]},
+    "transactions": {"account": "99901000014", "date": "-1d", "amount": -412.5, "name": "REMA"},
+}
+
+
+def test_what_is_added_is_taken_by_both() -> None:
+    scenario = {"scenario": "x", "start": {"add": {name: [added] for name, added in ADDED.items()}}}
+    loader.from_value(scenario)
+    VALIDATOR.validate(scenario)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        Settings().as_document(),
+        {"progression": {"polls": 2}, "profile": "lenient", "straks_limit": "0.01", "date_skew": 0},
+    ],
+)
+def test_settings_are_taken_by_both(settings: dict[str, Any]) -> None:
+    scenario = {"scenario": "x", "start": {"settings": settings}}
+    loader.from_value(scenario)
+    VALIDATOR.validate(scenario)
+
+
 WRONG: list[dict[str, Any]] = [
     {},
     {"scenario": "X"},
@@ -44,6 +74,12 @@ WRONG: list[dict[str, Any]] = [
     {"scenario": "x", "start": {"change": [{"account": "a", "balance": 5}]}},
     {"scenario": "x", "start": {"change": [{"account": "a"}]}},
     {"scenario": "x", "start": {"change": [{"agreement": "a", "signatures": 3}]}},
+    *({"scenario": "x", "start": {"settings": {name: "x"}}} for name in SCHEMAS),
+    {"scenario": "x", "start": {"settings": {"date_skew": -1}}},
+    {"scenario": "x", "start": {"settings": {"progression": {"polls": 0}}}},
+    {"scenario": "x", "start": {"settings": {"straks_limit": "0.00"}}},
+    *({"scenario": "x", "start": {"add": {name: [{"x": 1}]}}} for name in ADDED),
+    {"scenario": "x", "start": {"add": {"things": []}}},
     {"scenario": "x", "rules": [{}]},
     {"scenario": "x", "rules": [{"then": {}}]},
     {"scenario": "x", "rules": [{"then": {"delay": "-1s"}}]},
