@@ -12,6 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from emulator.client.identity import HoldsKey, Identity
 from emulator.client.signing import signed_headers
+from emulator.httpsig.sendable import address_of, check_sendable
 
 HeaderChanges = Mapping[str, str | None]
 
@@ -56,9 +57,7 @@ class Tpp:
         defaults: HeaderChanges | None = None,
         clock: Callable[[], datetime] = real_now,
     ) -> None:
-        parts = urlsplit(base_url)
-        if parts.scheme not in ("http", "https") or parts.hostname is None:
-            raise ValueError(f"a base address such as http://127.0.0.1:8080 is needed, not {base_url!r}")
+        parts = address_of(base_url)
         self.base_url = base_url.rstrip("/")
         self.origin = f"{parts.scheme}://{parts.netloc}"
         self.identity = Identity.of(identity)
@@ -109,6 +108,7 @@ class Tpp:
         sent = signed_headers(
             method, target, self.identity, headers=given, body=content, digest=digest, now=self._clock(), tamper=tamper
         )
+        check_sendable(target, sent)
         return Prepared(method.upper(), target, sent, content)
 
     def _target(self, path: str) -> str:

@@ -7,9 +7,10 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult
 
 from emulator.api.messages import Request, Response, Stream
+from emulator.httpsig.sendable import address_of, check_sendable
 
 if TYPE_CHECKING:
     from http.client import HTTPConnection
@@ -22,7 +23,7 @@ SLOWEST = 3700.0  # seconds: a scripted delay lasts at most an hour
 
 
 class StageFailed(Exception):
-    """The bank cannot be reached; the argument is a sentence."""
+    """The bank cannot be reached, or not be asked that; the argument is a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,7 @@ class InProcess:
     def control(self, method: str, path: str, body: Any = None) -> Answer:
         content = b"" if body is None else json.dumps(body).encode()
         headers = (("Host", "127.0.0.1"), ("Content-Type", "application/json"))
-        return self._sent(Request(method, f"{CONTROL}{path}", headers, content, BASE))
+        return self._sent(Request(method, _asked(path), headers, content, BASE))
 
     def _sent(self, request: Request) -> Answer:
         response = self.handle(request)
@@ -83,13 +84,29 @@ class InProcess:
         return Answer(response.status, tuple(response.headers), response.body, seconds=delivery.delay)
 
 
+def _address(base: str) -> SplitResult:
+    try:
+        return address_of(base)
+    except ValueError as error:
+        raise StageFailed(f"{error}.") from None
+
+
+def _asked(path: str) -> str:
+    """Where the control interface is asked; StageFailed for what cannot be sent."""
+    try:
+        check_sendable(path, {})
+    except ValueError as error:
+        raise StageFailed(f"The request cannot be made: {error}.") from None
+    return CONTROL + path
+
+
 def connection_to(base: str, *, ca: str | None = None, timeout: float | None = None) -> HTTPConnection:
     """An open connection; over TLS the bank's certificate comes from `ca`, or one of the system's. StageFailed."""
     # Imported here: a bank that serves needs no HTTP client.
     import ssl
     from http.client import HTTPConnection, HTTPSConnection
 
-    address = urlsplit(base)
+    address = _address(base)
     host = address.hostname or ""
     if address.scheme == "https":
         try:
@@ -116,10 +133,8 @@ class Running:
         self.base = base.rstrip("/")
         self._ca = ca
         self._timeout = timeout
-        self._parts = urlsplit(self.base)
+        self._parts = _address(self.base)
         self._token = token
-        if self._parts.scheme not in ("http", "https") or not self._parts.hostname:
-            raise StageFailed(f"{base} is no address of a bank, such as http://127.0.0.1:8080.")
 
     def send(self, prepared: Prepared) -> Answer:
         return self._sent(prepared.method, prepared.target, prepared.headers, prepared.body)
@@ -129,7 +144,7 @@ class Running:
         if self._token is not None:
             headers["Authorization"] = f"Bearer {self._token}"
         content = b"" if body is None else json.dumps(body).encode()
-        return self._sent(method, f"{self._parts.path}{CONTROL}{path}", headers, content)
+        return self._sent(method, f"{self._parts.path}{_asked(path)}", headers, content)
 
     def _sent(self, method: str, target: str, headers: dict[str, str], body: bytes) -> Answer:
         from http.client import HTTPException
@@ -149,5 +164,7 @@ class Running:
             return Answer(answer.status, tuple(answer.getheaders()), content, seconds=time.monotonic() - began)
         except (HTTPException, ConnectionError):
             return Answer(lost=True, seconds=time.monotonic() - began)
+        except TimeoutError:
+            raise StageFailed(f"{self.base} has not answered within {self._timeout:g} s.") from None
         finally:
             connection.close()

@@ -257,6 +257,49 @@ def test_a_story_is_told_step_by_step_with_what_was_expected_and_what_came(run: 
     assert [step["outcome"] for step in json.loads(out)[0]["steps"]] == ["passed", "failed", "skipped"]
 
 
+@pytest.mark.parametrize(
+    "step, told",
+    [
+        ("{tpp: GET /v1/accounts/ø, expect: {status: 404}}", "an address is ASCII without blanks (%20 is one), not"),
+        ('{tpp: "GET /v1/accounts?x=${who}"}', "an address is ASCII without blanks (%20 is one), not"),
+        ('{control: "GET payments/${who}", expect: {status: 404}}', "an address is ASCII without blanks"),
+        ('{tpp: GET /v1/accounts, headers: {X-Test: "a\\nb"}}', "the header X-Test is one line of text, not"),
+    ],
+)
+def test_a_step_that_cannot_be_sent_fails_and_the_next_story_plays(
+    run: Run, tmp_path: Path, step: str, told: str
+) -> None:
+    file = tmp_path / "unsendable.yaml"
+    saved = '{control: GET people, save: {who: "people[0].name"}}'
+    file.write_text(f"scenario: unsendable\nstart: {{from: known-state}}\nstory:\n  - {saved}\n  - {step}\n")
+    status, out, err = run("scenario", "play", str(file), "slow-bank")
+    assert (status, err) == (1, "bank-emulator: 1 of 2 failed: unsendable\n")
+    assert f"The request cannot be made: {told}" in out
+    assert "slow-bank: " in out
+
+
+@pytest.mark.parametrize(
+    "arguments, told",
+    [
+        (["clock", "show", "--url", "http://localhost:99999"], "http://localhost:99999 is no address of a bank"),
+        (["requests", "tail", "--url", "http://[x"], "http://[x is no address of a bank"),
+        (["request", "GET", "/v1/a b", "--url", "http://127.0.0.1:1"], "an address is ASCII without blanks"),
+        (["request", "GET", "/v1/ø", "--url", "http://127.0.0.1:1"], "an address is ASCII without blanks"),
+        (["proxy", "--to", "http://localhost:99999"], "http://localhost:99999 is no address of a bank"),
+    ],
+)
+def test_an_address_that_cannot_be_asked_is_one_line_and_2(
+    arguments: list[str], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("BANK_EMULATOR_STATE", str(tmp_path))
+    Authority(tmp_path, clock=real_now).demo()
+    assert main.run(arguments) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert told in err
+    assert "--debug" not in err
+
+
 def test_stories_play_on_the_running_bank_when_told_so(run: Run) -> None:
     assert run("scenario", "play", "lost-answer", "slow-bank", "--url", "http://127.0.0.1:8080")[0] == 0
     assert json.loads(run("clock", "show", "--output", "json")[1])["mode"] == "frozen"

@@ -166,15 +166,34 @@ def test_a_base_address_may_end_in_a_path(server: str, credentials: Credentials)
         assert made.get("/v1/x").json()["tpp"]
 
 
-@pytest.mark.parametrize("address", ["127.0.0.1:8080", "ftp://x", "http://", ""])
+@pytest.mark.parametrize("address", ["127.0.0.1:8080", "ftp://x", "http://", "", "http://x:99999", "http://[x"])
 def test_a_base_address_of_another_form_is_refused(credentials: Credentials, address: str) -> None:
-    with pytest.raises(ValueError, match="a base address such as"):
+    with pytest.raises(ValueError, match="no address of a bank"):
         TppClient(address, credentials)
 
 
 def test_a_relative_path_is_refused(client: TppClient) -> None:
     with pytest.raises(ValueError, match="must start with /"):
         client.get("v1/x")
+
+
+@pytest.mark.parametrize("path", ["/v1/a b", "/v1/ø", "/v1/a\nb", "/v1/a?x=\t"])
+def test_a_path_that_no_request_can_carry_is_refused(client: TppClient, path: str) -> None:
+    with pytest.raises(ValueError, match="an address is ASCII without blanks"):
+        client.get(path)
+
+
+@pytest.mark.parametrize(
+    "headers, told",
+    [
+        ({"X-Test": "a\r\nb: c"}, "the header X-Test is one line of text"),
+        ({"X-Test": "\ud800"}, "the header X-Test is one line of text"),
+        ({"X Test": "a"}, "'X Test' is not the name of a header"),
+    ],
+)
+def test_a_header_that_no_request_can_carry_is_refused(client: TppClient, headers: dict[str, str], told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        client.get("/v1/x", headers=headers)
 
 
 def test_what_an_sca_tells_is_remembered(client: TppClient) -> None:

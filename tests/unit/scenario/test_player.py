@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from emulator.scenario import expectation, junit, loader
 from emulator.scenario.player import Played, StepResult, play
-from emulator.scenario.stage import Answer, Running, StageFailed
+from emulator.scenario.stage import Answer, InProcess, Running, Stage, StageFailed
 from emulator.scenario.variables import Unknown, Variables, member_at
 
 
@@ -101,10 +101,16 @@ def test_a_bank_that_is_not_there_is_told() -> None:
     assert play(story(), Gone()).steps[0].differences == ["http://127.0.0.1:9 does not answer."]
 
 
-@pytest.mark.parametrize("base", ["", "127.0.0.1:8080", "ftp://x", "http://"])
+@pytest.mark.parametrize("base", ["", "127.0.0.1:8080", "ftp://x", "http://", "http://x:99999"])
 def test_an_address_that_is_none_is_refused(base: str) -> None:
     with pytest.raises(StageFailed, match="no address of a bank"):
         Running(base)
+
+
+@pytest.mark.parametrize("stage", [Running("http://127.0.0.1:1"), InProcess(lambda _: pytest.fail("it was sent"))])
+def test_what_no_request_can_carry_fails_its_step_on_every_stage(stage: Stage) -> None:
+    with pytest.raises(StageFailed, match="The request cannot be made: an address is ASCII without blanks"):
+        stage.control("GET", "/payments/a b")
 
 
 def test_an_expectation_with_a_saved_name_is_judged_when_it_is_known() -> None:

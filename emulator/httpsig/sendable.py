@@ -1,0 +1,34 @@
+"""What HTTP can carry: refused before it is sent, in words, wherever it would have gone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from urllib.parse import SplitResult, urlsplit
+
+_TARGET = re.compile(r"[!-~]+", re.ASCII)
+_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", re.ASCII)
+_LINE = re.compile(r"[^\r\n\x00\ud800-\udfff]*")
+
+
+def address_of(base_url: str) -> SplitResult:
+    """The parts of a bank's address; ValueError for one that cannot be asked."""
+    try:
+        parts = urlsplit(base_url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable:
+        raise ValueError(f"{base_url} is no address of a bank, such as http://127.0.0.1:8080")
+    return parts
+
+
+def check_sendable(target: str, headers: Mapping[str, str]) -> None:
+    """Raise ValueError for an address or a header that cannot stand in a request."""
+    if not _TARGET.fullmatch(target):
+        raise ValueError(f"an address is ASCII without blanks (%20 is one), not {target!r}")
+    for name, value in headers.items():
+        if not _NAME.fullmatch(name):
+            raise ValueError(f"{name!r} is not the name of a header")
+        if not _LINE.fullmatch(value):
+            raise ValueError(f"the header {name} is one line of text, not {value!r}")
