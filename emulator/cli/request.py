@@ -47,8 +47,6 @@ def command(
     """Send a signed request and print the answer; the status goes to stderr."""
     from emulator.client.tpp import Tpp
 
-    if not (path.isascii() and path.isprintable()) or " " in path:
-        raise Failed(f"PATH {path!r}: blanks and characters beyond ASCII are written as %20 and the like")
     address = bank_url(url)
     signer = identity_of(state=state, tpp=tpp, certificate=certificate, key=key)
     try:
