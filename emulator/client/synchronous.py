@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from emulator.client.identity import HoldsKey
 from emulator.client.response import Headers, Response
 from emulator.client.tpp import HeaderChanges, Options, Prepared, Tpp, real_now
+from emulator.httpsig.sendable import check_sendable
 
 
 class TppClient(Tpp):
@@ -62,6 +63,7 @@ class TppClient(Tpp):
 
     def send(self, prepared: Prepared) -> Response:
         """Send a prepared request as it stands; repeating it repeats its X-Request-ID and signature."""
+        check_sendable(prepared.target, prepared.headers)
         connection = self._live_connection()
         try:
             connection.putrequest(prepared.method, prepared.target, skip_host=True, skip_accept_encoding=True)

@@ -9,6 +9,7 @@ from typing import Any
 from emulator.bank.clock import oslo_date
 from emulator.client.identity import Identity
 from emulator.client.tpp import Prepared, Tpp
+from emulator.httpsig.sendable import check_sendable
 from emulator.scenario.persona import Persona, TppWish
 from emulator.scenario.stage import Answer, Stage
 
@@ -111,6 +112,7 @@ class Cast:
         """Sign and send a request of a TPP."""
         try:
             prepared = prepare()
+            check_sendable(prepared.target, prepared.headers)
         except (ValueError, TypeError) as error:
             raise CastFailed(f"The request cannot be made: {error}.") from None
         return self.stage.send(prepared)
