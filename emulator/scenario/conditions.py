@@ -251,6 +251,9 @@ def _mapping(part: Part, *, nested: bool, strict: bool) -> Condition | None:
         part.wrong(f"{operators[0]} cannot stand beside {others[0]}; a condition is {{gt, lt, in, regex, absent}}.")
         return None
     foreign = [name for name in others if name in FOREIGN]
+    if not names and not nested:
+        part.wrong(f"A condition says something: one of {', '.join(OPERATORS)}.")
+        return None
     if foreign or (others and not nested):
         name = (foreign or others)[0]
         part.inner(name, None).wrong(unknown(name, OPERATORS, "There is no condition"))

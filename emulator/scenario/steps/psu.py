@@ -67,7 +67,7 @@ def read(members: Mapping[str, Part]) -> Action | None:
     if word not in WORDS:
         part.wrong(unknown(word, WORDS, "A customer cannot"))
         return None
-    if not target.strip():
+    if len(target.split()) != 1:
         part.wrong(f"Expected {word} and what is meant, such as {word} ${{payment}} or {word} latest.")
     values = {}
     for name, member in members.items():

@@ -104,6 +104,9 @@ WRONG: list[dict[str, Any]] = [
     {"scenario": "x", "story": [{"tpp": "FETCH /v1/accounts"}]},
     {"scenario": "x", "story": [{"tpp": "GET /v1/accounts", "clock": "advance 1s"}]},
     {"scenario": "x", "story": [{"psu": "like it"}]},
+    {"scenario": "x", "story": [{"psu": "approve x y"}]},
+    {"scenario": "x", "rules": [{"when": {"path": {}}, "then": {"delay": "1s"}}]},
+    {"scenario": "x", "story": [{"tpp": "GET /v1/accounts", "expect": {"status": {}}}]},
     {"scenario": "x", "story": [{"clock": "stop"}]},
     {"scenario": "x", "story": [{"tpp": "GET /v1/accounts", "expect": {"code": 1}}]},
 ]
