@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 BASE = "http://127.0.0.1:8080"
 CONTROL = "/_emulator"
+EVENTS = "text/event-stream"  # without an end: a story sees that it begins, on every stage
 SLOWEST = 3700.0  # seconds: a scripted delay lasts at most an hour
 
 
@@ -160,7 +161,8 @@ class Running:
                 connection.putheader("Content-Length", str(len(body)))
             connection.endheaders(body or None)
             answer = connection.getresponse()
-            content = answer.read()
+            endless = (answer.getheader("Content-Type") or "").startswith(EVENTS)
+            content = b"" if endless else answer.read()
             return Answer(answer.status, tuple(answer.getheaders()), content, seconds=time.monotonic() - began)
         except (HTTPException, ConnectionError):
             return Answer(lost=True, seconds=time.monotonic() - began)

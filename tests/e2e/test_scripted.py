@@ -18,6 +18,7 @@ import pytest
 
 from emulator.cli import main
 from emulator.client import Identity, TppClient
+from emulator.scenario.stage import Running
 from tests.e2e.process import Served, served
 
 KARI = "14888520059"
@@ -122,6 +123,11 @@ def test_the_same_seed_gives_the_same_ids_again(bank: Served) -> None:
         return [kari.post(DOMESTIC, json=PAYMENT).json()["paymentId"] for _ in range(3)]
 
     assert ids() == ids()
+
+
+def test_an_answer_without_an_end_is_seen_to_begin(bank: Served) -> None:
+    answer = Running(bank.url, token=TOKEN, timeout=10).control("GET", "/events")
+    assert (answer.status, answer.lost, answer.body) == (200, False, b"")
 
 
 def test_stories_play_over_the_wire(
