@@ -46,11 +46,13 @@ def command(
 ) -> None:
     """Send a signed request and print the answer; the status goes to stderr."""
     from emulator.client.tpp import Tpp
+    from emulator.httpsig.sendable import check_sendable
 
     address = bank_url(url)
     signer = identity_of(state=state, tpp=tpp, certificate=certificate, key=key)
     try:
         prepared = Tpp(address, signer).prepare(method, path, body=_body(content), headers=_headers(headers))
+        check_sendable(prepared.target, prepared.headers)
     except ValueError as error:
         raise Failed(str(error)) from error
     answer = reached(address, lambda bank: bank.send(prepared), patience=PATIENCE)
