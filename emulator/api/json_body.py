@@ -105,7 +105,7 @@ def read_doubled(body: bytes, headers: Headers) -> tuple[Any, list[Message]]:
         raise BankError("FORMAT_ERROR", "A JSON body is required.")
     if text[0] == "\ufeff":
         raise _malformed("it begins with a byte order mark")
-    if text.count("{") + text.count("[") > DEEPEST and _too_deep(text):
+    if text.count("{") + text.count("[") > DEEPEST and too_deep(text):
         raise BankError("FORMAT_ERROR", f"The body is nested more than {DEEPEST} levels deep.")
     try:
         return _decoded(text, _DECODER), []
@@ -151,7 +151,8 @@ def charset_of(headers: Headers) -> str:
     return UTF_8
 
 
-def _too_deep(text: str) -> bool:
+def too_deep(text: str) -> bool:
+    """Whether objects and lists stand deeper inside one another than the bank reads."""
     depth = 0
     for bracket in _BRACKET.finditer(_STRING.sub("", text)):
         depth += 1 if bracket.group() in "{[" else -1

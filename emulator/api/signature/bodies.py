@@ -8,9 +8,11 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from emulator.api.json_body import is_plain, too_deep
 from emulator.httpsig.digest import HASHES, digest_value
 
 _LARGEST = 64 * 1024  # bytes; a larger body is not hashed in forty other forms
+_MOST_WRITTEN = 256 * 1024  # characters in all; an indented layout grows with depth times length
 _BY_LENGTH = {16: "MD5", 20: "SHA-1", 32: "SHA-256", 48: "SHA-384", 64: "SHA-512"}
 
 
@@ -41,10 +43,26 @@ def other_bodies(body: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def _other_json(text: str) -> Iterator[tuple[str, bytes]]:
+    if too_deep(text):
+        return
     try:
         value = json.loads(text)
-    except (ValueError, RecursionError):
+    except ValueError:
         return
+    yield "the JSON text as a quoted string", json.dumps(text).encode()
+    left = _MOST_WRITTEN
+    for phrase, options in _layouts(text):
+        layout = _written(value, options, left)
+        left -= len(layout)
+        if left < 0:
+            return
+        written = layout.encode("utf-8", "surrogatepass")
+        yield phrase, written
+        yield f"{phrase}, with a newline at its end", written + b"\n"
+
+
+def _layouts(text: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The ways in which libraries write the JSON of `text`, the usual ones first."""
     layouts: tuple[tuple[str, dict[str, Any]], ...] = (
         ("the JSON written compactly", {"separators": (",", ":")}),
         ("the JSON with blanks after commas and colons", {}),
@@ -53,13 +71,25 @@ def _other_json(text: str) -> Iterator[tuple[str, bytes]]:
         ("the JSON indented by tabs", {"indent": "\t"}),
         ("the JSON indented as Java does", {"indent": 2, "separators": (",", " : ")}),
     )
+    escapings = (False,) if is_plain(text.encode()) else (False, True)  # of plain text both are the same
     for phrase, options in layouts:
         for suffix, sort in (("", False), (" and sorted by name", True)):
-            for escaped in (False, True):
-                written = json.dumps(value, ensure_ascii=escaped, sort_keys=sort, **options)
-                yield phrase + suffix, written.encode("utf-8", "surrogatepass")
-                yield f"{phrase}{suffix}, with a newline at its end", written.encode("utf-8", "surrogatepass") + b"\n"
-    yield "the JSON text as a quoted string", json.dumps(text).encode()
+            for escaped in escapings:
+                yield phrase + suffix, options | {"sort_keys": sort, "ensure_ascii": escaped}
+
+
+def _written(value: Any, options: dict[str, Any], most: int) -> str:
+    """`value` in one layout; of an indented one that is longer not much more than `most` characters."""
+    encoder = json.JSONEncoder(**options)
+    if encoder.indent is None:  # not much longer than the text itself, and all in C
+        return encoder.encode(value)
+    pieces, size = [], 0
+    for piece in encoder.iterencode(value):
+        pieces.append(piece)
+        size += len(piece)
+        if size > most:
+            break
+    return "".join(pieces)
 
 
 def explain_digest(name: str, value: str, body: bytes) -> str:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emulator.api.signature.bodies import explain_digest
+from emulator.api.signature.bodies import explain_digest, other_bodies
 from emulator.httpsig.digest import digest_value
 from tests.unit.signature.making import BODY, Making
 
@@ -115,3 +115,16 @@ def test_no_body_breaks_the_explanation(body: bytes, value: str) -> None:
 def test_deep_and_large_bodies_are_not_written_anew() -> None:
     for body in (b"[" * 50_000, b"[" * 2_000 + b"]" * 2_000, b"x" * 1_000_000):
         assert explain_digest("SHA-256", b64(bytes(32)), body).endswith("it is that of other bytes")
+
+
+@pytest.mark.parametrize("depth", [1, 30, 100, 900])
+def test_what_is_written_of_a_nested_body_does_not_grow_with_its_depth(depth: int) -> None:
+    body = b"[" * depth + b"1," * 5_000 + b"1" + b"]" * depth
+    assert sum(len(other) for _, other in other_bodies(body)) < 1_000_000
+
+
+def test_of_a_large_body_the_usual_layouts_are_tried() -> None:
+    value = {"payments": [VALUE] * 1_000}
+    sent = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    hashed = digest_value(json.dumps(value, ensure_ascii=False).encode()).removeprefix("SHA-256=")
+    assert explain_digest("SHA-256", hashed, sent).endswith("the JSON with blanks after commas and colons")
