@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import Any
 
 import pytest
@@ -29,6 +30,15 @@ def test_large_bodies_are_cut_when_there_are_many_and_the_latest_are_whole(branc
     oldest = branch.log.entries(limit=1000)[-1]
     assert oldest.detail()["request"]["body"].endswith(f" ... ({len(body)} bytes in all)")
     assert oldest.operation == "createPayment"
+
+
+def test_of_a_refused_signature_no_more_of_the_body_is_kept(branch: Branch, tpp: DeskClient) -> None:
+    assert tpp.post(SEPA, body=bytes(2 * BODY_KEPT), headers={"Digest": "SHA-256=AAAA"}).status == 400
+    exchange = branch.log.entries(limit=1)[0]
+    body, unshared = exchange.request.body, bytes(2 * BODY_KEPT)
+    exchange.cut()
+    assert sys.getrefcount(body) == sys.getrefcount(unshared)  # nobody else has it any more
+    assert "it is the base64 of 3 bytes" in exchange.detail()["signature"]["cause"]
 
 
 def test_after_the_log_was_emptied_it_counts_anew(branch: Branch, tpp: DeskClient) -> None:

@@ -99,6 +99,7 @@ def refusal(found: Evidence) -> SignatureRefused:
         found.faults.append(fault("Signature", cause.sentence))
     if not found.faults:  # only a rule that forgot to say what it found leaves none
         found.faults.append(fault("Signature", "The signature cannot be checked"))
+    found.body = None  # the log keeps the evidence for the description, and of large bodies no more than it shows
     return SignatureRefused(found.faults, lambda: diagnosis.describe(found, cause))
 
 
