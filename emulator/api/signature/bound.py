@@ -26,7 +26,7 @@ def check_digest(found: Evidence) -> None:
 
 
 def _digest_trouble(text: str, body: bytes) -> str | None:
-    known = [(name, value) for name, value in parse_digest(text) if name in HASHES]
+    known = [(name, value) for name, value in dict.fromkeys(parse_digest(text)) if name in HASHES]
     if not known:
         return f"The Digest names neither SHA-256 nor SHA-512 (write SHA-256=<base64>), it is {text[:60]!r}"
     for name, value in known:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -11,10 +12,12 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 
 from emulator.api.signature import SignaturePolicy
+from emulator.api.signature.bound import check_digest
+from emulator.api.signature.check import collect
 from emulator.authority import Authority, Credentials
 from emulator.bank.tpp import Tpp
 from emulator.httpsig.dates import format_date
-from emulator.httpsig.digest import digest_value
+from emulator.httpsig.digest import HASHES, digest_value
 from emulator.httpsig.wrapping import wrap
 from tests.unit.signature.making import BODY, NOW, STANDING, Making
 
@@ -48,6 +51,21 @@ def test_all_missing_headers_are_named_at_once(making: Making) -> None:
 def test_an_empty_header_counts_as_missing(making: Making) -> None:
     headers = [(name, "" if name == "Signature" else value) for name, value in making.sent()]
     assert making.faults(headers)[0][:2] == ("HTTP_HEADER_REQUIRED", "Signature")
+
+
+def test_a_digest_that_is_there_many_times_is_compared_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    digest = ", ".join([digest_value(BODY, "SHA-512")] * 10)
+    hashed: list[bytes] = []
+
+    def counted(body: bytes) -> Any:
+        hashed.append(body)
+        return hashlib.sha512(body)
+
+    monkeypatch.setitem(HASHES, "SHA-512", counted)
+    found = collect("POST", "/v1/payments", [("Digest", digest)], BODY)
+    check_digest(found)
+    assert hashed == [BODY]
+    assert not found.faults
 
 
 def test_no_digest_is_needed_where_the_operation_takes_no_body(making: Making) -> None:
