@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 from emulator.api.headers import Headers
 from emulator.bank.errors import Message
 
 _JSON = ("application/json", "application/*", "*/*")
+_WEIGHT = re.compile(r"[01](?:\.[0-9]*)?")
 
 
 def _weighted(value: str) -> list[tuple[str, float]]:
@@ -16,10 +19,7 @@ def _weighted(value: str) -> list[tuple[str, float]]:
         weight = 1.0
         for parameter in parameters:
             if parameter.startswith("q="):
-                try:
-                    weight = float(parameter[2:])
-                except ValueError:
-                    weight = 1.0
+                weight = float(parameter[2:]) if _WEIGHT.fullmatch(parameter, 2) else 1.0
         if name:
             entries.append((name, weight))
     return entries

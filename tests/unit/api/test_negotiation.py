@@ -19,6 +19,9 @@ from emulator.api.negotiation import content_language, unacceptable
         "text/html;q=1, */*;q=0.8",
         "",
         "application/json;q=bad",
+        "application/json;q=nan",
+        "application/json;q=-1",
+        "application/json;q=0e1",
     ],
 )
 def test_an_accept_that_lets_json_through_is_served(accept: str) -> None:
