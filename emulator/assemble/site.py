@@ -154,7 +154,7 @@ class Site:
         """A failed fsync took changes back: clock, settings, ids and rules are read from the documents again."""
         for branch in self._house.branches():
             if branch.bank.documents is store:
-                self.theatre(branch).refresh()
+                self.theatre(branch).undone()
 
     def next_due(self) -> float | None:
         """Seconds of real time until something falls due in a bank that somebody watches; None: nothing, nobody."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 DOCUMENT = "rules"
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Live:
     """A rule at work. Its counters live in memory: a refused request leaves the documents as they were."""
 
@@ -86,23 +86,28 @@ class RuleSet:
         self._taken: tuple[Call, set[str]] | None = None
         self.refresh()
 
-    def refresh(self) -> None:
-        """Read the rules from the documents again, after a start, a reset or a restored snapshot; counts begin anew."""
+    def refresh(self, going_on: Iterable[_Live] = ()) -> None:
+        """Read the rules from the documents again; those of `going_on` that stand there count on, the others anew."""
         kept = self._bank.documents.get("meta", DOCUMENT) or {"rules": []}
+        known = list(going_on)
         self.rules = []
         self._taken = None
-        if kept["rules"]:
-            self._read(kept["rules"])
+        for entry in kept["rules"]:
+            live = next((live for live in known if live.document() == entry), None)
+            if live is not None:
+                known.remove(live)
+                self.rules.append(live)
+            else:
+                self._read(entry)
 
-    def _read(self, kept: Iterable[dict[str, Any]]) -> None:
+    def _read(self, entry: dict[str, Any]) -> None:
         # The language of rules is imported where there are any: a start is quicker without it.
         from emulator.scenario import rule
         from emulator.scenario.part import Part
 
-        for entry in kept:
-            read = rule.read(Part(entry["rule"]), number=len(self.rules) + 1)
-            if read is not None:
-                self.rules.append(self._live(len(self.rules), read, entry.get("scenario"), entry["added"]))
+        read = rule.read(Part(entry["rule"]), number=len(self.rules) + 1)
+        if read is not None:
+            self.rules.append(self._live(len(self.rules), read, entry.get("scenario"), entry["added"]))
 
     def _live(self, place: int, added: Rule, scenario: str | None, at: str) -> _Live:
         # Each rule draws for itself, so that the draws of one do not depend on how often another matches.

@@ -34,9 +34,25 @@ class Theatre:
     snapshots: Snapshots
 
     def refresh(self) -> None:
-        """Read all that is held in memory from the documents again."""
+        """Read all that is held in memory from the documents again; the counters of rules begin anew."""
         self.bank.refresh()
         self.rules.refresh()
+
+    def undone(self) -> None:
+        """The same after changes were taken back: rules that stand in the documents as they do here count on."""
+        self.bank.refresh()
+        self.rules.refresh(self.rules.rules)
+
+    @contextmanager
+    def back_on_failure(self) -> Iterator[None]:
+        """A `with` block that takes what is held in memory back to what it was before, if it fails."""
+        rules = self.rules.rules
+        try:
+            yield
+        except BaseException:
+            self.bank.refresh()
+            self.rules.refresh(rules)
+            raise
 
 
 class _Wrong(Exception):
@@ -79,17 +95,13 @@ def apply(scenario: Scenario, theatre: Theatre) -> None:
 
 @contextmanager
 def _all_or_nothing(theatre: Theatre, scenario: Scenario | None) -> Iterator[None]:
-    """One transaction; when it fails, what is held in memory is read from the documents again."""
+    """One transaction; what the bank finds wrong is told as a mistake of the scenario."""
     try:
-        with theatre.bank.documents.transaction():
+        with theatre.back_on_failure(), theatre.bank.documents.transaction():
             yield
     except _Wrong as wrong:
-        theatre.refresh()
         origin = scenario.origin if scenario is not None else Origin("scenario")
         raise origin.refused([Mistake(wrong.path, wrong.text)]) from None
-    except BaseException:
-        theatre.refresh()
-        raise
 
 
 def _perform(scenario: Scenario, theatre: Theatre) -> None:

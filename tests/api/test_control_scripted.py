@@ -270,6 +270,51 @@ def test_a_scenario_that_breaks_off_leaves_memory_as_the_documents_are(
     assert [rule["name"] for rule in desk.get("/rules")["rules"]] == ["stays"]
 
 
+MISFIT = {"scenario": "misfit", "start": {"change": [{"account": "NO00", "balance": "1.00"}]}}
+
+
+@pytest.mark.parametrize(
+    "method, path, body",
+    [
+        ("POST", "/scenario", MISFIT),
+        ("POST", "/reset", {"scenario": MISFIT}),
+        ("PUT", "/banks/default", {"scenario": MISFIT}),
+        ("POST", "/snapshots/none/restore", None),
+    ],
+)
+def test_after_a_refusal_rules_count_on_and_throw_their_dice_on(
+    desk: ControlDesk, method: str, path: str, body: Any, kari: DeskClient
+) -> None:
+    chance = {"name": "chance", "times": {"chance": 0.5}, "then": {"answer": {"status": 418}}}
+    rules = [{"name": "once", "times": {"first": 1}, **DOWN}, chance]
+
+    def answers() -> list[int]:
+        return [kari.get("/v1/accounts").status for _ in range(12)]
+
+    desk.do("POST", "/rules", rules)
+    untouched = [answers(), answers()]
+    desk.do("DELETE", "/rules")
+    desk.do("POST", "/rules", rules)
+    before = answers()
+    counts = desk.get("/rules")["counts"]
+    assert desk.ask(method, path, body).status in (400, 404)
+    assert desk.get("/rules")["counts"] == counts
+    assert [before, answers()] == untouched
+    assert untouched[0] != untouched[1]
+
+
+def test_changes_that_are_taken_back_start_no_other_rule_anew(desk: ControlDesk, kari: DeskClient) -> None:
+    theatre = desk.control.theatre(desk.branch)
+    desk.do("POST", "/rules", [{"name": name, "times": {"first": 1}, **DOWN} for name in ("gone", "once")])
+    assert kari.get("/v1/accounts").status == 503
+    kept = desk.branch.bank.documents.image()
+    desk.do("DELETE", "/rules/gone")
+    assert kari.get("/v1/accounts").status == 503
+    desk.branch.bank.documents.restore(kept)
+    theatre.undone()
+    assert [(count["name"], count["matched"]) for count in desk.get("/rules")["counts"]] == [("gone", 0), ("once", 1)]
+
+
 def test_mistakes_in_yaml_are_told_with_line_and_column(desk: ControlDesk) -> None:
     body = b"scenario: x\nrules:\n  - then: {delay: -1s}\nsumary: y\n"
     response = desk.raw("POST", "/scenario", ("Content-Type", "application/yaml"), body=body)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 from emulator.api.branch import Branch
@@ -38,12 +39,8 @@ def _put(call: ControlCall) -> Response:
         if scenario is not None:
             staging.apply(scenario, theatre)
 
-    try:
+    with nullcontext() if known is None else call.theatre_of(known).back_on_failure():
         call.banks.make(name, fixture=fixture, seed=seed, prepare=prepare)
-    except BaseException:
-        if known is not None:
-            call.theatre_of(known).refresh()
-        raise
     return json_response(201 if known is None else 200, _shown(call, name))
 
 
