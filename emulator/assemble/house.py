@@ -109,7 +109,7 @@ class House:
         return BankError("SYSTEM_ERROR", text, status=503)
 
     def clear_damage(self, name: str) -> None:
-        """Let go of a bank's documents if they are damaged, so that it can be made anew; its snapshots stay."""
+        """Let go of a bank's documents if they are damaged, so that it can be made anew."""
         try:
             self.find(name)
         except BankError as refused:

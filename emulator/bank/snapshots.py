@@ -1,6 +1,7 @@
 """Named snapshots of a bank: documents, clock, rules and settings, to go back to (CONTRACT 9.8, 13).
 
-They are kept in memory, and as files where the bank itself is kept on disk; a reset leaves them (assumed).
+They are kept in memory, and as files where the bank itself is kept on disk; a reset leaves them (assumed), a bank
+that is made anew has none.
 """
 
 from __future__ import annotations
@@ -79,6 +80,11 @@ class Snapshots:
             if self._power:
                 Disk().sync_directory(self._directory)
         del self._kept[name]
+
+    def clear(self) -> None:
+        """Let go of all snapshots."""
+        for name in list(self._kept):
+            self.delete(name)
 
     def listing(self) -> list[dict[str, Any]]:
         """`{name, created}` of each, newest first; `created` is real time."""

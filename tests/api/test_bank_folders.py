@@ -123,6 +123,23 @@ def test_a_bank_made_anew_has_its_seed_anew(site: Site) -> None:
     assert made_with({}) == {"id": "bank", "fixtures": "known-state"}
 
 
+def test_a_bank_that_is_made_anew_has_no_snapshots(site: Site, tmp_path: Path, disk: Watched) -> None:
+    snapshots = "/banks/x/_emulator/snapshots"
+    asked(site, "PUT", BANK)
+    asked(site, "PUT", f"{snapshots}/before")
+    before = asked(site, "GET", snapshots)
+    from_before = {"scenario": {"scenario": "s", "start": {"from": "snapshot:before"}}}
+    status, refused = asked(site, "PUT", BANK, from_before)
+    assert (status, refused["tppMessages"][0]["text"]) == (400, "There is no snapshot before.")
+    disk.failing = ("write",)
+    assert asked(site, "PUT", BANK)[0] == 503
+    disk.failing = ()
+    assert asked(site, "GET", snapshots) == before, "nothing was made"
+    assert asked(site, "PUT", BANK)[0] == 200
+    assert asked(site, "GET", snapshots) == (200, {"snapshots": []})
+    assert list((tmp_path / "banks" / "x" / "snapshots").iterdir()) == []
+
+
 def test_only_folders_with_the_name_of_a_bank_are_listed(site: Site, tmp_path: Path) -> None:
     (tmp_path / "banks" / "file").write_text("x")
     for name in ("Foo", ".deleted-0123456789ab", "a b"):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 from emulator.api.branch import Branch
 from emulator.api.messages import Response
 from emulator.api.render import json_response
+from emulator.bank.snapshots import Snapshots
 from emulator.control.choices import chosen_fixture, chosen_scenario
 from emulator.control.operation import LIMIT, TEXT, ControlCall, ControlOperation, object_of
 from emulator.scenario import staging
@@ -37,10 +39,11 @@ def _put(call: ControlCall) -> Response:
         theatre = call.theatre_of(branch)
         theatre.refresh()
         if scenario is not None:
-            staging.apply(scenario, theatre)
+            staging.apply(scenario, replace(theatre, snapshots=Snapshots(None)))  # a new bank has none
 
     with nullcontext() if known is None else call.theatre_of(known).back_on_failure():
-        call.banks.make(name, fixture=fixture, seed=seed, prepare=prepare)
+        made = call.banks.make(name, fixture=fixture, seed=seed, prepare=prepare)
+    call.theatre_of(made).snapshots.clear()
     return json_response(201 if known is None else 200, _shown(call, name))
 
 
@@ -63,7 +66,7 @@ OPERATIONS = (
         id="putBank",
         method="PUT",
         path="/banks/{name}",
-        summary="A bank of this name, made new whatever stood there: own documents, clock, rules, log and seed.",
+        summary="A bank of this name, new whatever stood there: own documents, clock, rules, log, snapshots and seed.",
         handler=_put,
         answers={200: "It was made anew.", 201: "It is new."},
         body=object_of(fixtures=TEXT, scenario={"description": "A name, or a scenario."}, seed={"type": "integer"}),
