@@ -98,9 +98,13 @@ class Facts:
         return () if self._tpp is None else (self._tpp.id, self._tpp.name)
 
     def _persons(self) -> tuple[Any, ...]:
+        """As named, and who that was; one whom access did not come to know is looked up among today's."""
         named = [*self.header("PSU-ID"), *self.header("X-PSU-IDENTITY")]
-        if self._call is not None:
-            known = [self._call.bank.documents.get("psu", psu_id.lower()) for psu_id in self.header("PSU-ID")]
+        call = self._call
+        if call is not None and call.caller is not None:
+            named.append(call.caller.national_id)
+        elif call is not None:
+            known = [call.bank.documents.get("psu", psu_id.lower()) for psu_id in self.header("PSU-ID")]
             named += [psu["nationalId"] for psu in known if psu is not None]
         return tuple(named)
 

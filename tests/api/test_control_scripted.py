@@ -124,6 +124,23 @@ def test_requests_are_listed_filtered_shown_and_counted(desk: ControlDesk, kari:
     assert desk.get("/requests") == {"requests": []}
 
 
+@pytest.mark.parametrize("forgetting", ["initialize", "snapshot"])
+def test_a_count_knows_the_customer_of_a_request_that_the_bank_has_forgotten(
+    desk: ControlDesk, tpp: DeskClient, forgetting: str
+) -> None:
+    desk.do("PUT", "/snapshots/before")
+    tpp.log_in(KARI)
+    tpp.get("/v1/accounts")
+    tpp.post(DOMESTIC, json=PAYMENT)
+    match = {"match": {"psu": KARI}}
+    assert desk.do("POST", "/requests/count", match) == {"count": 2}
+    if forgetting == "initialize":
+        tpp.post("/v1/sandbox/initialize", headers={"PSU-ID": None})
+    else:
+        desk.do("POST", "/snapshots/before/restore")
+    assert desk.do("POST", "/requests/count", match) == {"count": 2}
+
+
 OTHER = "03817910172"
 CONTEXTS = {
     "a session": ("GET", "/v1/accounts", {}, "PRIVATE"),
