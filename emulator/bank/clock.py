@@ -132,6 +132,11 @@ class Clock:
         self._documents.put("meta", document)
         self.refresh()
 
+    def go_back(self, *, to: datetime) -> None:
+        """Let a live clock show what it showed at the moment `to` of real time, and run on from there."""
+        if self._mode == "live":
+            self.set(now=to + self._offset)
+
     def advance(self, by: timedelta) -> None:
         """Move bank time forward by `by`; what falls due is applied by `progression.run_due`."""
         self.set(now=self.now() + by)

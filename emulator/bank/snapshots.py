@@ -58,19 +58,27 @@ class Snapshots:
             raise BankError("FORMAT_ERROR", text, "name")
         if name not in self._kept and len(self._kept) >= MOST:
             raise BankError("CONFLICT", f"There are {MOST} snapshots; delete one first.", "name")
-        image = bank.documents.image()
+        created, image = real_now(), bank.documents.image()
         if self._directory is not None:
             _write(self._directory, self._file(name), image.to_bytes(), power=self._power)
         self._kept.pop(name, None)
-        self._kept[name] = _Kept(real_now(), image)
+        self._kept[name] = _Kept(created, image)
 
     def restore(self, bank: Bank, name: str) -> None:
-        """Make the bank what it was; the caller refreshes what is held in memory. RESOURCE_UNKNOWN, CONFLICT."""
+        """Make the bank what it was at the moment of the save; RESOURCE_UNKNOWN, CONFLICT.
+
+        The caller refreshes what besides the bank is held in memory.
+        """
         kept = self._find(name)
         if kept.image is None:
             kept.image = self._read(name)
-        bank.documents.restore(kept.image)
-        bank.refresh()
+        try:
+            with bank.documents.transaction():
+                bank.documents.restore(kept.image)
+                bank.clock.refresh()
+                bank.clock.go_back(to=kept.created)
+        finally:
+            bank.refresh()
 
     def delete(self, name: str) -> None:
         """Let go of a snapshot; RESOURCE_UNKNOWN."""

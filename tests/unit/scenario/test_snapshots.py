@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import stat
+import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from emulator.bank import fixtures, snapshots
+from emulator.bank import clock, fixtures, snapshots
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import KINDS
@@ -16,11 +18,13 @@ from emulator.bank.snapshots import Snapshots
 from emulator.store import StoreUnwritable, memory_store
 from emulator.store.disk import Disk
 
+NOW = datetime(2026, 3, 2, 8, tzinfo=UTC)
+
 
 @pytest.fixture
 def bank() -> Bank:
     bank = Bank(memory_store(KINDS))
-    fixtures.reset(bank, "known-state")
+    fixtures.reset(bank, "known-state", now=NOW, mode="frozen")
     return bank
 
 
@@ -35,6 +39,31 @@ def test_a_snapshot_is_gone_back_to_as_often_as_one_likes(bank: Bank, tmp_path: 
         kept.restore(bank, "a")
         assert bank.documents.dump() == before
         assert bank.settings.calendar == "always-open"
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_live_clock_runs_on_from_the_moment_of_the_save(
+    bank: Bank, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, restarted: bool
+) -> None:
+    def real_time(at: datetime) -> None:
+        monkeypatch.setattr(time, "time_ns", lambda: int(at.timestamp()) * 10**9)
+        for module in (clock, snapshots):
+            monkeypatch.setattr(module, "real_now", lambda: at)
+
+    saved = NOW + timedelta(days=30)
+    real_time(saved)
+    bank.clock.set(mode="live")
+    kept = Snapshots(tmp_path)
+    kept.save(bank, "a")
+    if restarted:
+        os.utime(tmp_path / "a.snapshot.json", (saved.timestamp(), saved.timestamp()))
+        kept = Snapshots(tmp_path)
+    for days in (1, 2):
+        real_time(saved + timedelta(days=days))
+        kept.restore(bank, "a")
+        assert (bank.clock.mode, bank.clock.now()) == ("live", NOW)
+        real_time(saved + timedelta(days=days, hours=1))
+        assert bank.clock.now() == NOW + timedelta(hours=1)
 
 
 def test_files_outlive_the_process_and_are_private(bank: Bank, tmp_path: Path) -> None:
