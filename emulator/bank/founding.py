@@ -42,8 +42,8 @@ class Founding:
     """Documents in the making.
 
     `today`: the Oslo date of bank time; `fixed`: the id for a name; `known`: finds the documents that the bank already
-    has, by kind, index and value (a scenario adds to what is there); `fresh`: new ids for transactions, which have
-    no name of their own, where the bank already has some.
+    has, by kind, index and value (a scenario adds to what is there); `fresh`: new ids where the bank already has
+    documents: for transactions, which have no name of their own, and for what would have an id that is in use.
     """
 
     def __init__(
@@ -85,12 +85,23 @@ class Founding:
         documents = self.documents.setdefault(kind, {})
         identity = document["id"]
         if identity in documents or self._known(kind, "id", identity):
-            raise DefinitionError(path, f"There is such a {kind} already.")
+            raise DefinitionError(path, f"This {kind} is there already.")
         documents[identity] = document
         return document
 
     def _known(self, kind: str, index: str, value: str) -> Document | None:
         return next(iter(self._there(kind, index, value)), None)
+
+    def _id_of(self, kind: str, number: str) -> str:
+        """The id of a customer or account whose number is free: another where one that had the number has it still."""
+        identity = self._fixed(f"{kind}:{number}")
+        return self._fresh() if self._fresh is not None and self._known(kind, "id", identity) else identity
+
+    def _id_among(self, kind: str, member: str, owner: Document, name: str, fixed: Callable[[str], str]) -> str:
+        """The id of what an owner calls so: another where it is one's who had the owner's number before."""
+        identity = fixed(f"{kind}:{owner['customerNumber']}:{name}")
+        there = self._known(kind, "id", identity)
+        return identity if there is None or there[member] == owner["id"] else fixed(f"{kind}:{owner['id']}:{name}")
 
     def _customer_numbered(self, number: str, path: Path) -> Document:
         found = self._numbers.get(number) or self._known("customer", "customerNumber", number)
@@ -120,7 +131,7 @@ class Founding:
         if number in self._numbers or self._known("customer", "customerNumber", number):
             raise DefinitionError((*path, "customerNumber"), f"There is a customer {number} already.")
         document = {
-            "id": self._fixed(f"customer:{number}"),
+            "id": self._id_of("customer", number),
             "customerNumber": number,
             "type": definition.type,
             "name": definition.name,
@@ -135,7 +146,7 @@ class Founding:
     def _agreement(self, definition: d.Agreement, path: Path) -> None:
         owner = self._customer_numbered(definition.owner, (*path, "owner"))
         # psuCorporateId is a UUID whatever `--ids` says (CONTRACT 13).
-        identity = fixed_id(f"agreement:{definition.owner}:{definition.name}")
+        identity = self._id_among("agreement", "owner", owner, definition.name, fixed_id)
         engagements = []
         # A private owner's accounts join by themselves (CONTRACT 8; people.accounts_of).
         if definition.engagements is None and owner["type"] == "corporate":
@@ -207,7 +218,7 @@ class Founding:
                 raise DefinitionError((*path, index), f"There is an account {name} already.")
         balance = exact(definition.balance, currency, (*path, "balance"))
         account = {
-            "id": self._fixed(f"account:{bban}"),
+            "id": self._id_of("account", bban),
             "customerId": owner["id"],
             "bban": bban,
             "iban": iban,
@@ -255,7 +266,7 @@ class Founding:
         owner = self._customer_numbered(definition.customer_number, (*path, "customerNumber"))
         currency = definition.currency
         card = {
-            "id": self._fixed(f"card:{definition.customer_number}:{definition.masked_pan}"),
+            "id": self._id_among("card", "customerId", owner, definition.masked_pan, self._fixed),
             "customerId": owner["id"],
             "maskedPan": definition.masked_pan,
             "currency": currency,
