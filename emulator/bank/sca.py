@@ -188,7 +188,9 @@ def choose_context(bank: Bank, sca: Document, context: str | None, agreement: st
             return
     if context not in (None, sca.get("context", context)):
         raise BankError("FORMAT_ERROR", f"The request asks for the context {sca['context']} only.", "context")
-    raise BankError("FORMAT_ERROR", "The person does not have this context and agreement.", "context")
+    if agreement is not None:
+        raise BankError("FORMAT_ERROR", f"The person does not act here under the agreement {agreement}.", "agreement")
+    raise BankError("FORMAT_ERROR", "The person does not have this context.", "context")
 
 
 def acting_as(bank: Bank, sca: Document) -> tuple[str, str | None]:

@@ -69,8 +69,9 @@ def test_a_person_with_a_choice_of_contexts_is_asked(bank: Bank) -> None:
     sca.choose_context(bank, found, "CORPORATE", AGREEMENT)
     answer = query(sca.complete(bank, found))
     assert (answer["psu-corporate-id"], answer["context"]) == (AGREEMENT, "CORPORATE")
-    with pytest.raises(BankError):
+    with pytest.raises(BankError) as refused:
         sca.choose_context(bank, found, "CORPORATE", "another")
+    assert [message.path for message in refused.value.messages] == ["agreement"]
 
 
 def test_a_firms_number_is_nobodys_while_somebody_acts_for_it(bank: Bank) -> None:
