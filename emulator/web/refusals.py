@@ -6,6 +6,7 @@ import json
 from typing import Any, cast
 
 from aiohttp.http import HttpProcessingError
+from aiohttp.http_exceptions import InvalidURLError
 
 from emulator.api.headers import Headers
 from emulator.api.messages import AT_ONCE, HeaderPairs, Response, Stream
@@ -70,7 +71,9 @@ def _of_parser(error: HttpProcessingError, message: str) -> Response:
         return wire_refusal(414, f"The request target is longer than {MAX_TARGET_BYTES} bytes.")
     if limit == MAX_FIELD_BYTES:
         return headers_too_large(f"one is longer than {MAX_FIELD_BYTES} bytes")
-    return wire_refusal(400, f"This is not an HTTP/1.1 request: {reason(message)}.")
+    bare = isinstance(error, InvalidURLError) and "\n" not in message  # the target, and no reason before it
+    said = "its target cannot be read" if bare else reason(message)
+    return wire_refusal(400, f"This is not an HTTP/1.1 request: {said}.")
 
 
 def reason(message: str) -> str:
