@@ -8,6 +8,7 @@ opposites, `^ $`, groups, `|`, `* + ?` and `{m,n}`. Back references and looking 
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -230,7 +231,8 @@ class Pattern:
         negated = self._peek() == "^"
         if negated:
             self._take()
-        tests: list[Test] = []
+        spans: list[tuple[str, str]] = []
+        classes: dict[str, Test] = {}
         first = True
         while (sign := self._take()) != "]" or first:
             first = False
@@ -240,21 +242,40 @@ class Pattern:
                 named = _named_class(letter)
                 sign = sign if named else self._literal(letter)
             if named is not None:
-                tests.append(named)
+                classes[letter] = named
             elif self._peek() == "-" and self.text[self._at + 1 : self._at + 2] not in ("]", ""):
-                tests.append(self._span(sign))
+                spans.append((sign, self._end_of_span(sign)))
             else:
-                tests.append(_same(sign))
-        return (lambda c: not any(test(c) for test in tests)) if negated else (lambda c: any(t(c) for t in tests))
+                spans.append((sign, sign))
+        test = _any_of(spans, tuple(classes.values()))
+        return (lambda c: not test(c)) if negated else test
 
-    def _span(self, low: str) -> Test:
+    def _end_of_span(self, low: str) -> str:
         self._take()
         high = self._take()
         if high == "\\":
             high = self._literal(self._take())
         if high < low:
             raise PatternRefused(f"{low}-{high} runs backwards")
-        return lambda c: low <= c <= high
+        return high
+
+
+def _any_of(spans: list[tuple[str, str]], classes: tuple[Test, ...]) -> Test:
+    """Whether a character lies in a span or a class; of many spans only one is looked at."""
+    lows: list[str] = []
+    highs: list[str] = []
+    for low, high in sorted(spans):
+        if highs and low <= highs[-1]:
+            highs[-1] = max(highs[-1], high)
+        else:
+            lows.append(low)
+            highs.append(high)
+
+    def test(c: str) -> bool:
+        at = bisect_right(lows, c) - 1
+        return (at >= 0 and c <= highs[at]) or any(named(c) for named in classes)
+
+    return test
 
 
 def _same(expected: str) -> Test:

@@ -9,9 +9,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emulator.scenario.regex import Pattern, PatternRefused
+from tests.unit.scenario.effort import calls
 
 PIECES = st.sampled_from(
-    ["a", "b", ".", "[ab]", "[^a]", "\\d", "\\W", "(a|b)", "(?:ab)", "(|a)", "^", "$", "\\.", "[a-c1-3]"]
+    [
+        "a",
+        "b",
+        ".",
+        "[ab]",
+        "[^a]",
+        "\\d",
+        "\\W",
+        "(a|b)",
+        "(?:ab)",
+        "(|a)",
+        "^",
+        "$",
+        "\\.",
+        "[a-c1-3]",
+        "[^b-c.a-b]",
+        "[c\\da]",
+    ]
 )
 TIMES = st.sampled_from(["", "*", "+", "?", "{2}", "{1,2}", "{0,1}", "{1,}", "*?"])
 PATTERNS = st.lists(st.tuples(PIECES, TIMES), min_size=0, max_size=5).map(
@@ -55,3 +73,10 @@ def test_patterns_that_make_backtracking_engines_hang_are_answered_at_once(patte
 def test_what_is_no_pattern_is_refused_with_the_reason(pattern: str, why: str) -> None:
     with pytest.raises(PatternRefused, match=why):
         Pattern(pattern)
+
+
+def test_a_character_is_not_compared_with_every_member_of_a_set() -> None:
+    letters = "".join(chr(0x400 + 2 * number) for number in range(460))
+    short, long = Pattern("[az]{10}Q"), Pattern(f"[a{letters}z]{{10}}Q")
+    text = "z" * 1000
+    assert calls(lambda: long.found_in(text)) == calls(lambda: short.found_in(text))
