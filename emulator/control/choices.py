@@ -8,7 +8,7 @@ from typing import Any
 
 from emulator.bank import fixtures
 from emulator.scenario import loader
-from emulator.scenario.mistakes import Origin, unknown
+from emulator.scenario.mistakes import Origin
 from emulator.scenario.model import Scenario
 from emulator.scenario.part import Part
 from emulator.scenario.vocabulary import CONTEXTS
@@ -35,7 +35,7 @@ def chosen_fixture(part: Part | None, own: str | None = None) -> str | None:
     known = fixtures.names()
     if text is None or text == own or text in known:
         return None if text == own else text
-    part.wrong(unknown(text, known, "There is no fixture"))
+    part.unknown(text, known, "There is no fixture")
     return None
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from emulator.scenario.mistakes import unknown
 from emulator.scenario.part import Part
 from emulator.scenario.vocabulary import METHODS
 
@@ -18,7 +17,7 @@ def read_address(part: Part, *, absolute: bool = True) -> str | None:
         return None
     method, _, path = text.partition(" ")
     if method not in METHODS:
-        part.wrong(unknown(method, METHODS, "There is no method"))
+        part.unknown(method, METHODS, "There is no method")
         return None
     starts = path.startswith(("/", "${", "http://", "https://")) if absolute else bool(path)
     if not starts or any(sign.isspace() for sign in path):

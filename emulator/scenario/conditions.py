@@ -13,7 +13,7 @@ from decimal import Decimal
 from math import isfinite
 from typing import Any, Protocol
 
-from emulator.scenario.mistakes import Path, unknown
+from emulator.scenario.mistakes import Path
 from emulator.scenario.part import Part, kind
 from emulator.scenario.regex import Pattern, PatternRefused
 
@@ -256,7 +256,7 @@ def _mapping(part: Part, *, nested: bool, strict: bool) -> Condition | None:
         return None
     if foreign or (others and not nested):
         name = (foreign or others)[0]
-        part.inner(name, None).wrong(unknown(name, OPERATORS, "There is no condition"))
+        part.inner(name, None).unknown(name, OPERATORS, "There is no condition")
         return None
     members = [(name, read(member, strict=strict)) for name, member in part.mapping().items()]
     return Members(tuple((name, member) for name, member in members if member is not None), strict)

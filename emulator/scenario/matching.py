@@ -9,7 +9,6 @@ from typing import Any
 from emulator.scenario import conditions
 from emulator.scenario.conditions import ABSENT, Condition, Exactly, wildcard
 from emulator.scenario.facts import SINGLE, Facts
-from emulator.scenario.mistakes import unknown
 from emulator.scenario.part import Part
 from emulator.scenario.vocabulary import Vocabulary, vocabulary
 
@@ -69,7 +68,7 @@ def _single(name: str, part: Part) -> Condition | None:
         return condition
     for word, place in _words(part):
         if not any(wildcard(word, candidate) for candidate in known):
-            place.wrong(unknown(word, known, f"There is no {name}"))
+            place.unknown(word, known, f"There is no {name}")
     return condition
 
 

@@ -116,8 +116,13 @@ class Report:
 
     def add(self, path: Path, text: str) -> None:
         """Note a mistake; a part is reported once, and no more than a hundred in all."""
-        if len(self.mistakes) < MOST_SHOWN and all(m.path != path or m.text != text for m in self.mistakes):
+        if not self.full and all(m.path != path or m.text != text for m in self.mistakes):
             self.mistakes.append(Mistake(path, text))
+
+    @property
+    def full(self) -> bool:
+        """Whether no more mistakes are taken."""
+        return len(self.mistakes) >= MOST_SHOWN
 
     def __bool__(self) -> bool:
         return bool(self.mistakes)

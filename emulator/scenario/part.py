@@ -62,6 +62,11 @@ class Part:
         """Note that something else was expected here."""
         self.wrong(f"Expected {what}, found {kind(self.value)}.")
 
+    def unknown(self, word: object, known: Collection[str], what: str) -> None:
+        """Note a word that is none of `known`, with a guess, which takes long, where it will be told."""
+        if not self.report.full:
+            self.wrong(unknown(word, known, what))
+
     def inner(self, name: str | int, value: Any) -> Part:
         """A value inside this one."""
         return Part(value, (*self.path, name), self.report)
@@ -82,7 +87,7 @@ class Part:
         """The members with known names; unknown ones are mistakes with a guess, missing ones too."""
         found = self.mapping()
         for name in [name for name in found if name not in known]:
-            found.pop(name).wrong(unknown(name, known, "There is no member"))
+            found.pop(name).unknown(name, known, "There is no member")
         if isinstance(self.value, dict):
             for name in required:
                 if name not in self.value:
@@ -117,7 +122,7 @@ class Part:
         if isinstance(self.value, str) and self.value in words:
             return self.value
         if isinstance(self.value, str):
-            self.wrong(unknown(self.value, words, f"There is no {what}"))
+            self.unknown(self.value, words, f"There is no {what}")
         else:
             self.expected(f"one of {', '.join(words)}")
         return None

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from emulator.bank import fixtures
 from emulator.bank.settings import CHECKS, mistakes
-from emulator.scenario.mistakes import unknown
 from emulator.scenario.model import CURRENT, SNAPSHOT, Change, Start
 from emulator.scenario.part import Part
 
@@ -48,7 +47,7 @@ def _base(part: Part) -> str:
         return text
     known = (*fixtures.names(), CURRENT)
     if text not in known:
-        part.wrong(unknown(text, known, "There is no fixture"))
+        part.unknown(text, known, "There is no fixture")
     return text
 
 
@@ -80,7 +79,7 @@ def _note(part: Part, error: ValidationError) -> None:
         path = tuple(_standing(detail["loc"], part.value))
         place = Part(detail["input"], (*part.path, *path), part.report)
         if detail["type"] == "extra_forbidden":
-            place.wrong(unknown(path[-1], members_at(path[:-1]), "There is no member"))
+            place.unknown(path[-1], members_at(path[:-1]), "There is no member")
         elif detail["type"] == "missing":
             Part(None, (*part.path, *path[:-1]), part.report).wrong(f"The member {path[-1]} is missing.")
         elif detail["type"] == "string_type":

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from emulator.scenario import expectation, persona, variables
-from emulator.scenario.mistakes import unknown
 from emulator.scenario.part import Part
 from emulator.scenario.persona import Declared, Persona
 from emulator.scenario.step import COMMON, Step, StepKind
@@ -49,7 +48,7 @@ def _kind(part: Part) -> StepKind | None:
     if named:
         part.wrong(f"One step is one of {', '.join(named)}; write two steps.")
     elif isinstance(part.value, dict):
-        part.wrong(unknown(next(iter(found), ""), kinds, f"A step is one of {', '.join(kinds)}; there is no"))
+        part.unknown(next(iter(found), ""), kinds, f"A step is one of {', '.join(kinds)}; there is no")
     return None
 
 

@@ -41,6 +41,8 @@ def names_in(value: Any, path: Path = ()) -> Iterator[tuple[str, Path]]:
 def check(part: Part, saved: Collection[str]) -> None:
     """Note each name in a step that no earlier step saves."""
     for name, path in names_in(part.value):
+        if part.report.full:
+            return
         if name not in saved and not is_day(name):
             near = guess(name, saved) or "."
             Part(None, (*part.path, *path), part.report).wrong(f"No earlier step saves {name!r}{near}")

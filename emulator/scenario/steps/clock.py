@@ -8,7 +8,6 @@ from typing import Any
 
 from emulator.scenario import durations
 from emulator.scenario.cast import Cast
-from emulator.scenario.mistakes import unknown
 from emulator.scenario.part import Part
 from emulator.scenario.persona import Persona
 from emulator.scenario.stage import Answer
@@ -40,7 +39,7 @@ def read(members: Mapping[str, Part]) -> Action | None:
     word, _, value = text.partition(" ")
     value = value.strip()
     if word not in WORDS:
-        part.wrong(unknown(word, WORDS, "A clock cannot"))
+        part.unknown(word, WORDS, "A clock cannot")
     elif "${" in value:
         pass
     elif word == "set":

@@ -8,7 +8,6 @@ from typing import Any
 from urllib.parse import quote
 
 from emulator.scenario.cast import Cast
-from emulator.scenario.mistakes import unknown
 from emulator.scenario.part import Part
 from emulator.scenario.persona import Persona
 from emulator.scenario.stage import Answer
@@ -65,7 +64,7 @@ def read(members: Mapping[str, Part]) -> Action | None:
         return None
     word, _, target = text.partition(" ")
     if word not in WORDS:
-        part.wrong(unknown(word, WORDS, "A customer cannot"))
+        part.unknown(word, WORDS, "A customer cannot")
         return None
     if len(target.split()) != 1:
         part.wrong(f"Expected {word} and what is meant, such as {word} ${{payment}} or {word} latest.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 from typing import Any
 
 import pytest
@@ -211,6 +212,25 @@ def test_a_name_alone_is_the_tpp_that_the_story_described_last_under_it() -> Non
     wishes = [step.persona.tpp for step in story]
     assert [wish.flaw for wish in wishes] == [None, None, "expired", "expired", None, "expired", *[None] * 4]
     assert [wish.roles == ("PISP",) for wish in wishes] == [name == "pays" for name in [wish.name for wish in wishes]]
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"rules": [{"name": "r", "when": {"operation": {"in": [f"createPaymen{n}" for n in range(300)]}}}]},
+        {"rules": [{"name": "r", "when": {f"operatio{n}": "x" for n in range(300)}}]},
+        {"rules": [{"name": "r", "when": {"headers": {f"h{n}": {"gte": 1} for n in range(300)}}}]},
+        {"story": [{"tpp": "POST /v1/payments", "json": [f"${{na{n}}}" for n in range(300)]}]},
+        {"start": {"add": {"customers": [{"nationalI": "x"} for _ in range(300)]}}},
+    ],
+)
+def test_no_guess_is_made_for_what_is_not_told(part: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    guesses: list[str] = []
+    monkeypatch.setattr(difflib, "get_close_matches", lambda word, *_, **__: guesses.append(word) or [])
+    with pytest.raises(ScenarioRefused) as caught:
+        loader.from_value({"scenario": "shop", "summary": "A shop.", **part})
+    assert len(caught.value.mistakes) == 100
+    assert 1 < len(guesses) <= 100
 
 
 def test_an_unknown_name_of_the_library_gets_a_guess() -> None:
