@@ -102,13 +102,20 @@ class Exactly:
             if isinstance(value, dict | list):
                 return wanted == "*"
             # With a * it asks for what the value looks like, as a regex does, and not for a text.
-            looks = isinstance(value, str) or not self.strict or "*" in wanted
-            return looks and wildcard(wanted, _as_text(value))
+            text = _text_of(value, self.strict and "*" not in wanted)
+            return text is not None and wildcard(wanted, text)
         if isinstance(wanted, bool) or wanted is None:
             return value is wanted or (not self.strict and isinstance(value, str) and value == _as_text(wanted))
         if isinstance(value, bool) or (self.strict and isinstance(value, str)):
             return False
         return number(value) == number(wanted)
+
+
+def _text_of(value: Any, strict: bool) -> str | None:
+    """The text as which a value is compared with one; `strict`: none but a text has one."""
+    if value is ABSENT or isinstance(value, dict | list) or (strict and not isinstance(value, str)):
+        return None
+    return _as_text(value)
 
 
 def _as_text(value: Any) -> str:
@@ -133,14 +140,23 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
-    """`in`: one of several."""
+    """`in`: one of several; `texts` are those without `*`, of which there may be very many."""
 
-    choices: tuple[Exactly, ...]
+    texts: frozenset[str]
+    others: tuple[Exactly, ...]
+    named: str
+    strict: bool = False
+
+    @classmethod
+    def of(cls, wanted: list[Any], strict: bool) -> OneOf:
+        """The condition that a value is one of those wanted."""
+        texts = frozenset(one for one in wanted if isinstance(one, str) and "*" not in one)
+        others = tuple(Exactly(one, strict) for one in wanted if not isinstance(one, str) or "*" in one)
+        return cls(texts, others, ", ".join(map(str, wanted)), strict)
 
     def differences(self, value: Any, path: Path = ()) -> Iterator[Difference]:
-        if not any(fits(choice, value) for choice in self.choices):
-            named = ", ".join(str(choice.wanted) for choice in self.choices)
-            yield path, f"expected one of {named}, found {_found(value)}"
+        if _text_of(value, self.strict) not in self.texts and not any(fits(other, value) for other in self.others):
+            yield path, f"expected one of {self.named}, found {_found(value)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,12 +290,11 @@ def _operator(name: str, part: Part, strict: bool) -> Condition | None:
         return None if absent is None else There(absent)
     if name == "regex":
         return _expression(part)
-    choices = []
-    for item in part.items(least=1):
+    choices = list(part.items(least=1))
+    for item in choices:
         if isinstance(item.value, dict | list):
             item.expected("one value")
-        choices.append(Exactly(item.value, strict))
-    return OneOf(tuple(choices))
+    return OneOf.of([item.value for item in choices], strict)
 
 
 def _expression(part: Part) -> Condition | None:

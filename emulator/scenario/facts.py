@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import Any
 from urllib.parse import parse_qsl
@@ -46,17 +46,20 @@ class Facts:
 
     def header(self, name: str) -> tuple[Any, ...]:
         """The values of a header, whatever its spelling."""
-        lower = name.lower()
-        return tuple(value for sent, value in self._request.headers if sent.lower() == lower)
+        return tuple(self._headers.get(name.lower(), ()))
 
     def query(self, name: str) -> tuple[Any, ...]:
         """The values of a query parameter."""
-        return tuple(value for sent, value in self._query if sent == name)
+        return tuple(self._query.get(name, ()))
 
     @cached_property
-    def _query(self) -> list[tuple[str, str]]:
+    def _headers(self) -> dict[str, list[str]]:
+        return _by_name((name.lower(), value) for name, value in self._request.headers)
+
+    @cached_property
+    def _query(self) -> dict[str, list[str]]:
         text = split_target(self._request.target)[1]
-        return parse_qsl(text, keep_blank_values=True, max_num_fields=None)
+        return _by_name(parse_qsl(text, keep_blank_values=True, max_num_fields=None))
 
     @cached_property
     def body(self) -> Any:
@@ -124,6 +127,13 @@ class Facts:
 
     def _answered(self) -> tuple[Any, ...]:
         return (self._exchange.status,) if self._exchange and self._exchange.status else ()
+
+
+def _by_name(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for name, value in pairs:
+        found.setdefault(name, []).append(value)
+    return found
 
 
 SINGLE: Mapping[str, Callable[[Facts], tuple[Any, ...]]] = {

@@ -67,7 +67,7 @@ def _single(name: str, part: Part) -> Condition | None:
     if condition is None or known is None:
         return condition
     for word, place in _words(part):
-        if not any(wildcard(word, candidate) for candidate in known):
+        if word not in known and not ("*" in word and any(wildcard(word, candidate) for candidate in known)):
             place.unknown(word, known, f"There is no {name}")
     return condition
 

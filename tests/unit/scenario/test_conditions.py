@@ -14,6 +14,7 @@ from emulator.scenario import conditions
 from emulator.scenario.conditions import ABSENT
 from emulator.scenario.mistakes import shown
 from emulator.scenario.part import Part
+from tests.unit.scenario.effort import calls
 
 
 def fits(wanted: Any, value: Any, *, strict: bool = False) -> bool:
@@ -68,6 +69,11 @@ def mistakes(wanted: Any, *, nested: bool = True) -> list[str]:
         ({"in": ["NOK", "EUR"]}, "EUR", True),
         ({"in": ["NOK", "E*"]}, "EUR", True),
         ({"in": ["NOK"]}, ABSENT, False),
+        ({"in": ["10", "x"]}, 10, True),
+        ({"in": ["10", "true"]}, True, True),
+        ({"in": ["null", "x"]}, ABSENT, False),
+        ({"in": ["x", "*"]}, {"any": "thing"}, True),
+        ({"in": ["x", 10]}, "10.00", True),
         ({"regex": "^NO[0-9]{13}$"}, "NO8599901000014", True),
         ({"regex": "^NO[0-9]{13}$"}, "NO859990100001", False),
         ({"absent": True}, ABSENT, True),
@@ -103,6 +109,13 @@ def test_a_rule_fits(wanted: Any, value: Any, expected: bool) -> None:
 )
 def test_an_expectation_is_strict_about_types(wanted: Any, value: Any, expected: bool) -> None:
     assert fits(wanted, value, strict=True) is expected
+
+
+def test_a_text_is_not_compared_with_each_of_many_others() -> None:
+    few, many = (conditions.read(Part({"in": [f"x{n}" for n in range(size)]})) for size in (2, 1000))
+    assert few is not None
+    assert many is not None
+    assert calls(lambda: conditions.fits(many, "y")) == calls(lambda: conditions.fits(few, "y"))
 
 
 @given(st.text(alphabet="ab*", max_size=8), st.text(alphabet="ab", max_size=8))

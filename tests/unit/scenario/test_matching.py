@@ -1,0 +1,51 @@
+"""Which requests a rule means: what is known of one is found by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from emulator.api.messages import Request
+from emulator.scenario import matching
+from emulator.scenario.facts import Facts
+from emulator.scenario.part import Part
+
+HEADERS = (("X-One", "1"), ("x-two", "2"), ("X-ONE", "3"))
+TARGET = "/v1/accounts?a=1&b=2&a=3&empty="
+
+
+@pytest.mark.parametrize(
+    ("when", "fits"),
+    [
+        ({"headers": {"x-one": "1"}}, True),
+        ({"headers": {"X-One": "3"}}, True),
+        ({"headers": {"x-one": "2"}}, False),
+        ({"headers": {"x-three": {"absent": True}, "X-TWO": {"absent": False}}}, True),
+        ({"query": {"a": "3", "b": "2"}}, True),
+        ({"query": {"A": "3"}}, False),
+        ({"query": {"empty": ""}}, True),
+    ],
+)
+def test_any_value_of_a_name_may_fit(when: dict[str, object], fits: bool) -> None:
+    part = Part(when)
+    matcher = matching.read(part)
+    assert not part.report
+    assert matcher.fits(Facts(Request("GET", TARGET, HEADERS), None)) is fits
+
+
+class Counted(tuple[tuple[str, str], ...]):
+    """Headers that count how often they are gone through."""
+
+    times = 0
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        self.times += 1
+        return super().__iter__()
+
+
+def test_the_headers_are_gone_through_once_however_many_are_asked_for() -> None:
+    sent = Counted(HEADERS)
+    matcher = matching.read(Part({"headers": {f"x{n}": {"absent": True} for n in range(50)}}))
+    assert matcher.fits(Facts(Request("GET", TARGET, sent), None))
+    assert sent.times == 1
