@@ -15,14 +15,15 @@ Path = tuple[str | int, ...]
 
 MOST_SHOWN = 100
 MOST_NAMED = 40  # words that a mistake lists where none is near
+LONGEST_NAME = 100  # characters
 _STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]", re.ASCII)
 
 
 def shown(path: Sequence[str | int]) -> str:
-    """A path as people write it: `rules[0].then.delay`."""
+    """A path as people write it: `rules[0].then.delay`; of a long name its beginning."""
     text = ""
     for part in path:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+        text += f"[{part}]" if isinstance(part, int) else f"{'.' if text else ''}{part[:LONGEST_NAME]}"
     return text
 
 
@@ -44,7 +45,7 @@ def unknown(word: object, known: Collection[str], what: str) -> str:
     near = guess(str(word), known)
     if not near:
         near = f"; there are {', '.join(sorted(known))}." if len(known) <= MOST_NAMED else "."
-    return f"{what} {str(word)[:100]!r}{near}"
+    return f"{what} {str(word)[:LONGEST_NAME]!r}{near}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -214,6 +214,12 @@ def test_a_name_alone_is_the_tpp_that_the_story_described_last_under_it() -> Non
     assert [wish.roles == ("PISP",) for wish in wishes] == [name == "pays" for name in [wish.name for wish in wishes]]
 
 
+def test_of_a_long_name_the_beginning_is_told() -> None:
+    (told,) = refused(GOOD.replace("disconnect: after", f"{'d' * 500}: 1, delay: 1s"))
+    assert told.startswith(f"shop.yaml:14:12: There is no member '{'d' * 100}'")
+    assert told.endswith(f"(rules[0].then.{'d' * 100})")
+
+
 @pytest.mark.parametrize(
     "part",
     [
