@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from emulator.scenario import conditions
-from emulator.scenario.conditions import ABSENT, Condition, Exactly, wildcard
+from emulator.scenario.conditions import ABSENT, Condition, OneOf, wildcard
 from emulator.scenario.facts import SINGLE, Facts
 from emulator.scenario.part import Part
 from emulator.scenario.vocabulary import Vocabulary, vocabulary
@@ -89,4 +89,5 @@ def operations_meant(value: Any, words: Vocabulary) -> frozenset[str]:
     chosen: list[Any] = listed if isinstance(listed, list) else [named]
     if not all(isinstance(word, str) for word in chosen):
         return frozenset(words.operations)
-    return frozenset(o for o in words.operations if any(conditions.fits(Exactly(word), o) for word in chosen))
+    meant = OneOf.of(chosen, strict=False)
+    return frozenset(operation for operation in words.operations if conditions.fits(meant, operation))

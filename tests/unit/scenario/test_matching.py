@@ -10,6 +10,8 @@ from emulator.api.messages import Request
 from emulator.scenario import matching
 from emulator.scenario.facts import Facts
 from emulator.scenario.part import Part
+from emulator.scenario.vocabulary import vocabulary
+from tests.unit.scenario.effort import calls
 
 HEADERS = (("X-One", "1"), ("x-two", "2"), ("X-ONE", "3"))
 TARGET = "/v1/accounts?a=1&b=2&a=3&empty="
@@ -49,3 +51,14 @@ def test_the_headers_are_gone_through_once_however_many_are_asked_for() -> None:
     matcher = matching.read(Part({"headers": {f"x{n}": {"absent": True} for n in range(50)}}))
     assert matcher.fits(Facts(Request("GET", TARGET, sent), None))
     assert sent.times == 1
+
+
+def test_an_operation_is_not_compared_with_each_word_of_a_long_list() -> None:
+    words = vocabulary()
+
+    def meant(named: list[str]) -> frozenset[str]:
+        return matching.operations_meant({"operation": {"in": named}}, words)
+
+    many = [f"createPaymen{n}" for n in range(1000)]
+    assert meant([*many, "createPayment", "getUser*"]) == {"createPayment", "getUser", "getUsers"}
+    assert calls(lambda: meant(many)) < 10 * len(many)
