@@ -7,6 +7,8 @@ kept in the document `meta/clock`, so that a restart goes on where the bank stoo
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from typing import Literal
@@ -77,6 +79,10 @@ def oslo_date(at: datetime) -> date:
     return at.astimezone(OSLO).date()
 
 
+class _TakenBack(Exception):
+    """Ends a transaction none of whose changes are to stay."""
+
+
 class Clock:
     """The clock of one bank; between `hold` and `release` it stands, so that a request has one moment."""
 
@@ -132,10 +138,22 @@ class Clock:
         self._documents.put("meta", document)
         self.refresh()
 
-    def go_back(self, *, to: datetime) -> None:
-        """Let a live clock show what it showed at the moment `to` of real time, and run on from there."""
-        if self._mode == "live":
-            self.set(now=to + self._offset)
+    @contextmanager
+    def noted(self) -> Iterator[None]:
+        """A `with` block in which the document of a live clock tells the moment too, for a picture of the documents."""
+        with suppress(_TakenBack), self._documents.transaction():
+            if self._mode == "live":
+                noted = {"id": "clock", "mode": "live", "offset": self._offset.total_seconds(), "now": self.stamp()}
+                self._documents.put("meta", noted)
+            yield
+            raise _TakenBack
+
+    def go_back(self) -> None:
+        """Take the clock from documents that are `noted`: a live one runs on from that moment."""
+        self.refresh()
+        kept = self._documents.get("meta", "clock")
+        if kept is not None and kept["mode"] == "live" and "now" in kept:
+            self.set(now=moment(kept["now"]))
 
     def advance(self, by: timedelta) -> None:
         """Move bank time forward by `by`; what falls due is applied by `progression.run_due`."""

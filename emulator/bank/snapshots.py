@@ -58,11 +58,12 @@ class Snapshots:
             raise BankError("FORMAT_ERROR", text, "name")
         if name not in self._kept and len(self._kept) >= MOST:
             raise BankError("CONFLICT", f"There are {MOST} snapshots; delete one first.", "name")
-        created, image = real_now(), bank.documents.image()
+        with bank.clock.noted():
+            image = bank.documents.image()
         if self._directory is not None:
             _write(self._directory, self._file(name), image.to_bytes(), power=self._power)
         self._kept.pop(name, None)
-        self._kept[name] = _Kept(created, image)
+        self._kept[name] = _Kept(real_now(), image)
 
     def restore(self, bank: Bank, name: str) -> None:
         """Make the bank what it was at the moment of the save; RESOURCE_UNKNOWN, CONFLICT.
@@ -75,8 +76,7 @@ class Snapshots:
         try:
             with bank.documents.transaction():
                 bank.documents.restore(kept.image)
-                bank.clock.refresh()
-                bank.clock.go_back(to=kept.created)
+                bank.clock.go_back()
         finally:
             bank.refresh()
 
