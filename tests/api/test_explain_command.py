@@ -66,8 +66,8 @@ def test_the_settings_are_those_of_the_bank(run: Run, branch: Branch, tpp: DeskC
     run("settings", "trust=sandbox-ca", "profile=lenient")
     tpp.get("/v1/accounts", tamper="lower-case-serial")
     assert run("explain", "--request", "latest")[0] == 0
-    authority.find("stranger") or authority.issue("stranger", flaw="unknown-ca")
-    DeskClient(branch, authority, name="stranger").get("/v1/accounts")
+    authority.find("other-ca") or authority.issue("other-ca", flaw="unknown-ca")
+    DeskClient(branch, authority, name="other-ca").get("/v1/accounts")
     status, out, _ = run("explain", "--request", "latest")
     assert (status, "not issued by the sandbox CA" in out) == (1, True)
 
