@@ -11,7 +11,6 @@ import hashlib
 import os
 import random
 from binascii import b2a_base64
-from collections.abc import Callable
 from struct import Struct
 
 from emulator.store import Store
@@ -107,7 +106,3 @@ class Ids:
         if self.seed is None:
             return random.Random(os.urandom(32))
         return random.Random(f"{self.seed}:{purpose}")
-
-    def chance(self, purpose: str) -> Callable[[], float]:
-        """Draws in [0, 1) for scripted chances (CONTRACT 10)."""
-        return self.random(purpose).random

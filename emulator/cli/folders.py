@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import urlsplit
 
 import click
 
 from emulator.cli.failure import Failed, StateDamaged
+from emulator.httpsig.sendable import address_of
 from emulator.settings import ServeSettings, variable
 
 if TYPE_CHECKING:
@@ -58,18 +58,11 @@ def trusted_ca() -> str | None:
 def bank_url(given: str | None, option: str = "--url") -> str:
     """`option`, else BANK_EMULATOR_URL, else the default address; Failed when it is none."""
     url = (given or variable("URL") or DEFAULT_URL).rstrip("/")
-    if not _is_address(url):
-        source = option if given else "BANK_EMULATOR_URL"
-        raise Failed(f"{source}: {url} is no address of a bank, such as {DEFAULT_URL}")
-    return url
-
-
-def _is_address(url: str) -> bool:
     try:
-        parts = urlsplit(url)
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        return False
+        address_of(url)
+    except ValueError as error:
+        raise Failed(f"{option if given else 'BANK_EMULATOR_URL'}: {error}") from error
+    return url
 
 
 def signer_options(command: Command) -> Command:
