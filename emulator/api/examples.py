@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from datetime import date, timedelta
+from functools import cache
+from importlib.resources import files
 from typing import Any
 
 UUID = "5f0f3b0e-8a53-4c2f-9d0e-6a1f7c2b9e41"
@@ -64,6 +68,8 @@ HEADER_TEXTS: dict[str, str] = {
     "PSU-Corporate-ID": "The corporate agreement that the customer acts under.",
     "PSU-IP-Address": "The customer's IP address; without it the customer is not present (SPEC 8).",
 }
+
+REFUSED = "refused"  # stands beside the operationIds among the answers
 
 PATH: dict[str, str] = {
     "payment-service": "payments",
@@ -152,6 +158,19 @@ def bodies(today: date) -> dict[str, dict[str, Any]]:
         "createSandboxEngagement": {"an account": _ENGAGEMENT},
         "putContactInformation": {"a mailbox": {"email": "operations@tpp.example"}},
     }
+
+
+def answers(operation: str, status: int | str) -> Mapping[str, Any]:
+    """What the bank has answered to an operation with a status, by title; of REFUSED what any operation may answer."""
+    found: Mapping[str, Any] = _answers().get(operation, {}).get(str(status), {})
+    return found
+
+
+@cache
+def _answers() -> dict[str, Any]:
+    """By operationId, status and title; `python -m tests.docs.answers` asks a bank for them."""
+    found: dict[str, Any] = json.loads(files("emulator.api").joinpath("answers.json").read_bytes())
+    return found
 
 
 def _payments(today: date) -> dict[str, Any]:

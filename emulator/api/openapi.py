@@ -67,7 +67,9 @@ def document(operations: Iterable[Operation] | None = None, *, today: date | Non
         "components": {
             "schemas": schemas.found(),
             "parameters": {_component(name): _header(name) for name in _LISTED},
-            "responses": {name: _refusal(text) for name, text in REFUSALS.items()},
+            "responses": {
+                name: _refusal(text, examples.answers(examples.REFUSED, name)) for name, text in REFUSALS.items()
+            },
         },
     }
 
@@ -110,7 +112,7 @@ def _operation(operation: Operation, schemas: _Schemas, examples_of: Mapping[str
         "responses": _responses(operation, schemas),
     }
     if operation.body is not None:
-        shown["requestBody"] = _body(operation, schemas, examples_of.get(operation.id))
+        shown["requestBody"] = _body(operation, schemas, examples_of[operation.id])
     return shown
 
 
@@ -197,16 +199,18 @@ def _header(name: str) -> dict[str, Any]:
     }
 
 
-def _body(operation: Operation, schemas: _Schemas, shown: Mapping[str, Any] | None) -> dict[str, Any]:
+def _body(operation: Operation, schemas: _Schemas, shown: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(operation.body, str):
         schema = schemas.use(operation.body, suffix="Request")
     elif operation.body is not None:
         shapes = dict.fromkeys(operation.body(params) for params in _variants())
         schema = {"anyOf": [schemas.use(shape, suffix="Request") for shape in shapes]}
-    content: dict[str, Any] = {"schema": schema}
-    if shown:
-        content["examples"] = {name: {"summary": name, "value": value} for name, value in shown.items()}
-    return {"required": True, "content": {JSON_TYPE: content}}
+    return {"required": True, "content": {JSON_TYPE: {"schema": schema, **_named(shown)}}}
+
+
+def _named(shown: Mapping[str, Any]) -> dict[str, Any]:
+    """Values by title, as OpenAPI writes several examples."""
+    return {"examples": {name: {"summary": name, "value": value} for name, value in shown.items()}} if shown else {}
 
 
 def _responses(operation: Operation, schemas: _Schemas) -> dict[str, Any]:
@@ -214,13 +218,14 @@ def _responses(operation: Operation, schemas: _Schemas) -> dict[str, Any]:
     for status, shape in operation.answers.items():
         found[str(status)] = {"description": operation.summary}
         if shape is not None:
-            found[str(status)]["content"] = {JSON_TYPE: {"schema": schemas.use(shape)}}
+            content = {"schema": schemas.use(shape), **_named(examples.answers(operation.id, status))}
+            found[str(status)]["content"] = {JSON_TYPE: content}
     for refused in REFUSALS:
         found.setdefault(refused, {"$ref": f"#/components/responses/{refused}"})
-    found["default"] = _refusal("Any other refusal.")
+    found["default"] = _refusal("Any other refusal.", {})
     return found
 
 
-def _refusal(text: str) -> dict[str, Any]:
+def _refusal(text: str, shown: Mapping[str, Any]) -> dict[str, Any]:
     schema = {"$ref": "#/components/schemas/Error"}
-    return {"description": text, "content": {JSON_TYPE: {"schema": schema}}}
+    return {"description": text, "content": {JSON_TYPE: {"schema": schema, **_named(shown)}}}

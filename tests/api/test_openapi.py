@@ -15,6 +15,8 @@ from emulator.api.openapi import document
 from emulator.api.operations import table
 from emulator.authority import Authority
 from tests.api.desk import DeskClient, messages
+from tests.api.test_answer_shapes import fault
+from tests.docs.answers import ANSWERS, recorded, written
 
 SIGNATURE = ("Date", "Digest", "TPP-Signature-Certificate", "Signature")
 
@@ -75,3 +77,24 @@ def test_names_in_two_modules_do_not_hide_each_other(described: dict[str, Any]) 
     posted = described["components"]["schemas"]["TransactionsRequest"]
     assert "transactions" in listed["properties"]
     assert listed != posted
+
+
+def test_the_examples_of_answers_are_what_the_bank_answers() -> None:
+    assert ANSWERS.read_text() == written(recorded()), "python -m tests.docs.answers asks for them anew"
+
+
+def test_every_answer_with_a_body_has_an_example_that_fits_its_shape(described: dict[str, Any]) -> None:
+    for row in table():
+        responses = described["paths"][row.path][row.method.lower()]["responses"]
+        for status, declared in row.answers.items():
+            if declared is None:
+                continue
+            shown = responses[str(status)]["content"]["application/json"].get("examples")
+            assert shown, (row.id, status)
+            assert [fault(row, status, example["value"]) for example in shown.values()] == [None] * len(shown)
+
+
+def test_every_kind_of_refusal_has_an_example(described: dict[str, Any]) -> None:
+    for status, refusal in described["components"]["responses"].items():
+        shown = refusal["content"]["application/json"]["examples"].values()
+        assert all(example["value"]["tppMessages"][0]["category"] == "ERROR" for example in shown), status

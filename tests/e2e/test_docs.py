@@ -36,14 +36,22 @@ def opened(browser: Chrome, url: str) -> None:
 
 def test_every_body_has_its_examples_by_their_names(browser: Chrome, url: str) -> None:
     opened(browser, f"{url}/docs#createPayment")
-    examples = browser.find_elements(By.CSS_SELECTOR, "#createPayment .example")
+    examples = browser.find_elements(By.CSS_SELECTOR, "#createPayment .inside > div .example")
     assert len(examples) == 6
     assert examples[0].text == "Example: instant-norwegian-domestic-credit-transfers-straks"
     examples[0].find_element(By.TAG_NAME, "summary").click()
     assert '"creditorName": "Even Eksempel"' in examples[0].text
-    [only] = browser.find_elements(By.CSS_SELECTOR, "#createSigningBasket .example")
+    [only] = browser.find_elements(By.CSS_SELECTOR, "#createSigningBasket .inside > div .example")
     assert '"paymentIds"' in str(only.get_attribute("textContent"))
     assert complaints(browser) == []
+
+
+def test_every_answer_has_the_examples_that_a_bank_gave(browser: Chrome, url: str) -> None:
+    opened(browser, f"{url}/docs#getPaymentStatus")
+    shown = browser.find_elements(By.CSS_SELECTOR, "#getPaymentStatus .answers .example")
+    titles = [str(example.get_attribute("textContent")).partition("{")[0] for example in shown]
+    assert titles[:2] == ["Example: just approved", "Example: five seconds after approval"]
+    assert "Example: the signature fails" in titles
 
 
 def test_a_search_that_finds_nothing_says_so(browser: Chrome, url: str) -> None:
