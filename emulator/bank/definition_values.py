@@ -47,6 +47,13 @@ def _number_as_text(value: Any) -> Any:
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
+def _account(value: Any) -> Any:
+    """An account by its number, or by the member that sandbox bodies put it in: `{iban: ...}`, `{bban: ...}`."""
+    if isinstance(value, Mapping) and len(value) == 1:
+        value = value.get("iban", value.get("bban", value))
+    return _number_as_text(value)
+
+
 def _pattern(pattern: str) -> dict[str, Any]:
     return {"anyOf": [{"type": "string", "pattern": pattern}, {"type": "integer"}]}
 
@@ -85,7 +92,23 @@ OrganisationNumber = Annotated[
 ]
 Bban = Annotated[str, BeforeValidator(_number_as_text), Field(pattern=_BBAN), WithJsonSchema(_pattern(_BBAN))]
 AnyAccount = Annotated[
-    str, BeforeValidator(_number_as_text), Field(pattern=_ACCOUNT), WithJsonSchema(_pattern(_ACCOUNT))
+    str,
+    BeforeValidator(_account),
+    Field(pattern=_ACCOUNT),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                *_pattern(_ACCOUNT)["anyOf"],
+                {
+                    "type": "object",
+                    "properties": dict.fromkeys(("iban", "bban"), _pattern(_ACCOUNT)),
+                    "additionalProperties": False,
+                    "minProperties": 1,
+                    "maxProperties": 1,
+                },
+            ]
+        }
+    ),
 ]
 Reference = Annotated[
     str, BeforeValidator(_number_as_text), Field(pattern=_REFERENCE), WithJsonSchema(_pattern(_REFERENCE))

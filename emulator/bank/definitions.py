@@ -2,6 +2,7 @@
 
 These models are the one description of the format: the loader checks with them, and `fixtures/fixture.schema.json`
 is made from them. Amounts are decimal text or numbers; dates are days before (`-3d`) or after (`+2d`) bank time.
+Accounts, their transactions and agreements may also be written with the members of sandbox bodies (CONTRACT 8).
 """
 
 from __future__ import annotations
@@ -73,14 +74,36 @@ class BatchEntry(Definition):
     kid: Reference | None = None
 
 
+class Money(Definition):
+    """An amount as sandbox bodies have it."""
+
+    amount: Amount
+    currency: CurrencyCode
+
+
+class PostedBalance(Definition):
+    """A balance as sandbox bodies have it."""
+
+    balance_type: Text35 | None = None
+    balance_amount: Money
+
+
+class AccountReference(Definition):
+    """An account by its numbers, as sandbox bodies have it."""
+
+    iban: Iban | None = None
+    bban: Bban | None = None
+    currency: CurrencyCode | None = None
+
+
 class Transaction(Definition):
     """Money in (positive) or out (negative): `name`, `bban`, `iban` and `bic` are the other side's.
 
     `amounts` with `every` stand for one transaction each: the first on `date`, the next `every` days earlier.
-    `pending: true` with `books: +1d` is pending until that day.
+    `pending: true` with `books: +1d` is pending until that day. The last eight members are those of sandbox bodies.
     """
 
-    date: Offset
+    date: Offset | None = None
     value_date: Offset | None = None
     amount: Amount | None = None
     amounts: Annotated[list[Amount], Field(min_length=1, max_length=1000)] | None = None
@@ -100,6 +123,14 @@ class Transaction(Definition):
     code: Text35 | None = None
     exchange: Exchange | None = None
     batch: Annotated[list[BatchEntry], Field(min_length=1, max_length=500)] | None = None
+    booking_date: Offset | None = None
+    currency: CurrencyCode | None = None
+    creditor_name: Text70 | None = None
+    creditor_account: AccountReference | None = None
+    debtor_name: Text70 | None = None
+    debtor_account: AccountReference | None = None
+    remittance_information_unstructured: Text140 | None = None
+    proprietary_bank_transaction_code: Text35 | None = None
 
 
 class AccountTransaction(Transaction):
@@ -109,7 +140,10 @@ class AccountTransaction(Transaction):
 
 
 class Account(Definition):
-    """An account; `balance` is what is booked at bank time, after the transactions that stand here."""
+    """An account; `balance` is what is booked at bank time, after the transactions that stand here.
+
+    Of `balances`, as sandbox bodies have them, the booked one counts.
+    """
 
     customer_number: Number
     account_name: Text70
@@ -119,7 +153,8 @@ class Account(Definition):
     product: Text70 = "Brukskonto"
     cash_account_type: Literal["CACC", "SVGS", "LOAN", "TRAN", "TAXE"] = "CACC"
     credit_line: Amount = Decimal(0)
-    balance: Amount = Decimal(0)
+    balance: Amount | None = None
+    balances: Annotated[list[PostedBalance], Field(max_length=10)] | None = None
     demands_kid: bool = False
     transactions: list[Transaction] = []
 
@@ -159,7 +194,7 @@ class Card(Definition):
 
 
 class Engagement(Definition):
-    """What an agreement lets its persons do with an account (IBAN or BBAN)."""
+    """What an agreement lets its persons do with an account; a private `customer` becomes one of the persons."""
 
     account: AnyAccount
     customer: Number | None = None

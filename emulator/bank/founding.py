@@ -22,6 +22,7 @@ from emulator.bank.founding_entries import (
     exact,
     occurrences,
 )
+from emulator.bank.founding_forms import balance_of, own_terms
 from emulator.bank.ids import fixed_id
 from emulator.bank.money import plain
 from emulator.store import Document
@@ -178,6 +179,10 @@ class Founding:
                 raise DefinitionError((*path, "persons", index), expected)
         if owner["type"] == "private":
             persons.insert(0, owner["customerNumber"])
+        # As in the sandbox (CONTRACT 8), a private customer of an engagement is one of those who may act.
+        engaged = [engagement.customer for engagement in definition.engagements or () if engagement.customer]
+        customers = [self._customer_numbered(number, path) for number in engaged]
+        persons += [customer["customerNumber"] for customer in customers if customer["type"] == "private"]
         persons = list(dict.fromkeys(persons))
         if definition.signatures > len(persons):
             raise DefinitionError((*path, "signatures"), "Two signatures need two persons.")
@@ -216,7 +221,7 @@ class Founding:
         for name, index in ((bban, "bban"), (iban, "iban")):
             if name in self._accounts or self._known("account", index, name):
                 raise DefinitionError((*path, index), f"There is an account {name} already.")
-        balance = exact(definition.balance, currency, (*path, "balance"))
+        balance = exact(balance_of(definition, path), currency, (*path, "balance"))
         account = {
             "id": self._id_of("account", bban),
             "customerId": owner["id"],
@@ -248,8 +253,9 @@ class Founding:
         made = []
         for index, definition in enumerate(definitions, first):
             inner = (*path, index)
-            for number, (day, amount) in enumerate(occurrences(definition, inner)):
-                entry = account_entry(account, owner["name"], definition, day, amount, days=self._days, path=inner)
+            told = own_terms(definition, account["currency"], inner)
+            for number, (day, amount) in enumerate(occurrences(told, inner)):
+                entry = account_entry(account, owner["name"], told, day, amount, days=self._days, path=inner)
                 made.append({"id": self._entry_id(account["id"], index, number), **entry})
                 if entry["status"] == "booked":
                     opening -= Decimal(entry["amount"])

@@ -81,7 +81,7 @@ def occurrences(definition: d.Transaction | d.CardTransaction, path: Path) -> It
     for number, amount in enumerate(amounts):
         if not amount:
             raise DefinitionError(path, "An amount other than 0 was expected.")
-        offset = definition.date - number * (definition.every or 0)
+        offset = (definition.date or 0) - number * (definition.every or 0)
         if offset < -FURTHEST:
             raise DefinitionError((*path, "amounts", number), f"Transactions reach back {FURTHEST} days at most.")
         yield offset, amount

@@ -125,9 +125,16 @@ def booked_balance(body: Body, currency: str) -> Decimal:
 
 
 def _booked_of(posted: Sequence[Body]) -> Decimal:
-    by_type = {str(balance.get("balanceType", "")).lower(): balance for balance in reversed(posted)}
-    chosen = next((by_type[name] for name in _BOOKED_FIRST if name in by_type), posted[0] if posted else None)
-    return decimal(chosen["balanceAmount"]["amount"]) if chosen is not None else Decimal(0)
+    return booked_among(
+        [(str(b.get("balanceType", "")), decimal(b["balanceAmount"]["amount"])) for b in posted],
+    )
+
+
+def booked_among(balances: Sequence[tuple[str, Decimal]]) -> Decimal:
+    """The booked one among balances (balanceType and amount), else the first; 0 where there is none."""
+    by_type = {name.lower(): amount for name, amount in reversed(balances)}
+    first = balances[0][1] if balances else Decimal(0)
+    return next((by_type[name] for name in _BOOKED_FIRST if name in by_type), first)
 
 
 def account_view(bank: Bank, account: Mapping[str, Any]) -> dict[str, Any]:
