@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 Loc = tuple[int | str, ...]
 
 _SHOWN = 60  # characters of a refused text that its message repeats
+_UNKNOWN = "extra_forbidden"  # pydantic's name for a member that a shape does not have
+# A list of half a million wrong items fits into the longest body; to look at each would take seconds.
+_PIECE = 1000  # items of a long list whose mistakes are found at once
+_LOOKED_AT = 10_000  # items of each list of a refused body that the rules over several members look at
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +100,7 @@ def validate(
     try:
         clean = wanted.check(value)
     except wanted.invalid as error:
-        return _with_mistakes(wanted, value, wrong, error.errors(include_url=False))
+        return _with_mistakes(wanted, value, wrong, _details(wanted, value, error))
     if wrong:
         return _with_mistakes(wanted, value, wrong, ())
     for rule in wanted.rules:
@@ -106,17 +110,39 @@ def validate(
     return clean, []
 
 
+def _details(wanted: Shape, value: Any, error: ValidationError) -> list[ErrorDetails]:
+    """pydantic's errors; of a long list those of as many pieces as it takes to fill an answer with mistakes."""
+    if not isinstance(value, list) or len(value) <= _PIECE:
+        return error.errors(include_url=False)
+    found: list[ErrorDetails] = []
+    mistakes = 0
+    for start in range(0, len(value), _PIECE):
+        try:
+            wanted.check(value[start : start + _PIECE])
+        except wanted.invalid as inner:
+            for detail in inner.errors(include_url=False):
+                index, *rest = detail["loc"]
+                detail["loc"] = (start + int(index), *rest)
+                found.append(detail)
+                mistakes += detail["type"] != _UNKNOWN
+        if mistakes >= MOST_MESSAGES:
+            break
+    return found
+
+
 def _with_mistakes(
     wanted: Shape, value: Any, wrong: list[Message], details: Sequence[ErrorDetails]
 ) -> tuple[Any, list[Message]]:
     """What `validate` gives for a body that does not fit its types; members that they do not know are no mistake."""
     unknown: list[ErrorDetails] = []
     for detail in details:
-        if detail["type"] == "extra_forbidden":
+        if detail["type"] == _UNKNOWN:
             unknown.append(detail)
         elif detail["type"] != "string_unicode":  # half of a surrogate pair: `check_strings` has named it
             wrong.append(Message("FORMAT_ERROR", _sentence(detail), _path(detail["loc"])))
     known = {message.path for message in wrong}
+    if wrong:
+        value = _beginning(value)
     for rule in wanted.rules:
         # What a member itself has wrong is said once.
         wrong.extend(message for message in rule(value) if message.path not in known)
@@ -124,6 +150,13 @@ def _with_mistakes(
         raise BankError.several(wrong)
     clean = wanted.check(_without(value, [detail["loc"] for detail in unknown])) if unknown else None
     return clean, [_warning(detail["loc"]) for detail in islice(unknown, MOST_MESSAGES)]
+
+
+def _beginning(value: Any) -> Any:
+    """A refused body with no more of its lists than may be looked through for further mistakes."""
+    if isinstance(value, dict):
+        return {name: inner[:_LOOKED_AT] if isinstance(inner, list) else inner for name, inner in value.items()}
+    return value[:_LOOKED_AT] if isinstance(value, list) else value
 
 
 def _without(value: Any, unknown: Sequence[Loc]) -> Any:

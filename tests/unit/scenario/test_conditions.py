@@ -14,7 +14,7 @@ from emulator.scenario import conditions
 from emulator.scenario.conditions import ABSENT
 from emulator.scenario.mistakes import shown
 from emulator.scenario.part import Part
-from tests.unit.scenario.effort import calls
+from tests.unit.effort import calls
 
 
 def fits(wanted: Any, value: Any, *, strict: bool = False) -> bool:

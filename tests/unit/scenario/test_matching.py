@@ -11,7 +11,7 @@ from emulator.scenario import matching
 from emulator.scenario.facts import Facts
 from emulator.scenario.part import Part
 from emulator.scenario.vocabulary import vocabulary
-from tests.unit.scenario.effort import calls
+from tests.unit.effort import calls
 
 HEADERS = (("X-One", "1"), ("x-two", "2"), ("X-ONE", "3"))
 TARGET = "/v1/accounts?a=1&b=2&a=3&empty="

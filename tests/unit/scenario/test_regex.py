@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emulator.scenario.regex import Pattern, PatternRefused
-from tests.unit.scenario.effort import calls
+from tests.unit.effort import calls
 
 PIECES = st.sampled_from(
     [

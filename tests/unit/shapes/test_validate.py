@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from emulator.api.operations import table
 from emulator.api.validate import shape, validate
 from emulator.bank.errors import BankError, Message
+from tests.unit.effort import calls
 from tests.unit.shapes.bodies import INSTANT, PAYMENTS, SEPA, changed, mistakes
 
 INSTANT_SHAPE = "emulator.api.shapes.payments:InstantTransfer"
@@ -106,6 +107,34 @@ def test_a_flood_of_mistakes_and_warnings_is_cut():
     assert len(mistakes("payments:BulkTransfer", body)) == 1000
     _, warnings = validate(INSTANT_SHAPE, {**INSTANT, **{f"x{index}": 1 for index in range(3000)}})
     assert len(warnings) == 1000
+
+
+@pytest.mark.parametrize(
+    "name, few, many",
+    [
+        ("sandbox:Transactions", [{}] * 10_000, [{}] * 100_000),
+        ("sandbox:Transactions", [1] * 10_000, [1] * 100_000),
+        ("payments:BulkTransfer", {"payments": [1] * 10_000}, {"payments": [1] * 100_000}),
+    ],
+)
+def test_ten_times_as_many_wrong_items_are_not_ten_times_the_work(name, few, many):
+    shape(f"emulator.api.shapes.{name}")
+    assert calls(lambda: mistakes(name, many)) < 4 * calls(lambda: mistakes(name, few))
+
+
+def test_mistakes_far_into_a_long_list_are_told_with_their_place():
+    items = [{"amount": 1}] * 20_000
+    items[1500] = {"amount": "x", "unknown": 1}
+    items[19_999] = {}
+    assert [path for path, _ in mistakes("sandbox:Transactions", items)] == ["[1500].amount", "[19999].amount"]
+
+
+def test_a_rule_over_several_members_reaches_the_end_of_a_long_list_with_unknown_members():
+    items = [{"amount": 1, "unknown": 1}] * 12_000
+    items[11_999] = {"amount": "1.234", "currency": "NOK"}
+    [(path, told)] = mistakes("sandbox:Transactions", items)
+    assert path == "[11999].amount"
+    assert "NOK" in told
 
 
 def test_texts_are_the_banks_own_and_fit_a_message():
