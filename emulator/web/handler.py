@@ -27,8 +27,11 @@ if TYPE_CHECKING:
     from emulator.web.connection import Connection
 
 
-Acted = tuple[Response | Stream, Store | None, Write | None]
-"""What the core answered, the store where an fsync is awaited, the write where that of the turn is."""
+Unsynced = tuple[Store, int]
+"""Documents, and the number of the change whose fsync is awaited: that of the answer, or one that it may tell of."""
+
+Acted = tuple[Response | Stream, Unsynced | None, Write | None]
+"""What the core answered, the change where its fsync is awaited, the write where that of the turn is."""
 
 SMALL_BODY = 65536  # below that aiohttp has not stopped reading for it
 
@@ -59,9 +62,9 @@ class Handler:
         received = connection.received
         if not wire.usual(message, received, size) and wire.refusal(message, received) is not None:
             return False
-        answer, store = self._act(_request(connection, message, _whole(payload, size)))
-        if store is not None or isinstance(answer, Stream) or answer.delivery is not AT_ONCE:
-            connection.acted = answer, store, self.turns.write()
+        answer, unsynced = self._act(_request(connection, message, _whole(payload, size)))
+        if unsynced is not None or isinstance(answer, Stream) or answer.delivery is not AT_ONCE:
+            connection.acted = answer, unsynced, self.turns.write()
             return False
         coding = message.headers.get(ACCEPT_ENCODING)
         if coding is not None:
@@ -86,11 +89,11 @@ class Handler:
             except ConnectionError:
                 return Hangup(exchange)
             acted = *self._act(_request(connection, exchange.message, body)), self.turns.write()
-        answer, store, write = acted
+        answer, unsynced, write = acted
         if write is not None and (failed := await asyncio.shield(write)) is not None:
             answer = unkept(failed, answer)
-        elif store is not None:
-            answer = await self._synced(store, answer)
+        elif unsynced is not None:
+            answer = await self._synced(*unsynced, answer)
         if isinstance(answer, Stream):
             return EventStream(exchange, answer, self.watchers)
         return await self._deliver(exchange, answer)
@@ -102,7 +105,7 @@ class Handler:
         self._site.refused(request, response)
         return Refusal(exchange, response)
 
-    def _act(self, request: Request) -> tuple[Response | Stream, Store | None]:
+    def _act(self, request: Request) -> tuple[Response | Stream, Unsynced | None]:
         if request.target.startswith("/v1/"):
             answer, store = self.turns.handle(request), self._single
         else:
@@ -110,17 +113,19 @@ class Handler:
             self.turns.end()
             answer = self._site.handle(request)
             store = self._site.store_for(request)
-        if store is not None and store.compaction_due:
-            self.turns.end()
-            self.upkeep.look_after(store)
         if self.watchers.open:
             self.watchers.look_again()
-        return answer, store if store is not None and store.sync_needed else None
+        if store is None:
+            return answer, None
+        if store.sync_needed:
+            return answer, (store, store.sequence)
+        self.upkeep.look_after(store)
+        return answer, None
 
-    async def _synced(self, store: Store, answer: Response | Stream) -> Response | Stream:
+    async def _synced(self, store: Store, change: int, answer: Response | Stream) -> Response | Stream:
         """`answer` once what it tells is safe, or 503: with a failed fsync the change was undone."""
         try:
-            await self.upkeep.synced(store)
+            await self.upkeep.synced(store, change)
         except StoreUnwritable as error:
             self._site.undone(store)
             return unkept(error, answer)

@@ -34,26 +34,26 @@ class Upkeep:
         """Leave compactions unfinished: the server ends, and who closes a store writes its last snapshot."""
         self._ending.set()
 
-    async def synced(self, store: Store) -> None:
-        """Return once everything that `store` holds now is as durable as asked for; raises StoreUnwritable.
+    async def synced(self, store: Store, change: int) -> None:
+        """Return once the change of this number is as durable as asked for; StoreUnwritable when it was undone.
 
         Of a bank that is deleted meanwhile nothing has to be durable but that.
         Those who wait take turns, and an fsync covers all that was written when it began: whoever is next mostly
-        finds its own changes safe already.
+        finds its own changes safe already. Between two of them a compaction begins, which does an fsync of its own.
         """
-        seen = store.sequence
         turn = self._turns.get(store)
         if turn is None:
             turn = self._turns[store] = asyncio.Lock()
         async with turn:
-            if store.synced >= seen or store.discarded:
+            if store.synced >= change or store.discarded:
                 return
-            if store.sequence < seen:
+            if store.sequence < change:
                 raise StoreUnwritable("an earlier fsync failed, the changes were undone")
             ticket = store.begin_sync()
             await asyncio.get_running_loop().run_in_executor(None, ticket.run)
             if not store.discarded:
                 store.finish_sync(ticket)
+                self.look_after(store)
 
     def look_after(self, store: Store) -> None:
         """Renew the snapshot of `store` if the journal has outgrown it; never raises, for answers may have gone."""

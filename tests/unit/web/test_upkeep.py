@@ -8,7 +8,7 @@ from threading import Event
 
 import pytest
 
-from emulator.store import Kind, Store, open_store
+from emulator.store import Kind, Store, open_store, storage
 from emulator.store.recovery import SNAPSHOT
 from emulator.web import upkeep
 from emulator.web.upkeep import Upkeep
@@ -53,10 +53,28 @@ async def test_who_waits_for_the_fsync_of_a_bank_that_is_deleted_meanwhile_is_an
     documents = open_store(tmp_path, {"note": Kind()}, durability="power")
     work = Upkeep()
     documents.put("note", {"id": "1"})
-    first = asyncio.ensure_future(work.synced(documents))
-    second = asyncio.ensure_future(work.synced(documents))
+    first = asyncio.ensure_future(work.synced(documents, 1))
+    second = asyncio.ensure_future(work.synced(documents, 1))
     await asyncio.sleep(0)  # the first has begun its fsync, the second waits for its turn
     documents.put("note", {"id": "2"})
-    third = asyncio.ensure_future(work.synced(documents))
+    third = asyncio.ensure_future(work.synced(documents, 2))
     documents.discard()
     assert await asyncio.gather(first, second, third) == [None, None, None]
+
+
+async def test_with_power_a_compaction_begins_behind_an_fsync_and_not_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A failure is told once: to the fsync of the compaction, or to the one beside it."""
+    monkeypatch.setattr(storage, "SMALL_JOURNAL", 0)
+    documents = open_store(tmp_path, {"note": Kind()}, durability="power")
+    work = Upkeep()
+    documents.put("note", {"id": "1"})
+    waiting = asyncio.ensure_future(work.synced(documents, 1))
+    await asyncio.sleep(0)
+    assert (documents.compaction_due, documents.synced) == (True, 0)
+    await waiting
+    assert not documents.compaction_due
+    await asyncio.gather(*work._compactions)
+    assert (tmp_path / SNAPSHOT).exists()
+    documents.close()
