@@ -54,6 +54,12 @@ class Theatre:
             self.rules.refresh(rules)
             raise
 
+    @contextmanager
+    def all_or_nothing(self) -> Iterator[None]:
+        """A `with` block whose changes are one change of the documents, and of what is held in memory."""
+        with self.back_on_failure(), self.bank.documents.transaction():
+            yield
+
 
 class _Wrong(Exception):
     """What a scenario asks of this bank cannot be: the part at fault and a sentence."""
@@ -75,8 +81,8 @@ def reset(theatre: Theatre, fixture: str | Fixture, scenario: Scenario | None = 
         theatre.rules.refresh()
         if scenario is not None:
             _perform(scenario, theatre)
+        progression.run_due(theatre.bank)
     theatre.log.clear()
-    progression.run_due(theatre.bank)
 
 
 def apply(scenario: Scenario, theatre: Theatre) -> None:
@@ -87,9 +93,9 @@ def apply(scenario: Scenario, theatre: Theatre) -> None:
     bank = theatre.bank
     with _all_or_nothing(theatre, scenario):
         _perform(scenario, theatre)
+        progression.run_due(bank)
     if scenario.start.base != CURRENT:
         theatre.log.clear()
-    progression.run_due(bank)
     bank.publish({"type": "scenario", "id": scenario.name, "status": "applied", "at": bank.clock.stamp()})
 
 
@@ -97,7 +103,7 @@ def apply(scenario: Scenario, theatre: Theatre) -> None:
 def _all_or_nothing(theatre: Theatre, scenario: Scenario | None) -> Iterator[None]:
     """One transaction; what the bank finds wrong is told as a mistake of the scenario."""
     try:
-        with theatre.back_on_failure(), theatre.bank.documents.transaction():
+        with theatre.all_or_nothing():
             yield
     except _Wrong as wrong:
         origin = scenario.origin if scenario is not None else Origin("scenario")
@@ -122,7 +128,7 @@ def withdraw(theatre: Theatre) -> None:
     """Forget the applied scenario with its rules; what it changed stays (assumed)."""
     source = applied(theatre.bank)
     if source is not None:
-        with theatre.bank.documents.transaction():
+        with theatre.all_or_nothing():
             theatre.bank.documents.delete("meta", DOCUMENT)
             theatre.rules.remove_scenario(source["scenario"])
 

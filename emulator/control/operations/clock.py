@@ -53,8 +53,9 @@ def _advance(call: ControlCall) -> Response:
 
 def _moved(call: ControlCall, now: datetime | None, mode: Mode | None) -> Response:
     bank = call.bank
-    bank.clock.set(now=now, mode=mode)
-    progression.run_due(bank)
+    with call.theatre.all_or_nothing():
+        bank.clock.set(now=now, mode=mode)
+        progression.run_due(bank)
     bank.publish({"type": "clock", "id": bank.name, "status": bank.clock.mode, "at": bank.clock.stamp()})
     return _shown(call)
 

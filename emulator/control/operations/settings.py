@@ -15,7 +15,9 @@ def _settings(call: ControlCall) -> Response:
 def _change_settings(call: ControlCall) -> Response:
     changes = {name: member.value for name, member in call.body.mapping().items()}
     call.refuse_mistakes()
-    return json_response(200, call.bank.change_settings(changes).as_document())
+    with call.theatre.all_or_nothing():
+        settings = call.bank.change_settings(changes)
+    return json_response(200, settings.as_document())
 
 
 _SETTINGS = object_of(**{name: {} for name in SETTING_NAMES})

@@ -21,9 +21,10 @@ def _save(call: ControlCall) -> Response:
 
 
 def _restore(call: ControlCall) -> Response:
-    call.theatre.snapshots.restore(call.bank, call.params["name"])
-    call.theatre.refresh()
-    progression.run_due(call.bank)
+    with call.theatre.all_or_nothing():
+        call.theatre.snapshots.restore(call.bank, call.params["name"])
+        call.theatre.refresh()
+        progression.run_due(call.bank)
     return json_response(200, {"name": call.params["name"]})
 
 
