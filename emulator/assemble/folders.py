@@ -42,7 +42,7 @@ class Folders:
         self._rename(made, self.of(name))
 
     def put_aside(self, name: str) -> Path:
-        """The bank has no folder any more, for good; what was in it stands where the answer says, to be dropped."""
+        """The bank has no folder any more; what was in it stands where the answer says, to be dropped or placed."""
         aside = self._beside("deleted")
         self._rename(self.of(name), aside)
         return aside

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -108,17 +108,24 @@ class House:
             logger.error("%s", text)
         return BankError("SYSTEM_ERROR", text, status=503)
 
-    def clear_damage(self, name: str) -> None:
-        """Let go of a bank's documents if they are damaged, so that it can be made anew."""
+    @contextmanager
+    def without_damage(self, name: str) -> Iterator[None]:
+        """A `with` block in which a bank whose documents are damaged is not there; if the block fails it is again."""
         try:
             self.find(name)
         except BankError as refused:
-            if not isinstance(refused.__cause__, StoreDamaged):
+            if self._folders is None or not isinstance(refused.__cause__, StoreDamaged):
                 raise
-            directory = self.directory_of(name)
-            for path in directory.iterdir() if directory is not None else ():
-                if path.is_file():  # snapshots, and copies that a repair has made, are in folders
-                    path.unlink()
+        else:
+            yield
+            return
+        aside = self._folders.put_aside(name)
+        try:
+            yield
+        except BaseException:
+            self._folders.place(aside, name)
+            raise
+        self._folders.drop(aside)
 
     def _is_kept(self, name: str) -> bool:
         return self._folders is not None and self._folders.has(name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -29,7 +30,7 @@ class Banks(Protocol):
     def made_with(self, bank: Bank) -> Fixture: ...
     def names(self) -> list[str]: ...
     def find(self, name: str) -> Branch | None: ...
-    def clear_damage(self, name: str) -> None: ...
+    def without_damage(self, name: str) -> AbstractContextManager[None]: ...
     def make(
         self,
         name: str,

@@ -65,10 +65,22 @@ def test_a_damaged_bank_is_503_and_names_file_and_byte(
     assert logged.exc_info is None, "logged once, without a traceback"
 
 
-def test_put_makes_a_damaged_bank_anew(site: Site) -> None:
+def test_put_makes_a_damaged_bank_anew(site: Site, tmp_path: Path) -> None:
     assert asked(site, "PUT", BANK, {"seed": 7})[0] == 200
     assert asked(site, "GET", "/banks/x/_emulator/clock")[0] == 200
     assert asked(site, "GET", "/banks/x/_emulator/snapshots") == (200, {"snapshots": []})
+    assert [path.name for path in (tmp_path / "banks" / "x").iterdir() if path.is_dir()] == []
+
+
+def test_a_damaged_bank_that_is_not_made_anew_stays_as_it_was(site: Site, snapshot: Path) -> None:
+    before = snapshot.read_bytes()
+    scenario = {"scenario": "s", "start": {"from": "snapshot:none"}}
+    assert asked(site, "PUT", BANK, {"scenario": scenario})[0] == 400
+    assert asked(site, "GET", "/banks/x/_emulator/clock")[0] == 503
+    assert snapshot.read_bytes() == before
+    assert asked(site, "GET", "/_emulator/banks")[1]["banks"] == [
+        {"name": name, "baseUrl": f"http://127.0.0.1:8080/banks/{name}"} for name in ("default", "x")
+    ]
 
 
 def test_delete_removes_a_damaged_bank(site: Site, snapshot: Path) -> None:

@@ -32,8 +32,7 @@ def _put(call: ControlCall) -> Response:
     scenario = chosen_scenario(members.get("scenario"))
     seed = members["seed"].whole(-SEEDS, SEEDS) if "seed" in members else None
     call.refuse_mistakes()
-    call.banks.clear_damage(name)
-    known = call.banks.find(name)
+    is_new = name not in call.banks.names()
 
     def prepare(branch: Branch) -> None:
         theatre = call.theatre_of(branch)
@@ -41,10 +40,12 @@ def _put(call: ControlCall) -> Response:
         if scenario is not None:
             staging.apply(scenario, replace(theatre, snapshots=Snapshots(None)))  # a new bank has none
 
-    with nullcontext() if known is None else call.theatre_of(known).back_on_failure():
-        made = call.banks.make(name, fixture=fixture, seed=seed, prepare=prepare)
+    with call.banks.without_damage(name):
+        known = call.banks.find(name)
+        with nullcontext() if known is None else call.theatre_of(known).back_on_failure():
+            made = call.banks.make(name, fixture=fixture, seed=seed, prepare=prepare)
     call.theatre_of(made).snapshots.clear()
-    return json_response(201 if known is None else 200, _shown(call, name))
+    return json_response(201 if is_new else 200, _shown(call, name))
 
 
 def _delete(call: ControlCall) -> Response:
