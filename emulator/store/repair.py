@@ -120,11 +120,14 @@ class _Repair:
                 self._disk.close(out)
             self._did(f"cut {finding.file.name} at byte {finding.offset}: {finding.reason}; {lost}")
         else:
-            later.insert(0, finding.file)
+            self._remove(finding.file, finding.reason)
         for file in later:
-            lost = _lost(self._disk.read(file))
-            self._disk.remove(file)
-            self._did(f"removed {file.name}, which came after the damage; {lost}")
+            self._remove(file, "it came after the damage")
+
+    def _remove(self, journal: Path, reason: str) -> None:
+        lost = _lost(self._disk.read(journal))
+        self._disk.remove(journal)
+        self._did(f"removed {journal.name}: {reason}; {lost}")
 
     def _did(self, action: str) -> None:
         self._report.actions.append(action)

@@ -145,6 +145,18 @@ def test_a_damaged_journal_is_cut_at_the_damage_and_a_copy_kept(killed: Path, jo
     assert verify(killed, KINDS).sound
 
 
+def test_a_journal_that_is_bad_from_its_beginning_goes_with_the_reason(killed: Path, journal: Path) -> None:
+    lines = journal.read_bytes().splitlines(keepends=True)
+    journal.write_bytes(lines[0][:-5])
+    report = repair(killed, KINDS)
+    assert report.sound
+    [action] = report.actions
+    assert action == (
+        f"removed {journal.name}: the last record, {len(lines[0]) - 5} bytes, is torn or damaged; "
+        "the changes in 1 record are lost"
+    )
+
+
 def test_journals_after_the_damage_go_too(directory: Path) -> None:
     store = open_store(directory, KINDS)
     store.put("note", {"id": "n0"})
