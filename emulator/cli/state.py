@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -44,26 +43,34 @@ def check(repair: bool, output: str, state: str | None) -> None:
     )
     if not banks:
         raise Failed(f"{directory} holds no bank")
-    try:
-        reports = [mend(bank, KINDS) if repair else verify(bank, KINDS) for bank in banks]
-        saved = [[] if report.in_use else damaged(report.directory / "snapshots") for report in reports]
-    except StoreTooNew as error:
-        raise Failed(str(error)) from error
-    except OSError as error:
-        raise Failed(f"--state {error.filename or directory.parent}: {error.strerror or error}") from error
+    reports: list[tuple[Report, list[StoreDamaged]]] = []
+    refused: list[str] = []
+    for bank in banks:
+        try:
+            report = mend(bank, KINDS) if repair else verify(bank, KINDS)
+            saved: list[StoreDamaged] = []
+            reports.append((report, saved))
+            if not report.in_use:
+                saved += damaged(bank / "snapshots")
+        except StoreTooNew as error:
+            refused.append(str(error))
+        except OSError as error:
+            refused.append(f"--state {error.filename or bank}: {error.strerror or error}")
     if output == "json":
-        click.echo(json.dumps(list(map(_shown, reports, saved)), indent=2))
+        click.echo(json.dumps([_shown(*found) for found in reports], indent=2))
     else:
-        for report, snapshots in zip(reports, saved, strict=True):
-            _tell(report, snapshots)
-    for report in reports:
+        for found in reports:
+            _tell(*found)
+    if refused:
+        raise Failed(refused[0])
+    for report, _ in reports:
         if report.in_use is not None:
             raise Failed(f"{report.directory} is in use by {report.in_use}")
         if report.findings:
             first = report.findings[0]
             help_ = f"it cannot be mended; move {report.directory} away" if repair else "--repair mends it"
             raise StateDamaged(f"{first.file} is damaged at byte {first.offset}: {first.reason} ({help_})")
-    if bad := list(itertools.chain(*saved)):
+    if bad := [snapshot for _, saved in reports for snapshot in saved]:
         raise StateDamaged(f"{bad[0]} (the bank starts all the same; delete the snapshot, or save it anew)")
 
 

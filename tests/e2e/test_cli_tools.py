@@ -414,6 +414,19 @@ def test_damage_is_named_refused_and_mended_with_a_copy_kept(stopped: Path, tmp_
         assert run(running, "people").returncode == 0
 
 
+def test_a_bank_of_a_later_version_hides_nothing_of_the_others(stopped: Path, tmp_path: Path) -> None:
+    state = shutil.copytree(stopped, tmp_path / "two")
+    [journal] = [file for file in (state / "banks" / "default").iterdir() if "journal" in file.name]
+    journal.write_bytes(journal.read_bytes()[:-5])
+    later = state / "banks" / "later"
+    later.mkdir()
+    (later / "documents.json").write_text('{"_store":{"1":{"format":99,"sequence":1}}}')
+    done = checked(state, "--repair")
+    assert (done.returncode, "has format 99" in done.stderr) == (2, True)
+    assert done.stdout.startswith("default: whole, ")
+    assert "copies of what changed: " in done.stdout
+
+
 def test_a_damaged_saved_snapshot_is_named_and_keeps_no_bank_from_starting(stopped: Path, tmp_path: Path) -> None:
     state = shutil.copytree(stopped, tmp_path / "saved")
     with served(state) as running:
