@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from emulator.api import accept_fix
@@ -111,76 +112,58 @@ def get_transaction_details(call: Call) -> Reply:
 
 _ANSWERS = "emulator.api.shapes.answers"
 
+_row = partial(Operation, column="details", roles=AISP, access=Access.ACCOUNT, tag="Accounts")
+
 OPERATIONS = (
-    Operation(
+    _row(
         id="getAccounts",
         method="GET",
         path="/v1/accounts",
         spec="4.7",
         summary="The accounts that the PSU shares",
         handler=get_accounts,
-        column="details",
         answers={200: f"{_ANSWERS}:Accounts"},
-        roles=AISP,
-        access=Access.ACCOUNT,
         query=WITH_BALANCE,
-        tag="Accounts",
     ),
-    Operation(
+    _row(
         id="getAccount",
         method="GET",
         path="/v1/accounts/{id}",
         spec="4.7",
         summary="One account",
         handler=get_account,
-        column="details",
         answers={200: f"{_ANSWERS}:AccountDetails"},
-        roles=AISP,
-        access=Access.ACCOUNT,
         query=WITH_BALANCE,
-        tag="Accounts",
     ),
-    Operation(
+    _row(
         id="getBalances",
         method="GET",
         path="/v1/accounts/{id}/balances",
         spec="4.7",
         summary="The balances of an account",
         handler=get_balances,
-        column="details",
         answers={200: f"{_ANSWERS}:Balances"},
-        roles=AISP,
-        access=Access.ACCOUNT,
         quota="balances",
-        tag="Accounts",
     ),
-    Operation(
+    _row(
         id="getTransactions",
         method="GET",
         path="/v1/accounts/{id}/transactions",
         spec="4.7",
         summary="The transactions of an account, page by page",
         handler=get_transactions,
-        column="details",
         answers={200: f"{_ANSWERS}:Transactions"},
-        roles=AISP,
-        access=Access.ACCOUNT,
         query=TRANSACTION_LIST,
         quota="transactions",
-        tag="Accounts",
     ),
-    Operation(
+    _row(
         id="getTransactionDetails",
         method="GET",
         path="/v1/accounts/{id}/transactions/{transactionId}",
         spec="4.5",
         summary="One transaction in full",
         handler=get_transaction_details,
-        column="details",
         answers={200: f"{_ANSWERS}:TransactionDetails"},
-        roles=AISP,
-        access=Access.ACCOUNT,
         quota="details",
-        tag="Accounts",
     ),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from emulator.api.approach import approach_of
@@ -94,8 +95,10 @@ def get_basket_authorisation(call: Call) -> Reply:
 
 _ANSWERS = "emulator.api.shapes.answers"
 
+_row = partial(Operation, roles=PISP, access=Access.PSU, tag="Signing baskets")
+
 OPERATIONS = (
-    Operation(
+    _row(
         id="createSigningBasket",
         method="POST",
         path=_BASKETS,
@@ -105,13 +108,10 @@ OPERATIONS = (
         column=BASKET_POST,
         body="emulator.api.shapes.baskets:SigningBasket",
         answers={201: f"{_ANSWERS}:BasketCreated"},
-        roles=PISP,
-        access=Access.PSU,
         needs=REDIRECT,
         remembers=True,
-        tag="Signing baskets",
     ),
-    Operation(
+    _row(
         id="getSigningBasket",
         method="GET",
         path=_BASKET,
@@ -120,11 +120,8 @@ OPERATIONS = (
         handler=get_basket,
         column=BASKET_GET,
         answers={200: f"{_ANSWERS}:BasketDetails"},
-        roles=PISP,
-        access=Access.PSU,
-        tag="Signing baskets",
     ),
-    Operation(
+    _row(
         id="getSigningBasketStatus",
         method="GET",
         path=f"{_BASKET}/status",
@@ -133,11 +130,8 @@ OPERATIONS = (
         handler=get_basket_status,
         column=BASKET_GET,
         answers={200: f"{_ANSWERS}:BasketStatus"},
-        roles=PISP,
-        access=Access.PSU,
-        tag="Signing baskets",
     ),
-    Operation(
+    _row(
         id="deleteSigningBasket",
         method="DELETE",
         path=_BASKET,
@@ -146,11 +140,8 @@ OPERATIONS = (
         handler=delete_basket,
         column=BASKET_GET,
         answers={204: None},
-        roles=PISP,
-        access=Access.PSU,
-        tag="Signing baskets",
     ),
-    Operation(
+    _row(
         id="startSigningBasketAuthorisation",
         method="POST",
         path=f"{_BASKET}/authorisations",
@@ -159,12 +150,9 @@ OPERATIONS = (
         handler=start_basket_authorisation,
         column=BASKET_GET,
         answers={201: f"{_ANSWERS}:Authorisation"},
-        roles=PISP,
-        access=Access.PSU,
         needs=REDIRECT,
-        tag="Signing baskets",
     ),
-    Operation(
+    _row(
         id="getSigningBasketAuthorisation",
         method="GET",
         path=f"{_BASKET}/authorisations/{{authorisationId}}",
@@ -173,8 +161,5 @@ OPERATIONS = (
         handler=get_basket_authorisation,
         column=BASKET_GET,
         answers={200: f"{_ANSWERS}:ScaStatus"},
-        roles=PISP,
-        access=Access.PSU,
-        tag="Signing baskets",
     ),
 )

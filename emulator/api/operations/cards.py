@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from emulator.api import accept_fix
@@ -68,66 +69,48 @@ def get_card_transactions(call: Call) -> Reply:
 
 _ANSWERS = "emulator.api.shapes.answers"
 
+_row = partial(Operation, column="details", roles=AISP, access=Access.ACCOUNT, resource="card", tag="Card accounts")
+
 OPERATIONS = (
-    Operation(
+    _row(
         id="getCardAccounts",
         method="GET",
         path="/v1/card-accounts",
         spec="4.7",
         summary="The card accounts that the PSU shares",
         handler=get_card_accounts,
-        column="details",
         answers={200: f"{_ANSWERS}:CardAccounts"},
-        roles=AISP,
-        access=Access.ACCOUNT,
         query=WITH_BALANCE,
-        resource="card",
-        tag="Card accounts",
     ),
-    Operation(
+    _row(
         id="getCardAccount",
         method="GET",
         path="/v1/card-accounts/{id}",
         spec="4.7",
         summary="One card account",
         handler=get_card_account,
-        column="details",
         answers={200: f"{_ANSWERS}:CardAccountDetails"},
-        roles=AISP,
-        access=Access.ACCOUNT,
         query=WITH_BALANCE,
-        resource="card",
-        tag="Card accounts",
     ),
-    Operation(
+    _row(
         id="getCardBalances",
         method="GET",
         path="/v1/card-accounts/{id}/balances",
         spec="4.7",
         summary="The balances of a card account",
         handler=get_card_balances,
-        column="details",
         answers={200: f"{_ANSWERS}:CardBalances"},
-        roles=AISP,
-        access=Access.ACCOUNT,
-        resource="card",
         quota="balances",
-        tag="Card accounts",
     ),
-    Operation(
+    _row(
         id="getCardTransactions",
         method="GET",
         path="/v1/card-accounts/{id}/transactions",
         spec="4.7",
         summary="The transactions of a card account, page by page",
         handler=get_card_transactions,
-        column="details",
         answers={200: f"{_ANSWERS}:CardTransactions"},
-        roles=AISP,
-        access=Access.ACCOUNT,
         query=TRANSACTION_LIST,
-        resource="card",
         quota="transactions",
-        tag="Card accounts",
     ),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from emulator.api.accept_fix import fixes
@@ -187,8 +188,10 @@ _ANSWERS = "emulator.api.shapes.answers"
 _PRODUCT = "/v1/{payment-service}/{payment-product}"
 _PAYMENT = f"{_PRODUCT}/{{paymentId}}"
 
+_row = partial(Operation, roles=PISP, access=Access.PSU, values=_SERVICES, tag="Payments")
+
 OPERATIONS = (
-    Operation(
+    _row(
         id="createPayment",
         method="POST",
         path=_PRODUCT,
@@ -199,14 +202,10 @@ OPERATIONS = (
         body=_creation_body,
         query=(ALLOW_LOGICAL_DUPLICATE,),
         answers={201: f"{_ANSWERS}:PaymentCreated"},
-        roles=PISP,
-        access=Access.PSU,
         needs=REDIRECT,
-        values=_SERVICES,
         remembers=True,
-        tag="Payments",
     ),
-    Operation(
+    _row(
         id="getPayment",
         method="GET",
         path=_PAYMENT,
@@ -215,12 +214,8 @@ OPERATIONS = (
         handler=get_payment,
         column=BASKET_GET,
         answers={200: f"{_ANSWERS}:PaymentDetails"},
-        roles=PISP,
-        access=Access.PSU,
-        values=_SERVICES,
-        tag="Payments",
     ),
-    Operation(
+    _row(
         id="getPaymentStatus",
         method="GET",
         path=f"{_PAYMENT}/status",
@@ -229,12 +224,8 @@ OPERATIONS = (
         handler=get_payment_status,
         column=BASKET_GET,
         answers={200: f"{_ANSWERS}:PaymentStatus"},
-        roles=PISP,
-        access=Access.PSU,
-        values=_SERVICES,
-        tag="Payments",
     ),
-    Operation(
+    _row(
         id="deletePayment",
         method="DELETE",
         path=_PAYMENT,
@@ -243,12 +234,8 @@ OPERATIONS = (
         handler=delete_payment,
         column=BASKET_GET,
         answers={202: f"{_ANSWERS}:CancellationStarted", 204: None},
-        roles=PISP,
-        access=Access.PSU,
-        values=_SERVICES,
-        tag="Payments",
     ),
-    Operation(
+    _row(
         id="startAuthorisation",
         method="POST",
         path=f"{_PAYMENT}/authorisations",
@@ -257,13 +244,9 @@ OPERATIONS = (
         handler=start_authorisation,
         column=BASKET_GET,
         answers={201: f"{_ANSWERS}:Authorisation"},
-        roles=PISP,
-        access=Access.PSU,
         needs=REDIRECT,
-        values=_SERVICES,
-        tag="Payments",
     ),
-    Operation(
+    _row(
         id="getAuthorisation",
         method="GET",
         path=f"{_PAYMENT}/authorisations/{{authorisationId}}",
@@ -272,12 +255,8 @@ OPERATIONS = (
         handler=get_authorisation,
         column=BASKET_GET,
         answers={200: f"{_ANSWERS}:ScaStatus"},
-        roles=PISP,
-        access=Access.PSU,
-        values=_SERVICES,
-        tag="Payments",
     ),
-    Operation(
+    _row(
         id="startCancellationAuthorisation",
         method="POST",
         path=f"{_PAYMENT}/cancellation-authorisations",
@@ -286,13 +265,9 @@ OPERATIONS = (
         handler=start_cancellation_authorisation,
         column=BASKET_GET,
         answers={201: f"{_ANSWERS}:Authorisation"},
-        roles=PISP,
-        access=Access.PSU,
         needs=REDIRECT,
-        values=_SERVICES,
-        tag="Payments",
     ),
-    Operation(
+    _row(
         id="getCancellationAuthorisation",
         method="GET",
         path=f"{_PAYMENT}/cancellation-authorisations/{{authorisationId}}",
@@ -301,9 +276,5 @@ OPERATIONS = (
         handler=get_cancellation_authorisation,
         column=BASKET_GET,
         answers={200: f"{_ANSWERS}:ScaStatus"},
-        roles=PISP,
-        access=Access.PSU,
-        values=_SERVICES,
-        tag="Payments",
     ),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from emulator.api.operation import Call, Operation, Reply
@@ -55,62 +56,54 @@ def delete(call: Call) -> Reply:
 _ALL = "/v1/sandbox/accounts"
 _ONE = "/v1/sandbox/accounts/{mockAccountId}"
 
+_row = partial(Operation, column="sandbox", tag="Sandbox")
+
 OPERATIONS = (
-    Operation(
+    _row(
         id="createSandboxAccount",
         method="POST",
         path=_ALL,
         spec="4.7",
         summary="Make an account",
         handler=create,
-        column="sandbox",
         answers={201: f"{_ANSWERS}:SandboxAccount"},
         body=f"{_BODY}:Account",
-        tag="Sandbox",
     ),
-    Operation(
+    _row(
         id="listSandboxAccounts",
         method="GET",
         path=_ALL,
         spec="4.7",
         summary="All accounts",
         handler=list_all,
-        column="sandbox",
         answers={200: f"{_ANSWERS}:SandboxAccountList"},
-        tag="Sandbox",
     ),
-    Operation(
+    _row(
         id="getSandboxAccount",
         method="GET",
         path=_ONE,
         spec="4.7",
         summary="One account",
         handler=get,
-        column="sandbox",
         answers={200: f"{_ANSWERS}:SandboxAccount"},
-        tag="Sandbox",
     ),
-    Operation(
+    _row(
         id="updateSandboxAccount",
         method="PUT",
         path=_ONE,
         spec="4.7",
         summary="Replace an account",
         handler=update,
-        column="sandbox",
         answers={200: f"{_ANSWERS}:SandboxAccount"},
         body=f"{_BODY}:Account",
-        tag="Sandbox",
     ),
-    Operation(
+    _row(
         id="deleteSandboxAccount",
         method="DELETE",
         path=_ONE,
         spec="4.7",
         summary="Remove an account and all that hangs on it",
         handler=delete,
-        column="sandbox",
         answers={204: None},
-        tag="Sandbox",
     ),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from emulator.api.operation import Call, Operation, Reply
@@ -87,95 +88,81 @@ def delete_engagement(call: Call) -> Reply:
 _ALL = "/v1/sandbox/agreements"
 _ONE = "/v1/sandbox/agreements/{agreementId}"
 
+_row = partial(Operation, column="sandbox", tag="Sandbox")
+
 OPERATIONS = (
-    Operation(
+    _row(
         id="createSandboxAgreement",
         method="POST",
         path=_ALL,
         spec="1",
         summary="Make an agreement",
         handler=create,
-        column="sandbox",
         answers={201: f"{_ANSWERS}:SandboxAgreement"},
         body=f"{_BODY}:Agreement",
-        tag="Sandbox",
     ),
-    Operation(
+    _row(
         id="listSandboxAgreements",
         method="GET",
         path=_ALL,
         spec="1",
         summary="All agreements",
         handler=list_all,
-        column="sandbox",
         answers={200: f"{_ANSWERS}:SandboxAgreementList"},
-        tag="Sandbox",
     ),
-    Operation(
+    _row(
         id="getSandboxAgreement",
         method="GET",
         path=_ONE,
         spec="1",
         summary="One agreement",
         handler=get,
-        column="sandbox",
         answers={200: f"{_ANSWERS}:SandboxAgreement"},
-        tag="Sandbox",
     ),
-    Operation(
+    _row(
         id="deleteSandboxAgreement",
         method="DELETE",
         path=_ONE,
         spec="1",
         summary="Remove an agreement",
         handler=delete,
-        column="sandbox",
         answers={204: None},
-        tag="Sandbox",
     ),
-    Operation(
+    _row(
         id="createSandboxEngagement",
         method="POST",
         path=f"{_ONE}/engagements",
         spec="1",
         summary="Add an engagement to an agreement",
         handler=create_engagement,
-        column="sandbox",
         answers={201: f"{_ANSWERS}:SandboxEngagement"},
         body=f"{_BODY}:Engagement",
-        tag="Sandbox",
     ),
-    Operation(
+    _row(
         id="listSandboxEngagements",
         method="GET",
         path=f"{_ONE}/engagements",
         spec="1",
         summary="The engagements of an agreement",
         handler=list_engagements,
-        column="sandbox",
         answers={200: f"{_ANSWERS}:SandboxEngagementList"},
-        tag="Sandbox",
     ),
-    Operation(
+    _row(
         id="getSandboxEngagement",
         method="GET",
         path=f"{_ONE}/engagements/{{engagementId}}",
         spec="1",
         summary="One engagement",
         handler=get_engagement,
-        column="sandbox",
         answers={200: f"{_ANSWERS}:SandboxEngagement"},
-        tag="Sandbox",
     ),
-    Operation(
+    _row(
         id="deleteSandboxEngagement",
         method="DELETE",
         path=f"{_ONE}/engagements/{{engagementId}}",
         spec="1",
         summary="Remove an engagement",
         handler=delete_engagement,
-        column="sandbox",
         answers={204: None},
-        tag="Sandbox",
     ),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from emulator.api.operation import Call, Operation, Reply
@@ -95,108 +96,92 @@ def delete_transactions(call: Call) -> Reply:
 _ALL = "/v1/sandbox/card-accounts"
 _ONE = "/v1/sandbox/card-accounts/{mockCardAccountId}"
 
+_row = partial(Operation, column="sandbox", tag="Sandbox")
+
 OPERATIONS = (
-    Operation(
+    _row(
         id="createSandboxCardAccount",
         method="POST",
         path=_ALL,
         spec="1",
         summary="Make a card account",
         handler=create,
-        column="sandbox",
         answers={201: f"{_ANSWERS}:SandboxCardAccount"},
         body=f"{_BODY}:CardAccount",
-        tag="Sandbox",
     ),
-    Operation(
+    _row(
         id="listSandboxCardAccounts",
         method="GET",
         path=_ALL,
         spec="1",
         summary="All card accounts",
         handler=list_all,
-        column="sandbox",
         answers={200: f"{_ANSWERS}:SandboxCardAccountList"},
-        tag="Sandbox",
     ),
-    Operation(
+    _row(
         id="getSandboxCardAccount",
         method="GET",
         path=_ONE,
         spec="1",
         summary="One card account",
         handler=get,
-        column="sandbox",
         answers={200: f"{_ANSWERS}:SandboxCardAccount"},
-        tag="Sandbox",
     ),
-    Operation(
+    _row(
         id="updateSandboxCardAccount",
         method="PUT",
         path=_ONE,
         spec="1",
         summary="Replace a card account",
         handler=update,
-        column="sandbox",
         answers={200: f"{_ANSWERS}:SandboxCardAccount"},
         body=f"{_BODY}:CardAccount",
-        tag="Sandbox",
     ),
-    Operation(
+    _row(
         id="deleteSandboxCardAccount",
         method="DELETE",
         path=_ONE,
         spec="1",
         summary="Remove a card account and its transactions",
         handler=delete,
-        column="sandbox",
         answers={204: None},
-        tag="Sandbox",
     ),
-    Operation(
+    _row(
         id="createSandboxCardAccountTransactions",
         method="POST",
         path=f"{_ONE}/transactions",
         spec="1",
         summary="Make card transactions of the past",
         handler=create_transactions,
-        column="sandbox",
         answers={201: f"{_ANSWERS}:SandboxCardTransactions"},
         body=f"{_BODY}:CardTransactions",
-        tag="Sandbox",
     ),
-    Operation(
+    _row(
         id="listSandboxCardAccountTransactions",
         method="GET",
         path=f"{_ONE}/transactions",
         spec="1",
         summary="The transactions of a card account",
         handler=list_transactions,
-        column="sandbox",
         answers={200: f"{_ANSWERS}:SandboxCardTransactionList"},
         query=SANDBOX_TRANSACTION_LIST,
-        tag="Sandbox",
     ),
-    Operation(
+    _row(
         id="getSandboxCardAccountTransaction",
         method="GET",
         path=f"{_ONE}/transactions/{{transactionId}}",
         spec="1",
         summary="One card transaction",
         handler=get_transaction,
-        column="sandbox",
         answers={200: f"{_ANSWERS}:SandboxCardTransaction"},
-        tag="Sandbox",
     ),
-    Operation(
+    _row(
         id="deleteSandboxCardAccountTransactions",
         method="DELETE",
         path=f"{_ONE}/transactions",
         spec="1",
         summary="Remove the transactions of a card account",
         handler=delete_transactions,
-        column="sandbox",
         answers={204: None},
-        tag="Sandbox",
     ),
 )

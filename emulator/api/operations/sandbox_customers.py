@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from emulator.api.operation import Call, Operation, Reply
@@ -76,75 +77,65 @@ INCLUDED = (
 _ALL = "/v1/sandbox/customers"
 _ONE = "/v1/sandbox/customers/{customerId}"
 
+_row = partial(Operation, column="sandbox", tag="Sandbox")
+
 OPERATIONS = (
-    Operation(
+    _row(
         id="initializeSandbox",
         method="POST",
         path="/v1/sandbox/initialize",
         spec="1",
         summary="Restore the known state",
         handler=initialize,
-        column="sandbox",
         answers={200: f"{_ANSWERS}:SandboxCustomers"},
-        tag="Sandbox",
     ),
-    Operation(
+    _row(
         id="createSandboxCustomer",
         method="POST",
         path=_ALL,
         spec="4.7",
         summary="Make a customer",
         handler=create,
-        column="sandbox",
         answers={201: f"{_ANSWERS}:SandboxCustomer"},
         body=f"{_BODY}:Customer",
-        tag="Sandbox",
     ),
-    Operation(
+    _row(
         id="listSandboxCustomers",
         method="GET",
         path=_ALL,
         spec="4.7",
         summary="All customers",
         handler=list_all,
-        column="sandbox",
         answers={200: f"{_ANSWERS}:SandboxCustomerList"},
         query=INCLUDED,
-        tag="Sandbox",
     ),
-    Operation(
+    _row(
         id="getSandboxCustomer",
         method="GET",
         path=_ONE,
         spec="4.7",
         summary="One customer",
         handler=get,
-        column="sandbox",
         answers={200: f"{_ANSWERS}:SandboxCustomer"},
         query=INCLUDED,
-        tag="Sandbox",
     ),
-    Operation(
+    _row(
         id="updateSandboxCustomer",
         method="PUT",
         path=_ONE,
         spec="4.7",
         summary="Replace a customer",
         handler=update,
-        column="sandbox",
         answers={200: f"{_ANSWERS}:SandboxCustomer"},
         body=f"{_BODY}:Customer",
-        tag="Sandbox",
     ),
-    Operation(
+    _row(
         id="deleteSandboxCustomer",
         method="DELETE",
         path=_ONE,
         spec="4.7",
         summary="Remove a customer and all that hangs on it",
         handler=delete,
-        column="sandbox",
         answers={204: None},
-        tag="Sandbox",
     ),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from emulator.api.operation import Call, Operation, Reply
@@ -62,51 +63,45 @@ def delete_all(call: Call) -> Reply:
 
 _ALL = "/v1/sandbox/accounts/{mockAccountId}/transactions"
 
+_row = partial(Operation, column="sandbox", tag="Sandbox")
+
 OPERATIONS = (
-    Operation(
+    _row(
         id="createSandboxAccountTransactions",
         method="POST",
         path=_ALL,
         spec="4.7",
         summary="Make transactions of the past",
         handler=create,
-        column="sandbox",
         answers={201: f"{_ANSWERS}:SandboxTransactions"},
         body=f"{_BODY}:Transactions",
-        tag="Sandbox",
     ),
-    Operation(
+    _row(
         id="listSandboxAccountTransactions",
         method="GET",
         path=_ALL,
         spec="4.6",
         summary="The transactions of an account, those of payments included",
         handler=list_all,
-        column="sandbox",
         answers={200: f"{_ANSWERS}:SandboxTransactionList"},
         query=SANDBOX_TRANSACTION_LIST,
-        tag="Sandbox",
     ),
-    Operation(
+    _row(
         id="getSandboxAccountTransaction",
         method="GET",
         path=f"{_ALL}/{{transactionId}}",
         spec="2.10",
         summary="One transaction",
         handler=get,
-        column="sandbox",
         answers={200: f"{_ANSWERS}:SandboxTransaction"},
-        tag="Sandbox",
     ),
-    Operation(
+    _row(
         id="deleteSandboxAccountTransactions",
         method="DELETE",
         path=_ALL,
         spec="4.7",
         summary="Remove the transactions of an account",
         handler=delete_all,
-        column="sandbox",
         answers={204: None},
-        tag="Sandbox",
     ),
 )
