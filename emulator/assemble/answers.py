@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from base64 import b64encode
 from collections.abc import Callable
-
-from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
-from cryptography.hazmat.primitives.hashes import SHA256
 
 from emulator.api.messages import Response
 from emulator.authority import Credentials
 from emulator.bank.clock import real_now
 from emulator.httpsig.dates import format_date
 from emulator.httpsig.digest import digest_value
-from emulator.httpsig.header import render
 from emulator.httpsig.keyid import key_id_for
+from emulator.httpsig.signer import signature_header
 
 
 def response_signer(credentials: Callable[[], Credentials]) -> Callable[[Response], None]:
@@ -25,23 +21,10 @@ def response_signer(credentials: Callable[[], Credentials]) -> Callable[[Respons
 
     def sign(response: Response) -> None:
         signing = credentials()
-        values = {"digest": digest_value(response.body)}
-        values |= {name.lower(): value for name, value in response.headers if name == "X-Request-ID"}
-        values["date"] = format_date(real_now())
-        text = "\n".join(f"{name}: {value}" for name, value in values.items())
-        signature = b64encode(signing.key.sign(text.encode(), PKCS1v15(), SHA256())).decode()
-        response.headers += [
-            ("Date", values["date"]),
-            ("Digest", values["digest"]),
-            (
-                "Signature",
-                render(
-                    key_id=key_id_for(signing.certificate),
-                    algorithm="rsa-sha256",
-                    headers=tuple(values),
-                    signature=signature,
-                ),
-            ),
-        ]
+        date, digest = format_date(real_now()), digest_value(response.body)
+        request_id = [("x-request-id", value) for name, value in response.headers if name == "X-Request-ID"]
+        lines = [("digest", digest), *request_id[-1:], ("date", date)]
+        signature = signature_header(lines, key_id=key_id_for(signing.certificate), key=signing.key)
+        response.headers += [("Date", date), ("Digest", digest), ("Signature", signature)]
 
     return sign

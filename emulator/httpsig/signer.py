@@ -27,15 +27,13 @@ def header_text(*, key_id: str, algorithm: str, names: Sequence[str], signature:
     return text if ascii_only and text.isascii() else wrap(text)
 
 
-def signature_header(
-    lines: Sequence[tuple[str, str]], *, key_id: str, key: RSAPrivateKey, algorithm: str = "rsa-sha256"
-) -> str:
-    """The Signature value over `lines` (lower-case name, value)."""
+def signature_header(lines: Sequence[tuple[str, str]], *, key_id: str, key: RSAPrivateKey) -> str:
+    """The Signature value over `lines` (lower-case name, value), with rsa-sha256."""
     text = signing_string(lines)
     return header_text(
         key_id=key_id,
-        algorithm=algorithm,
+        algorithm="rsa-sha256",
         names=[name for name, _ in lines],
-        signature=signature_of(text, key, algorithm),
+        signature=signature_of(text, key),
         ascii_only=text.isascii(),
     )
