@@ -46,14 +46,6 @@ def next_banking_day(day: date, currency: str, calendar: str = NORWAY) -> date:
     return day
 
 
-def preceding_banking_day(day: date, currency: str, calendar: str = NORWAY) -> date:
-    """The last banking day earlier than `day`."""
-    day -= _DAY
-    while not is_banking_day(day, currency, calendar):
-        day -= _DAY
-    return day
-
-
 def execution_time(day: date, calendar: str) -> datetime:
     """When the execution run of `day` is, in UTC: 00:00 Oslo, in the calendar `norway` 14:00 Oslo."""
     return datetime.combine(day, CUT_OFF if calendar == NORWAY else time(0), OSLO).astimezone(UTC)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
-from datetime import date, timedelta
+from datetime import timedelta
+from operator import attrgetter
 from typing import Any
 
 from emulator.bank.accounts import BIC, own_side, usage
@@ -25,8 +26,6 @@ MOST_ACCOUNTS = 200_000
 MOST_DRAWS = 10_000  # of a number that nobody has: as many are taken only where next to none are left
 BATCH = 2_000  # documents in one change of the store
 FIRMS = 4  # every so many customers is a firm
-
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,29 +83,28 @@ def plan_from(body: Mapping[str, Any]) -> Plan:
     return plan
 
 
-def generate(bank: Bank, plan: Plan, progress: Progress | None = None) -> dict[str, Any]:
+def generate(bank: Bank, plan: Plan) -> dict[str, Any]:
     """Make what the plan says and add it to the bank.
 
     Answers `{counts: {customers, accounts, transactions}, customers: [{customerId, customerNumber, customerType,
-    customerName, nationalId, accounts: [iban]}]}`; `nationalId` is who can act for the customer. `progress` is called
-    with the transactions made so far and their final number.
+    customerName, nationalId, accounts: [iban]}]}`; `nationalId` is who can act for the customer.
     """
-    return _Generator(bank, plan, progress or (lambda _done, _total: None)).run()
+    return _Generator(bank, plan).run()
 
 
 class _Generator:
-    def __init__(self, bank: Bank, plan: Plan, progress: Progress) -> None:
+    def __init__(self, bank: Bank, plan: Plan) -> None:
         self._bank = bank
         self._documents = bank.documents
         self._plan = plan
-        self._progress = progress
         # One who names a seed gets the same data in every bank; else the bank's own seed decides, if it has one.
         seeded = plan.seed is not None
         ids = Ids(bank.documents, seed=plan.seed) if seeded else bank.ids
         purpose = "generate" if seeded else f"generate:{bank.documents.count('customer')}"
         self._draw = ids.random(purpose)
         self._pools = Pools(self._draw)
-        self._days = _Days(bank.clock.today(), plan.days)
+        today = bank.clock.today()
+        self._days = [(today - timedelta(days=back)).isoformat() for back in range(plan.days + 1)]
         self._made = 0
 
     def run(self) -> dict[str, Any]:
@@ -247,7 +245,7 @@ class _Generator:
 
     def _book(self, customer: Document, account: Document, moves: list[Move]) -> None:
         """Write an account's transactions, oldest first; the balance has never been below zero."""
-        moves.sort(key=_age, reverse=True)
+        moves.sort(key=attrgetter("day"), reverse=True)
         balance = lowest = 0
         for move in moves:
             balance += move.amount
@@ -264,7 +262,6 @@ class _Generator:
                 account["booked"] = _kroner(booked)
                 self._documents.put("account", account)
             self._made += len(batch)
-            self._progress(self._made, self._plan.transactions)
 
     def _transactions(self, customer: Document, account: Document, moves: list[Move], first: int) -> Iterator[Document]:
         """The documents of `moves`, of which `first` came before."""
@@ -284,20 +281,6 @@ class _Generator:
                 **sides[move.amount < 0],
                 **move.members,
             }
-
-
-class _Days:
-    """ISO dates by days back from today, made once."""
-
-    def __init__(self, today: date, days: int) -> None:
-        self._dates = [(today - timedelta(days=back)).isoformat() for back in range(days + 1)]
-
-    def __getitem__(self, back: int) -> str:
-        return self._dates[back]
-
-
-def _age(move: Move) -> int:
-    return move.day
 
 
 def _kroner(amount: int) -> str:

@@ -17,7 +17,6 @@ BANK_CODES = ("9990", "9991", "9992", "9993")  # CONTRACT 4: the emulator's own
 _SYNTHETIC_MONTHS = 80  # CONTRACT 4: the synthetic series adds 80 to the month
 
 _ELEVEN_DIGITS = re.compile(r"[0-9]{11}", re.ASCII)
-_NINE_DIGITS = re.compile(r"[0-9]{9}", re.ASCII)
 _KID = re.compile(r"[0-9]{1,24}[0-9-]", re.ASCII)
 _IBAN = re.compile(r"[A-Z]{2}(?:0[2-9]|[1-8][0-9]|9[0-8])[0-9A-Z]{11,30}", re.ASCII)
 
@@ -160,11 +159,6 @@ def synthetic_national_number(below: Below) -> str:
 
 
 # organisations
-
-
-def is_organisation_number(text: str) -> bool:
-    """Whether these are the 9 digits of an organisation with a right MOD-11 digit."""
-    return _NINE_DIGITS.fullmatch(text) is not None and _mod_11(text[:8], _ORGANISATION_WEIGHTS) == text[8]
 
 
 def synthetic_organisation_number(below: Below) -> str:

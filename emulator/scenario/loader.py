@@ -69,11 +69,11 @@ def _check_names(part: Part) -> None:
             names.add(name)
 
 
-def from_value(value: Any, source: str = "scenario") -> Scenario:
+def from_value(value: Any) -> Scenario:
     """A scenario given as JSON; raises ScenarioRefused."""
     from emulator.scenario.part import Part
 
-    return read(Part(value), Origin(source))
+    return read(Part(value), Origin("scenario"))
 
 
 def from_text(text: str, source: str) -> Scenario:

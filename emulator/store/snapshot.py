@@ -90,9 +90,9 @@ class Body:
         return place
 
 
-def as_bytes(image: Image, sequence: int = 0) -> bytes:
+def as_bytes(image: Image) -> bytes:
     """The whole file."""
     pieces: list[bytes] = []
-    body = Body(image.tables, sequence, pieces.append)
+    body = Body(image.tables, 0, pieces.append)
     body.write()
     return b"".join([body.head(), *pieces])

@@ -15,7 +15,6 @@ from emulator.bank.calendar import (
     execution_time,
     is_banking_day,
     next_banking_day,
-    preceding_banking_day,
 )
 from emulator.bank.clock import OSLO
 
@@ -50,7 +49,6 @@ def test_norges_bank_days_for_nok_and_target2_days_for_eur(day, nok, eur):
 def test_the_banking_days_around_easter():
     wednesday, tuesday = date(2026, 4, 1), date(2026, 4, 7)
     assert next_banking_day(wednesday, "NOK") == tuesday
-    assert preceding_banking_day(tuesday, "NOK") == wednesday
     assert next_banking_day(wednesday, "EUR") == date(2026, 4, 2)
     assert next_banking_day(wednesday, "NOK", ALWAYS_OPEN) == date(2026, 4, 2)
 

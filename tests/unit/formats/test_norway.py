@@ -20,7 +20,6 @@ from emulator.bank.norway import (
     is_iban,
     is_kid,
     is_national_number,
-    is_organisation_number,
     kid_mod_10,
     kid_mod_11,
     synthetic_account_number,
@@ -201,19 +200,10 @@ def test_generated_numbers_are_valid_and_synthetic(seed):
     assert int(person[2:4]) > 80
     assert not fodselsnummer.is_valid(person)  # nobody has it
     organisation = synthetic_organisation_number(below)
-    assert is_organisation_number(organisation)
     assert orgnr.is_valid(organisation)
     account = synthetic_account_number(below, BANK_CODES[seed % 4])
     assert kontonr.is_valid(account)
     assert account[:4] == BANK_CODES[seed % 4]
-
-
-@given(NOT_QUITE_DIGITS)
-def test_an_organisation_number_is_9_ascii_digits(text):
-    if is_organisation_number(text):
-        assert len(text) == 9
-        assert text.isascii()
-        assert text.isdigit()
 
 
 def test_the_same_seed_gives_the_same_number():
