@@ -256,22 +256,28 @@ class Store(Readable):
             for table in self._tables.values():
                 table.before = None
 
-    def compact(self) -> None:
-        """Renew the snapshot; raises StoreUnwritable when that fails, with everything as valid as before."""
+    def compact(self, pause: Callable[[], None] | None = None) -> None:
+        """Renew the snapshot; raises StoreUnwritable when that fails, with everything as valid as before.
+
+        `pause` may end it, as that of `Compaction.run`.
+        """
         # nothing changes meanwhile, so the tables themselves are written, indexes and all
         compaction = self._begin_compaction(TableImage.alias)
-        compaction.run()
+        compaction.run(pause)
         self._end_compaction(compaction)
         if not compaction.placed:
-            raise StoreUnwritable(f"the snapshot could not be renewed: {compaction.failed}")
+            raise StoreUnwritable(f"the snapshot could not be renewed: {compaction.failed or 'there was no time'}")
 
     def _directory(self) -> JournalStorage:
         if self._kept is None:
             raise RuntimeError("documents in memory are not written down")
         return self._kept
 
-    def close(self) -> None:
-        """Renew the snapshot and let go of the directory; reads go on, changes raise StoreUnwritable."""
+    def close(self, pause: Callable[[], None] | None = None) -> None:
+        """Renew the snapshot, unless `pause` ends that, and let go of the directory.
+
+        Reads go on, changes raise StoreUnwritable.
+        """
         kept = self._kept
         if kept is None:
             return
@@ -280,7 +286,7 @@ class Store(Readable):
             if self.waiting:
                 self._attempt(self._write_down)
             if kept.compaction_useful:
-                self._attempt(self.compact)
+                self._attempt(lambda: self.compact(pause))
             self._attempt(self.sync)
         finally:
             kept.close()

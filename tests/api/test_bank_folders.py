@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from emulator.api.messages import Request, Response, Stream
-from emulator.assemble import assemble
+from emulator.assemble import assemble, house
 from emulator.assemble.site import Site
 from emulator.authority import Authority
 from emulator.settings import ServeSettings
@@ -138,6 +138,25 @@ def test_a_bank_that_is_made_anew_has_no_snapshots(site: Site, tmp_path: Path, d
     assert asked(site, "PUT", BANK)[0] == 200
     assert asked(site, "GET", snapshots) == (200, {"snapshots": []})
     assert list((tmp_path / "banks" / "x" / "snapshots").iterdir()) == []
+
+
+def test_an_end_that_takes_too_long_leaves_what_is_written_in_the_journal(
+    tmp_path: Path, authority: Authority, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings = ServeSettings(state=tmp_path)
+    site = assemble(settings, authority=authority)
+    for bank in ("", "/banks/x"):
+        assert asked(site, "PUT", f"/_emulator/banks/{bank[7:] or 'default'}")[0] < 300
+        assert asked(site, "PUT", f"{bank}/_emulator/settings", {"calendar": "norway"})[0] == 200
+    monkeypatch.setattr(house, "COMPACTING", 0.0)
+    site.close()
+    for name in ("default", "x"):
+        assert not (tmp_path / "banks" / name / "documents.json").exists()
+        assert f"{name}: the snapshot could not be renewed: there was no time" in caplog.text
+    again = assemble(settings, authority=authority)
+    for bank in ("", "/banks/x"):
+        assert asked(again, "GET", f"{bank}/_emulator/settings")[1]["calendar"] == "norway"
+    again.close()
 
 
 def test_only_folders_with_the_name_of_a_bank_are_listed(site: Site, tmp_path: Path) -> None:
