@@ -76,7 +76,7 @@ def _give_up_at(bank: Bank, payment: Document, at: datetime) -> datetime:
     """When a payment without money is rejected: 10 minutes for straks, else 3 banking days (CONTRACT 6)."""
     # Counted from the moment the execution was due, a second before it was found to have no money; where reads or a
     # hand bring the steps, any time may lie between.
-    due = moment(payment.get("executeAt", at))
+    due = moment(payment["executeAt"])
     first = due if due <= at <= due + A_SECOND else at
     if products.of(payment).flow == INSTANT:
         return first + execution.INSTANT_PATIENCE

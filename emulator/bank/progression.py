@@ -241,9 +241,7 @@ def advance(bank: Bank, payment_id: str, to: str | None = None) -> Document:
     if to is not None and to not in STATUSES:
         raise BankError("FORMAT_ERROR", f"There is no status {to[:20]}; there are {', '.join(STATUSES)}.", "to")
     status = payment["status"]
-    way = path(products.of(payment).flow, status, to) if to is not None else ()
-    if to is not None and not way and "progress" in payment and to not in UNSIGNED:
-        way = (to,)  # a script may have led it to where the table of its flow does not reach
+    way = _way(payment, to) if to is not None else ()
     if status in FINAL or (to is not None and not way):
         raise BankError("CONFLICT", f"From {status} no step leads to {to}." if to else f"{status} is final.")
     at = bank.clock.now()
@@ -260,6 +258,13 @@ def advance(bank: Bank, payment_id: str, to: str | None = None) -> Document:
             _step(bank, payment, at, by_hand=True)
         bank.documents.put("payment", payment)
     return payment
+
+
+def _way(payment: Document, to: str) -> tuple[str, ...]:
+    """The statuses that lead to `to` along the table; at once where a script may have led off it; else none."""
+    way = path(products.of(payment).flow, payment["status"], to)
+    led = "progress" in payment and not _lacks_signature(payment)
+    return (to,) if not way and led and to not in UNSIGNED else way
 
 
 def _go(bank: Bank, payment: Document, status: str, at: datetime) -> None:

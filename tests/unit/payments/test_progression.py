@@ -27,6 +27,7 @@ from tests.unit.payments.world import (
     DOMESTIC,
     EVEN,
     NOW,
+    PERIODIC,
     SEPA,
     STRAKS,
     advance,
@@ -580,6 +581,15 @@ def test_a_payment_that_a_script_leads_to_patc_can_be_deleted(bank: Bank) -> Non
     assert payments.cancel(bank, payment(bank, payment_id)) is True
     assert (status(bank, payment_id), money(bank, "kari")) == ("CANC", (10000, 0))
     assert ledger.report(bank)["balanced"]
+
+
+@pytest.mark.parametrize("target", ["PDNG", "ACCP", "ACSP"])
+def test_a_script_leads_nothing_off_the_table_before_the_approval(bank: Bank, target: str) -> None:
+    order = domestic(startDate="2026-03-10", frequency="Monthly")
+    payment_id = initiate(bank, PERIODIC, order, script=Script(progress=[("ACTC", 0)]))
+    with pytest.raises(BankError) as refused:
+        progression.advance(bank, payment_id, target)
+    assert (refused.value.code, life(bank, payment_id)) == ("CONFLICT", [RCVD])
 
 
 # money and messages
