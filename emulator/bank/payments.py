@@ -125,15 +125,21 @@ def _belongs_to(bank: Bank, payment: Document, national_id: str) -> None:
 def _check_signer(bank: Bank, payment: Document, national_id: str) -> None:
     if national_id in payment.get("signedBy", ()):
         raise BankError("SCA_INVALID", "Another person has to sign this payment now.")
-    account = bank.documents.get("account", payment["debtorAccountId"])
-    may = account is not None and people.may_pay_from(
-        bank, national_id, payment["context"], payment["agreement"], account
-    )
     another = payment["status"] == "RCVD" and payment["nationalId"] not in (None, national_id)
-    if not may or another:
+    account = _payable(bank, payment, national_id)
+    if account is None or another:
         raise BankError("PSU_CREDENTIALS_INVALID", "This person may not sign the payment.")
-    if account is not None and is_shut(account):
+    if is_shut(account):
         raise BankError("FORBIDDEN", "The bank does not allow payments from this account.", "debtorAccount")
+
+
+def _payable(bank: Bank, payment: Document, national_id: str) -> Document | None:
+    """The account of a payment, if the person may pay from it in the payment's context and agreement."""
+    account = bank.documents.get("account", payment["debtorAccountId"])
+    if account is None:
+        return None
+    may = people.may_pay_from(bank, national_id, payment["context"], payment["agreement"], account)
+    return account if may else None
 
 
 def _signatures_needed(bank: Bank, payment: Document) -> int:
@@ -219,12 +225,17 @@ def start_cancellation(bank: Bank, payment: Document, how: Approach, *, national
     return approach.keep(bank, payment, token, cancels=True), token
 
 
-def cancelled(bank: Bank, payment_id: str) -> None:
-    """The customer has signed the cancellation; CONFLICT when the payment has gone on in the meantime."""
+def cancelled(bank: Bank, payment_id: str, national_id: str) -> None:
+    """A person has signed the cancellation; CONFLICT when the payment has gone on in the meantime.
+
+    PSU_CREDENTIALS_INVALID for who neither ordered the payment nor may pay from its account.
+    """
     payment = bank.documents.get("payment", payment_id)
     if payment is None:
         raise BankError("SCA_INVALID", "The payment is gone.")
     _refuse_unless_cancellable(payment)
+    if national_id != payment["nationalId"] and _payable(bank, payment, national_id) is None:
+        raise BankError("PSU_CREDENTIALS_INVALID", "This person may not cancel the payment.")
     lifecycle.change(bank, payment, "CANC", bank.clock.now())
     bank.documents.put("payment", payment)
 
@@ -240,6 +251,4 @@ def _awaits_cancellation(bank: Bank, payment_id: str) -> bool:
 
 
 sca_ends.OUTCOMES["payment"] = sca_ends.Outcome(awaited=_awaits_signature, approved=authorised, declined=declined)
-sca_ends.OUTCOMES["cancellation"] = sca_ends.Outcome(
-    awaited=_awaits_cancellation, approved=lambda bank, payment_id, _: cancelled(bank, payment_id)
-)
+sca_ends.OUTCOMES["cancellation"] = sca_ends.Outcome(awaited=_awaits_cancellation, approved=cancelled)

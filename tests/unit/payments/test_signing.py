@@ -296,7 +296,7 @@ def test_a_payment_that_is_executing_or_final_cannot_be_cancelled(bank: Bank, wa
     for attempt in (
         lambda: payments.cancel(bank, payment(bank, payment_id)),
         lambda: payments.start_cancellation(bank, payment(bank, payment_id), HOW, national_id=KARI),
-        lambda: payments.cancelled(bank, payment_id),
+        lambda: payments.cancelled(bank, payment_id, KARI),
     ):
         with pytest.raises(BankError) as refused:
             attempt()
@@ -324,7 +324,7 @@ def test_what_is_not_authorised_is_cancelled_at_once_and_its_sca_is_void(bank: B
 def test_no_cancellation_takes_the_place_of_a_missing_signature(bank: Bank) -> None:
     payment_id = _in(bank, "RCVD")
     with pytest.raises(BankError, match="CONFLICT"):
-        payments.cancelled(bank, payment_id)
+        payments.cancelled(bank, payment_id, KARI)
     assert status(bank, payment_id) == "RCVD"
 
 
@@ -337,12 +337,29 @@ def test_a_declined_cancellation_changes_nothing(bank: Bank) -> None:
     assert status(bank, payment_id) == "ACSC"
 
 
+def test_who_neither_ordered_a_payment_nor_may_pay_from_its_account_cannot_cancel_it(bank: Bank) -> None:
+    own = _in(bank, "PDNG")
+    firms = paid(bank, DOMESTIC, {**from_firm(), "requestedExecutionDate": "2026-03-09"}, **FIRM)
+    colleagues = paid(bank, DOMESTIC, {**from_firm(), "requestedExecutionDate": "2026-03-09"}, **FIRM)
+    for payment_id in (own, firms, colleagues):
+        payments.start_cancellation(bank, payment(bank, payment_id), HOW, national_id=None)
+    assert outcome(approve(bank, own, EVEN)) == "PSU_CREDENTIALS_INVALID"
+    assert outcome(approve(bank, colleagues, TOR)) == "ok"
+    agreement = bank.documents.get("agreement", AGREEMENT) or {}
+    only_view = [{**engagement, "roles": ["VIEW"]} for engagement in agreement["engagements"]]
+    bank.documents.put("agreement", {**agreement, "engagements": only_view})
+    assert outcome(approve(bank, firms, TOR)) == "PSU_CREDENTIALS_INVALID"
+    payments.start_cancellation(bank, payment(bank, firms), HOW, national_id=SIRI)
+    assert outcome(approve(bank, firms, SIRI)) == "ok"
+    assert [status(bank, one) for one in (own, firms, colleagues)] == ["PDNG", "CANC", "CANC"]
+
+
 def test_a_cancellation_that_comes_too_late_changes_nothing(bank: Bank) -> None:
     payment_id = _in(bank, "PDNG")
     payments.start_cancellation(bank, payment(bank, payment_id), HOW, national_id=KARI)
     progression.advance(bank, payment_id, "ACSC")
     with pytest.raises(BankError, match="CONFLICT"):
-        payments.cancelled(bank, payment_id)
+        payments.cancelled(bank, payment_id, KARI)
     assert status(bank, payment_id) == "ACSC"
 
 
