@@ -16,7 +16,7 @@ from emulator.bank.errors import BankError
 from emulator.bank.initiation import Order, agreement_for, engagement_limit, initiate, is_shut, warnings
 from emulator.bank.payment_views import listing, summary, view
 from emulator.bank.psu_messages import DECLINED
-from emulator.bank.transitions import INSTANT, UNSIGNED, allowed
+from emulator.bank.transitions import UNSIGNED, allowed
 from emulator.store import Document
 
 __all__ = [
@@ -191,10 +191,8 @@ def declined(bank: Bank, payment_id: str) -> None:
 
 def cancellable(payment: Document) -> bool:
     """Whether the customer can cancel an authorised payment: the table says so, and nothing is executed yet."""
-    status, flow = payment["status"], products.of(payment).flow
-    if status in UNSIGNED:
-        return False
-    return allowed(flow, status, "CANC") and not (flow == INSTANT and status == "ACTC")
+    status = payment["status"]
+    return status not in UNSIGNED and allowed(products.of(payment).flow, status, "CANC")
 
 
 def cancel(bank: Bank, payment: Document) -> bool:

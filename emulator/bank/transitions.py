@@ -18,6 +18,7 @@ BATCH = "batch"
 ALL = (INSTANT, DATED, FOREIGN, STANDING, BATCH)
 WAITING = (DATED, FOREIGN, BATCH)  # flows that may wait for an execution date
 EXECUTED = (INSTANT, DATED, FOREIGN, BATCH)  # flows executed once
+NOT_INSTANT = (DATED, FOREIGN, STANDING, BATCH)
 
 FINAL = frozenset({"ACSC", "RJCT", "CANC", "PART"})
 UNSIGNED = frozenset({"RCVD", "PATC"})  # a signature is still missing
@@ -33,6 +34,7 @@ class Transition:
     when: str
 
 
+# Cancelled is also what a script has led to a status that its flow does not reach by itself.
 TRANSITIONS: tuple[Transition, ...] = (
     Transition("RCVD", "RJCT", ALL, "SCA declined, or 24 h without"),
     Transition("RCVD", "CANC", ALL, "DELETE"),
@@ -46,17 +48,17 @@ TRANSITIONS: tuple[Transition, ...] = (
     Transition("ACTC", "PDNG", WAITING, "waits for date and cut-off"),
     Transition("ACTC", "ACCP", EXECUTED, "no funds"),
     Transition("ACTC", "ACSC", (STANDING,), "last execution"),
-    Transition("ACTC", "CANC", (*WAITING, STANDING), "cancelled"),
+    Transition("ACTC", "CANC", NOT_INSTANT, "cancelled"),
     Transition("ACWC", "ACSP", WAITING, "executed"),
     Transition("ACWC", "PDNG", WAITING, "waits for date and cut-off"),
     Transition("ACWC", "ACCP", WAITING, "no funds"),
-    Transition("ACWC", "CANC", WAITING, "cancelled"),
+    Transition("ACWC", "CANC", NOT_INSTANT, "cancelled"),
     Transition("PDNG", "ACSP", WAITING, "executed"),
     Transition("PDNG", "ACCP", WAITING, "no funds"),
-    Transition("PDNG", "CANC", WAITING, "cancelled"),
+    Transition("PDNG", "CANC", ALL, "cancelled"),
     Transition("ACCP", "ACSP", EXECUTED, "money arrived"),
     Transition("ACCP", "RJCT", EXECUTED, "given up"),
-    Transition("ACCP", "CANC", EXECUTED, "cancelled"),
+    Transition("ACCP", "CANC", ALL, "cancelled"),
     Transition("ACSP", "ACSC", (INSTANT, DATED, BATCH), "booked"),
     Transition("ACSP", "ACWP", (FOREIGN,), "sent, not credited yet"),
     Transition("ACSP", "PART", (BATCH,), "some entries rejected"),

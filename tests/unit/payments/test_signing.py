@@ -10,6 +10,7 @@ from emulator.bank import approach, ledger, payments, progression, sandbox, sca,
 from emulator.bank.approach import Approach
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
+from emulator.bank.script import Script
 from tests.unit.payments import world
 from tests.unit.payments.world import (
     AGREEMENT,
@@ -310,6 +311,24 @@ def test_straks_cannot_be_cancelled_once_it_is_accepted_but_without_money_it_can
         payments.cancel(bank, payment(bank, accepted))
     advance(bank, seconds=2)
     assert payments.cancel(bank, payment(bank, empty)) is False
+
+
+@pytest.mark.parametrize("led_to", ["ACWC", "PDNG", "ACCP"])
+@pytest.mark.parametrize("product", [STRAKS, PERIODIC])
+def test_where_a_script_has_led_a_payment_decides_whether_it_is_cancelled(
+    bank: Bank, product: tuple[str, str], led_to: str
+) -> None:
+    body = domestic(startDate="2026-03-09", frequency="Monthly") if product == PERIODIC else domestic()
+    payment_id = paid(bank, product, body, script=Script(progress=[("ACTC", 0), (led_to, 1)]))
+    advance(bank, seconds=1)
+    if product == STRAKS and led_to == "ACWC":  # CONTRACT 13: straks 409
+        with pytest.raises(BankError, match="CONFLICT"):
+            payments.cancel(bank, payment(bank, payment_id))
+        return
+    assert payments.cancel(bank, payment(bank, payment_id)) is False
+    payments.start_cancellation(bank, payment(bank, payment_id), HOW, national_id=KARI)
+    assert outcome(approve(bank, payment_id)) == "ok"
+    assert (status(bank, payment_id), money(bank, "kari")) == ("CANC", (10000, 0))
 
 
 def test_what_is_not_authorised_is_cancelled_at_once_and_its_sca_is_void(bank: Bank) -> None:
