@@ -36,22 +36,20 @@ def next_due(bank: Bank) -> str | None:
 
 
 def run_due(bank: Bank) -> None:
-    """Apply all that is due up to bank time, in due order; each step takes place at its own moment."""
+    """Apply all that is due up to bank time, in due order; each step takes place at its own moment.
+
+    Payments that are due at one moment take turns in the order in which they were made: the first gets the money.
+    """
     documents = bank.documents
     until = bank.clock.stamp()
-    while True:
-        first = documents.range("payment", "due", high=until, limit=1)
-        arrival = documents.first_key("transaction", "due")
-        due = first[0]["due"] if first else None
-        if arrival is not None and str(arrival) <= until and (due is None or str(arrival) < due):
+    while (due := next_due(bank)) is not None and due <= until:
+        for payment in documents.at("payment", "due", due):
             with documents.transaction():
-                ledger.settle_pending(bank, documents.range("transaction", "due", high=until, limit=1)[0])
-        elif due is not None:
+                _step(bank, payment, moment(due))
+                documents.put("payment", payment)
+        for transaction in documents.at("transaction", "due", due):
             with documents.transaction():
-                _step(bank, first[0], moment(due))
-                documents.put("payment", first[0])
-        else:
-            return
+                ledger.settle_pending(bank, transaction)
 
 
 def accept(bank: Bank, payment: Document, at: datetime, status: str | None = None) -> None:

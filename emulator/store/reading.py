@@ -129,6 +129,13 @@ class Readable:
             identities.reverse()
         return list(table.numbered(map(table.numbers.__getitem__, identities)))
 
+    def at(self, kind: str, order: str, by: Value) -> Iterator[Document]:
+        """The documents with this `by` in an order without groups, in insertion order, each read in its turn."""
+        table = self._tables[kind]
+        places = self._order(table, order)
+        identities = places.ids(*places.between(None, by, by))
+        return table.numbered(sorted(map(table.numbers.__getitem__, identities)))
+
     def range_count(
         self,
         kind: str,

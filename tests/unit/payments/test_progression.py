@@ -110,6 +110,14 @@ def test_due_items_are_applied_in_due_order_each_at_its_own_moment(bank: Bank) -
     ]
 
 
+def test_of_payments_that_are_due_at_one_moment_the_first_made_gets_the_money(bank: Bank) -> None:
+    several = [paid(bank, DOMESTIC, domestic("11000.00")) for _ in range(12)]
+    advance(bank, hours=1)
+    give(bank, "kari", "23000.00")
+    advance(bank, days=1)
+    assert [status(bank, one) for one in several] == ["ACSC"] * 3 + ["ACCP"] * 9
+
+
 def test_a_payment_for_a_later_date_waits_as_pending_and_runs_at_midnight_in_oslo(bank: Bank) -> None:
     payment_id = paid(bank, DOMESTIC, domestic(requestedExecutionDate="2026-03-03"))
     advance(bank, seconds=2)

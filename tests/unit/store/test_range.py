@@ -68,6 +68,15 @@ def test_a_group_is_an_order_of_its_own(filled: Store, asked: dict[str, Any], ex
     assert ids(filled.range("book", "shelf", **asked)) == expected
 
 
+def test_those_of_one_value_come_in_insertion_order_each_as_it_stands_in_its_turn(filled: Store) -> None:
+    found = filled.at("book", "year", 2001)
+    assert next(found)["id"] == "b"
+    filled.put("book", book("c", year=2001, title="another"))
+    assert next(found) == book("c", year=2001, title="another")
+    assert ids(list(filled.at("book", "year", 2001))) == "bca"
+    assert ids(list(filled.at("book", "year", 2000))) == ""
+
+
 def test_the_first_key_is_the_smallest_value(filled: Store) -> None:
     assert filled.first_key("book", "year") == 1999
     filled.delete("book", "d")
