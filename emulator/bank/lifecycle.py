@@ -55,6 +55,8 @@ def _move_money(bank: Bank, payment: Document, status: str, at: str) -> None:
         return
     elif status in ("ACSP", "ACWP"):
         settlement.hold(bank, payment, at, force=True)
+        if bulk.has_open(payment):
+            payment.setdefault("giveUpAt", stamp(_give_up_at(bank, payment, moment(at))))
     elif status == "ACSC":
         _book(bank, payment, at)
     elif flow == BATCH and status == "PART":
@@ -73,9 +75,9 @@ def _book(bank: Bank, payment: Document, at: str) -> None:
 
 
 def _give_up_at(bank: Bank, payment: Document, at: datetime) -> datetime:
-    """When a payment without money is rejected: 10 minutes for straks, else 3 banking days (CONTRACT 6)."""
-    # Counted from the moment the execution was due, a second before it was found to have no money; where reads or a
-    # hand bring the steps, any time may lie between.
+    """When what lacks money is rejected, a payment or entries of a bulk: 10 minutes for straks, else 3 banking days."""
+    # CONTRACT 6. Counted from the moment the execution was due, a second before the money was found missing; where
+    # reads or a hand bring the steps, any time may lie between.
     due = moment(payment["executeAt"])
     first = due if due <= at <= due + A_SECOND else at
     if products.of(payment).flow == INSTANT:

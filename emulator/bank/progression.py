@@ -141,7 +141,7 @@ def _run_bulk(bank: Bank, payment: Document, at: datetime, *, force: bool) -> No
         settlement.hold(bank, payment, stamp(at), force=force)
     else:
         bulk.settle(bank, payment, stamp(at))
-    if bulk.has_open(payment) and at >= execution.last_run(bank, payment, moment(payment["executeAt"])):
+    if bulk.has_open(payment) and stamp(at) >= payment["giveUpAt"]:
         bulk.close_open(payment)
     if bulk.is_decided(payment):
         lifecycle.change(bank, payment, bulk.outcome(payment), at)

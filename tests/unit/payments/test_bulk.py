@@ -204,6 +204,19 @@ def test_polls_leave_the_entries_without_money_to_the_runs() -> None:
     assert status(bank, payment_id) == "PART"
 
 
+def test_entries_without_money_have_all_their_tries_where_reads_bring_the_first_one_late() -> None:
+    bank = world.build(progression={"polls": 1})
+    payment_id = paid(bank, BULK, bulk("6000.00", "5000.00"))
+    advance(bank, days=5)
+    for _ in range(2):
+        progression.read(bank, payment(bank, payment_id))
+    assert (status(bank, payment_id), entry_statuses(bank, payment_id)) == ("ACSP", ["ACSC", "ACCP"])
+    advance(bank, days=2)
+    assert status(bank, payment_id) == "ACSP"
+    advance(bank, days=1)
+    assert (status(bank, payment_id), entry_statuses(bank, payment_id)) == ("PART", ["ACSC", "RJCT"])
+
+
 def test_each_step_by_hand_brings_a_bulk_on_though_money_is_missing() -> None:
     bank = world.build(progression="manual")
     payment_id = paid(bank, BULK, bulk("6000.00", "5000.00"))
