@@ -172,7 +172,7 @@ def _due(bank: Bank, payment: Document, at: datetime) -> datetime | None:
         return None
     execute_at = moment(payment["executeAt"])
     if flow == STANDING:
-        return execute_at
+        return standing.run_from(bank, payment, execute_at, at)
     if status == "ACCP":
         run = at + execution.INSTANT_RETRY if flow == INSTANT else execution.next_run(bank, payment, at)
         return min(run, max(moment(payment["giveUpAt"]), at + SECOND))

@@ -62,16 +62,19 @@ def _next(bank: Bank, payment: Document, after: date | None) -> date | None:
 
 
 def _plan(bank: Bank, payment: Document, day: date, at: datetime) -> None:
-    """The moment of the execution of `day`: its run, or what comes next when that is over at `at` (assumed).
+    """Note the execution of `day` and its moment, as it stands at `at`."""
+    payment["executeOn"] = day.isoformat()
+    payment["executeAt"] = stamp(run_from(bank, payment, calendar.execution_time(day, bank.settings.calendar), at))
+
+
+def run_from(bank: Bank, payment: Document, run: datetime, at: datetime) -> datetime:
+    """`run`, or where that is over at `at` when it is made up for (assumed).
 
     `always-open` makes up for it at once, `norway` at the next run.
     """
-    run = calendar.execution_time(day, bank.settings.calendar)
-    if run < at:
-        late = bank.settings.calendar != calendar.ALWAYS_OPEN
-        run = execution.next_run(bank, payment, at) if late else at
-    payment["executeOn"] = day.isoformat()
-    payment["executeAt"] = stamp(run)
+    if run >= at:
+        return run
+    return at if bank.settings.calendar == calendar.ALWAYS_OPEN else execution.next_run(bank, payment, at)
 
 
 def execute(bank: Bank, payment: Document, at: datetime) -> None:

@@ -170,6 +170,19 @@ def test_manual_leaves_each_execution_to_a_hand() -> None:
     assert len(dates(bank)) == 2
 
 
+@pytest.mark.parametrize(("calendar", "made_up"), [("always-open", "2026-03-13"), ("norway", "2026-03-16")])
+def test_what_waited_for_a_hand_is_made_up_for_when_time_brings_the_executions_again(
+    calendar: str, made_up: str
+) -> None:
+    bank = world.build(progression="manual", calendar=calendar)
+    paid(bank, PERIODIC, standing(startDate="2026-03-03", frequency="Daily", endDate="2026-03-17"))
+    to(bank, datetime(2026, 3, 13, 15, tzinfo=UTC))  # a Friday, after the run
+    bank.change_settings({"progression": "time"})
+    advance(bank, days=7)
+    weekend = ["2026-03-14", "2026-03-15", "2026-03-16"] if calendar == "always-open" else []
+    assert dates(bank) == [made_up, *weekend, "2026-03-17"]
+
+
 def test_a_hand_can_end_it(bank: Bank) -> None:
     payment_id = paid(bank, PERIODIC, standing())
     assert progression.advance(bank, payment_id, "ACSC")["status"] == "ACSC"
