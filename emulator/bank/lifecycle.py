@@ -40,10 +40,7 @@ def change(bank: Bank, payment: Document, status: str, at: datetime, *, reason: 
 
 def _move_money(bank: Bank, payment: Document, status: str, at: str) -> None:
     flow = products.of(payment).flow
-    if status in ("ACTC", "ACWC", "PDNG"):
-        if "fundsAvailable" not in payment:
-            settlement.foresee(bank, payment, at)
-    elif status == "ACCP":
+    if status == "ACCP":
         settlement.let_go(bank, payment, at)
         payment["fundsAvailable"] = False
         payment["giveUpAt"] = stamp(_give_up_at(bank, payment, moment(at)))

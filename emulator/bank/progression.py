@@ -66,9 +66,12 @@ def accept(bank: Bank, payment: Document, at: datetime, status: str | None = Non
         payment["executeAt"] = stamp(at)
     else:
         natural, reason = _planned(bank, payment, at)
+    if "fundsAvailable" not in payment:
+        settlement.foresee(bank, payment, stamp(at))
     progress = payment.get("progress")
     scripted = progress.pop(0)[0] if status is None and progress and progress[0][1] <= 0 else None
-    lifecycle.change(bank, payment, status or scripted or natural, at, reason=reason)
+    first = status or scripted or natural
+    lifecycle.change(bank, payment, first, at, reason=reason if first == natural else None)
     schedule(bank, payment, at)
     if status is None:
         _run_on(bank, payment, at)

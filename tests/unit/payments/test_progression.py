@@ -542,6 +542,25 @@ def test_a_script_can_reject_at_once(bank: Bank) -> None:
     assert money(bank, "kari") == (10000, 0)
 
 
+def test_a_rejection_by_a_script_tells_no_other_reason() -> None:
+    bank = world.build(calendar="norway")
+    saturday = domestic(requestedExecutionDate="2026-03-07")
+    payment_id = paid(bank, DOMESTIC, saturday, script=Script(progress=[("RJCT", 0)]))
+    assert payment(bank, payment_id)["psuMessage"] == psu_messages.REJECTED
+
+
+@pytest.mark.parametrize("ended", ["RJCT", "CANC", "PART"])
+@pytest.mark.parametrize(("amount", "available"), [("100.00", True), ("10000.01", False)])
+def test_funds_available_is_told_too_where_a_script_ends_the_payment_at_once(
+    bank: Bank, ended: str, amount: str, available: bool
+) -> None:
+    payment_id = paid(bank, STRAKS, domestic(amount), script=Script(progress=[(ended, 0)]))
+    shown = payment_views.status(payment(bank, payment_id))
+    assert (shown["transactionStatus"], shown["fundsAvailable"]) == (ended, available)
+    assert money(bank, "kari") == (10000, 0)
+    assert entries(bank, "kari") == entries(bank, "kari", "pending") == []
+
+
 def test_a_single_payment_that_a_script_makes_part_is_not_booked(bank: Bank) -> None:
     payment_id = paid(bank, STRAKS, domestic(), script=Script(progress=[("ACTC", 0), ("PART", 1)]))
     advance(bank, seconds=1)
