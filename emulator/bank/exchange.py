@@ -94,7 +94,7 @@ class Table:
         if currency != account_currency:
             amount, rate = self.converted(instructed, currency, account_currency)
         if scripted is not None:
-            return Quote(amount, quantize(Decimal(scripted), account_currency, ROUND_HALF_UP), rate)
+            return Quote(amount, quantize(Decimal(scripted), account_currency), rate)
         return Quote(amount, self._fee(currency, account_currency, crosses_border), rate)
 
     def _charge(

@@ -51,6 +51,12 @@ def test_a_scripted_fee_takes_the_place_of_the_tables(bank: Bank) -> None:
     assert table(bank).quote(Decimal("10.00"), "USD", "NOK", crosses_border=True, scripted="7").fee == Decimal("7.00")
 
 
+def test_a_scripted_fee_finer_than_the_currency_is_rounded_half_to_even(bank: Bank) -> None:
+    for scripted, fee in (("7.125", "7.12"), ("7.135", "7.14")):
+        quote = table(bank).quote(Decimal("10.00"), "NOK", "NOK", crosses_border=False, scripted=scripted)
+        assert quote.fee == Decimal(fee)
+
+
 def test_the_fixtures_table_is_laid_over_the_built_in_one(bank: Bank) -> None:
     bank.documents.put("meta", {"id": "exchange", "rates": {"EUR": "12.0000"}, "fees": {"conversion": "1.00"}})
     cost = table(bank).quote(Decimal("10.00"), "EUR", "NOK", crosses_border=True, scripted=None)
