@@ -20,11 +20,14 @@ _CARRIED = ("purposeCode", "ultimateDebtor")
 FEE_CODE = "PMNT-ICDT-FEES"
 
 
-def carried(text: str) -> str:
-    """`text` as the payment systems carry it: ISO-8859-1, other letters without their marks, else `?` (assumed)."""
+def carried(text: str, most: int) -> str:
+    """`text` as the payment systems carry it: ISO-8859-1, other letters without their marks, else `?` (assumed).
+
+    A letter may become several; what goes beyond `most` characters is cut off (SPEC 2.4, 2.9).
+    """
     if text.isascii():
         return text
-    return "".join(_carried_letter(letter) for letter in text)
+    return "".join(_carried_letter(letter) for letter in text)[:most]
 
 
 def _carried_letter(letter: str) -> str:
@@ -38,7 +41,7 @@ def _carried_letter(letter: str) -> str:
 def changes_text(initiation: Mapping[str, Any]) -> bool:
     """Whether processing changes a text of the payment (SPEC 2.4: may be re-encoded; then ACWC, CONTRACT 6)."""
     texts = (initiation.get("creditorName"), initiation.get("remittanceInformationUnstructured"))
-    return any(text is not None and not text.isascii() and carried(text) != text for text in texts)
+    return any(text is not None and carried(text, len(text)) != text for text in texts)
 
 
 def account_ref(account: Mapping[str, Any]) -> dict[str, str]:
@@ -75,7 +78,7 @@ def _texts(initiation: Mapping[str, Any]) -> dict[str, Any]:
         shown["endToEndId"] = initiation["endToEndIdentification"]
     text = initiation.get("remittanceInformationUnstructured")
     if text:
-        text = carried(text)
+        text = carried(text, 140)
         shown["remittanceInformationUnstructured"] = text
         shown["remittanceInformationUnstructuredArray"] = [text]
     references = [dict(reference) for _, reference in structured_references(initiation)]
@@ -89,7 +92,7 @@ def parties(
 ) -> dict[str, Any]:
     """Both sides of a payment and what it says, the same in either one's transactions."""
     shown: dict[str, Any] = {
-        "creditorName": carried(initiation["creditorName"]),
+        "creditorName": carried(initiation["creditorName"], 70),
         "creditorAccount": creditor_ref(product, initiation, creditor),
         "debtorAccount": account_ref(debtor),
         **_texts(initiation),

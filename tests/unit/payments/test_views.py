@@ -105,10 +105,18 @@ def test_every_bank_transaction_code_has_4_to_14_characters() -> None:
 
 @given(st.text(alphabet=st.characters(max_codepoint=0xFFFF, exclude_categories=["Cs", "Cc"]), max_size=140))
 def test_text_is_carried_in_the_characters_of_the_payment_system(text: str) -> None:
-    carried = entries.carried(text)
+    carried = entries.carried(text, 140)
     carried.encode("latin-1")
-    assert entries.carried(carried) == carried
+    assert len(carried) <= 140
+    assert entries.carried(carried, 140) == carried
     assert (carried == text) == all(letter <= "\xff" for letter in text)
+
+
+def test_text_whose_letters_become_several_stays_within_its_limit(bank: Bank) -> None:
+    paid(bank, STRAKS, domestic(creditorName="㎏" * 70, remittanceInformationUnstructured="…" * 140))
+    (pending,) = world.entries(bank, "kari", "pending")
+    assert pending["creditorName"] == "kg" * 35
+    assert pending["remittanceInformationUnstructuredArray"] == ["." * 140]
 
 
 # details
