@@ -23,10 +23,11 @@ def _closed_days(year: int, currency: str) -> frozenset[date]:
     """The days of a year, weekends apart, on which the payment system of NOK or EUR rests."""
     import holidays  # 80 ms: only a bank that keeps banking days needs it
 
-    if currency == "EUR":
-        return frozenset(holidays.financial_holidays("XECB", years=year))
+    known = holidays.financial_holidays("XECB") if currency == "EUR" else holidays.country_holidays("NO")
+    known.end_year = year  # by itself the library ends with 2100, bank time does not
+    known.get(date(year, 1, 1))  # it learns a year when it is asked for a day of it
     # Norges Bank's settlement system also rests on Christmas Eve, which is no public holiday.
-    return frozenset(holidays.country_holidays("NO", years=year)) | {date(year, 12, 24)}
+    return frozenset(known) if currency == "EUR" else frozenset(known) | {date(year, 12, 24)}
 
 
 def is_banking_day(day: date, currency: str, calendar: str = NORWAY) -> bool:

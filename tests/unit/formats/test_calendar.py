@@ -37,6 +37,9 @@ from emulator.bank.clock import OSLO
         ("2028-12-26", False, False),
         ("2026-12-31", True, True),
         ("2027-01-01", False, False),
+        ("2120-04-11", False, True),  # Maundy Thursday
+        ("2198-12-24", False, True),
+        ("2198-12-25", False, False),
     ],
 )
 def test_norges_bank_days_for_nok_and_target2_days_for_eur(day, nok, eur):
