@@ -157,7 +157,7 @@ def build(fixture: Fixture, *, today: date, fixed: Callable[[str], str] = fixed_
     documents = {kind: list(found.values()) for kind, found in made.items()}
     if fixture.definitions.exchange is not None:
         table = fixture.definitions.exchange.model_dump(mode="json")
-        documents["meta"] = [{"id": "exchange", **table, "quotationDate": today.isoformat()}]
+        documents["meta"] = [{"id": "exchange", **table}]
     return documents
 
 

@@ -21,7 +21,7 @@ from emulator.bank.norway import digits_of
 from emulator.bank.products import Product
 from emulator.bank.progression import UNSIGNED_LIFETIME
 from emulator.bank.script import Script
-from emulator.bank.transitions import BATCH, STATUSES
+from emulator.bank.transitions import BATCH
 from emulator.store import Document
 
 DUPLICATE_WINDOW = timedelta(hours=24)
@@ -91,7 +91,7 @@ def _received(bank: Bank, product: Product, order: Order, debtor: Document, draf
         "likeness": _likeness(order, debtor, drafts),
     }
     if order.script.progress:
-        payment["progress"] = [[status, seconds] for status, seconds in order.script.progress if status in STATUSES]
+        payment["progress"] = list(order.script.progress)
     return payment
 
 

@@ -1,6 +1,6 @@
 """Built-in exchange rates and fees: fixed and invented, so that a test gives the same amount every day.
 
-`meta/exchange` of a fixture (`{rates: {...}, fees: {...}, quotationDate?}`) is laid over them (CONTRACT 6, Money).
+`meta/exchange` of a fixture (`{rates: {...}, fees: {...}}`) is laid over them (CONTRACT 6, Money).
 """
 
 from __future__ import annotations
