@@ -67,6 +67,8 @@ def hold(bank: Bank, payment: Document, at: str, *, whole: bool = False, force: 
     """Hold the money of open entries back, in order; whether any was. `whole`: of all entries or of none."""
     debtor = bank.documents.get("account", payment["debtorAccountId"])
     if debtor is None:
+        if force:
+            close_open(payment, HELD)  # a hand leads it on without the account, as a single payment
         return force
     free = ledger.available(debtor)
     chosen: list[int] = []
@@ -192,7 +194,7 @@ def let_go(bank: Bank, payment: Document, at: str) -> None:
 
 
 def close_open(payment: Document, status: str = REJECTED) -> None:
-    """Give up the entries that have no money, or with CANC those of a cancelled bulk."""
+    """Give the entries that have no money this status: given up, or with CANC those of a cancelled bulk."""
     for entry in payment["entries"]:
         if entry["status"] == OPEN:
             entry["status"] = status

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from emulator.bank import ledger, payment_views, progression
+from emulator.bank import ledger, payment_views, progression, sandbox
 from emulator.bank.bank import Bank
 from tests.unit.payments import world
 from tests.unit.payments.world import (
@@ -231,6 +231,17 @@ def test_each_step_by_hand_brings_a_bulk_on_though_money_is_missing() -> None:
         ("ACSC", ["ACSC", "ACSC"]),
     ]
     assert ledger.report(bank)["balanced"]
+
+
+def test_a_hand_leads_a_bulk_on_whose_account_is_gone(bank: Bank) -> None:
+    payment_id = paid(bank, BULK, bulk("60000.00", "50000.00"))
+    advance(bank, seconds=1)
+    sandbox.delete_account(bank, "kari")
+    for _ in range(2):
+        progression.advance(bank, payment_id)
+    names = [name for name, _ in life(bank, payment_id)]
+    assert names == ["RCVD", "ACTC", "ACCP", "ACSP", "ACSC"]
+    assert entry_statuses(bank, payment_id) == ["ACSC", "ACSC"]
 
 
 def test_a_hand_can_pay_what_waits_beside_what_has_money(bank: Bank) -> None:
