@@ -39,6 +39,8 @@ ABROAD = "DE19999999990000123456"
 PAYERS = (("14888520059", "99901000014"), ("14888520059", "99901000022"), ("03817910172", "99901100019"))
 CREDITORS = (ELSEWHERE, "99901000014", "99901100019", "99901000022")
 APPROVED = st.sampled_from([True, True, False])
+PACES = st.sampled_from(["time", "immediate", {"polls": 2}, "manual"])
+CALENDARS = st.sampled_from(["always-open", "norway"])
 PLACES = st.integers(min_value=0, max_value=30)
 
 
@@ -64,10 +66,7 @@ class BankMachine(RuleBasedStateMachine):
         self.tags = 0
         self.bank.watch(self._told)
 
-    @initialize(
-        progression=st.sampled_from(["time", "immediate", {"polls": 2}, "manual"]),
-        calendar=st.sampled_from(["always-open", "norway"]),
-    )
+    @initialize(progression=PACES, calendar=CALENDARS)
     def open(self, progression: Any, calendar: str) -> None:
         self.chosen = {"progression": progression, "calendar": calendar}
         self._reset()
@@ -249,6 +248,11 @@ class BankMachine(RuleBasedStateMachine):
     @rule(hours=st.sampled_from([9, 24, 24, 100, 720]))
     def time_passes(self, hours: int) -> None:
         self._advance(hours=hours)
+
+    @rule(progression=PACES, calendar=CALENDARS)
+    def change_settings(self, progression: Any, calendar: str) -> None:
+        self.bank.change_settings({"progression": progression, "calendar": calendar})
+        self._advance()
 
     def _advance(self, **by: float) -> None:
         self.bank.clock.advance(timedelta(**by))
