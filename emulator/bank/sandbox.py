@@ -158,8 +158,19 @@ def delete_agreement(bank: Bank, agreement_id: str) -> None:
 
 
 def keep_engagements(bank: Bank, agreement: Document, keep: Callable[[Document], bool]) -> None:
-    """Store the agreement with only those of its engagements that `keep` accepts."""
+    """Store the agreement with only those of its engagements that `keep` accepts.
+
+    With the last engagement of a person whom they admitted the person goes too.
+    """
+    admitting = [engagement["customer"] for engagement in agreement["engagements"] if engagement.get("admits")]
     agreement["engagements"] = [engagement for engagement in agreement["engagements"] if keep(engagement)]
+    for guest in admitting:
+        heir = next((engagement for engagement in agreement["engagements"] if engagement["customer"] == guest), None)
+        if heir is not None:
+            heir["admits"] = True
+        else:
+            leaving = find_customer(bank, guest)["customerNumber"]
+            agreement["persons"] = [person for person in agreement["persons"] if person != leaving]
     agreement["accounts"] = list(dict.fromkeys(e["accountId"] for e in agreement["engagements"]))
     bank.documents.put("agreement", agreement)
 

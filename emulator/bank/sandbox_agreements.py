@@ -108,22 +108,14 @@ def find_engagement(bank: Bank, agreement_id: str, engagement_id: str) -> Docume
 
 
 def delete_engagement(bank: Bank, agreement_id: str, engagement_id: str) -> None:
-    """Take an engagement out of an agreement, and with the last one of a person whom they admitted the person.
+    """Take an engagement out of an agreement.
 
     CONFLICT for one that is there by itself: a private customer's own account in its own agreement.
     """
     agreement = find_agreement(bank, agreement_id)
-    engagement = find_engagement(bank, agreement_id, engagement_id)
+    find_engagement(bank, agreement_id, engagement_id)
     if all(stored["id"] != engagement_id for stored in agreement["engagements"]):
         raise BankError("CONFLICT", "A private customer's accounts belong to its own agreement by themselves.")
-    if engagement.get("admits"):
-        others = (e for e in agreement["engagements"] if e["customer"] == engagement["customer"])
-        heir = next((other for other in others if other["id"] != engagement_id), None)
-        if heir is not None:
-            heir["admits"] = True
-        else:
-            leaving = _number(bank, engagement["customer"])
-            agreement["persons"] = [person for person in agreement["persons"] if person != leaving]
     keep_engagements(bank, agreement, lambda stored: stored["id"] != engagement_id)
 
 

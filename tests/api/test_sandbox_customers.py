@@ -232,6 +232,23 @@ def test_a_guest_under_a_private_owners_agreement_does_what_its_engagement_says(
     assert people.may_pay_from(branch.bank, EVEN, people.CORPORATE, own["id"], seen[0])
 
 
+@pytest.mark.parametrize("further", [[], [["VIEW"]]])
+def test_a_guest_whose_account_is_removed_gets_no_other_of_the_owner(
+    tpp: DeskClient, branch: Branch, further: list[list[str]]
+) -> None:
+    (own,) = people.agreements_of(branch.bank, EVEN)
+    path = f"{AGREEMENTS}/{own['id']}/engagements"
+    account = {"customerNumber": EVEN, "bban": "99901000030", "iban": "NO4199901000030", "currency": "NOK"}
+    lent = ok(tpp.post("/v1/sandbox/accounts", json=account), 201)
+    ok(tpp.post(path, json={"customer": KARI, "account": {"iban": lent["iban"]}, "roles": ["VIEW"]}), 201)
+    for roles in further:
+        ok(tpp.post(path, json={"customer": KARI, "account": {"iban": "NO4299901100019"}, "roles": roles}), 201)
+    ok(tpp.delete(f"/v1/sandbox/accounts/{lent['id']}"), 204)
+    seen = people.accounts_of(branch.bank, KARI, people.CORPORATE, own["id"])
+    assert [account["iban"] for account in seen] == ["NO4299901100019"] * len(further)
+    assert [agreement["id"] for agreement in people.agreements_of(branch.bank, KARI)] == [own["id"]] * len(further)
+
+
 def test_an_engagement_takes_nothing_along_that_was_there_before_it(tpp: DeskClient, branch: Branch) -> None:
     (agreement,) = people.agreements_of(branch.bank, SIRI)
     path = f"{AGREEMENTS}/{agreement['id']}/engagements"
