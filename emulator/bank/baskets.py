@@ -38,8 +38,10 @@ def create(
 
     RESOURCE_UNKNOWN (in the body), REFERENCE_MIX_INVALID or CONFLICT.
     """
-    owner = (tpp_id, national_id, context, agreement)
-    members = [_own(bank, payment_id, owner) for payment_id in payment_ids]
+    own = [_own(bank, payment_id, (tpp_id, national_id, context)) for payment_id in payment_ids]
+    # a request that names no agreement acts under that of its first payment
+    agreement = agreement or next((payment["agreement"] for payment in own if payment is not None), None)
+    members = [payment if payment is not None and payment["agreement"] == agreement else None for payment in own]
     _refuse(members)
     basket: Document = {
         "id": bank.ids.new(),
@@ -60,9 +62,9 @@ def create(
     return basket
 
 
-def _own(bank: Bank, payment_id: str, owner: tuple[str, str | None, str, str | None]) -> Document | None:
+def _own(bank: Bank, payment_id: str, owner: tuple[str, str | None, str]) -> Document | None:
     payment = bank.documents.get("payment", payment_id)
-    if payment is None or (payment["tpp"], payment["nationalId"], payment["context"], payment["agreement"]) != owner:
+    if payment is None or (payment["tpp"], payment["nationalId"], payment["context"]) != owner:
         return None
     return payment
 

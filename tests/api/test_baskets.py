@@ -95,6 +95,19 @@ def test_a_basket_of_a_customer_who_is_not_known_yet_acts_in_the_context_of_its_
     assert in_status(tpp, STRAKS, payment_id) == "ACTC"
 
 
+def test_a_basket_that_names_no_agreement_is_of_the_one_that_its_payments_act_under(tpp: DeskClient) -> None:
+    tpp.branch.bank.change_settings({"profile": "lenient"})
+    tpp.psu_context = "CORPORATE"
+    siri = {"X-PSU-IDENTITY": SIRI}
+    body = domestic(debtorAccount={"bban": "99911000012", "currency": "NOK"})
+    payment_id = tpp.post(STRAKS, json=body, headers=siri).json()["paymentId"]
+    answer = tpp.post(BASKETS, json={"paymentIds": [payment_id]}, headers=siri)
+    assert answer.status == 201, answer.body
+    told = approve(tpp.branch, answer.json()["basketId"])
+    payment = tpp.branch.bank.documents.get("payment", payment_id) or {}
+    assert (payment["status"], told["psu-corporate-id"]) == ("ACTC", payment["agreement"])
+
+
 def test_what_cannot_be_in_a_basket_is_refused_and_nothing_changes(kari: DeskClient) -> None:
     (mine,) = payments(kari, 1)
     bulk_id, standing = (created(kari, path, BODIES[path])["paymentId"] for path in (BULK, PERIODIC))
