@@ -144,36 +144,41 @@ def start_authorisation(bank: Bank, basket: Document, how: Approach, *, national
 
 
 def authorised(bank: Bank, basket_id: str, national_id: str) -> None:
-    """One SCA signs all: each payment that waits for a signature goes its way; one that cannot stops no other."""
+    """One SCA signs all: each payment that waits for a signature goes its way; one that cannot stops no other.
+
+    Where none can, BankError says why of the first.
+    """
     basket = bank.documents.get("basket", basket_id)
     if basket is None:
         raise BankError("SCA_INVALID", "The basket is gone.")
-    signed = 0
-    for payment in _members(bank, basket):
-        if payment["status"] in UNSIGNED:
-            try:
-                payments.authorised(bank, payment["id"], national_id)
-            except BankError:
-                continue  # refused before it changed anything: it keeps its status
-            signed += 1
-            _close_own_sca(bank, payment["id"])
-    if not signed:
-        raise BankError("SCA_INVALID", "No payment of this basket can be signed by this person.")
+    signed = _sign(bank, basket, national_id)
+    for payment in signed:
+        if payment["status"] not in UNSIGNED:
+            sca.void(bank, payment["id"])  # its own is needed no more
+    basket |= {name: signed[0][name] for name in ("nationalId", "agreement")}  # the first signer's where nobody's yet
     basket["signed"] = bank.clock.stamp()
     basket.pop("sca", None)
-    if waiting := _waiting(bank, basket):
-        token = approach.again(bank, basket, hint=payments.next_signer(bank, waiting[0], [national_id]))
+    halfway = next((payment for payment in _waiting(bank, basket) if payment["status"] == "PATC"), None)
+    if halfway is not None:
+        token = approach.again(bank, basket, hint=payments.next_signer(bank, halfway, [national_id]))
         if token is not None:
             basket["sca"] = token
     bank.documents.put("basket", basket)
     _tell(bank, basket)
 
 
-def _close_own_sca(bank: Bank, payment_id: str) -> None:
-    """A payment that the basket's SCA has signed needs its own no more."""
-    payment = bank.documents.get("payment", payment_id)
-    if payment is not None and payment["status"] not in UNSIGNED:
-        sca.void(bank, payment_id)
+def _sign(bank: Bank, basket: Document, national_id: str) -> list[Document]:
+    """Sign what waits as far as this person may: at least one payment, as they are afterwards."""
+    signed, refusals = [], []
+    for payment in _waiting(bank, basket):
+        try:
+            payments.authorised(bank, payment["id"], national_id)
+            signed.append(payment["id"])
+        except BankError as refusal:  # before it changed anything: the payment keeps its status
+            refusals.append(refusal)
+    if not signed:
+        raise refusals[0] if refusals else BankError("SCA_INVALID", "No payment of this basket waits for a signature.")
+    return [payment for payment in _members(bank, basket) if payment["id"] in signed]
 
 
 def declined(bank: Bank, basket_id: str) -> None:

@@ -162,6 +162,47 @@ def test_two_signatures_take_a_basket_over_patc(bank: Bank) -> None:
     assert (status(bank, one), status(bank, two), state(bank, basket_id)) == ("ACTC", "ACTC", "ACTC")
 
 
+def test_who_may_sign_no_payment_of_a_basket_is_told_why(bank: Bank) -> None:
+    agree(bank, signatures=2)
+    firm: dict[str, Any] = {"context": "CORPORATE", "agreement": AGREEMENT}
+    body = domestic(debtorAccount={"bban": "99911000012", "currency": "NOK"})
+    payment_id = initiate(bank, STRAKS, body, who=SIRI, **firm)
+    basket_id = create(bank, payment_id, national_id=SIRI, **firm)
+    _, token = baskets.start_authorisation(bank, basket(bank, basket_id), HOW, national_id=TOR)
+    assert "code=PSU_CREDENTIALS_INVALID" in str(approve(bank, token, TOR))
+    account = bank.documents.get("account", "firm") or {}
+    bank.documents.put("account", {**account, "paymentsRemoved": True})
+    assert "code=FORBIDDEN" in str(approve(bank, basket_id, SIRI))
+    assert (status(bank, payment_id), state(bank, basket_id)) == ("RCVD", "RCVD")
+
+
+def test_for_a_payment_that_was_refused_no_further_sca_is_opened_by_itself(bank: Bank) -> None:
+    fine, shut = straks(bank), straks(bank)
+    account = bank.documents.get("account", "kari-card") or {}
+    bank.documents.put("payment", {**payment(bank, shut), "debtorAccountId": "kari-card"})
+    bank.documents.put("account", {**account, "paymentsRemoved": True})
+    basket_id = create(bank, shut, fine)
+    approve(bank, basket_id)
+    assert (status(bank, shut), status(bank, fine)) == ("RCVD", "ACTC")
+    assert "sca" not in basket(bank, basket_id)
+    bank.documents.put("account", account)
+    _, token = baskets.start_authorisation(bank, basket(bank, basket_id), HOW, national_id=KARI)
+    approve(bank, token)
+    assert (status(bank, shut), state(bank, basket_id)) == ("ACTC", "ACTC")
+
+
+def test_a_basket_whose_customer_was_not_known_is_the_first_signers(bank: Bank) -> None:
+    payment_id = straks(bank, who=None)
+    basket_id = create(bank, payment_id, national_id=None)
+    for who in (KARI, EVEN):
+        assert baskets.find(bank, basket_id, tpp_id=world.TPP, national_id=who)
+    approve(bank, basket_id)
+    assert baskets.find(bank, basket_id, tpp_id=world.TPP, national_id=KARI)
+    with pytest.raises(BankError) as error:
+        baskets.find(bank, basket_id, tpp_id=world.TPP, national_id=EVEN)
+    assert error.value.code == "RESOURCE_UNKNOWN"
+
+
 # what cannot be in a basket
 
 
