@@ -153,17 +153,20 @@ class Founding:
         if definition.engagements is None and owner["type"] == "corporate":
             held = {account["id"]: account for account in self._there("account", "customerId", owner["id"])}
             held |= {a["id"]: a for a in self.documents.get("account", {}).values() if a["customerId"] == owner["id"]}
-            engagements += [self._engagement(identity, account, owner) for account in held.values()]
+            engagements += [self._engagement(account, owner) for account in held.values()]
         for index, engagement in enumerate(definition.engagements or ()):
             inner = (*path, "engagements", index)
-            engagements.append(self._defined_engagement(identity, engagement, owner, inner))
+            engagements.append(self._defined_engagement(engagement, owner, inner))
         document = {
             "id": identity,
             "owner": owner["id"],
             "name": definition.name,
             "signatures": definition.signatures,
             "persons": self._acting(definition, owner, path),
-            "engagements": engagements,
+            "engagements": [
+                {"id": self._fixed(f"engagement:{identity}:{index}"), **engagement}
+                for index, engagement in enumerate(engagements)
+            ],
             "accounts": list(dict.fromkeys(e["accountId"] for e in engagements)),
         }
         number = definition.organisation_number or owner.get("organisationNumber")
@@ -174,7 +177,7 @@ class Founding:
     def _acting(self, definition: d.Agreement, owner: Document, path: Path) -> list[str]:
         persons = list(definition.persons)
         for index, number in enumerate(persons):
-            if number not in self.documents.get("person", {}) and not self._known("person", "id", number):
+            if not self._is_person(number):
                 expected = f"The nationalId of one of `people` or of a private customer was expected, not {number}."
                 raise DefinitionError((*path, "persons", index), expected)
         if owner["type"] == "private":
@@ -188,21 +191,27 @@ class Founding:
             raise DefinitionError((*path, "signatures"), "Two signatures need two persons.")
         return persons
 
-    def _engagement(self, agreement: str, account: Document, customer: Document) -> Document:
+    def _is_person(self, number: str) -> bool:
+        """Whether it is one of the people, or a private customer, who need not be listed among them."""
+        if number in self.documents.get("person", {}) or self._known("person", "id", number):
+            return True
+        customer = self._known("customer", "customerNumber", number)
+        return customer is not None and customer["type"] == "private"
+
+    def _engagement(self, account: Document, customer: Document) -> Document:
         return {
-            "id": self._fixed(f"engagement:{agreement}:{account['bban']}:{customer['customerNumber']}"),
             "customer": customer["id"],
             "accountId": account["id"],
             "iban": account["iban"],
             "roles": ["VIEW", "REGISTER"],
         }
 
-    def _defined_engagement(self, agreement: str, definition: d.Engagement, owner: Document, path: Path) -> Document:
+    def _defined_engagement(self, definition: d.Engagement, owner: Document, path: Path) -> Document:
         account = self._account_named(definition.account, (*path, "account"))
         customer = owner
         if definition.customer is not None:
             customer = self._customer_numbered(definition.customer, (*path, "customer"))
-        engagement = self._engagement(agreement, account, customer)
+        engagement = self._engagement(account, customer)
         engagement["roles"] = list(dict.fromkeys(definition.roles))
         limits = {"registerLimit": definition.register_limit, "approvalLimit": definition.approval_limit}
         for name, limit in limits.items():
