@@ -85,7 +85,7 @@ def _engage(bank: Bank, agreement: Document, body: Body, prefix: str) -> Documen
 
 
 def engagements(bank: Bank, agreement: Document) -> list[Document]:
-    """The engagements of an agreement; those of a private owner's own accounts are there by themselves."""
+    """The engagements of an agreement; those of a private owner's own accounts are there by themselves (`joined`)."""
     own = [
         {
             "id": bank.ids.fixed(f"engagement:{agreement['id']}:{account['id']}"),
@@ -93,6 +93,7 @@ def engagements(bank: Bank, agreement: Document) -> list[Document]:
             "accountId": account["id"],
             "iban": account["iban"],
             "roles": ["VIEW", "REGISTER"],
+            "joined": True,
         }
         for account in people.own_in(bank, agreement)
     ]
@@ -113,19 +114,17 @@ def delete_engagement(bank: Bank, agreement_id: str, engagement_id: str) -> None
     CONFLICT for one that is there by itself: a private customer's own account in its own agreement.
     """
     agreement = find_agreement(bank, agreement_id)
-    find_engagement(bank, agreement_id, engagement_id)
-    if all(stored["id"] != engagement_id for stored in agreement["engagements"]):
+    if find_engagement(bank, agreement_id, engagement_id).get("joined"):
         raise BankError("CONFLICT", "A private customer's accounts belong to its own agreement by themselves.")
     keep_engagements(bank, agreement, lambda stored: stored["id"] != engagement_id)
 
 
 def agreement_view(bank: Bank, agreement: Document) -> dict[str, Any]:
-    """An agreement as the sandbox shows it, without links; `owner` is a customerNumber."""
+    """An agreement as the sandbox shows it, without engagements and links; `owner` is a customerNumber."""
     return {
         "agreementId": agreement["id"],
         "owner": _number(bank, agreement["owner"]),
         "name": agreement["name"],
-        "engagements": [engagement_view(bank, engagement) for engagement in engagements(bank, agreement)],
     }
 
 

@@ -345,7 +345,9 @@ def test_a_private_customers_accounts_join_its_own_agreement_by_themselves(tpp: 
     ok(tpp.post("/v1/sandbox/accounts", json=account), 201)
     engagements = ok(tpp.get(path))
     assert [e["account"]["iban"] for e in engagements][2:] == ["NO4199901000030"]
-    refused = tpp.delete(f"{path}/{engagements[2]['engagementId']}")
+    address = f"{path}/{engagements[2]['engagementId']}"
+    assert engagements[2]["_links"] == {"self": {"href": address, "verbs": ["GET"]}}
+    refused = tpp.delete(address)
     assert (refused.status, messages(refused)) == (409, [("CONFLICT", None)])
     client = tpp.log_in(KARI, context="CORPORATE")
     assert len(ok(client.get("/v1/accounts"))["accounts"]) == 3

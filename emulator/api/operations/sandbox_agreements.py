@@ -17,7 +17,8 @@ def agreement_shown(call: Call, agreement: Document) -> dict[str, Any]:
     """An agreement as answers show it."""
     path = f"/v1/sandbox/agreements/{agreement['id']}"
     shown = sandbox_agreements.agreement_view(call.bank, agreement)
-    shown["engagements"] = [_linked(call, agreement["id"], engagement) for engagement in shown["engagements"]]
+    engagements = sandbox_agreements.engagements(call.bank, agreement)
+    shown["engagements"] = [_engagement_shown(call, agreement["id"], engagement) for engagement in engagements]
     shown["_links"] = {
         "self": call.link(path, "GET", "DELETE"),
         "engagements": call.link(f"{path}/engagements", "GET", "POST"),
@@ -25,9 +26,11 @@ def agreement_shown(call: Call, agreement: Document) -> dict[str, Any]:
     return shown
 
 
-def _linked(call: Call, agreement_id: str, shown: dict[str, Any]) -> dict[str, Any]:
-    path = f"/v1/sandbox/agreements/{agreement_id}/engagements/{shown['engagementId']}"
-    return {**shown, "_links": {"self": call.link(path, "GET", "DELETE")}}
+def _engagement_shown(call: Call, agreement_id: str, engagement: Document) -> dict[str, Any]:
+    path = f"/v1/sandbox/agreements/{agreement_id}/engagements/{engagement['id']}"
+    verbs = ("GET",) if engagement.get("joined") else ("GET", "DELETE")
+    shown = sandbox_agreements.engagement_view(call.bank, engagement)
+    return {**shown, "_links": {"self": call.link(path, *verbs)}}
 
 
 def create(call: Call) -> Reply:
@@ -56,27 +59,23 @@ def _agreement_id(call: Call) -> str:
     return call.params["agreementId"]
 
 
-def _engagement_shown(call: Call, engagement: Document) -> dict[str, Any]:
-    return _linked(call, _agreement_id(call), sandbox_agreements.engagement_view(call.bank, engagement))
-
-
 def create_engagement(call: Call) -> Reply:
     """A further engagement of an agreement."""
     engagement = sandbox_agreements.add_engagement(call.bank, _agreement_id(call), call.body)
-    return Reply(201, _engagement_shown(call, engagement))
+    return Reply(201, _engagement_shown(call, _agreement_id(call), engagement))
 
 
 def list_engagements(call: Call) -> Reply:
     """The engagements of an agreement."""
     agreement = sandbox_agreements.find_agreement(call.bank, _agreement_id(call))
     found = sandbox_agreements.engagements(call.bank, agreement)
-    return Reply(200, [_engagement_shown(call, engagement) for engagement in found])
+    return Reply(200, [_engagement_shown(call, agreement["id"], engagement) for engagement in found])
 
 
 def get_engagement(call: Call) -> Reply:
     """One engagement."""
     found = sandbox_agreements.find_engagement(call.bank, _agreement_id(call), call.params["engagementId"])
-    return Reply(200, _engagement_shown(call, found))
+    return Reply(200, _engagement_shown(call, _agreement_id(call), found))
 
 
 def delete_engagement(call: Call) -> Reply:
