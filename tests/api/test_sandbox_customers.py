@@ -197,6 +197,11 @@ def test_lists_are_newest_first_and_the_known_state_last_in_its_order(tpp: DeskC
         ok(tpp.post("/v1/sandbox/accounts", json=body), 201)
     newest_first = [iban for _, iban in reversed(ibans)]
     assert [a["iban"] for a in ok(tpp.get("/v1/sandbox/accounts"))][:2] == newest_first
+    for name in ("A", "B"):
+        ok(tpp.post(AGREEMENTS, json={"owner": "22222222", "name": name}), 201)
+    listed = by_number(tpp, "22222222", "?includeAccounts=true&includeAgreements=true")
+    assert [a["iban"] for a in listed["accounts"]] == newest_first
+    assert [a["name"] for a in listed["agreements"]] == ["B", "A"]
     tpp.log_in("22222222")
     assert [a["iban"] for a in ok(tpp.get("/v1/accounts"))["accounts"]] == newest_first
 

@@ -9,7 +9,7 @@ from emulator.api.operation import Call, Operation, Reply
 from emulator.api.operations.sandbox_accounts import account_shown
 from emulator.api.operations.sandbox_agreements import agreement_shown
 from emulator.api.query import Parameter
-from emulator.bank import fixtures, sandbox
+from emulator.bank import accounts, fixtures, sandbox
 from emulator.store import Document
 
 _BODY = "emulator.api.shapes.sandbox"
@@ -28,10 +28,10 @@ def customer_shown(call: Call, customer: Document) -> dict[str, Any]:
     }
     documents = call.bank.documents
     if call.query.get("includeAccounts"):
-        held = documents.find("account", customerId=customer["id"])
+        held = accounts.newest_first(documents.find("account", customerId=customer["id"]))
         shown["accounts"] = [account_shown(call, account) for account in held]
     if call.query.get("includeAgreements"):
-        owned = documents.find("agreement", owner=customer["id"])
+        owned = accounts.newest_first(documents.find("agreement", owner=customer["id"]))
         shown["agreements"] = [agreement_shown(call, agreement) for agreement in owned]
     return shown
 
