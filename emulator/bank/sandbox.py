@@ -50,10 +50,10 @@ def create_customer(bank: Bank, body: Body) -> Document:
 
 
 def replace_customer(bank: Bank, customer_id: str, body: Body) -> Document:
-    """The customer with all its members replaced; under another number the person is another (assumed)."""
+    """The customer with all its members replaced; of another number or type it is another person (assumed)."""
     known = find_customer(bank, customer_id)
     replaced = _put_customer(bank, kept(known), body)
-    if known["customerNumber"] != replaced["customerNumber"]:
+    if any(known[name] != replaced[name] for name in ("customerNumber", "type")):
         _forget_person(bank, known["customerNumber"])
         _renumber(bank, customer_id, known["customerNumber"], replaced)
     person = bank.documents.get("person", replaced["customerNumber"])
@@ -69,10 +69,9 @@ def _renumber(bank: Bank, customer_id: str, old: str, replaced: Document) -> Non
     """In agreements where a private customer acts by itself its new number stands for the old, which nobody has now."""
     for agreement in bank.documents.find("agreement", persons=old):
         engaged = {agreement["owner"], *(engagement["customer"] for engagement in agreement["engagements"])}
-        acts = replaced["type"] == "private" and customer_id in engaged
-        persons = [replaced["customerNumber"] if acts and person == old else person for person in agreement["persons"]]
-        agreement["persons"] = [person for person in dict.fromkeys(persons) if person != old]
-        bank.documents.put("agreement", agreement)
+        instead = [replaced["customerNumber"]] if replaced["type"] == "private" and customer_id in engaged else []
+        persons = [new for person in agreement["persons"] for new in (instead if person == old else [person])]
+        bank.documents.put("agreement", {**agreement, "persons": list(dict.fromkeys(persons))})
 
 
 def _put_customer(bank: Bank, identity: Document, body: Body) -> Document:

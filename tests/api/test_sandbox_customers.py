@@ -147,6 +147,18 @@ def test_under_another_number_the_person_is_another(tpp: DeskClient, branch: Bra
     assert [a["iban"] for a in ok(tpp.get("/v1/accounts"))["accounts"]] == ["NO8599901000014", "NO6399901000022"]
 
 
+def test_of_another_type_the_customer_is_another_too(tpp: DeskClient, branch: Branch) -> None:
+    even = by_number(tpp, EVEN)
+    (own,) = people.agreements_of(branch.bank, EVEN)
+    assert own["persons"] == [EVEN]
+    tpp.log_in(EVEN)
+    ok(tpp.put(f"{CUSTOMERS}/{even['customerId']}", json={**_body(EVEN), "type": "corporate"}))
+    assert EVEN not in people.names(branch.bank)
+    assert (branch.bank.documents.get("agreement", own["id"]) or {})["persons"] == []
+    refused = tpp.get("/v1/accounts")
+    assert (refused.status, refused.json()["tppMessages"][0]["code"]) == (401, "PSU_CREDENTIALS_INVALID")
+
+
 def test_the_old_number_acts_under_no_agreement_and_the_new_one_where_the_customer_did(
     tpp: DeskClient, branch: Branch
 ) -> None:
