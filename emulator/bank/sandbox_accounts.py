@@ -149,10 +149,18 @@ def account_view(bank: Bank, account: Mapping[str, Any]) -> dict[str, Any]:
         "currency": account["currency"],
         "product": account["product"],
         "cashAccountType": posted.get("cashAccountType", account["cashAccountType"]),
-        "creditLine": posted.get("creditLine", account["creditLine"]),
+        "creditLine": _credit_line(account, posted.get("creditLine")),
         "balances": balances_view(posted.get("balances"), account["booked"], account["currency"]),
         "id": account["id"],
     }
+
+
+def _credit_line(account: Mapping[str, Any], posted: Any) -> Any:
+    """The credit line as it was posted, or what a scenario has made of it since."""
+    line = account["creditLine"]
+    if posted is None:
+        return line
+    return posted if plain(decimal(posted), account["currency"]) == line else _like(posted, line)
 
 
 def balances_view(posted: Sequence[Body] | None, booked: str, currency: str) -> list[dict[str, Any]]:

@@ -90,6 +90,16 @@ def test_its_balances_are_what_is_booked_once_money_has_moved(tpp: DeskClient, b
     assert amounts == ["999.50", 999.5]
 
 
+def test_its_credit_line_is_what_a_scenario_has_made_of_it(tpp: DeskClient, branch: Branch) -> None:
+    for posted, shown in (("500.00", "900.00"), (500, 900)):
+        path = f"{ACCOUNTS}/{ok(tpp.post(ACCOUNTS, json={**ACCOUNT, 'creditLine': posted}), 201)['id']}"
+        assert ok(tpp.get(path))["creditLine"] == posted
+        kept = branch.bank.documents.get("account", path.rpartition("/")[2]) or {}
+        branch.bank.documents.put("account", {**kept, "creditLine": "900.00"})
+        assert ok(tpp.get(path))["creditLine"] == shown
+        ok(tpp.delete(path), 204)
+
+
 def test_only_customer_numbers_and_currency_are_required(tpp: DeskClient) -> None:
     least = {name: ACCOUNT[name] for name in ("customerNumber", "bban", "iban", "currency")}
     made = ok(tpp.post(ACCOUNTS, json=least), 201)
