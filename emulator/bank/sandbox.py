@@ -66,12 +66,25 @@ def replace_customer(bank: Bank, customer_id: str, body: Body) -> Document:
 
 
 def _renumber(bank: Bank, customer_id: str, old: str, replaced: Document) -> None:
-    """In agreements where a private customer acts by itself its new number stands for the old, which nobody has now."""
+    """In agreements the new number stands for the old, which nobody has now.
+
+    Among the persons it does where the customer is a private one, and acts by itself.
+    """
     for agreement in bank.documents.find("agreement", persons=old):
         engaged = {agreement["owner"], *(engagement["customer"] for engagement in agreement["engagements"])}
         instead = [replaced["customerNumber"]] if replaced["type"] == "private" and customer_id in engaged else []
         persons = [new for person in agreement["persons"] for new in (instead if person == old else [person])]
         bank.documents.put("agreement", {**agreement, "persons": list(dict.fromkeys(persons))})
+    for agreement in bank.documents.find("agreement", owner=customer_id):
+        if agreement.get("organisationNumber") == old:
+            del agreement["organisationNumber"]
+            bank.documents.put("agreement", {**agreement, **organisation_number(replaced)})
+
+
+def organisation_number(owner: Document) -> Document:
+    """`organisationNumber` of the agreements of a customer, where its number is one."""
+    number = owner.get("organisationNumber") or owner["customerNumber"]
+    return {"organisationNumber": number} if len(number) == 9 else {}
 
 
 def _put_customer(bank: Bank, identity: Document, body: Body) -> Document:

@@ -9,7 +9,7 @@ from emulator.bank import people
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
 from emulator.bank.money import too_fine
-from emulator.bank.sandbox import Body, customer_named, keep_engagements
+from emulator.bank.sandbox import Body, customer_named, keep_engagements, organisation_number
 from emulator.bank.sandbox_accounts import decimal
 from emulator.store import Document
 
@@ -36,10 +36,8 @@ def create_agreement(bank: Bank, body: Body) -> Document:
         "persons": [owner["customerNumber"]] if owner["type"] == "private" else [],
         "engagements": [],
         "accounts": [],
+        **organisation_number(owner),
     }
-    number = owner.get("organisationNumber") or owner["customerNumber"]
-    if len(number) == 9:
-        document["organisationNumber"] = number
     for index, engagement in enumerate(body.get("engagements") or ()):
         _engage(bank, document, engagement, f"engagements[{index}].")
     bank.documents.put("agreement", document)

@@ -147,6 +147,15 @@ def test_under_another_number_the_person_is_another(tpp: DeskClient, branch: Bra
     assert [a["iban"] for a in ok(tpp.get("/v1/accounts"))["accounts"]] == ["NO8599901000014", "NO6399901000022"]
 
 
+@pytest.mark.parametrize(("number", "shown"), [("310001104", "310001104"), ("12345678", "")])
+def test_an_agreement_names_the_number_that_its_firm_has(tpp: DeskClient, number: str, shown: str) -> None:
+    tpp.log_in(SIRI)
+    firm = by_number(tpp, "310001007")
+    ok(tpp.put(f"{CUSTOMERS}/{firm['customerId']}", json={**_body(number), "type": "corporate"}))
+    (agreement,) = ok(tpp.get("/v1/agreements"))["agreements"]
+    assert agreement["organisationNumber"] == shown
+
+
 def test_of_another_type_the_customer_is_another_too(tpp: DeskClient, branch: Branch) -> None:
     even = by_number(tpp, EVEN)
     (own,) = people.agreements_of(branch.bank, EVEN)
