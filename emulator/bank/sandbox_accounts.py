@@ -39,7 +39,7 @@ _KEPT = (
 def create_account(bank: Bank, body: Body) -> Document:
     """A new account; RESOURCE_UNKNOWN (400) for the customer, CONFLICT when BBAN or IBAN are taken."""
     document = _account(bank, new(bank), body)
-    balance = plain(booked_balance(body, document["currency"]), document["currency"])
+    balance = plain(booked_balance(body.get("balances")), document["currency"])
     zero = plain(Decimal(0), document["currency"])
     document |= {"opening": balance, "booked": balance, "reserved": zero, "lastChange": bank.clock.stamp()}
     bank.documents.put("account", document)
@@ -61,7 +61,7 @@ def replace_account(bank: Bank, account_id: str, body: Body) -> Document:
         if name in known:
             document[name] = known[name]
     bank.documents.put("account", document)
-    ledger.restate(bank, account_id, booked_balance(body, document["currency"]))
+    ledger.restate(bank, account_id, booked_balance(body.get("balances")))
     for card in bank.documents.find("card", accountNumber=known["bban"]):
         bank.documents.put("card", {**card, "accountNumber": document["bban"]})
     for agreement in bank.documents.find("agreement", accounts=account_id):
@@ -111,23 +111,9 @@ def decimal(value: Any) -> Decimal:
     return Decimal(str(value))
 
 
-def booked_balance(body: Body, currency: str) -> Decimal:
-    """The booked balance among the `balances` of a body: 0 where there is none; FORMAT_ERROR for another currency."""
-    posted = body.get("balances") or []
-    wrong = [
-        Message("FORMAT_ERROR", f"The currency is not the account's, {currency}.", f"balances[{index}].balanceAmount")
-        for index, balance in enumerate(posted)
-        if balance["balanceAmount"]["currency"] != currency
-    ]
-    if wrong:
-        raise BankError.several(wrong)
-    return _booked_of(posted)
-
-
-def _booked_of(posted: Sequence[Body]) -> Decimal:
-    return booked_among(
-        [(str(b.get("balanceType", "")), decimal(b["balanceAmount"]["amount"])) for b in posted],
-    )
+def booked_balance(posted: Sequence[Body] | None) -> Decimal:
+    """The booked one of the balances of a body, which are in the account's currency; 0 where there is none."""
+    return booked_among([(str(b.get("balanceType", "")), decimal(b["balanceAmount"]["amount"])) for b in posted or ()])
 
 
 def booked_among(balances: Sequence[tuple[str, Decimal]]) -> Decimal:
@@ -167,7 +153,7 @@ def balances_view(posted: Sequence[Body] | None, booked: str, currency: str) -> 
     """The balances of a sandbox resource: as posted, or once money has moved the posted types with what is booked."""
     if not posted:
         return [{"balanceType": "closingBooked", "balanceAmount": {"amount": booked, "currency": currency}}]
-    if plain(_booked_of(posted), currency) == booked:
+    if plain(booked_balance(posted), currency) == booked:
         return [dict(balance) for balance in posted]
     return [
         {

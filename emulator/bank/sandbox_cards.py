@@ -56,8 +56,8 @@ def _put_card(bank: Bank, identity: Document, body: Body) -> Document:
         "product": body.get("product") or "Kredittkort",
         "status": body.get("status") or "enabled",
         "usage": accounts.usage(owner),
-        "creditLimit": plain(_limit(body.get("creditLimit"), currency), currency),
-        "booked": plain(booked_balance(body, currency), currency),
+        "creditLimit": plain(_limit(body.get("creditLimit")), currency),
+        "booked": plain(booked_balance(body.get("balances")), currency),
         "lastChange": bank.clock.stamp(),
         "posted": {name: body[name] for name in ("creditLimit", "balances") if name in body},
         **{name: body[name] for name in ("cardId", "cardIdVNo", "expiry") if body.get(name)},
@@ -68,14 +68,9 @@ def _put_card(bank: Bank, identity: Document, body: Body) -> Document:
     return document
 
 
-def _limit(value: Any, currency: str) -> Decimal:
+def _limit(value: Any) -> Decimal:
     """A credit limit: a number, decimal text, or an Amount in the card's currency."""
-    if isinstance(value, Mapping):
-        if value.get("currency", currency) != currency:
-            text = f"The currency is not the card account's, {currency}."
-            raise BankError("FORMAT_ERROR", text, "creditLimit.currency")
-        value = value["amount"]
-    return decimal(value or 0)
+    return decimal((value["amount"] if isinstance(value, Mapping) else value) or 0)
 
 
 def card_view(bank: Bank, card: Mapping[str, Any]) -> dict[str, Any]:

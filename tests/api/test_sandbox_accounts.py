@@ -150,7 +150,11 @@ def _balance(amount: Any, currency: str = "NOK") -> dict[str, Any]:
         ({"customerNumber": "99999999"}, 400, [("RESOURCE_UNKNOWN", "customerNumber")]),
         ({"bban": "99901000014"}, 409, [("CONFLICT", "bban")]),
         ({"iban": "NO8599901000014"}, 409, [("CONFLICT", "iban")]),
-        ({"balances": [_balance(1), _balance(1, "EUR")]}, 400, [("FORMAT_ERROR", "balances[1].balanceAmount")]),
+        (
+            {"balances": [_balance(1), _balance(1, "EUR")]},
+            400,
+            [("FORMAT_ERROR", "balances[1].balanceAmount.currency")],
+        ),
         ({"cashAccountType": "OTHER"}, 400, [("FORMAT_ERROR", "cashAccountType")]),
     ],
 )

@@ -42,6 +42,7 @@ from emulator.api.shapes.sandbox_parts import (
     money_digits,
     norwegian_lengths,
     not_negative,
+    own_currency,
     taken_off,
 )
 
@@ -204,8 +205,20 @@ class ContactInformation(TypedDict):
 _LIMITS = not_negative("registerLimit", "approvalLimit")
 
 RULES: Mapping[str, tuple[Rule, ...]] = {
-    "Account": (norwegian_lengths, not_negative("creditLine"), lone_digits("creditLine"), balance_rule),
-    "CardAccount": (not_negative("creditLimit"), lone_digits("creditLimit"), money_digits("creditLimit"), balance_rule),
+    "Account": (
+        norwegian_lengths,
+        not_negative("creditLine"),
+        lone_digits("creditLine"),
+        balance_rule,
+        own_currency(),
+    ),
+    "CardAccount": (
+        not_negative("creditLimit"),
+        lone_digits("creditLimit"),
+        money_digits("creditLimit"),
+        balance_rule,
+        own_currency("creditLimit"),
+    ),
     "Transactions": (each(None, lone_digits("amount")),),
     "CardTransactions": (each(None, money_digits("transactionAmount", "originalAmount", "markupFee")),),
     "Engagement": (_LIMITS,),

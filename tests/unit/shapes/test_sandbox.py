@@ -143,6 +143,19 @@ def test_no_amount_is_finer_than_its_currency():
     assert mistakes("sandbox:CardAccount", {**card, "creditLimit": limit}) == [("creditLimit.amount", told)]
 
 
+def test_currencies_at_odds_are_told_with_all_else():
+    body = changed(changed(ACCOUNT, "balances.0.balanceAmount.currency", "EUR"), "creditLine", "-1")
+    told = ("balances[0].balanceAmount.currency", "The currency is not the account's, NOK.")
+    assert mistakes("sandbox:Account", body)[1:] == [told]
+    assert paths("Account", body) == ["creditLine", told[0]]
+    card = {"customerNumber": "12345678", "maskedPan": "1234", "currency": "NOK", "balances": body["balances"]}
+    limit = {"amount": 1, "currency": "EUR"}
+    assert paths("CardAccount", {**card, "creditLimit": limit}) == ["creditLimit.currency", told[0]]
+    assert paths("CardAccount", {**card, "currency": "EURO"}) == ["currency"]
+    assert paths("CardAccount", {**card, "currency": ["NOK"], "balances": [1]}) == ["currency", "balances[0]"]
+    assert paths("Account", {**ACCOUNT, "creditLimit": limit}) == []
+
+
 def test_transactions_come_one_by_one_or_in_a_list():
     assert clean("Transactions", TRANSACTION) == TRANSACTION
     assert clean("Transactions", [TRANSACTION, {"amount": 1}]) == [TRANSACTION, {"amount": 1}]
