@@ -187,11 +187,15 @@ def psu_of(bank: Bank, tpp_id: str, psu_id: str) -> Document | None:
 
 
 def names(bank: Bank) -> dict[str, str]:
-    """The names of all persons of the bank by national identity number: who acts for firms, then the customers."""
+    """The names of all persons of the bank by national identity number: who acts for firms, then the customers.
+
+    Of the firms those whose number stands for a person.
+    """
     numbers = {document["id"]: document["name"] for document in bank.documents.all("person")}
     for owner in bank.documents.all("customer"):
-        if owner["type"] == "private":
-            numbers.setdefault(owner["customerNumber"], owner["name"])
+        number = owner["customerNumber"]
+        if number not in numbers and (owner["type"] == "private" or agreements_of(bank, number)):
+            numbers[number] = owner["name"]
     return numbers
 
 

@@ -15,6 +15,7 @@ from tests.api.desk import DeskClient, messages
 KARI = "14888520059"
 EVEN = "03817910172"
 SIRI = "21909220006"
+TOR = "09877410142"
 CUSTOMERS = "/v1/sandbox/customers"
 AGREEMENTS = "/v1/sandbox/agreements"
 
@@ -162,7 +163,7 @@ def test_of_another_type_the_customer_is_another_too(tpp: DeskClient, branch: Br
     assert own["persons"] == [EVEN]
     tpp.log_in(EVEN)
     ok(tpp.put(f"{CUSTOMERS}/{even['customerId']}", json={**_body(EVEN), "type": "corporate"}))
-    assert EVEN not in people.names(branch.bank)
+    assert branch.bank.documents.get("person", EVEN) is None
     assert (branch.bank.documents.get("agreement", own["id"]) or {})["persons"] == []
     refused = tpp.get("/v1/accounts")
     assert (refused.status, refused.json()["tppMessages"][0]["code"]) == (401, "PSU_CREDENTIALS_INVALID")
@@ -340,6 +341,17 @@ def test_an_agreement_is_made_read_and_removed(tpp: DeskClient) -> None:
     ok(tpp.delete(path), 204)
     for answer in (tpp.get(path), tpp.delete(path), tpp.get(f"{path}/engagements")):
         assert (answer.status, messages(answer)) == (404, [("RESOURCE_UNKNOWN", "agreementId")])
+
+
+def test_a_firm_whose_number_stands_for_a_person_is_listed_among_the_people(tpp: DeskClient, branch: Branch) -> None:
+    for number in ("310001104", "310001112"):
+        ok(tpp.post(CUSTOMERS, json={**_body(number), "type": "corporate"}), 201)
+    made = ok(tpp.post(AGREEMENTS, json={"owner": "310001112", "name": "Nettbank"}), 201)
+    listed = people.listing(branch.bank, 100)
+    assert {person["nationalId"] for person in listed} == {KARI, EVEN, SIRI, TOR, "310001112"}
+    assert [agreement["psuCorporateId"] for agreement in listed[0]["agreements"]] == [made["agreementId"]]
+    tpp.log_in("310001112")
+    assert tpp.psu_corporate_id == made["agreementId"]
 
 
 def test_owner_and_customer_may_be_customer_ids(tpp: DeskClient) -> None:
