@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 from typing import Any
 
 from emulator.bank import accounts, cards, settlement
 from emulator.bank.bank import Bank
+from emulator.bank.clock import moment, stamp
 from emulator.bank.errors import BankError
 from emulator.store import Document
 
 Body = Mapping[str, Any]
+_MICROSECOND = timedelta(microseconds=1)
 
 
 def find_customer(bank: Bank, customer_id: str) -> Document:
@@ -42,6 +45,15 @@ def new(bank: Bank) -> Document:
 def kept(known: Mapping[str, Any]) -> Document:
     """What stays of a document that is replaced."""
     return {name: known[name] for name in ("id", "created") if name in known}
+
+
+def moments_after(bank: Bank, holder: Document, count: int) -> list[str]:
+    """A moment for each of `count` entries of an account or card, so that the order in which they were posted shows.
+
+    A microsecond apart, and after the holder's last change, since a clock may stand still.
+    """
+    first = max(bank.clock.now(), moment(holder["lastChange"]) + _MICROSECOND)
+    return [stamp(first + number * _MICROSECOND) for number in range(count)]
 
 
 def create_customer(bank: Bank, body: Body) -> Document:

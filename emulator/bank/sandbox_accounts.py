@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
 from decimal import ROUND_HALF_EVEN, Decimal
 from typing import Any
 
 from emulator.bank import accounts, ledger, transactions
 from emulator.bank.bank import Bank
-from emulator.bank.clock import stamp
 from emulator.bank.errors import BankError, Message
 from emulator.bank.money import plain, too_fine
-from emulator.bank.sandbox import Body, customer_named, kept, new
+from emulator.bank.sandbox import Body, customer_named, kept, moments_after, new
 from emulator.bank.transitions import FINAL
 from emulator.store import Document
 
@@ -182,17 +180,16 @@ def create_transactions(bank: Bank, account_id: str, bodies: Sequence[Body], *, 
     wrong = [m for body, prefix in zip(bodies, prefixes, strict=True) for m in _mistakes(bank, account, body, prefix)]
     if wrong:
         raise BankError.several(wrong)
-    now = bank.clock.now()
+    moments = moments_after(bank, account, len(bodies))
     balance = Decimal(account["booked"])
     made = []
-    for index, body in enumerate(bodies):
+    for body, at in zip(bodies, moments, strict=True):
         said = {name: _said(body.get(name)) for name in _KEPT}
         members = {name: value for name, value in said.items() if value not in (None, "", {})}
         members["amount"] = decimal(body["amount"])
         members["bookingDate"], members["valueDate"] = _dates(bank, body)
-        # A microsecond apart, so that the order in which they were posted shows.
-        made.append(ledger.book(bank, account_id, members, at=stamp(now + timedelta(microseconds=index))))
-    ledger.restate(bank, account_id, balance)
+        made.append(ledger.book(bank, account_id, members, at=at))
+    ledger.restate(bank, account_id, balance, at=max(moments, default=account["lastChange"]))
     return made
 
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
 from emulator.bank import accounts, cards, transactions
 from emulator.bank.bank import Bank
-from emulator.bank.clock import stamp
 from emulator.bank.errors import BankError, Message
 from emulator.bank.money import plain
-from emulator.bank.sandbox import Body, customer_named, kept, new
+from emulator.bank.sandbox import Body, customer_named, kept, moments_after, new
 from emulator.bank.sandbox_accounts import balances_view, booked_balance, decimal
 from emulator.store import Document
 
@@ -104,11 +102,11 @@ def create_transactions(bank: Bank, card_id: str, bodies: Sequence[Body], *, sin
     wrong = [m for body, prefix in zip(bodies, prefixes, strict=True) for m in _mistakes(bank, card, body, prefix)]
     if wrong:
         raise BankError.several(wrong)
-    now = bank.clock.now()
     made = []
-    for index, body in enumerate(bodies):
-        document = _transaction(bank, card, body, stamp(now + timedelta(microseconds=index)))
+    for body, at in zip(bodies, moments_after(bank, card, len(bodies)), strict=True):
+        document = _transaction(bank, card, body, at)
         bank.documents.put("cardTransaction", document)
+        bank.documents.put("card", {**card, "lastChange": at})
         made.append(document)
     return made
 

@@ -333,6 +333,17 @@ def test_the_listing_is_cut_by_dates_offset_and_limit(tpp: DeskClient, account: 
     assert (refused.status, messages(refused)) == (400, [("FORMAT_ERROR", "fromDate")])
 
 
+def test_what_was_posted_last_stands_first_also_while_the_clock_stands_still(tpp: DeskClient, account: str) -> None:
+    card = f"{CARDS}/{ok(tpp.post(CARDS, json=CARD), 201)['resourceId']}"
+    money = [{"transactionAmount": {"amount": f"{index}.00", "currency": "NOK"}} for index in range(1, 7)]
+    for posted in (slice(0, 3), slice(3, 4), slice(4, 4), slice(4, 6)):
+        ok(tpp.post(f"{account}/transactions", json=[{"amount": index} for index in range(1, 7)][posted]), 201)
+        ok(tpp.post(f"{card}/transactions", json=money[posted]), 201)
+    assert [entry["amount"] for entry in ok(tpp.get(f"{account}/transactions"))] == [6, 5, 4, 3, 2, 1]
+    shown = [entry["transactionAmount"] for entry in ok(tpp.get(f"{card}/transactions"))]
+    assert shown == [one["transactionAmount"] for one in reversed(money)]
+
+
 def test_payments_show_in_the_listing_pending_and_then_booked(tpp: DeskClient, branch: Branch) -> None:
     bank = branch.bank
     held = bank.documents.find("account", bban="99901000022")[0]["id"]
