@@ -32,6 +32,7 @@ Documents = dict[str, list[Document]]
 # What initialize leaves as it is: clock, settings, rules and scenario stand in `meta` (CONTRACT 8, 13).
 KEPT_BY_INITIALIZE = ("meta", "contact")
 KEPT_IMAGES = 16
+LISTED = ("customer", "account", "card", "agreement")  # lists tell by `created` what the fixture did not have
 
 
 class FixtureError(Exception):
@@ -280,10 +281,12 @@ def add(bank: Bank, definitions: Additions) -> None:
 
     founding = Founding(today=bank.clock.today(), fixed=bank.ids.fixed, known=known, fresh=bank.ids.new)
     made = founding.add(definitions)
+    created = {"created": bank.clock.stamp()}
     with documents.transaction():
         for kind, found in made.items():
             for document in found.values():
-                documents.put(kind, document)
+                is_new = kind in LISTED and not documents.exists(kind, document["id"])
+                documents.put(kind, {**document, **created} if is_new else document)
 
 
 def schema() -> dict[str, Any]:

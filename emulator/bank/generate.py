@@ -105,6 +105,7 @@ class _Generator:
         self._pools = Pools(self._draw)
         today = bank.clock.today()
         self._days = [(today - timedelta(days=back)).isoformat() for back in range(plan.days + 1)]
+        self._created = bank.clock.stamp()
         self._made = 0
 
     def run(self) -> dict[str, Any]:
@@ -124,7 +125,7 @@ class _Generator:
             organisation = self._organisation_number()
             customer |= {"customerNumber": organisation, "type": "corporate", "name": self._pools.company()}
             customer["organisationNumber"] = organisation
-        customer = {"id": self._customer_id(customer["customerNumber"]), **customer}
+        customer = {"id": self._customer_id(customer["customerNumber"]), **customer, "created": self._created}
         with self._documents.transaction():
             self._documents.put("person", person)
             self._documents.put("customer", customer)
@@ -201,7 +202,8 @@ class _Generator:
             "opening": "0.00",
             "booked": "0.00",
             "reserved": "0.00",
-            "lastChange": self._bank.clock.stamp(),
+            "lastChange": self._created,
+            "created": self._created,
         }
         self._documents.put("account", account)
         return account
@@ -227,6 +229,7 @@ class _Generator:
             "persons": [person["id"]],
             "engagements": engagements,
             "accounts": [account["id"] for account in accounts],
+            "created": self._created,
         }
 
     def _fill(self, customer: Document, accounts: list[Document]) -> None:

@@ -9,7 +9,9 @@ import pytest
 
 from emulator.api.branch import Branch
 from emulator.authority import Authority
-from emulator.bank import people
+from emulator.bank import fixtures, people
+from emulator.bank.definitions import Additions
+from emulator.bank.generate import Plan, generate
 from tests.api.desk import DeskClient, messages
 
 KARI = "14888520059"
@@ -226,6 +228,20 @@ def test_lists_are_newest_first_and_the_known_state_last_in_its_order(tpp: DeskC
     assert [a["name"] for a in listed["agreements"]] == ["B", "A"]
     tpp.log_in("22222222")
     assert [a["iban"] for a in ok(tpp.get("/v1/accounts"))["accounts"]] == newest_first
+
+
+def test_what_was_generated_or_added_is_newer_than_the_known_state(tpp: DeskClient, branch: Branch) -> None:
+    known = ok(tpp.get(CUSTOMERS))
+    generated = [customer["customerNumber"] for customer in generate(branch.bank, Plan(2, 1, 0, 30, 1))["customers"]]
+    account = {"customerNumber": "12345678", "accountName": "A", "bban": "99901000030"}
+    customer = {"customerNumber": "12345678", "name": "A", "type": "private"}
+    further = {"customers": [customer], "accounts": [account], "agreements": [{"owner": "12345678", "name": "A"}]}
+    fixtures.add(branch.bank, Additions.model_validate(further))
+    listed = ok(tpp.get(CUSTOMERS))
+    assert [c["customerNumber"] for c in listed[:3]] == ["12345678", *reversed(generated)]
+    assert listed[3:] == known
+    assert ok(tpp.get("/v1/sandbox/accounts"))[0]["bban"] == "99901000030"
+    assert ok(tpp.get(AGREEMENTS))[0]["owner"] == "12345678"
 
 
 def test_a_private_owners_account_that_is_engaged_is_paid_from_as_its_engagement_says(
