@@ -99,6 +99,7 @@ class Tpp:
     ) -> Prepared:
         """The signed request: `path` with its query as it will be sent, or a whole address of this bank.
 
+        `path` goes below the base address, unless it says that one's path itself, as a Location does.
         `json` is sent as compact JSON, `body` as it is. `headers` override: None leaves one out, of what is signed
         too, and a Signature is sent as it is. `digest` and `tamper` as in `signed_headers`.
         """
@@ -115,7 +116,8 @@ class Tpp:
             return path[len(self.origin) :].partition("#")[0]
         if not path.startswith("/"):
             raise ValueError(f"a path of {self.base_url} must start with /, not {path!r}")
-        return self._prefix + path.partition("#")[0]
+        below = path if path.startswith(f"{self._prefix}/") else self._prefix + path
+        return below.partition("#")[0]
 
     def _headers(self, changes: HeaderChanges | None, *, has_body: bool) -> dict[str, str | None]:
         """The standing headers (SPEC 2.1), then the defaults, then the request's own; None: without it."""

@@ -166,6 +166,13 @@ def test_a_base_address_may_end_in_a_path(server: str, credentials: Credentials)
         assert made.get("/v1/x").json()["tpp"]
 
 
+def test_a_path_that_begins_with_that_of_the_base_address_is_whole(server: str, credentials: Credentials) -> None:
+    """As the Location of what was made in a named bank says it; links leave the base address out."""
+    with TppClient(f"{server}/banks/a", credentials) as made:
+        assert made.get("/banks/a/v1/x?y=1#z").json()["target"] == "/banks/a/v1/x?y=1"
+        assert made.get("/banks/ab/v1/x").json()["target"] == "/banks/a/banks/ab/v1/x"
+
+
 @pytest.mark.parametrize("address", ["127.0.0.1:8080", "ftp://x", "http://", "", "http://x:99999", "http://[x"])
 def test_a_base_address_of_another_form_is_refused(credentials: Credentials, address: str) -> None:
     with pytest.raises(ValueError, match="no address of a bank"):
