@@ -10,6 +10,7 @@ from decimal import Decimal, InvalidOperation
 from itertools import islice
 from typing import Any, NoReturn
 
+from emulator.api.characters import UNPROCESSABLE, kind_of
 from emulator.api.headers import Headers
 from emulator.bank.errors import MOST_MESSAGES, BankError, Message
 
@@ -202,8 +203,6 @@ def member_path(path: str, name: str) -> str:
     return f"{path}.{shown}" if path else shown
 
 
-# Control characters, halves of a surrogate pair, and what lies outside the basic multilingual plane (emoji).
-_REFUSED = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\U00010000-\U0010ffff]")
 _BACKSLASH, _DELETE = b"\\\x7f"  # numbers, which are found in bytes sooner than bytes are
 
 
@@ -221,7 +220,7 @@ def is_plain_utf8(body: bytes) -> bool:
         text = body.decode()
     except UnicodeDecodeError:
         return False
-    return "\\" not in text and not _REFUSED.search(text)
+    return "\\" not in text and not UNPROCESSABLE.search(text)
 
 
 def check_strings(value: Any) -> list[Message]:
@@ -231,7 +230,7 @@ def check_strings(value: Any) -> list[Message]:
 
 def _all_processable(value: Any) -> bool:
     if isinstance(value, str):
-        return (value.isascii() and value.isprintable()) or not _REFUSED.search(value)
+        return (value.isascii() and value.isprintable()) or not UNPROCESSABLE.search(value)
     if isinstance(value, dict):
         return all(map(_all_processable, value)) and all(map(_all_processable, value.values()))
     return not isinstance(value, list) or all(map(_all_processable, value))
@@ -239,11 +238,11 @@ def _all_processable(value: Any) -> bool:
 
 def _refused_strings(value: Any, path: str) -> Iterator[Message]:
     if isinstance(value, str):
-        if found := _REFUSED.search(value):
+        if found := UNPROCESSABLE.search(value):
             yield Message("FORMAT_ERROR", _cannot_process(found.group()), path or None)
     elif isinstance(value, dict):
         for name, inner in value.items():
-            if found := _REFUSED.search(name):
+            if found := UNPROCESSABLE.search(name):
                 yield Message("FORMAT_ERROR", _cannot_process(found.group()), member_path(path, name))
             yield from _refused_strings(inner, member_path(path, name))
     elif isinstance(value, list):
@@ -252,11 +251,4 @@ def _refused_strings(value: Any, path: str) -> Iterator[Message]:
 
 
 def _cannot_process(character: str) -> str:
-    code = ord(character)
-    if 0xD800 <= code <= 0xDFFF:
-        kind = "half of a surrogate pair"
-    elif code > 0xFFFF:
-        kind = "a character outside the basic multilingual plane, such as an emoji"
-    else:
-        kind = "a control character"
-    return f"The bank's systems cannot process {kind} (U+{code:04X})."
+    return f"The bank's systems cannot process {kind_of(character)}."

@@ -164,7 +164,7 @@ ACCEPTED = {
     "PSU-Context": ["PRIVATE", "CORPORATE"],
     "PSU-IP-Address": ["192.0.2.1", "0.0.0.0", "::1", "2001:db8::1", "::ffff:192.0.2.1"],
     "PSU-IP-Port": ["1", "443", "65535"],
-    "PSU-User-Agent": ["Mozilla/5.0 (x)", ""],
+    "PSU-User-Agent": ["Mozilla/5.0 (x)", "", "a\tb"],
     "PSU-HTTP-Method": ["GET", "POST", "PUT", "PATCH", "DELETE"],
     "PSU-Device-ID": [UUID],
     "PSU-Geo-Location": ["GEO:59.913,10.752", "GEO:-90;180", "GEO:0,0", "GEO:52.506931;13.144558"],
@@ -225,7 +225,8 @@ REFUSED = {
         "localhost",
     ],
     "PSU-IP-Port": ["", "0", "65536", "08", "-1", "4 43", "٤٤٣"],
-    "PSU-User-Agent": ["a\x00b", "a\nb"],
+    "TPP-Brand-Logging-Information": ["Brand \x85", "Brand \ud83d", "Brand 😀"],
+    "PSU-User-Agent": ["a\x00b", "a\nb", "😀"],
     "PSU-HTTP-Method": ["", "get", "HEAD", "OPTIONS"],
     "PSU-Device-ID": ["", "device"],
     "PSU-Geo-Location": [
@@ -265,6 +266,18 @@ def test_malformed_values_are_refused_with_what_was_expected(name, value):
 )
 def test_a_refused_redirect_address_is_told_why(value, told):
     assert FORMATS["TPP-Redirect-URI"](value) == told
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ("Pay 😀", "text without a character outside the basic multilingual plane, such as an emoji (U+1F600)"),
+        ("Pay \x07", "text without a control character (U+0007)"),
+    ],
+)
+def test_a_text_that_the_banks_systems_cannot_process_is_told_why(value, told):
+    """SPEC 1: such a request is rejected, wherever the character stands."""
+    assert FORMATS["TPP-Brand-Logging-Information"](value) == told
 
 
 @pytest.mark.parametrize("name", FORMATS)
