@@ -85,8 +85,8 @@ def _pairs(raw: str, declared: set[str], wrong: list[Message]) -> dict[str, str 
     for part in raw.split("&"):
         if not part:
             continue
-        written_name, equals, written_value = part.partition("=")
-        name, value = _decoded(written_name), _decoded(written_value)
+        written_name, equals, written_value = part.replace("+", " ").partition("=")
+        name, value = unescaped(written_name), unescaped(written_value)
         if name is None or value is None:
             malformed = Message("FORMAT_ERROR", _MALFORMED, name)
             if malformed not in wrong[-1:]:
@@ -101,13 +101,14 @@ def _pairs(raw: str, declared: set[str], wrong: list[Message]) -> dict[str, str 
     return sent
 
 
-def _decoded(text: str) -> str | None:
+def unescaped(text: str) -> str | None:
+    """`text` of an address with its percent escapes read as UTF-8; None where they are not well-formed."""
     if "%" not in text:
-        return text.replace("+", " ") if "+" in text else text
+        return text
     if _BAD_ESCAPE.search(text):
         return None
     try:
-        return unquote_to_bytes(text.replace("+", " ")).decode()
+        return unquote_to_bytes(text).decode()
     except UnicodeDecodeError:
         return None
 

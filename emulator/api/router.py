@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
-from urllib.parse import unquote_to_bytes
 
 from emulator.api.operation import Operation
+from emulator.api.query import unescaped
 from emulator.api.route import Route
 from emulator.bank.errors import BankError
 
@@ -103,7 +103,7 @@ class Router:
             found = self._walk(fixed, segments, at + 1, params)
             if found is not None:
                 return found
-        value = _decoded(raw)
+        value = unescaped(raw)
         if not value:
             return None
         for name, allowed, child in node.named:
@@ -120,12 +120,3 @@ class MethodRefused(BankError):
     def __init__(self, allowed: list[str], path: str) -> None:
         super().__init__("BAD_REQUEST", f"{path[:200]} takes {', '.join(allowed)}.", status=405)
         self.allowed = allowed
-
-
-def _decoded(segment: str) -> str | None:
-    if "%" not in segment:
-        return segment
-    try:
-        return unquote_to_bytes(segment).decode()
-    except UnicodeDecodeError:
-        return None

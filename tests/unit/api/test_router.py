@@ -58,7 +58,18 @@ def test_a_path_finds_its_operation_and_decoded_parameters(
 
 
 @pytest.mark.parametrize(
-    "path", ["", "/", "/v1", "/v1/accounts/", "//v1/accounts", "/v1/account", "/v1/periodic/x", "/v1/accounts/%ff"]
+    "path",
+    [
+        "",
+        "/",
+        "/v1",
+        "/v1/accounts/",
+        "//v1/accounts",
+        "/v1/account",
+        "/v1/periodic/x",
+        "/v1/accounts/%ff",
+        "/v1/accounts/a%zz",
+    ],
 )
 def test_an_address_that_is_not_there_is_not_found(path: str) -> None:
     with pytest.raises(BankError) as refused:
