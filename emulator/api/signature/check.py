@@ -28,6 +28,8 @@ from emulator.httpsig.message import CANDIDATES, REQUEST_TARGET, SPELLING, reque
 DEMANDED = ("signature", "tpp-signature-certificate", "date")
 _CERTIFICATE = "TPP-Signature-Certificate"
 _ALONE = frozenset({"signature", "tpp-signature-certificate", "date", "digest"})
+# Where other profiles of signatures over HTTP put the same thing.
+_ELSEWHERE = {"signature": "Authorization", "date": "X-Date", "digest": "Content-Digest"}
 
 
 def check(
@@ -122,13 +124,17 @@ def _check_present(found: Evidence, *, digest_required: bool) -> None:
     present = found.present
     for name in DEMANDED:
         if not present.get(name):
-            missing = f"The header {SPELLING[name]} is required"
-            found.faults.append(fault(SPELLING[name], missing, code="HTTP_HEADER_REQUIRED"))
+            found.faults.append(_missing(found, name))
     if digest_required and not present.get("digest"):
-        text = "The header Digest is required: SHA-256=<base64 of the SHA-256 hash of the body>"
-        found.faults.append(fault("Digest", text, code="HTTP_HEADER_REQUIRED"))
+        found.faults.append(_missing(found, "digest", ": SHA-256=<base64 of the SHA-256 hash of the body>"))
     for name in sorted(found.repeated & _ALONE):
         found.faults.append(fault(SPELLING[name], f"The header {SPELLING[name]} is there more than once"))
+
+
+def _missing(found: Evidence, name: str, form: str = "") -> Fault:
+    other = _ELSEWHERE.get(name, "")
+    hint = f"; {other} is not read in its place" if other.lower() in found.present else ""
+    return fault(SPELLING[name], f"The header {SPELLING[name]} is required{form}{hint}", code="HTTP_HEADER_REQUIRED")
 
 
 def _check_certificate(

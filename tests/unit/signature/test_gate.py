@@ -41,6 +41,16 @@ def test_a_missing_header_is_named(making: Making, name: str) -> None:
     assert first.text.startswith(f"The header {name} is required")
 
 
+@pytest.mark.parametrize(
+    ("name", "other"), [("Signature", "Authorization"), ("Date", "X-Date"), ("Digest", "Content-Digest")]
+)
+def test_a_header_in_the_place_of_a_missing_one_is_said_not_to_be_read(making: Making, name: str, other: str) -> None:
+    headers = [(other if sent == name else sent, value) for sent, value in making.sent()]
+    (text,) = (text for _, path, text in making.faults(headers) if path == name)
+    assert text.startswith(f"The header {name} is required")
+    assert text.endswith(f"; {other} is not read in its place.")
+
+
 def test_all_missing_headers_are_named_at_once(making: Making) -> None:
     faults = making.faults([("Host", "x")])
     assert [(code, path) for code, path, _ in faults] == [
