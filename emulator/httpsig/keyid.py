@@ -42,7 +42,7 @@ def compare_key_id(key_id: str, certificate: x509.Certificate, *, lenient: bool 
         notes.append("keyId: a blank before CA=")
     fault = _compare_serial(serial_text[3:], certificate.serial_number, lenient=lenient, notes=notes)
     if fault is None:
-        fault = _compare_issuer(stripped[3:], certificate_name(certificate.issuer), lenient=lenient, notes=notes)
+        fault = _compare_issuer(stripped[3:], certificate, lenient=lenient, notes=notes)
     return KeyIdVerdict(fault, () if fault else tuple(notes))
 
 
@@ -63,8 +63,11 @@ def _compare_serial(text: str, serial: int, *, lenient: bool, notes: list[str]) 
     return None
 
 
-def _compare_issuer(text: str, issuer: Sequence[Rdn], *, lenient: bool, notes: list[str]) -> str | None:
+def _compare_issuer(text: str, certificate: x509.Certificate, *, lenient: bool, notes: list[str]) -> str | None:
+    issuer = certificate_name(certificate.issuer)
     fault = _issuer_fault(text, issuer, notes)
+    if fault is not None and _issuer_fault(text, certificate_name(certificate.subject), []) is None:
+        return "CA= names its subject, not its issuer"
     if fault is None or "%20" not in text:
         return fault
     if _issuer_fault(text.replace("%20", " "), issuer, []) is not None:

@@ -121,6 +121,16 @@ def test_an_issuer_that_is_refused_says_why(cert: x509.Certificate, issuer: str,
     assert compare_key_id(f"SN=ABCDEF,CA={issuer}", cert).fault == fault
 
 
+@pytest.mark.parametrize("text", ["CN=tpp,O=A TPP,C=NO", "C=NO,O=A TPP,CN=tpp"])
+def test_the_subject_in_the_place_of_the_issuer_is_told(text: str) -> None:
+    builder = x509.CertificateBuilder(
+        name("C=NO", "CN=Some CA"), name("C=NO", "O=A TPP", "CN=tpp"), KEY.public_key(), 1
+    )
+    issued = builder.not_valid_before(NOW).not_valid_after(NOW + timedelta(days=1)).sign(KEY, hashes.SHA256())
+    assert compare_key_id(f"SN=1,CA={text}", issued).fault == "CA= names its subject, not its issuer"
+    assert compare_key_id("SN=1,CA=CN=Some CA,C=NO", issued).fault is None
+
+
 def test_the_lenient_profile_takes_percent_20_for_a_blank() -> None:
     verdict = compare_key_id("SN=ABCDEF,CA=CN=Some%20CA,O=Issuer%20AS,C=NO", PLAIN, lenient=True)
     assert verdict.fault is None
