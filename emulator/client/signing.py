@@ -12,6 +12,7 @@ from emulator.client.tampering import Draft, tampered
 from emulator.httpsig.dates import format_date
 from emulator.httpsig.digest import digest_value
 from emulator.httpsig.message import CANDIDATES, REQUEST_TARGET, request_target
+from emulator.httpsig.signer import HASHES
 
 
 def sign(
@@ -50,8 +51,10 @@ def signed_headers(
 
     `digest` True or False demands or forbids a Digest (default: with a body); `names` are the header names to sign
     (default: the request target and the candidates of SPEC 5.2 that are there); `now` dates the request; `tamper`
-    is a name of TAMPERINGS and spoils it on purpose.
+    is a name of TAMPERINGS and spoils it on purpose. ValueError for an algorithm or a name that cannot be signed with.
     """
+    if algorithm not in HASHES:
+        raise ValueError(f"there is no algorithm {algorithm!r}; there are {', '.join(HASHES)}")
     signer = Identity.of(identity)
     content = body.encode() if isinstance(body, str) else body
     given = headers or {}
@@ -72,6 +75,9 @@ def signed_headers(
     target = request_target(method, target_of(url))
     values = {name.lower(): value.strip(" \t") for name, value in sent.items()}
     signed = names if names is not None else [REQUEST_TARGET, *(name for name in CANDIDATES if name in values)]
+    absent = [name for name in signed if name not in values and name != REQUEST_TARGET]
+    if absent:
+        raise ValueError(f"a request without the headers {', '.join(absent)} cannot have them signed")
     lines = [(name, target if name == REQUEST_TARGET else values[name]) for name in signed]
     draft = Draft(sent, lines, signer.key_id, signer.key, algorithm)
     return tampered(draft, tamper) if tamper is not None else draft.signed()

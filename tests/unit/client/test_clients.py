@@ -335,6 +335,13 @@ def test_names_digest_and_algorithm_can_be_chosen(credentials: Credentials) -> N
     assert "Digest" not in signed_headers("POST", "/", credentials, body="x", digest=False)
 
 
+def test_a_choice_that_cannot_be_signed_with_is_refused_in_words(credentials: Credentials) -> None:
+    with pytest.raises(ValueError, match="there is no algorithm 'rsa-sha1'; there are rsa-sha256, rsa-sha512"):
+        signed_headers("GET", "/", credentials, algorithm="rsa-sha1")
+    with pytest.raises(ValueError, match="a request without the headers digest, Date cannot have them signed"):
+        signed_headers("GET", "/", credentials, names=["(request-target)", "digest", "Date"])
+
+
 def test_the_bank_can_sign_its_answers_in_the_same_way(credentials: Credentials) -> None:
     """SPEC 5.2 rule 7: digest, x-request-id and date of an answer, signed by `httpsig.signer`."""
     lines = [("digest", digest_value(b"{}")), ("x-request-id", "7"), ("date", "Mon, 02 Mar 2026 08:00:00 GMT")]
