@@ -107,7 +107,7 @@ class Headers(dict[str, str]):
                 self[lower] = value
             elif lower in _LISTS:
                 self[lower] = f"{self[lower]},{value}"
-            else:
+            elif lower not in self.repeated:
                 self.repeated = (*self.repeated, lower)
         self.names = tuple(self)
 

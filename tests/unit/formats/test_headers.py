@@ -123,6 +123,7 @@ def test_agreements_may_be_listed_before_one_is_chosen():
 
 def test_a_header_sent_twice_is_refused_and_lists_are_joined():
     assert found(GOOD, DETAILS, ("psu-id", UUID)) == [("FORMAT_ERROR", "PSU-ID")]
+    assert found(GOOD, DETAILS, ("psu-id", UUID), ("PSU-ID", UUID)) == [("FORMAT_ERROR", "PSU-ID")]
     assert found(GOOD, DETAILS, ("Accept", "text/html"), ("accept", "application/json"), ("X-Other", "1")) == []
     assert found(GOOD, DETAILS, ("X-Other", "1"), ("X-Other", "2")) == []
     headers = Headers([("x-accept-fix", " longer-names "), ("X-Accept-Fix", "amount-as-string")])
