@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from base64 import b64encode
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -96,10 +97,13 @@ def _sentence(mistake: Mistake, text: str, likely: str) -> str:
 
 def _hashed_twice(signed: SignedHash, text: str) -> str | None:
     once = signed.function(text.encode())
-    if signed.fits(once.digest()):
-        return "the hash of the signing string: sign the string itself, signing hashes it"
-    if signed.fits(once.hexdigest().encode()):
-        return "the hexadecimal hash of the signing string: sign the string itself, signing hashes it"
+    for phrase, form in (
+        ("the hash", once.digest()),
+        ("the hexadecimal hash", once.hexdigest().encode()),
+        ("the base64 of the hash", b64encode(once.digest())),
+    ):
+        if signed.fits(form):
+            return f"{phrase} of the signing string: sign the string itself, signing hashes it"
     return None
 
 

@@ -33,6 +33,10 @@ def value_mistakes(found: Evidence) -> Iterator[Mistake]:
 
 def other_values(found: Evidence, name: str, text: str) -> Iterator[tuple[str, str, str]]:
     """Other values for one header: a stable name, a phrase and the text."""
+    if name in found.repeated:
+        sent = [other.strip(" \t") for written, other in found.headers if written.lower() == name]
+        yield "value-repeated", f"with the last {name} of {len(sent)}", sent[-1]
+        yield "value-repeated", f"with the {len(sent)} values of {name} joined by commas", ", ".join(sent)
     if name == "date":
         yield from _other_dates(text)
     elif name == "digest":

@@ -227,6 +227,17 @@ def test_a_case_that_takes_the_request_target_along_is_recognised(
     assert refused.text.startswith(f"{OVER}with the names {phrase}, (request-target) too (")
 
 
+@pytest.mark.parametrize(
+    ("signed", "phrase"),
+    [("second", "with the last x-request-id of 2"), ("first, second", "with the 2 values of x-request-id joined by")],
+)
+def test_the_value_signed_of_a_header_sent_twice_is_named(making: Making, signed: str, phrase: str) -> None:
+    twice = making.with_header("X-Request-ID", "first").but(text=value("x-request-id", signed))
+    refused = twice.refused([*twice.sent(), ("X-Request-ID", " second")])
+    assert refused.text == "The signed header X-Request-ID is there more than once."
+    assert refused.messages[-1].text.startswith(OVER + phrase)
+
+
 def test_two_mistakes_together_are_named(making: Making) -> None:
     def both(lines: Lines) -> str:
         return target(f"post {PATH}")(lines) + "\n"
@@ -327,6 +338,7 @@ def test_pss_padding_is_named(making: Making) -> None:
     [
         (lambda data: hashlib.sha256(data).digest(), "the hash of the signing string"),
         (lambda data: hashlib.sha256(data).hexdigest().encode(), "the hexadecimal hash of the signing string"),
+        (lambda data: base64.b64encode(hashlib.sha256(data).digest()), "the base64 of the hash of the signing string"),
     ],
 )
 def test_hashing_twice_is_named(making: Making, hashed: Any, phrase: str) -> None:
