@@ -8,7 +8,7 @@ from operator import itemgetter
 
 from emulator.api.header_formats import FORMATS
 from emulator.api.messages import Fields, HeaderPairs
-from emulator.bank.errors import Message
+from emulator.bank.errors import Message, quoted
 
 # The columns of SPEC 2.1 in its order; an operation's row names one of them.
 BASKET_POST = "basket-post"
@@ -79,7 +79,6 @@ _IDENTITY_STANDS_IN = frozenset({INSTANT_POST, TRANSFER_POST})
 _SPELLING = {lower: name for name, lower in _LOWER.items()}
 _PLACE = {lower: place for place, lower in enumerate(_SPELLING)}
 ValuesOf = Callable[[Mapping[str, str]], tuple[str, ...]]
-_SHOWN = 60  # characters of a refused value that its message repeats
 
 
 class Headers(dict[str, str]):
@@ -153,7 +152,7 @@ def _malformed(headers: Headers) -> Iterator[Message]:
         name, value = _SPELLING[lower], headers[lower]
         expected = _CHECKS[lower](value)
         if expected is not None:
-            text = f"The header {name} must be {expected}; {_shortened(value)} came."
+            text = f"The header {name} must be {expected}; {quoted(value)} came."
             yield Message("FORMAT_ERROR", text, name)
 
 
@@ -215,8 +214,3 @@ def _agreement_at_odds(headers: Headers) -> list[Message]:
     if context == "PRIVATE" and "psu-corporate-id" in headers:
         return [Message("FORMAT_ERROR", "PSU-Corporate-ID does not go with PSU-Context PRIVATE.", path)]
     return []
-
-
-def _shortened(value: str) -> str:
-    shown = value if len(value) <= _SHOWN else value[:_SHOWN] + "..."
-    return f'"{shown}"' if shown.isprintable() else ascii(shown)

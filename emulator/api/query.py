@@ -9,7 +9,7 @@ from datetime import date
 from typing import Any, Literal
 from urllib.parse import unquote_to_bytes
 
-from emulator.bank.errors import BankError, Message
+from emulator.bank.errors import BankError, Message, quoted
 
 LARGEST_INT = 2**31 - 1  # int32 (SPEC 4.6)
 
@@ -18,7 +18,6 @@ _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _DIGITS = re.compile(r"[0-9]{1,20}")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _MALFORMED = "The query is not well-formed: % must be followed by two hex digits, and the whole be UTF-8."
-_SHOWN = 60  # characters of a refused value that its message repeats
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +144,4 @@ def is_date(text: str) -> bool:
 
 
 def _came(value: str | None) -> str:
-    if not value:
-        return "no value came"
-    shown = value if len(value) <= _SHOWN else value[:_SHOWN] + "..."
-    return f'"{shown}" came' if shown.isprintable() else f"{shown!a} came"
+    return f"{quoted(value)} came" if value else "no value came"

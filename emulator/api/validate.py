@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import orjson
 
 from emulator.api.json_body import LARGEST_BODY, check_strings, is_plain, is_plain_utf8, member_path
-from emulator.bank.errors import MOST_MESSAGES, BankError, Message
+from emulator.bank.errors import MOST_MESSAGES, BankError, Message, quoted, shortened
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter, ValidationError
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 Loc = tuple[int | str, ...]
 
-_SHOWN = 60  # characters of a refused text that its message repeats
 _UNKNOWN = "extra_forbidden"  # pydantic's name for a member that a shape does not have
 # A list of half a million wrong items fits into the longest body; to look at each would take seconds.
 _PIECE = 1000  # items of a long list whose mistakes are found at once
@@ -219,13 +218,11 @@ _WANTED = {
 def _described(value: Any) -> str:
     """What came, in words and shortened."""
     if isinstance(value, str):
-        shown = value if len(value) <= _SHOWN else value[:_SHOWN] + "..."
-        return f'"{shown}"' if shown.isprintable() else ascii(shown)
+        return quoted(value)
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, dict):
         return "an object"
     if isinstance(value, list):
         return "a list"
-    text = str(value)
-    return f"the number {text if len(text) <= _SHOWN else text[:_SHOWN] + '...'}"
+    return f"the number {shortened(str(value))}"

@@ -10,6 +10,7 @@ Category = Literal["ERROR", "WARNING"]
 
 
 MOST_MESSAGES = 1000  # of one request, so that the answer stays in proportion (assumed)
+MOST_QUOTED = 60  # characters of a refused value that its message repeats
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +21,17 @@ class Message:
     text: str
     path: str | None = None
     category: Category = "ERROR"
+
+
+def quoted(value: str) -> str:
+    """A refused value as its message repeats it: shortened, and with escapes where it could not be seen."""
+    shown = shortened(value)
+    return f'"{shown}"' if shown.isprintable() else ascii(shown)
+
+
+def shortened(value: str) -> str:
+    """The beginning of a value that is too long to be repeated."""
+    return value if len(value) <= MOST_QUOTED else value[:MOST_QUOTED] + "..."
 
 
 class BankError(Exception):

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
 from typing import Any
 
+from emulator.bank.errors import quoted
+
 _LISTED = """
     AED AFN ALL AMD ANG AOA ARS AUD AWG AZN
     BAM BBD BDT BGN BHD BIF BMD BND BOB BRL BSD BTN BWP BYR BZD
@@ -54,7 +56,6 @@ _AMOUNT = re.compile(r"([0-9]+)(?:\.([0-9]+))?", re.ASCII)
 _EXACT = Context(prec=60, rounding=ROUND_HALF_EVEN, traps=[InvalidOperation])
 _QUANTA = {units: Decimal(1).scaleb(-units, _EXACT) for units in (0, 2, 3, 5)}
 _QUANTUM = {currency: _QUANTA[units] for currency, units in MINOR_UNITS.items()}
-_SHOWN = 40  # characters of a refused text that its message repeats
 
 
 def quantum(currency: str) -> Decimal:
@@ -121,8 +122,8 @@ def parse_amount(text: str, currency: str) -> Decimal:
 
 def _not_an_amount(text: str) -> str:
     if text[:1] in ("-", "+"):
-        return f"An amount has no sign; {_shortened(text)} came."
-    return f'An amount is written as digits with an optional fraction, such as "100.00"; {_shortened(text)} came.'
+        return f"An amount has no sign; {quoted(text)} came."
+    return f'An amount is written as digits with an optional fraction, such as "100.00"; {quoted(text)} came.'
 
 
 def _wrong_units(text: str, currency: str) -> str:
@@ -133,9 +134,4 @@ def _wrong_units(text: str, currency: str) -> str:
         expected = f"{currency} has no fraction, such as 100"
     else:
         expected = f"{currency} has exactly {units} digits after the point, such as {'100.'.ljust(4 + units, '0')}"
-    return f"{expected}; {_shortened(text)} came."
-
-
-def _shortened(text: str) -> str:
-    shown = text if len(text) <= _SHOWN else text[:_SHOWN] + "..."
-    return f'"{shown}"' if shown.isprintable() else ascii(shown)
+    return f"{expected}; {quoted(text)} came."
