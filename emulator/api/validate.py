@@ -186,7 +186,7 @@ def _sentence(detail: ErrorDetails) -> str:
     kind, context, came = detail["type"], detail.get("ctx", {}), detail["input"]
     if kind == "missing":
         return "This member is required."
-    if came is None:
+    if came is None and detail["loc"] and isinstance(detail["loc"][-1], str):
         return "null is no value here: a member without a value is left out."
     if kind == "string_too_long":
         return f"At most {context['max_length']} characters were expected; {len(came)} came."
@@ -219,6 +219,8 @@ def _described(value: Any) -> str:
     """What came, in words and shortened."""
     if isinstance(value, str):
         return quoted(value)
+    if value is None:
+        return "null"
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, dict):

@@ -33,3 +33,10 @@ def test_each_identifier_is_text():
     assert paths({"paymentIds": None}) == ["paymentIds"]
     assert paths({}) == ["paymentIds"]
     assert paths([]) == [None]
+
+
+def test_null_in_the_place_of_the_whole_or_of_an_item_is_not_told_to_be_left_out():
+    assert mistakes("baskets:SigningBasket", None) == [(None, "An object was expected; null came.")]
+    assert mistakes("baskets:SigningBasket", {"paymentIds": [None]}) == [
+        ("paymentIds[0]", "Text in quotes was expected; null came.")
+    ]
