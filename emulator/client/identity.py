@@ -44,7 +44,10 @@ class Identity:
     @classmethod
     def from_pem(cls, certificate: Pem, key: Pem, *, password: str | None = None) -> Identity:
         """From PEM text or the paths of PEM files; raise ValueError when they hold something else."""
-        loaded = serialization.load_pem_private_key(_content(key), password.encode() if password else None)
+        try:
+            loaded = serialization.load_pem_private_key(_content(key), password.encode() if password else None)
+        except TypeError as error:  # a password that is missing, or one too many
+            raise ValueError(str(error)) from None
         if not isinstance(loaded, RSAPrivateKey):
             raise ValueError("the signing key must be an RSA key")
         read = x509.load_pem_x509_certificate(_content(certificate))

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives import serialization
 
 from emulator.api.signature import SignaturePolicy, SignatureRefused, check
 from emulator.api.signature.check import verifies
@@ -324,6 +325,17 @@ def test_a_key_that_is_not_the_certificates_is_refused(credentials: Credentials,
     other = authority.issue("other")
     with pytest.raises(ValueError, match="not that of the certificate"):
         Identity.from_pem(credentials.certificate_pem, other.key_pem)
+
+
+def test_an_encrypted_key_needs_its_password(credentials: Credentials) -> None:
+    encryption = serialization.BestAvailableEncryption(b"secret")
+    pkcs8 = serialization.PrivateFormat.PKCS8
+    locked = credentials.key.private_bytes(serialization.Encoding.PEM, pkcs8, encryption)
+    assert Identity.from_pem(credentials.certificate_pem, locked, password="secret").header
+    with pytest.raises(ValueError, match="Password was not given"):
+        Identity.from_pem(credentials.certificate_pem, locked)
+    with pytest.raises(ValueError, match="Password was given but"):
+        Identity.from_pem(credentials.certificate_pem, credentials.key_pem, password="secret")
 
 
 def test_names_digest_and_algorithm_can_be_chosen(credentials: Credentials) -> None:
