@@ -198,6 +198,7 @@ class Pipeline:
                 real_seconds(),
                 self._trusted_ca() if settings.trust == "sandbox-ca" else None,
                 headers if headers.single else None,
+                request.base,
             )
         except SignatureRefused as refused:
             exchange.signature = refused.with_traceback(None)  # the log must not keep the frames of this request

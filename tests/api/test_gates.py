@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from emulator.api.branch import Branch
+from emulator.api.messages import Request
 from emulator.api.operations import table
 from emulator.authority import Authority
 from emulator.bank.bank import Bank
+from emulator.client.tpp import Tpp
 from tests.api.desk import DeskClient, advance, approve, messages
 
 KARI, EVEN, SIRI = "14888520059", "03817910172", "21909220006"
@@ -360,3 +363,12 @@ def test_every_operation_is_named_once_and_has_a_section() -> None:
     rows = table()
     assert len({row.id for row in rows}) == len(rows)
     assert all(row.spec and row.summary and row.answers for row in rows)
+
+
+def test_a_request_through_a_proxy_is_signed_over_the_public_address(branch: Branch, authority: Authority) -> None:
+    """The proxy takes off the path that --public-url has in front of /v1."""
+    public = "https://bank.example/psd2"
+    sent = Tpp(public, DeskClient(branch, authority).identity).prepare("GET", "/v1/sandbox/customers")
+    arrived = Request("GET", sent.target.removeprefix("/psd2"), tuple(sent.headers.items()), base=public)
+    assert branch.handle(arrived).status == 200
+    assert branch.handle(replace(arrived, base="https://bank.example")).status == 400

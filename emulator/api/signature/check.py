@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import suppress
+from urllib.parse import urlsplit
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
@@ -23,7 +25,7 @@ from emulator.api.signature.result import (
     fault,
 )
 from emulator.httpsig.keyid import key_id_for
-from emulator.httpsig.message import CANDIDATES, REQUEST_TARGET, SPELLING, request_target
+from emulator.httpsig.message import CANDIDATES, SPELLING, signing_string
 
 DEMANDED = ("signature", "tpp-signature-certificate", "date")
 _CERTIFICATE = "TPP-Signature-Certificate"
@@ -42,12 +44,14 @@ def check(
     instant: float,
     trusted_ca: x509.Certificate | None,
     present: dict[str, str] | None = None,
+    base: str = "",
 ) -> Verified:
     """Whose request this is; raise SignatureRefused with every fault found (SPEC 5.2, CONTRACT 3.1).
 
     `target` is path and query exactly as sent, `headers` the raw list, `instant` the real time: dates of
     requests and certificates are compared with it. `trusted_ca` is the sandbox CA, needed for trust `sandbox-ca`.
     `present`: the headers by lower-case name without outer blanks, from a caller that has them and found none twice.
+    `base`: the bank's public address. What a proxy has taken off in front of `target` may be signed with it.
     """
     if present is None:
         found = collect(method, target, headers, body)
@@ -65,6 +69,7 @@ def check(
         if verified is not None:
             return verified
         found = Evidence(method, target, headers, body, present, frozenset())
+    found.outside = urlsplit(base).path
     if inspect(found, digest_required=digest_required, policy=policy, instant=instant, trusted_ca=trusted_ca):
         certificate = found.certificate
         if certificate is not None and found.signing_string is not None:
@@ -198,19 +203,14 @@ def _check_coverage(found: Evidence) -> None:
         if found.header.headers is None:
             text += " (without a headers parameter only date is signed)"
         found.faults.append(fault("Signature", text))
-    lines = []
-    for name in names:
-        if name == REQUEST_TARGET:
-            lines.append(f"{REQUEST_TARGET}: {request_target(found.method, found.target)}")
-        elif name in present:
-            lines.append(f"{name}: {present[name]}")
+    lines = found.lines(found.target)
     if found.repeated:
         for name in names:
             if name in found.repeated and name not in _ALONE:
                 path = SPELLING.get(name, name)
                 found.faults.append(fault(path, f"The signed header {path} is there more than once"))
     if len(lines) == len(names):
-        found.signing_string = "\n".join(lines)
+        found.signing_string = signing_string(lines)
         return
     # date is reported as a missing header already
     absent = [name for name in dict.fromkeys(names) if name[0] != "(" and name not in present and name != "date"]
@@ -228,19 +228,24 @@ def _holds(found: Evidence) -> bool:
         return False
     if verifies(certificate.key, signature, text.encode("utf-8", "surrogatepass"), found.hash_name):
         return True
-    if not text.isascii() and _holds_in_latin_1(certificate.key, signature, text, found.hash_name):
-        found.notes.append("Signature: made over ISO-8859-1 bytes")
-        return True
+    for other, encoded, note in _other_readings(found, text):
+        if verifies(certificate.key, signature, encoded, found.hash_name):
+            found.signing_string = other
+            found.notes.append(note)
+            return True
     found.broken = True
     return False
 
 
-def _holds_in_latin_1(key: rsa.RSAPublicKey, signature: bytes, text: str, hash_name: str) -> bool:
-    try:
-        encoded = text.encode("latin-1")
-    except UnicodeEncodeError:
-        return False
-    return verifies(key, signature, encoded, hash_name)
+def _other_readings(found: Evidence, text: str) -> Iterator[tuple[str, bytes, str]]:
+    """What else may have been signed: a signing string, its bytes and what the log notes of it."""
+    if not text.isascii():
+        with suppress(UnicodeEncodeError):
+            yield text, text.encode("latin-1"), "Signature: made over ISO-8859-1 bytes"
+    if found.outside:
+        whole = signing_string(found.lines(found.outside + found.target))
+        note = f"Signature: made over the public address, with {found.outside} before the path"
+        yield whole, whole.encode("utf-8", "surrogatepass"), note
 
 
 def verifies(key: rsa.RSAPublicKey, signature: bytes, message: bytes, hash_name: str) -> bool:

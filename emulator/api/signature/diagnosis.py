@@ -17,7 +17,6 @@ from emulator.api.signature.recipe import Mistake, Recipe
 from emulator.api.signature.recovery import NoHash, SignedHash, is_pss_over, recover
 from emulator.api.signature.result import clean
 from emulator.httpsig.keyid import key_id_for
-from emulator.httpsig.message import REQUEST_TARGET, request_target
 
 MOST_GUESSES = 1_500  # hashes, in about 5 ms
 MOST_HASHED = 4_000_000  # characters, which bounds the guesses at very long texts
@@ -74,7 +73,7 @@ def _search(found: Evidence, signed: SignedHash, text: str) -> Cause:
     if twice is not None:
         return Cause("hashed-twice", f"The signature was made over {twice}{also}", signed=signed)
     tried = 0
-    own = _own_recipe(found)
+    own = Recipe(tuple(found.lines(found.target)))
     guesses = min(MOST_GUESSES, MOST_HASHED // (len(text) + 1)) if len(found.names) <= MOST_LINES else 0
     for mistake in itertools.islice(mistakes(found), guesses):
         tried += 1
@@ -109,7 +108,7 @@ def _hashed_twice(signed: SignedHash, text: str) -> str | None:
 
 def _pss(found: Evidence, key: RSAPublicKey, signature: bytes, reason: NoHash) -> Cause:
     """RSA-PSS hides the hash, so each guess is a verification of its own."""
-    own = _own_recipe(found)
+    own = Recipe(tuple(found.lines(found.target)))
     right = Mistake("", "", lambda recipe: recipe)
     for tried, mistake in enumerate(itertools.islice(itertools.chain([right], mistakes(found)), MOST_VERIFICATIONS)):
         recipe = mistake.apply(own)
@@ -118,11 +117,6 @@ def _pss(found: Evidence, key: RSAPublicKey, signature: bytes, reason: NoHash) -
             return Cause(reason.id, reason.sentence + also, recipe.text(), tried)
     sentence = "The signature was made with another key than that of TPP-Signature-Certificate, or padded as RSA-PSS"
     return Cause("other-key", f"{sentence}; rsa-sha256 means PKCS #1 v1.5", None, MOST_VERIFICATIONS)
-
-
-def _own_recipe(found: Evidence) -> Recipe:
-    target = request_target(found.method, found.target)
-    return Recipe(tuple((name, target if name == REQUEST_TARGET else found.present[name]) for name in found.names))
 
 
 def mistakes(found: Evidence) -> Iterator[Mistake]:

@@ -11,7 +11,7 @@ import pytest
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 
-from emulator.api.signature import SignaturePolicy
+from emulator.api.signature import SignaturePolicy, SignatureRefused, Verified
 from emulator.api.signature.bound import check_digest
 from emulator.api.signature.check import collect
 from emulator.authority import Authority, Credentials
@@ -19,7 +19,7 @@ from emulator.bank.tpp import Tpp
 from emulator.httpsig.dates import format_date
 from emulator.httpsig.digest import HASHES, digest_value
 from emulator.httpsig.wrapping import wrap
-from tests.unit.signature.making import BODY, NOW, STANDING, Making
+from tests.unit.signature.making import BODY, NOW, STANDING, TARGET, Making, same_verdict
 
 LENIENT = SignaturePolicy("lenient")
 CERTIFICATE = "TPP-Signature-Certificate"
@@ -379,6 +379,27 @@ def test_the_request_target_is_what_was_sent_not_what_it_means(making: Making) -
     assert encoded.check().signing_string.startswith(f"(request-target): post {target}\n")
     headers = encoded.sent()
     assert replace(encoded, target="/api-sandbox/v1/accounts/a/b?x=%20&x=+").faults(headers)
+
+
+PUBLIC = "https://bank.example/psd2"
+
+
+def behind_a_proxy(making: Making, headers: list[tuple[str, str]]) -> Verified:
+    """The verdict on what a proxy has taken the path of the public address from."""
+    return same_verdict(
+        making.method, TARGET, headers, making.body, digest_required=True, policy=making.policy,
+        instant=NOW.timestamp(), trusted_ca=None, base=PUBLIC,
+    )  # fmt: skip
+
+
+def test_the_request_target_may_have_the_path_of_the_public_address_in_front(making: Making) -> None:
+    """It was sent so, and a proxy has taken that path off (CONTRACT 1, --public-url)."""
+    verified = behind_a_proxy(making, making.but(target=f"/psd2{TARGET}").sent())
+    assert verified.notes == ("Signature: made over the public address, with /psd2 before the path",)
+    assert verified.signing_string.startswith(f"(request-target): post /psd2{TARGET}\n")
+    assert behind_a_proxy(making, making.sent()).notes == ()
+    with pytest.raises(SignatureRefused):
+        behind_a_proxy(making, making.but(target=f"/other{TARGET}").sent())
 
 
 def test_headers_outside_the_signature_do_not_matter(making: Making) -> None:
