@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Required, TypedDict, cast
 
 from emulator.bank import sca
@@ -45,14 +46,17 @@ def open_for(bank: Bank, approach: Approach, target: Document, purpose: str, *, 
     return sca.open_sca(bank, target["tpp"], purpose, known)
 
 
-def again(bank: Bank, target: Document, *, hint: str | None) -> str | None:
-    """Open a further SCA like the last one of `target`, for the second signature; None when there was none."""
+def again(bank: Bank, target: Document, *, able: Sequence[str]) -> str | None:
+    """Open a further SCA like the last one of `target`, for the second signature of one who is `able` to give it.
+
+    None when there was none.
+    """
     earlier = bank.documents.find("sca", target=target["id"], newest_first=True, limit=1)
     if not earlier:
         return None
     approach = {member: earlier[0][member] for member in _KEPT if member in earlier[0]}
-    if hint is not None:
-        approach["presumed"] = hint
+    if able:
+        approach["presumed"] = able[0]
     return open_for(bank, cast(Approach, approach), target, earlier[0]["purpose"], signer=None)
 
 

@@ -128,16 +128,12 @@ def delete(bank: Bank, basket: Document) -> None:
 
 
 def start_authorisation(bank: Bank, basket: Document, how: Approach, *, national_id: str | None) -> tuple[str, str]:
-    """Open a further SCA for the basket: (authorisation id, token); CONFLICT when no payment lacks a signature.
-
-    Where the customer of the request has signed all that lack one, it is for any other who may.
-    """
+    """Open a further SCA for the basket: (authorisation id, token); CONFLICT when no payment lacks a signature."""
     waiting = _waiting(bank, basket)
     if not waiting:
         raise BankError("CONFLICT", "No payment of this basket waits for a signature.")
-    if national_id is not None and all(national_id in payment.get("signedBy", ()) for payment in waiting):
-        how, national_id = payments.to_another(bank, how, waiting[0], [national_id]), None
-    token = approach.open_for(bank, how, basket, "basket", signer=national_id)
+    how, signer = payments.addressed(bank, how, waiting, national_id)
+    token = approach.open_for(bank, how, basket, "basket", signer=signer)
     basket["sca"] = token
     bank.documents.put("basket", basket)
     return approach.keep(bank, basket, token), token
@@ -160,7 +156,7 @@ def authorised(bank: Bank, basket_id: str, national_id: str) -> None:
     basket.pop("sca", None)
     halfway = next((payment for payment in _waiting(bank, basket) if payment["status"] == "PATC"), None)
     if halfway is not None:
-        token = approach.again(bank, basket, hint=payments.next_signer(bank, halfway, [national_id]))
+        token = approach.again(bank, basket, able=payments.next_signers(bank, halfway))
         if token is not None:
             basket["sca"] = token
     bank.documents.put("basket", basket)

@@ -6,7 +6,7 @@ How a payment comes into being stands in `initiation`, how it goes on in `progre
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Sequence
 from decimal import Decimal
 
 from emulator.bank import approach, lifecycle, people, products, progression, sca, sca_ends
@@ -21,6 +21,7 @@ from emulator.store import Document
 
 __all__ = [
     "Order",
+    "addressed",
     "authorised",
     "cancel",
     "cancellable",
@@ -29,11 +30,10 @@ __all__ = [
     "find",
     "initiate",
     "listing",
-    "next_signer",
+    "next_signers",
     "start_authorisation",
     "start_cancellation",
     "summary",
-    "to_another",
     "view",
     "warnings",
 ]
@@ -72,16 +72,11 @@ def concerns(target: Document, national_id: str | None, agreement: str | None) -
 
 
 def start_authorisation(bank: Bank, payment: Document, how: Approach, *, national_id: str | None) -> tuple[str, str]:
-    """Open a further SCA for a payment that lacks a signature: (authorisation id, token); CONFLICT for others.
-
-    Where the customer of the request has signed already, it is for any other who may.
-    """
+    """Open a further SCA for a payment that lacks a signature: (authorisation id, token); CONFLICT for others."""
     if payment["status"] not in UNSIGNED:
         raise BankError("CONFLICT", f"A payment in {payment['status']} needs no authorisation.")
-    signed = payment.get("signedBy", ())
-    if national_id in signed:
-        how, national_id = to_another(bank, how, payment, signed), None
-    token = approach.open_for(bank, how, payment, "payment", signer=national_id)
+    how, signer = addressed(bank, how, [payment], national_id)
+    token = approach.open_for(bank, how, payment, "payment", signer=signer)
     payment["sca"] = token
     bank.documents.put("payment", payment)
     return approach.keep(bank, payment, token), token
@@ -106,7 +101,7 @@ def authorised(bank: Bank, payment_id: str, national_id: str) -> None:
     if len(signed) < _signatures_needed(bank, payment):
         payment.pop("due", None)
         lifecycle.change(bank, payment, "PATC", now)
-        token = approach.again(bank, payment, hint=next_signer(bank, payment, signed))
+        token = approach.again(bank, payment, able=next_signers(bank, payment))
         if token is not None:
             payment["sca"] = token
     else:
@@ -165,20 +160,32 @@ def _signers(bank: Bank, payment: Document) -> list[str]:
     ]
 
 
-def to_another(bank: Bank, how: Approach, payment: Document, signed: Collection[str]) -> Approach:
-    """`how` for an SCA that is for another than those who have signed a payment, or a basket that it is in."""
-    how = how.copy()
-    if how.get("identityHint") in signed:
-        del how["identityHint"]
-    person = next_signer(bank, payment, signed)
-    if person is not None:
-        how["presumed"] = person
-    return how
+def addressed(
+    bank: Bank, how: Approach, waiting: Sequence[Document], asking: str | None
+) -> tuple[Approach, str | None]:
+    """Whom a further SCA for payments that lack a signature is for: `how` to reach them, and the only one who may.
+
+    It is for who asks, where that person may sign one of them, else for whoever may.
+    """
+    able = [person for payment in waiting for person in next_signers(bank, payment)]
+    if asking in able:
+        return how, asking
+    how, presumed = how.copy(), next(iter(able), asking)
+    if able and how.get("identityHint") not in able:
+        how.pop("identityHint", None)
+    if presumed is not None:
+        how["presumed"] = presumed
+    return how, waiting[0]["nationalId"] if waiting[0]["status"] == "RCVD" else None
 
 
-def next_signer(bank: Bank, payment: Document, signed: Collection[str]) -> str | None:
-    """Who may sign a payment next: the first person of its agreement who may and has not."""
-    return next((person for person in _signers(bank, payment) if person not in signed), None)
+def next_signers(bank: Bank, payment: Document) -> list[str]:
+    """Who may sign a payment next: first its own customer (CONTRACT 13), then the others who may pay from its account.
+
+    Of a payment whose customer is not known yet there is nobody to name.
+    """
+    if payment["status"] == "RCVD":
+        return [] if payment["nationalId"] is None else [payment["nationalId"]]
+    return [person for person in _signers(bank, payment) if person not in payment.get("signedBy", ())]
 
 
 def declined(bank: Bank, payment_id: str) -> None:

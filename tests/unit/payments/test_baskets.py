@@ -334,6 +334,30 @@ def test_an_authorisation_asked_for_by_who_has_signed_all_that_waits_is_for_the_
     assert (status(bank, one), status(bank, two)) == ("ACTC", "ACTC")
 
 
+def test_who_asks_for_an_authorisation_of_payments_that_another_signs_first_does_not_get_it(bank: Bank) -> None:
+    agree(bank, signatures=2)
+    firm: dict[str, Any] = {"context": "CORPORATE", "agreement": AGREEMENT}
+    body = domestic(debtorAccount={"bban": "99911000012", "currency": "NOK"})
+    one, two = (initiate(bank, STRAKS, body, who=SIRI, **firm) for _ in range(2))
+    basket_id = create(bank, one, two, national_id=SIRI, **firm)
+    baskets.start_authorisation(bank, basket(bank, basket_id), HOW, national_id=TOR)
+    approve(bank, basket_id, SIRI)
+    assert (status(bank, one), status(bank, two)) == ("PATC", "PATC")
+
+
+def test_who_may_sign_some_of_the_payments_gets_the_authorisation(bank: Bank) -> None:
+    agree(bank, signatures=2)
+    firm: dict[str, Any] = {"context": "CORPORATE", "agreement": AGREEMENT}
+    body = domestic(debtorAccount={"bban": "99911000012", "currency": "NOK"})
+    one, two = (initiate(bank, STRAKS, body, who=SIRI, **firm) for _ in range(2))
+    basket_id = create(bank, one, two, national_id=SIRI, **firm)
+    approve(bank, two, SIRI)
+    baskets.start_authorisation(bank, basket(bank, basket_id), HOW, national_id=TOR)
+    approve(bank, basket_id, TOR)
+    assert (status(bank, one), status(bank, two)) == ("RCVD", "ACTC")
+    assert sca.expected(sca_control.find(bank, basket_id)) == SIRI
+
+
 def test_what_was_opened_for_deleted_baskets_does_not_pile_up(bank: Bank, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sca, "PASSING_KEPT", 10)
     payment_id = initiate(bank, DOMESTIC, domestic())

@@ -138,6 +138,36 @@ def test_a_second_authorisation_asked_for_by_who_has_signed_is_for_the_others(ba
     assert status(bank, payment_id) == "ACTC"
 
 
+@pytest.mark.parametrize("asking", [SIRI, TOR, None])
+def test_the_first_signature_is_the_payments_own_customers_whoever_asks_for_its_sca(
+    bank: Bank, asking: str | None
+) -> None:
+    payment_id = initiate(bank, DOMESTIC, from_firm(), **FIRM)
+    _, token = payments.start_authorisation(bank, payment(bank, payment_id), HOW, national_id=asking)
+    assert payment(bank, payment_id)["sca"] == token
+    assert outcome(approve(bank, token, SIRI)) == "ok"
+    assert status(bank, payment_id) == "ACTC"
+
+
+@pytest.mark.parametrize("hint", [{}, {"identityHint": KARI}])
+def test_a_second_authorisation_asked_for_by_who_may_not_sign_is_for_the_others(bank: Bank, hint: Any) -> None:
+    agree(bank, signatures=2)
+    payment_id = initiate(bank, DOMESTIC, from_firm(), **FIRM)
+    approve(bank, payment_id, SIRI)
+    how = Approach(redirectUri="https://tpp.example/back", **hint)
+    _, token = payments.start_authorisation(bank, payment(bank, payment_id), how, national_id=KARI)
+    assert sca.expected(sca.get(bank, token) or {}) == TOR
+    assert outcome(approve(bank, token, TOR)) == "ok"
+    assert status(bank, payment_id) == "ACTC"
+
+
+def test_a_further_sca_for_a_payment_of_an_unknown_customer_is_for_any_who_may_pay(bank: Bank) -> None:
+    payment_id = initiate(bank, STRAKS, domestic(), who=None)
+    _, token = payments.start_authorisation(bank, payment(bank, payment_id), HOW, national_id=EVEN)
+    assert sca.expected(sca.get(bank, token) or {}) == EVEN
+    assert outcome(approve(bank, token, KARI)) == "ok"
+
+
 def test_the_second_sca_is_like_the_one_that_was_signed(bank: Bank) -> None:
     agree(bank, signatures=2)
     payment_id = initiate(bank, DOMESTIC, from_firm(), **FIRM)
