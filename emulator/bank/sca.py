@@ -257,8 +257,9 @@ def complete(bank: Bank, sca: Document, accounts: list[str] | None = None) -> st
 
 def decline(bank: Bank, sca: Document) -> str:
     """The customer says no: a payment or the RCVD payments of a basket are rejected (CONTRACT 6, 13)."""
-    if is_late(bank, sca):
-        return fail(bank, sca, EXPIRED)
+    hindrance = obstacle(bank, sca)
+    if hindrance is not None:
+        return fail(bank, sca, hindrance)
     outcome = OUTCOMES.get(sca["purpose"])
     if outcome is not None and outcome.declined is not None:
         outcome.declined(bank, sca["target"])

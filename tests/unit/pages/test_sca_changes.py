@@ -48,8 +48,17 @@ def standing_at(bank: Bank, visitor: Visitor, step: str, **known: str) -> Page:
 
 def code_of(page: Page) -> str | None:
     """What a redirect tells the TPP; None for any other answer."""
-    location = page.headers.get("location", "")
-    return parse_qs(urlsplit(location).query).get("code", [None])[0] if page.status == 303 else None
+    return code_in(page.headers.get("location", "")) if page.status == 303 else None
+
+
+def code_in(redirect: str) -> str | None:
+    return parse_qs(urlsplit(redirect).query).get("code", [None])[0]
+
+
+def declined_without_the_page(bank: Bank, page: Page) -> str | None:
+    """What the TPP is told when the control interface declines in the customer's place."""
+    token = page.forms[-1].action.rpartition("/")[2]
+    return code_in(sca_control.reject(bank, sca_control.find(bank, token)))
 
 
 @pytest.mark.parametrize("how", ["get", "continue", "approve", "decline"])
@@ -165,7 +174,7 @@ def incorporate_payer(bank: Bank) -> None:
     sandbox.replace_customer(bank, payer(bank), {"customerNumber": PAYER, "name": "K", "type": "corporate"})
 
 
-@pytest.mark.parametrize("how", ["get", "approve", "decline"])
+@pytest.mark.parametrize("how", ["get", "approve", "decline", "control"])
 @pytest.mark.parametrize("what", ["payment", "basket"])
 @pytest.mark.parametrize("change", [remove_payer, renumber_payer, incorporate_payer])
 def test_a_payer_who_is_gone_approves_and_declines_nothing(
@@ -174,8 +183,11 @@ def test_a_payer_who_is_gone_approves_and_declines_nothing(
     page, ids = awaiting(emulator, what)
     bank, browser = emulator.branch.bank, emulator.visitor()
     change(bank)
-    answer = browser.get(page.forms[-1].action) if how == "get" else browser.submit(page, action=how)
-    assert code_of(answer) == "PSU_CREDENTIALS_INVALID"
+    if how == "control":
+        code = declined_without_the_page(bank, page)
+    else:
+        code = code_of(browser.get(page.forms[-1].action) if how == "get" else browser.submit(page, action=how))
+    assert code == "PSU_CREDENTIALS_INVALID"
     assert {(bank.documents.get("payment", one) or {})["status"] for one in ids} == {"RCVD"}
 
 
