@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 from emulator.api.messages import Response
 from emulator.bank import consents, people, sca, sca_views, sessions
@@ -13,8 +14,8 @@ from emulator.web.pages import approval
 
 MOST = 100
 MOST_WAITING = 20  # with a form each
-# What a button asks the control interface for, with what the page says afterwards.
-ENDS = {"approve": "approved", "reject": "rejected", "expire": "expired", "fail": "broken"}
+# What a button asks the control interface for, with what the page says when it has come so.
+ENDS = {"approve": "Approved", "reject": "Declined", "expire": "Expired", "fail": "Failed"}
 SERVER_ERROR = {"status": 500, "code": "SYSTEM_ERROR", "message": "A system of the bank failed.", "system": "core"}
 
 
@@ -59,7 +60,13 @@ def end_sca(screen: Screen) -> Response:
         return sca_listing(screen, refused.texts)
     redirect = answer.get("redirect") if isinstance(answer, dict) else None
     document = sca.get(screen.bank, screen.params["id"])
-    return screen.page("sca_ended", done_how=how, redirect=redirect, document=document)
+    heading, told = ENDS[how], None
+    if redirect is None:
+        heading = "The customer left"
+    elif document is not None and document["status"] == "failed":
+        heading = "Not approved" if how == "approve" else heading
+        told = dict(parse_qsl(urlsplit(redirect).query))
+    return screen.page("sca_ended", heading=heading, told=told, redirect=redirect, document=document)
 
 
 def listing(screen: Screen, problem: list[str] | None = None) -> Response:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from emulator.bank import sca
-from tests.unit.pages.living import EVEN, KARI, STRAKS, Living, living, straks
+from tests.unit.pages.living import DEBTOR, EVEN, KARI, STRAKS, Living, living, straks
 from tests.unit.pages.visitor import Page, Visitor
 
 PLACES = (
@@ -65,6 +65,12 @@ def press(browser: Visitor, page: Page, action: str, **values: Any) -> Page:
     [form] = [number for number, form in enumerate(page.forms) if form.action.endswith(action)][:1]
     answer = browser.submit(page, form=form, **values)
     return browser.get(answer.headers["location"]) if answer.status == 303 else answer
+
+
+def heading(page: Page) -> str | None:
+    """What the page calls itself."""
+    found = re.search(r"<h1>(.*?)</h1>", page.source)
+    return found and found[1]
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -214,10 +220,28 @@ def test_an_authentication_is_ended_and_the_redirect_shown(
     page = browser.get("/console/sca")
     token = next(emulator.branch.bank.documents.all("sca"))["id"]
     ended = press(browser, page, token, nationalId=KARI, how=how)
-    assert said in ended.text
+    assert heading(ended) == said
     assert told in ended.text
     again = press(browser, page, token, nationalId=KARI, how=how)
     assert again.status == 409
+
+
+def test_an_approval_that_the_bank_refuses_is_not_called_one(emulator: Living, browser: Visitor) -> None:
+    payment, bank = paid(emulator, browser), emulator.branch.bank
+    account = bank.documents.first("account", bban=DEBTOR) or {}
+    bank.documents.put("account", {**account, "paymentsRemoved": True})
+    token = (bank.documents.first("sca", target=payment) or {})["id"]
+    ended = press(browser, browser.get("/console/sca"), token, how="approve")
+    assert heading(ended) == "Not approved"
+    assert "403 FORBIDDEN. The bank does not allow payments from this account." in ended.text
+
+
+def test_a_customer_who_leaves_by_a_rule_has_approved_nothing(emulator: Living, browser: Visitor) -> None:
+    about = {"tppName": "demo", "redirectUri": "https://tpp.example/back", "outcome": "abandon"}
+    token = sca.open_sca(emulator.branch.bank, "PSDNO-SBX-demo", "access", about)
+    ended = press(browser, browser.get("/console/sca"), token, nationalId=KARI, how="approve")
+    assert heading(ended) == "The customer left"
+    assert "there is no redirect" in ended.text
 
 
 def test_many_open_authentications_are_counted_and_hide_no_past_one(emulator: Living, browser: Visitor) -> None:
