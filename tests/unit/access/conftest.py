@@ -27,8 +27,7 @@ def account(name: str, customer: str) -> dict[str, object]:
     }
 
 
-@pytest.fixture
-def bank() -> Bank:
+def small_bank() -> Bank:
     bank = Bank(memory_store(KINDS), seed=1)
     put = bank.documents.put
     put("customer", {"id": "c-kari", "customerNumber": KARI, "type": "private", "name": "Kari Prøve"})
@@ -55,6 +54,11 @@ def bank() -> Bank:
     )
     bank.clock.set(now=NOW, mode="frozen")
     return bank
+
+
+@pytest.fixture
+def bank() -> Bank:
+    return small_bank()
 
 
 AGREEMENT = "7d3b4b6a-8f1c-4a9e-9d53-0f3c2b1a0e01"

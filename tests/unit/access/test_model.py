@@ -1,0 +1,226 @@
+"""Whatever has been done before, who may read what is as the contract has it (SPEC 5.3, 8; CONTRACT 3, 4, 13)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from urllib.parse import parse_qs, urlsplit
+
+import hypothesis.strategies as st
+from hypothesis import settings
+from hypothesis.stateful import RuleBasedStateMachine, rule
+
+from emulator.bank import access, consents, sca, sca_control
+from emulator.bank.access import Caller, Claim
+from emulator.bank.errors import BankError, ScaNeeded
+from tests.unit.access.conftest import AGREEMENT, KARI, OLA, TPP, small_bank
+
+OTHER = "8e4c5c7b-9f2d-4bae-8e64-1f4d3c2b1f02"  # a second agreement of Ola's
+FOREIGN = "9f5d6d8c-0a3e-4cbf-9f75-2a5e4d3c2a03"
+# Person, context and agreement: the accounts and cards that may be read so.
+REACHED: dict[tuple[str, str, str | None], tuple[list[str], list[str]]] = {
+    (KARI, "PRIVATE", None): (["a-1", "a-2"], ["card-1"]),
+    (OLA, "PRIVATE", None): (["o-5"], []),
+    (OLA, "CORPORATE", AGREEMENT): (["f-3", "f-4"], []),
+    (OLA, "CORPORATE", OTHER): (["f-3"], []),
+}
+WITHOUT_SCA = ("RESOURCE_UNKNOWN", "HTTP_HEADER_REQUIRED", "ACCESS_EXCEEDED")
+HOUR, DAY = timedelta(hours=1), timedelta(days=1)
+SECOND = timedelta(seconds=1)
+
+tpps = st.sampled_from([TPP, "ANOTHER-TPP"])
+actings = st.sampled_from(sorted(REACHED, key=str))
+session_ids = st.sampled_from(["s-1", "s-2", None])
+resources = st.sampled_from(["a-1", "a-2", "o-5", "f-3", "f-4", "card-1", "nothing", None])
+quotas = st.sampled_from([None, "balances", "transactions", "details"])
+
+
+@dataclass
+class Shared:
+    since: datetime
+    resources: list[str]
+    revoked: bool = False
+
+
+class AccessAgainstModel(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.bank = small_bank()
+        put = self.bank.documents.put
+        put("customer", {"id": "c-ola", "customerNumber": OLA, "type": "private", "name": "Ola Prøve"})
+        put("account", {"id": "o-5", "customerId": "c-ola", "bban": "5", "iban": "NO5", "currency": "NOK"})
+        agreement = self.bank.documents.get("agreement", AGREEMENT) or {}
+        put("agreement", {**agreement, "id": OTHER, "engagements": agreement["engagements"][:1]})
+        put("agreement", {**agreement, "id": FOREIGN, "persons": ["12345678"]})
+        self.now = self.bank.clock.now()
+        self.known: dict[tuple[str, str], str] = {}
+        self.sessions: dict[tuple[str, str, str, str, str | None], datetime | None] = {}  # None: another took its place
+        self.consents: dict[tuple[str, str, str, str | None], Shared] = {}
+        self.calls: dict[tuple[str, str, str], list[datetime]] = {}
+
+    # what happens
+
+    @rule(by=st.sampled_from([SECOND, HOUR - SECOND, HOUR, 6 * HOUR, DAY - HOUR, 80 * DAY, 90 * DAY, 100 * DAY]))
+    def time_passes(self, by: timedelta) -> None:
+        self.now += by
+        self.bank.clock.advance(by)
+
+    @rule(tpp=tpps, acting=actings, session_id=session_ids, whole=st.booleans())
+    def a_customer_approves(
+        self, tpp: str, acting: tuple[str, str, str | None], session_id: str | None, whole: bool
+    ) -> None:
+        person, context, agreement = acting
+        accounts, cards = REACHED[acting]
+        redirect = sca_control.approve(
+            self.bank,
+            self._opened(tpp, session_id),
+            national_id=person,
+            context=context,
+            agreement=agreement,
+            accounts=None if whole else accounts[:1],
+        )
+        told = {name: values[0] for name, values in parse_qs(urlsplit(redirect or "").query).items()}
+        assert self.known.setdefault((tpp, person), told["psu-id"]) == told["psu-id"]
+        owner = (tpp, person, context)
+        for other in self.sessions:
+            if (*other[:2], other[3]) == owner and other[2] != told["tpp-session-id"] and self._lives(other):
+                self.sessions[other] = None
+        self.sessions[tpp, person, told["tpp-session-id"], context, agreement] = self.now
+        self.consents[tpp, *acting] = Shared(self.now, [*accounts, *cards] if whole else accounts[:1])
+
+    @rule(tpp=tpps, session_id=session_ids)
+    def a_customer_declines(self, tpp: str, session_id: str | None) -> None:
+        sca_control.reject(self.bank, self._opened(tpp, session_id))
+
+    @rule(tpp=tpps, acting=actings)
+    def a_customer_revokes(self, tpp: str, acting: tuple[str, str, str | None]) -> None:
+        person, context, agreement = acting
+        consent = consents.current(self.bank, tpp_id=tpp, national_id=person, context=context, agreement=agreement)
+        if consent is not None:
+            consents.revoke(self.bank, consent["id"])
+            self.consents[tpp, *acting].revoked = True
+
+    def _opened(self, tpp: str, session_id: str | None) -> dict[str, object]:
+        known = {"redirectUri": "https://tpp.example/back", **({"sessionId": session_id} if session_id else {})}
+        return sca.get(self.bank, sca.open_sca(self.bank, tpp, "access", known)) or {}
+
+    # what a TPP is answered
+
+    @rule(tpp=tpps, acting=actings, session_id=session_ids, attended=st.booleans(), resource=resources, quota=quotas)
+    def a_tpp_reads_as_it_should(
+        self,
+        tpp: str,
+        acting: tuple[str, str, str | None],
+        session_id: str | None,
+        attended: bool,
+        resource: str | None,
+        quota: str | None,
+    ) -> None:
+        person, _, agreement = acting
+        self._read(
+            Claim(tpp, self.known.get((tpp, person)), None, session_id, None, agreement, attended), resource, quota
+        )
+
+    @rule(
+        tpp=tpps,
+        psu=st.sampled_from([(tpp, person) for tpp in (TPP, "ANOTHER-TPP") for person in (KARI, OLA)]),
+        session_id=session_ids,
+        context=st.sampled_from([None, "PRIVATE", "CORPORATE"]),
+        agreement=st.sampled_from([None, AGREEMENT, AGREEMENT.upper(), OTHER, FOREIGN]),
+        attended=st.booleans(),
+        resource=resources,
+        quota=quotas,
+    )
+    def a_tpp_reads(
+        self,
+        tpp: str,
+        psu: tuple[str, str],
+        session_id: str | None,
+        context: str | None,
+        agreement: str | None,
+        attended: bool,
+        resource: str | None,
+        quota: str | None,
+    ) -> None:
+        self._read(Claim(tpp, self.known.get(psu), None, session_id, context, agreement, attended), resource, quota)
+
+    def _read(self, claim: Claim, resource: str | None, quota: str | None) -> None:
+        expected = self._refusal(claim, resource, quota)
+        caller = self._let_in(claim, resource, quota)
+        if isinstance(caller, BankError):
+            assert (caller.code, isinstance(caller, ScaNeeded)) == (expected, expected not in WITHOUT_SCA)
+            return
+        assert expected is None
+        if resource is None:
+            shared = self.consents[claim.tpp_id, caller.national_id, caller.context, caller.agreement].resources
+            listed = [*access.shared_accounts(self.bank, caller), *access.shared_cards(self.bank, caller)]
+            assert [one["id"] for one in listed] == shared
+
+    def _let_in(self, claim: Claim, resource: str | None, quota: str | None) -> Caller | BankError:
+        kind = "card" if resource == "card-1" else "account"
+        try:
+            caller = access.account_reader(self.bank, claim, resource=resource, kind=kind, quota=quota)
+            if quota and resource and not claim.attended:
+                access.count_unattended(self.bank, claim, resource, quota)
+        except BankError as refused:
+            return refused
+        return caller
+
+    # the contract
+
+    def _refusal(self, claim: Claim, resource: str | None, quota: str | None) -> str | None:
+        tpp, session_id, agreement = claim.tpp_id, claim.session_id, claim.agreement and claim.agreement.lower()
+        if claim.psu_id is None:
+            return "SCA_NOT_FOUND"
+        person = next((person for (t, person), psu in self.known.items() if (t, psu) == (tpp, claim.psu_id)), None)
+        if person is None:
+            return "PSU_CREDENTIALS_INVALID"
+        own = {acting: both for acting, both in REACHED.items() if acting[0] == person}
+        if resource is not None and not any(resource in [*a, *c] for a, c in own.values()):
+            return "RESOURCE_UNKNOWN"
+        sessions = [one for one in self.sessions if one[:3] == (tpp, person, session_id)]
+        context = claim.context or ("CORPORATE" if {one[3] for one in sessions} == {"CORPORATE"} else "PRIVATE")
+        if agreement is not None:
+            context = "CORPORATE"
+            if (person, context, agreement) not in own:
+                return "PSU_CREDENTIALS_INVALID"
+        elif context == "CORPORATE":
+            return "HTTP_HEADER_REQUIRED"
+        if claim.attended or resource is None:
+            wanted = [one for one in sessions if one[3:] == (context, agreement)]
+            if not any(map(self._lives, wanted)):
+                strangers = any((one[0], one[2]) == (tpp, session_id) for one in self.sessions)
+                another = any(map(self._lives, sessions)) and not wanted
+                if another or (strangers and not sessions):
+                    return "PSU_CREDENTIALS_INVALID"
+                return "SCA_EXPIRED" if sessions else "SCA_NOT_FOUND"
+        return self._without_consent((tpp, person, context, agreement), resource) or self._too_much(
+            claim, self.consents[tpp, person, context, agreement], resource, quota
+        )
+
+    def _lives(self, session: tuple[str, str, str, str, str | None]) -> bool:
+        began = self.sessions[session]
+        return began is not None and self.now < began + HOUR
+
+    def _without_consent(self, owner: tuple[str, str, str, str | None], resource: str | None) -> str | None:
+        shared = self.consents.get(owner)
+        if shared is None or shared.revoked:
+            return "CONSENT_UNKNOWN"
+        if self.now >= shared.since + 180 * DAY:
+            return "CONSENT_EXPIRED"
+        return "CONSENT_INVALID" if resource is not None and resource not in shared.resources else None
+
+    def _too_much(self, claim: Claim, shared: Shared, resource: str | None, quota: str | None) -> str | None:
+        if claim.attended or quota is None or resource is None:
+            return None
+        if quota == "details" and self.now > shared.since + 90 * DAY:
+            return "CONSENT_EXPIRED"
+        calls = self.calls.setdefault((claim.tpp_id, resource, quota), [])
+        if sum(self.now < call + DAY for call in calls) >= 4:
+            return "ACCESS_EXCEEDED"
+        calls.append(self.now)
+        return None
+
+
+TestAccessAgainstModel = AccessAgainstModel.TestCase
+TestAccessAgainstModel.settings = settings(max_examples=100, stateful_step_count=50)
