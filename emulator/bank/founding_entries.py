@@ -215,7 +215,8 @@ def card_entry(
         document["markupFee"] = {"amount": fee, "currency": currency}
         document["markupFeePercentage"] = definition.markup_fee_percentage or "0"
     address = {"city": definition.city, "country": definition.country}
-    document["cardAcceptorAddress"] = {name: value for name, value in address.items() if value}
+    if any(address.values()):
+        document["cardAcceptorAddress"] = {name: value for name, value in address.items() if value}
     return document
 
 

@@ -107,6 +107,12 @@ def test_card_transactions_come_in_pages_newest_first(kari: DeskClient, branch: 
     }
 
 
+def test_a_card_transaction_without_an_address_shows_none(kari: DeskClient, branch: Branch) -> None:
+    booked = get(kari, f"/v1/card-accounts/{card_id(branch)}/transactions?limit=500")["cardTransactions"]["booked"]
+    addresses = {e["transactionDetails"]: e.get("cardAcceptorAddress") for e in booked}
+    assert (addresses["Innbetaling"], addresses["Strømmetjenesten AS"]) == (None, {"country": "NO"})
+
+
 def test_dates_and_limit_hold_for_pending_card_transactions_in_production_too(kari: DeskClient, branch: Branch) -> None:
     branch.bank.change_settings({"pending": "unfiltered"})
     path = f"/v1/card-accounts/{card_id(branch)}/transactions"
