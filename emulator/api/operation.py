@@ -41,9 +41,11 @@ class Access(Enum):
     """Whom an operation must know before it acts (SPEC 5.3, CONTRACT 3 and 4)."""
 
     OPEN = "the TPP alone"
-    PSU = "a PSU of this TPP, whatever the session: payments and baskets"
-    SESSION = "a PSU with a live session: lists of accounts, agreements"
-    ACCOUNT = "a PSU with consent for the account in the path, and a session where the PSU is present"
+    PSU = "a PSU of this TPP, whatever the session: payments, baskets, user"
+    SESSION = "a PSU with a live session, in whatever context: agreements"
+    ACCOUNT = (
+        "a PSU with consent, for the account in the path if any; and a session where the PSU is present or for lists"
+    )
 
 
 @dataclass(slots=True)

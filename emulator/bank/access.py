@@ -41,7 +41,6 @@ class Caller:
     psu_id: str | None
     context: str = people.PRIVATE
     agreement: str | None = None
-    session: Document | None = None
     consent: Document | None = None
 
 
@@ -132,7 +131,7 @@ def payer(bank: Bank, claim: Claim) -> Caller | None:
 def account_reader(
     bank: Bank, claim: Claim, *, resource: str | None = None, kind: str = "account", quota: str | None = None
 ) -> Caller:
-    """The customer whose account data is read, with session and consent.
+    """The customer whose account data is read, with the consent.
 
     `resource`: the account (or card account) id of the path, None for the lists, which need a live session without the
     PSU too; `quota`: the unattended operation that the call counts as, if any (SPEC 8).
@@ -144,7 +143,7 @@ def account_reader(
     context, agreement = _acting(bank, claim, national_id)
     caller = Caller(national_id, psu["id"], context, agreement)
     if claim.attended or resource is None:
-        caller.session = _live_session(bank, claim, caller)
+        _check_session(bank, claim, caller)
     caller.consent = _valid_consent(bank, claim, caller, resource, kind)
     if not claim.attended and quota == "details" and consents.age(bank, caller.consent) > DETAILS_CONSENT:
         raise ScaNeeded("CONSENT_EXPIRED", "Without the PSU present, details need a consent of the last 90 days.")
@@ -175,7 +174,7 @@ def session_holder(bank: Bank, claim: Claim) -> Caller:
     if not live:
         raise _session_missing(bank, claim, own)
     session = live[0]
-    return Caller(psu["nationalId"], psu["id"], session["context"], session["agreement"], session)
+    return Caller(psu["nationalId"], psu["id"], session["context"], session["agreement"])
 
 
 def _session_missing(bank: Bank, claim: Claim, own: list[Document]) -> ScaNeeded:
@@ -192,12 +191,12 @@ def _session_missing(bank: Bank, claim: Claim, own: list[Document]) -> ScaNeeded
     return ScaNeeded("SCA_NOT_FOUND", "No SCA has been completed under this session id.", path)
 
 
-def _live_session(bank: Bank, claim: Claim, caller: Caller) -> Document:
+def _check_session(bank: Bank, claim: Claim, caller: Caller) -> None:
+    """ScaNeeded where no live session runs in the context and agreement of the request."""
     own = _own_sessions(bank, claim, caller.national_id)
     matching = [s for s in own if s["context"] == caller.context and s["agreement"] == caller.agreement]
-    for session in matching:
-        if sessions.is_live(bank, session):
-            return session
+    if any(sessions.is_live(bank, s) for s in matching):
+        return
     if not matching and any(sessions.is_live(bank, s) for s in own):
         path = "PSU-Corporate-ID" if claim.agreement else "PSU-Context"
         raise ScaNeeded("PSU_CREDENTIALS_INVALID", "The session runs in another context or agreement.", path)

@@ -8,13 +8,11 @@ from typing import Any
 from emulator.api import accept_fix
 from emulator.api.accept_fix import Fixes, fixes
 from emulator.api.operation import Access, Call, Operation, Reply
-from emulator.api.operations.accounts import caller_of
+from emulator.api.operations.accounts import AISP, caller_of
 from emulator.api.paging import TRANSACTION_LIST, WITH_BALANCE, page_links, window
 from emulator.bank import accounts, cards, transactions
 from emulator.bank.access import shared_cards
 from emulator.store import Document
-
-AISP = frozenset({"AISP"})
 
 
 def get_card_accounts(call: Call) -> Reply:

@@ -7,10 +7,10 @@ from typing import Any
 from emulator.api.customer import claim, open_access
 from emulator.api.headers import DETAILS
 from emulator.api.operation import Access, Call, Operation, Reply
+from emulator.api.operations.accounts import AISP, caller_of
 from emulator.bank import access, people
 from emulator.bank.errors import ScaNeeded
 
-AISP = frozenset({"AISP"})
 REDIRECT = frozenset({"tpp-redirect-uri"})
 
 
@@ -41,16 +41,13 @@ def get_user(call: Call) -> Reply:
 
 def get_agreements(call: Call) -> Reply:
     """The customer's corporate agreements, to choose PSU-Corporate-ID from (SPEC 5.3.6)."""
-    caller = call.caller
-    if caller is None:
-        raise LookupError("the access gate lets nobody pass without a customer")
     agreements = [
         {
             "psuCorporateId": agreement["id"],
             "name": agreement["name"],
             "organisationNumber": agreement.get("organisationNumber") or "",
         }
-        for agreement in people.agreements_of(call.bank, caller.national_id)
+        for agreement in people.agreements_of(call.bank, caller_of(call).national_id)
     ]
     return Reply(200, {"agreements": agreements})
 

@@ -37,7 +37,6 @@ def refused(bank: Bank, claim: Claim, **more: Any) -> BankError:
 def test_a_session_and_a_consent_open_the_account(bank: Bank) -> None:
     caller = access.account_reader(bank, seeded(bank), resource="a-1")
     assert (caller.national_id, caller.context, caller.agreement) == (KARI, "PRIVATE", None)
-    assert caller.session is not None
     assert caller.consent is not None
 
 
@@ -177,6 +176,9 @@ def test_the_identity_number_stands_in_for_the_psu_id(bank: Bank) -> None:
     caller = access.payer(bank, Claim(TPP, identity=KARI))
     assert caller is not None
     assert (caller.national_id, caller.psu_id) == (KARI, None)
+    firms = access.payer(bank, Claim(TPP, identity=OLA, context="CORPORATE"))
+    assert firms is not None
+    assert (firms.national_id, firms.context, firms.agreement) == (OLA, "CORPORATE", None)
     with pytest.raises(ScaNeeded):
         access.payer(bank, Claim(TPP, identity="12345678901"))
     assert access.payer(bank, Claim(TPP)) is None
