@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
+from emulator.bank.accounts import reference
 from emulator.bank.bank import Bank
 from emulator.bank.clock import moment, oslo_date
 from emulator.bank.exchange import exchange_member, table
@@ -14,6 +15,7 @@ from emulator.bank.money import plain
 from emulator.bank.norway import digits_of, iban_of
 from emulator.bank.products import Product
 from emulator.bank.rules import structured_references
+from emulator.bank.transactions import BATCH_MEMBERS
 from emulator.store import Document
 
 _CARRIED = ("purposeCode", "ultimateDebtor")
@@ -44,18 +46,13 @@ def changes_text(initiation: Mapping[str, Any]) -> bool:
     return any(text is not None and carried(text, len(text)) != text for text in texts)
 
 
-def account_ref(account: Mapping[str, Any]) -> dict[str, str]:
-    """An AccountRef (SPEC 2.9) of an account of this bank."""
-    return {name: account[name] for name in ("bban", "iban", "currency") if account.get(name)}
-
-
 def creditor_ref(product: Product, initiation: Mapping[str, Any], creditor: Document | None) -> dict[str, str]:
     """The creditor's AccountRef: the account itself when it is here, else as the payment names it.
 
     The IBAN of a Norwegian account number is known; what goes across a border may be any country's number.
     """
     if creditor is not None:
-        return account_ref(creditor)
+        return reference(creditor)
     named: Mapping[str, str] = initiation["creditorAccount"]
     ref = {"currency": named["currency"]}
     if "iban" in named:
@@ -81,7 +78,7 @@ def _texts(initiation: Mapping[str, Any]) -> dict[str, Any]:
         text = carried(text, 140)
         shown["remittanceInformationUnstructured"] = text
         shown["remittanceInformationUnstructuredArray"] = [text]
-    references = [dict(reference) for _, reference in structured_references(initiation)]
+    references = [dict(told) for _, told in structured_references(initiation)]
     if references:
         shown["remittanceInformationStructuredArray"] = references
     return shown
@@ -94,7 +91,7 @@ def parties(
     shown: dict[str, Any] = {
         "creditorName": carried(initiation["creditorName"], 70),
         "creditorAccount": creditor_ref(product, initiation, creditor),
-        "debtorAccount": account_ref(debtor),
+        "debtorAccount": reference(debtor),
         **_texts(initiation),
     }
     name = holder(bank, debtor)
@@ -194,7 +191,7 @@ def batch(
         "amount": -sum((amount for _, amount in items), Decimal(0)),
         "bookingDate": date,
         "valueDate": date,
-        "debtorAccount": account_ref(debtor),
+        "debtorAccount": reference(debtor),
         "bankTransactionCode": product.issued,
         "proprietaryBankTransactionCode": product.code,
         "paymentId": payment_id,
@@ -209,17 +206,6 @@ def batch(
     return members
 
 
-_BATCH_MEMBERS = (
-    "creditorName",
-    "creditorAccount",
-    "debtorName",
-    "debtorAccount",
-    "remittanceInformationUnstructured",
-    "remittanceInformationUnstructuredArray",
-    "remittanceInformationStructuredArray",
-)
-
-
 def _batch_entry(shown: Mapping[str, Any], amount: Decimal, currency: str) -> dict[str, Any]:
-    entry = {name: shown[name] for name in _BATCH_MEMBERS if name in shown}
+    entry = {name: shown[name] for name in BATCH_MEMBERS if name in shown}
     return {"amount": plain(-amount, currency), "currency": currency, **entry}

@@ -22,7 +22,8 @@ SHELVES: Mapping[str, tuple[str, ...]] = {
 
 _NUMBER = re.compile(r"[1-9][0-9]{0,3}", re.ASCII)  # of an item in its batch, as its id writes it
 
-_BATCH_MEMBERS = (
+# What an entry of a batch says of itself (SPEC 2.9), beside its amount.
+BATCH_MEMBERS = (
     "creditorName",
     "creditorAccount",
     "debtorName",
@@ -152,7 +153,7 @@ def _item(transaction: Document, number: int) -> Document:
     """One payment of a batch as a transaction of its own, with the id `<batch>.<number>`."""
     entry = transaction["batch"]["entries"][number - 1]
     whole = {name: value for name, value in transaction.items() if name not in ("batch", "endToEndId")}
-    own = {name: entry[name] for name in _BATCH_MEMBERS if name in entry}
+    own = {name: entry[name] for name in BATCH_MEMBERS if name in entry}
     return {**whole, **own, "id": f"{transaction['id']}.{number}", "amount": entry["amount"]}
 
 
@@ -197,7 +198,7 @@ def batch_entries(transaction: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [
         {
             "transactionAmount": {"amount": entry["amount"], "currency": entry.get("currency", currency)},
-            **{name: entry[name] for name in _BATCH_MEMBERS if name in entry},
+            **{name: entry[name] for name in BATCH_MEMBERS if name in entry},
         }
         for entry in entries
     ]
