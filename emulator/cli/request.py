@@ -52,7 +52,7 @@ def command(
     signer = identity_of(state=state, tpp=tpp, certificate=certificate, key=key)
     try:
         prepared = Tpp(address, signer).prepare(method, path, body=_body(content), headers=_headers(headers))
-        check_sendable(prepared.target, prepared.headers)
+        check_sendable(prepared.method, prepared.target, prepared.headers)
     except ValueError as error:
         raise Failed(str(error)) from error
     answer = reached(address, lambda bank: bank.send(prepared), patience=PATIENCE)

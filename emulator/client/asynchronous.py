@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Unpack
 from emulator.client.identity import HoldsKey
 from emulator.client.response import Headers, Response
 from emulator.client.tpp import HeaderChanges, Options, Prepared, Tpp, real_now
+from emulator.httpsig.sendable import check_sendable
 
 if TYPE_CHECKING:
     from aiohttp import ClientSession
@@ -59,6 +60,7 @@ class AsyncTppClient(Tpp):
         """Send a prepared request as it stands; repeating it repeats its X-Request-ID and signature."""
         from yarl import URL  # comes with aiohttp
 
+        check_sendable(prepared.method, prepared.target, prepared.headers)
         if self._session is None:
             self._session = self._new_session()
         async with self._session.request(

@@ -63,7 +63,7 @@ class TppClient(Tpp):
 
     def send(self, prepared: Prepared) -> Response:
         """Send a prepared request as it stands; repeating it repeats its X-Request-ID and signature."""
-        check_sendable(prepared.target, prepared.headers)
+        check_sendable(prepared.method, prepared.target, prepared.headers)
         connection = self._live_connection()
         try:
             connection.putrequest(prepared.method, prepared.target, skip_host=True, skip_accept_encoding=True)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from urllib.parse import SplitResult, urlsplit
 
 _TARGET = re.compile(r"[!-~]+", re.ASCII)
-_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", re.ASCII)
+_TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", re.ASCII)
 _LINE = re.compile(r"[^\r\n\x00\ud800-\udfff]*")
 
 
@@ -23,12 +23,14 @@ def address_of(base_url: str) -> SplitResult:
     return parts
 
 
-def check_sendable(target: str, headers: Mapping[str, str]) -> None:
-    """Raise ValueError for an address or a header that cannot stand in a request."""
+def check_sendable(method: str, target: str, headers: Mapping[str, str]) -> None:
+    """Raise ValueError for a method, an address or a header that cannot stand in a request."""
+    if not _TOKEN.fullmatch(method):
+        raise ValueError(f"{method!r} is no method, such as GET")
     if not _TARGET.fullmatch(target):
         raise ValueError(f"an address is ASCII without blanks (%20 is one), not {target!r}")
     for name, value in headers.items():
-        if not _NAME.fullmatch(name):
+        if not _TOKEN.fullmatch(name):
             raise ValueError(f"{name!r} is not the name of a header")
         if not _LINE.fullmatch(value):
             raise ValueError(f"the header {name} is one line of text, not {value!r}")

@@ -112,7 +112,7 @@ class Cast:
         """Sign and send a request of a TPP."""
         try:
             prepared = prepare()
-            check_sendable(prepared.target, prepared.headers)
+            check_sendable(prepared.method, prepared.target, prepared.headers)
         except (ValueError, TypeError) as error:
             raise CastFailed(f"The request cannot be made: {error}.") from None
         return self.stage.send(prepared)

@@ -73,7 +73,7 @@ class InProcess:
     def control(self, method: str, path: str, body: Any = None) -> Answer:
         content = b"" if body is None else json.dumps(body).encode()
         headers = (("Host", "127.0.0.1"), ("Content-Type", "application/json"))
-        return self._sent(Request(method, _asked(path), headers, content, BASE))
+        return self._sent(Request(method, _asked(method, path), headers, content, BASE))
 
     def _sent(self, request: Request) -> Answer:
         response = self.handle(request)
@@ -92,10 +92,10 @@ def _address(base: str) -> SplitResult:
         raise StageFailed(f"{error}.") from None
 
 
-def _asked(path: str) -> str:
+def _asked(method: str, path: str) -> str:
     """Where the control interface is asked; StageFailed for what cannot be sent."""
     try:
-        check_sendable(path, {})
+        check_sendable(method, path, {})
     except ValueError as error:
         raise StageFailed(f"The request cannot be made: {error}.") from None
     return CONTROL + path
@@ -145,7 +145,7 @@ class Running:
         if self._token is not None:
             headers["Authorization"] = f"Bearer {self._token}"
         content = b"" if body is None else json.dumps(body).encode()
-        return self._sent(method, f"{self._parts.path}{_asked(path)}", headers, content)
+        return self._sent(method, f"{self._parts.path}{_asked(method, path)}", headers, content)
 
     def _sent(self, method: str, target: str, headers: dict[str, str], body: bytes) -> Answer:
         from http.client import HTTPException

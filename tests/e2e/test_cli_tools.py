@@ -164,6 +164,7 @@ def test_a_bank_that_does_not_answer_is_one_line_and_2(bank: Served) -> None:
         (["GET", "/v1/accounts", "-H", "X: \udce6"], "-H X: UTF-8 was expected"),
         (["GET", "/v1/accounts?a=b c"], "without blanks (%20 is one), not '/v1/accounts?a=b c'"),
         (["GET", "/v1/ø"], "an address is ASCII"),
+        (["GÉT", "/v1/accounts"], "'GÉT' is no method, such as GET"),
     ],
 )
 def test_what_a_request_lacks_is_told_in_one_line(bank: Served, arguments: list[str], told: str) -> None:

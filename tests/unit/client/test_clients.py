@@ -185,23 +185,29 @@ def test_a_relative_path_is_refused(client: TppClient) -> None:
         client.get("v1/x")
 
 
-@pytest.mark.parametrize("path", ["/v1/a b", "/v1/ø", "/v1/a\nb", "/v1/a?x=\t"])
-def test_a_path_that_no_request_can_carry_is_refused(client: TppClient, path: str) -> None:
-    with pytest.raises(ValueError, match="an address is ASCII without blanks"):
-        client.get(path)
+UNSENDABLE: list[tuple[str, str, dict[str, str], str]] = [
+    *(
+        ("GET", path, {}, "an address is ASCII without blanks")
+        for path in ("/v1/a b", "/v1/ø", "/v1/a\nb", "/v1/a?x=\t")
+    ),
+    *(
+        ("GET", "/v1/x", {"X-Test": value}, "the header X-Test is one line of text")
+        for value in ("a\r\nb: c", "\ud800")
+    ),
+    ("GET", "/v1/x", {"X Test": "a"}, "'X Test' is not the name of a header"),
+    *((method, "/v1/x", {}, "is no method, such as GET") for method in ("", "GE T", "GÉT", "GET\r\n")),
+]
 
 
-@pytest.mark.parametrize(
-    "headers, told",
-    [
-        ({"X-Test": "a\r\nb: c"}, "the header X-Test is one line of text"),
-        ({"X-Test": "\ud800"}, "the header X-Test is one line of text"),
-        ({"X Test": "a"}, "'X Test' is not the name of a header"),
-    ],
-)
-def test_a_header_that_no_request_can_carry_is_refused(client: TppClient, headers: dict[str, str], told: str) -> None:
+@pytest.mark.parametrize("method, path, headers, told", UNSENDABLE)
+async def test_what_no_request_can_carry_is_refused_by_both_clients(
+    client: TppClient, method: str, path: str, headers: dict[str, str], told: str
+) -> None:
     with pytest.raises(ValueError, match=told):
-        client.get("/v1/x", headers=headers)
+        client.request(method, path, headers=headers)
+    async with AsyncTppClient(client.base_url, client.identity) as asynchronous:
+        with pytest.raises(ValueError, match=told):
+            await asynchronous.request(method, path, headers=headers)
 
 
 def test_what_an_sca_tells_is_remembered(client: TppClient) -> None:
