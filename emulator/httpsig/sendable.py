@@ -15,9 +15,11 @@ def address_of(base_url: str) -> SplitResult:
     """The parts of a bank's address; ValueError for one that cannot be asked."""
     try:
         parts = urlsplit(base_url)
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        host = (parts.hostname or "").encode("idna")  # raises for labels that no name has
+        whole = parts.scheme in ("http", "https") and host and parts.port != 0
+        usable = whole and _TARGET.fullmatch(parts.path or "/") and not (parts.query or parts.fragment)
     except ValueError:
-        usable = False
+        usable = None
     if not usable:
         raise ValueError(f"{base_url} is no address of a bank, such as http://127.0.0.1:8080")
     return parts

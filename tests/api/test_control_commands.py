@@ -283,6 +283,11 @@ def test_a_step_that_cannot_be_sent_fails_and_the_next_story_plays(
     [
         (["clock", "show", "--url", "http://localhost:99999"], "http://localhost:99999 is no address of a bank"),
         (["requests", "tail", "--url", "http://[x"], "http://[x is no address of a bank"),
+        (["clock", "show", "--url", "http://a..b"], "--url: http://a..b is no address of a bank"),
+        (
+            ["clock", "show", "--url", "http://127.0.0.1:1/banks/a b"],
+            "--url: http://127.0.0.1:1/banks/a b is no address",
+        ),
         (["request", "GET", "/v1/a b", "--url", "http://127.0.0.1:1"], "an address is ASCII"),
         (["request", "GET", "/v1/ø", "--url", "http://127.0.0.1:1"], "an address is ASCII"),
         (["proxy", "--to", "http://localhost:99999"], "http://localhost:99999 is no address of a bank"),

@@ -174,7 +174,22 @@ def test_a_path_that_begins_with_that_of_the_base_address_is_whole(server: str, 
         assert made.get("/banks/ab/v1/x").json()["target"] == "/banks/a/banks/ab/v1/x"
 
 
-@pytest.mark.parametrize("address", ["127.0.0.1:8080", "ftp://x", "http://", "", "http://x:99999", "http://[x"])
+@pytest.mark.parametrize(
+    "address",
+    [
+        *(
+            "127.0.0.1:8080",
+            "ftp://x",
+            "http://",
+            "",
+            "http://x:99999",
+            "http://[x",
+            "http://a..b",
+            f"http://{'a' * 64}",
+        ),
+        *("http://x/banks/a b", "http://x/banks/ø", "http://x/?y=1", "http://x/#y"),
+    ],
+)
 def test_a_base_address_of_another_form_is_refused(credentials: Credentials, address: str) -> None:
     with pytest.raises(ValueError, match="no address of a bank"):
         TppClient(address, credentials)
