@@ -200,12 +200,13 @@ class RunningBank:
         return self.call(work)
 
     def requests(self, **filters: Any) -> list[dict[str, Any]]:
-        """What the TPPs have asked, newest first, each exchange whole.
+        """What the TPPs have asked, newest first, each exchange whole: all that are kept, the last 1000.
 
         Filters: operation, status, tpp, paymentId (or payment_id), limit.
         """
         filters = {{"paymentId": "payment_id"}.get(name, name): value for name, value in filters.items()}
-        return self.call(lambda branch: [entry.detail() for entry in branch.log.entries(**filters)])
+        wanted = {"limit": sys.maxsize, **filters}
+        return self.call(lambda branch: [entry.detail() for entry in branch.log.entries(**wanted)])
 
     def payments(self) -> list[dict[str, Any]]:
         """All payments of the bank, newest first, as `GET /_emulator/payments` shows them."""

@@ -147,6 +147,14 @@ def test_requests_shows_what_was_asked_newest_first(bank: RunningBank) -> None:
     assert [entry["status"] for entry in bank.requests(operation="createPayment")] == [201]
 
 
+def test_requests_shows_all_that_are_kept_unless_told_how_many(bank: RunningBank) -> None:
+    tpp = bank.tpp().log_in()
+    for _ in range(101):
+        tpp.get("/v1/accounts")
+    assert len(bank.requests(operation="getAccounts")) == 101
+    assert len(bank.requests(limit=2)) == 2
+
+
 def test_payments_go_step_by_step_under_manual_progression(bank: RunningBank) -> None:
     assert bank.settings(progression="manual")["progression"] == "manual"
     tpp = bank.tpp().log_in()
