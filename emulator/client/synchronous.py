@@ -95,8 +95,9 @@ class TppClient(Tpp):
     def _live_connection(self) -> HTTPConnection:
         """The open connection, unless the bank has closed it meanwhile."""
         if self._connection is not None and self._connection.sock is not None:
-            readable, _, _ = select.select([self._connection.sock], [], [], 0)
-            if readable:  # nothing was asked, so this is the end of the stream
+            ready = select.poll()  # select.select() takes no file beyond the first 1024 of a process
+            ready.register(self._connection.sock, select.POLLIN)
+            if ready.poll(0):  # nothing was asked, so this is the end of the stream
                 self.close()
         if self._connection is None:
             self._connection = self._new_connection()

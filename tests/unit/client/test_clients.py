@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
+import os
+import resource
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -255,6 +257,20 @@ def test_a_connection_that_the_bank_closed_is_opened_again(client: TppClient) ->
         if client._connection is not None and client._connection.sock is not None:
             client._connection.sock.recv(1)  # wait for the end of the stream
             assert client.get("/v1/x").json()["tpp"]
+
+
+def test_a_process_may_have_many_files_open(client: TppClient) -> None:
+    open_files, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(2048, most), most))
+    taken: list[int] = []
+    try:
+        while not taken or taken[-1] < 1024:
+            taken.append(os.dup(0))
+        assert client.get("/v1/x").json()["tpp"] == client.get("/v1/x").json()["tpp"]
+    finally:
+        for descriptor in taken:
+            os.close(descriptor)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (open_files, most))
 
 
 def test_an_answer_reads_like_those_of_other_libraries(client: TppClient) -> None:
