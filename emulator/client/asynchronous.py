@@ -88,7 +88,7 @@ class AsyncTppClient(Tpp):
         await self.close()
 
     def _new_session(self) -> ClientSession:
-        from aiohttp import ClientSession, ClientTimeout, TCPConnector
+        from aiohttp import ClientSession, ClientTimeout, DummyCookieJar, TCPConnector
 
         verify: ssl.SSLContext | bool = True
         if self._ca is not None:
@@ -96,6 +96,7 @@ class AsyncTppClient(Tpp):
         return ClientSession(
             connector=TCPConnector(ssl=verify, limit=0),
             timeout=ClientTimeout(total=self._timeout),
+            cookie_jar=DummyCookieJar(),  # as the synchronous client: what is sent is what was asked for
             auto_decompress=False,  # a body is given as it came, as by the synchronous client
             skip_auto_headers=("User-Agent", "Accept-Encoding", "Content-Type"),
         )

@@ -89,6 +89,20 @@ async def test_a_compressed_body_goes_on_as_it_is(authority: Authority) -> None:
     assert seen == [("gzip", digest_value(body), body)]
 
 
+async def test_a_cookie_is_passed_on_and_not_kept_for_others(authority: Authority) -> None:
+    seen: list[str | None] = []
+
+    async def answer(request: web.BaseRequest) -> web.Response:
+        seen.append(request.headers.get("Cookie"))
+        return web.Response(headers={"Set-Cookie": "login=mine; Path=/"})
+
+    async with bank(answer) as target, proxy(target.replace("127.0.0.1", "localhost"), authority) as address:
+        for cookies in ({}, {"own": "1"}, {}):
+            async with ClientSession(cookies=cookies) as http, http.get(f"{address}/console") as got:
+                assert got.headers["Set-Cookie"] == "login=mine; Path=/"
+    assert seen == [None, "own=1", None]
+
+
 async def test_an_answer_that_takes_too_long_is_told_with_its_cause(authority: Authority) -> None:
     async def answer(request: web.BaseRequest) -> web.Response:
         await asyncio.Event().wait()
