@@ -11,6 +11,7 @@ from collections.abc import Callable
 from aiohttp import ClientError, web
 
 from emulator.client.asynchronous import AsyncTppClient
+from emulator.httpsig.sendable import check_sendable
 
 CALLBACK = "/_proxy/callback"
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
@@ -63,19 +64,22 @@ class SigningProxy:
             return _told(403, "The proxy does not answer to this Host name.", code="FORBIDDEN", path="Host")
         if request.path == CALLBACK:
             return self._welcome(request)
-        request._client_max_size = LARGEST_BODY
-        body = await request.read()
         given = {name: value for name, value in request.headers.items() if name.lower() not in _NOT_PASSED_ON}
         for name in ("User-Agent", "Accept"):
             given.setdefault(name, "*/*" if name == "Accept" else "bank-emulator-proxy")
+        request._client_max_size = LARGEST_BODY
         try:
+            check_sendable(request.method, request.raw_path, given)  # in words, before what cannot be signed is signed
+            body = await request.read()
             answer = await self._client.request(request.method, request.raw_path, body=body, headers=given)
         except (ClientError, OSError, TimeoutError) as error:
             cause = str(error) or type(error).__name__  # a TimeoutError says nothing more
             self._log(f"{request.method} {request.raw_path} -> no answer: {cause}")
             return _told(502, f"{self._client.base_url} does not answer: {cause}")
+        except web.HTTPRequestEntityTooLarge as error:
+            return _told(error.status, f"The body is larger than {LARGEST_BODY} bytes.", code="BAD_REQUEST")
         except ValueError as error:
-            return _told(400, str(error))
+            return _told(400, str(error), code="BAD_REQUEST")
         self._log(f"{request.method} {request.raw_path} -> {answer.status}")
         response = web.Response(status=answer.status, body=answer.body)
         for name, value in answer.headers.pairs:

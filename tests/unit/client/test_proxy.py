@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -101,6 +102,35 @@ async def test_a_cookie_is_passed_on_and_not_kept_for_others(authority: Authorit
             async with ClientSession(cookies=cookies) as http, http.get(f"{address}/console") as got:
                 assert got.headers["Set-Cookie"] == "login=mine; Path=/"
     assert seen == [None, "own=1", None]
+
+
+async def asked_raw(address: str, head: bytes, body: bytes) -> bytes:
+    """All that comes back for these bytes on a connection that is then at its end."""
+    reader, writer = await asyncio.open_connection(*address.removeprefix("http://").split(":"))
+    writer.write(head + b"\r\nHost: localhost\r\nConnection: close\r\n\r\n" + body)
+    answer = await asyncio.wait_for(reader.read(), PATIENCE)
+    writer.close()
+    return answer
+
+
+@pytest.mark.parametrize(
+    "head, body, status, told",
+    [
+        (b"GET /v1/x HTTP/1.1\r\nTPP-Redirect-URI: http://x/\xe6", b"", 400, "the header TPP-Redirect-URI is one line"),
+        (b"GET /v1/x HTTP/1.1\r\nX-Test: \xe6", b"", 400, "the header X-Test is one line of text"),
+        (b"OPTIONS * HTTP/1.1", b"", 400, "must start with /, not '*'"),
+        (b"POST /v1/x HTTP/1.1\r\nContent-Length: 4", b"1234", 413, "The body is larger than 3 bytes."),
+    ],
+)
+async def test_what_the_proxy_itself_refuses_is_told_as_the_bank_does(
+    authority: Authority, monkeypatch: pytest.MonkeyPatch, head: bytes, body: bytes, status: int, told: str
+) -> None:
+    monkeypatch.setattr("emulator.client.proxy.LARGEST_BODY", 3)
+    async with proxy("http://127.0.0.1:1", authority) as address:
+        answer = await asked_raw(address, head, body)
+    assert answer.startswith(f"HTTP/1.1 {status} ".encode())
+    [message] = json.loads(answer.partition(b"\r\n\r\n")[2])["tppMessages"]
+    assert (message["category"], message["code"], told in message["text"]) == ("ERROR", "BAD_REQUEST", True)
 
 
 async def test_an_answer_that_takes_too_long_is_told_with_its_cause(authority: Authority) -> None:
