@@ -8,6 +8,7 @@ import click
 
 from emulator.cli.failure import Failed
 from emulator.cli.folders import bank_url, identity_of, signer_options, trusted_ca, url_option
+from emulator.cli.serve import ready
 
 EPILOG = """\b
 After an SCA the customer's browser comes back to the proxy, which sends PSU-ID and session from then on.
@@ -43,6 +44,6 @@ def command(
         raise Failed(str(error)) from error
     proxy = SigningProxy(client, log=(lambda _: None) if quiet else (lambda text: click.echo(text, err=True)))
     try:
-        asyncio.run(proxy.run("127.0.0.1", port, lambda address: click.echo(f"READY {address}")))
+        asyncio.run(proxy.run("127.0.0.1", port, lambda address: ready([address])))
     except OSError as error:
         raise Failed(f"--port {port}: {error.strerror or error}") from error

@@ -122,7 +122,7 @@ def _started(settings: ServeSettings) -> None:
         server = WebServer(
             site, host=settings.host, plain=plain, tls=tls, public_url=settings.public_url, allowed=settings.allow_host
         )
-        run(server, _ready)
+        run(server, ready)
         log.info("told to end, every connection is closed")
     finally:
         site.close()
@@ -139,7 +139,7 @@ def _site(settings: ServeSettings) -> Site:
         raise StateDamaged(str(error)) from error
 
 
-def _ready(urls: list[str]) -> None:
+def ready(urls: list[str]) -> None:
     """Say so on stdout, if there is one and somebody reads it."""
     if sys.stdout is not None:
         with suppress(BrokenPipeError):

@@ -46,7 +46,7 @@ def test_a_start_goes_on_where_nobody_can_read_that_it_is_ready(monkeypatch: pyt
     with os.fdopen(write, "w") as unread:
         for stdout in (None, unread):
             monkeypatch.setattr(sys, "stdout", stdout)
-            serve._ready(["http://127.0.0.1:8080"])
+            serve.ready(["http://127.0.0.1:8080"])
 
 
 WARN = """

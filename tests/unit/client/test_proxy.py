@@ -5,14 +5,18 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import os
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 from aiohttp import ClientError, ClientSession, web
 
 from emulator.authority import Authority
+from emulator.cli import main
 from emulator.client import AsyncTppClient
 from emulator.client.proxy import SigningProxy
 from emulator.httpsig.digest import digest_value
@@ -185,3 +189,21 @@ async def test_the_end_does_not_wait_for_an_answer_that_does_not_come(
             await asyncio.wait_for(asked.wait(), PATIENCE)
         with pytest.raises(ClientError):
             await asking
+
+
+def test_the_command_goes_on_where_nobody_can_read_that_it_is_ready(
+    authority: Authority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def run(self: SigningProxy, host: str, port: int, ready: Callable[[str], None]) -> None:
+        ready(f"http://{host}:{port}")
+
+    (tmp_path / "certificate.pem").write_text(authority.demo().certificate_pem)
+    (tmp_path / "key.pem").write_bytes(authority.demo().key_pem)
+    signer = ["--certificate", str(tmp_path / "certificate.pem"), "--key", str(tmp_path / "key.pem")]
+    monkeypatch.setattr(SigningProxy, "run", run)
+    read, write = os.pipe()
+    os.close(read)
+    with os.fdopen(write, "w") as unread, monkeypatch.context() as patched:
+        patched.setattr(sys, "stdout", unread)
+        assert main.run(["proxy", *signer]) == 0
+    assert capsys.readouterr().err == ""
