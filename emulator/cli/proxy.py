@@ -42,6 +42,8 @@ def command(
         client = AsyncTppClient(bank, signer, ca=trusted_ca(), timeout=PATIENCE)
     except ValueError as error:
         raise Failed(str(error)) from error
+    except OSError as error:
+        raise Failed(f"{trusted_ca()} cannot be read as a CA: {error.strerror or error}") from error
     proxy = SigningProxy(client, log=(lambda _: None) if quiet else (lambda text: click.echo(text, err=True)))
     try:
         asyncio.run(proxy.run("127.0.0.1", port, lambda address: ready([address])))

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 
 class AsyncTppClient(Tpp):
-    """As TppClient, with coroutines and for many requests at once; close it, or use `async with`."""
+    """As TppClient, with coroutines and for many requests at once; close it, or use `async with`.
+
+    Raises OSError for a `ca` that cannot be read.
+    """
 
     def __init__(
         self,
@@ -33,7 +36,7 @@ class AsyncTppClient(Tpp):
     ) -> None:
         super().__init__(base_url, identity, defaults=defaults, clock=clock)
         self._timeout = timeout
-        self._ca = ca
+        self._verify = True if ca is None else ssl.create_default_context(cafile=str(ca))
         self._session: ClientSession | None = None
 
     async def request(self, method: str, path: str, **options: Unpack[Options]) -> Response:
@@ -90,11 +93,8 @@ class AsyncTppClient(Tpp):
     def _new_session(self) -> ClientSession:
         from aiohttp import ClientSession, ClientTimeout, DummyCookieJar, TCPConnector
 
-        verify: ssl.SSLContext | bool = True
-        if self._ca is not None:
-            verify = ssl.create_default_context(cafile=str(self._ca))
         return ClientSession(
-            connector=TCPConnector(ssl=verify, limit=0),
+            connector=TCPConnector(ssl=self._verify, limit=0),
             timeout=ClientTimeout(total=self._timeout),
             cookie_jar=DummyCookieJar(),  # as the synchronous client: what is sent is what was asked for
             auto_decompress=False,  # a body is given as it came, as by the synchronous client

@@ -269,6 +269,13 @@ def test_a_bank_that_does_not_answer_is_a_502(bank: Served) -> None:
         assert plain(f"{address}/v1/accounts")[0] == 502
 
 
+@pytest.mark.parametrize("ca", ["missing.pem", "tpps/demo/key.pem"])
+def test_a_proxy_reads_its_ca_before_it_is_ready(bank: Served, ca: str) -> None:
+    refused = run(bank, "proxy", "--to", bank.urls[1], "--ca", str(bank.state / ca))
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert refused.stderr.startswith(f"bank-emulator: {bank.state / ca} cannot be read as a CA: ")
+
+
 def test_a_port_in_use_is_wrong_use(bank: Served) -> None:
     refused = run(bank, "proxy", "--port", bank.url.rpartition(":")[2])
     assert refused.returncode == 2
