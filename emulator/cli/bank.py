@@ -59,7 +59,14 @@ def ask(url: str, method: str, path: str, body: Any = None) -> Any:
     if body is None and method in ("POST", "PUT"):
         body = {}
     answer = reached(url, lambda bank: bank.control(method, f"/{path}", body), patience=LONGEST_WAIT)
+    return _told(url, answer)
+
+
+def _told(url: str, answer: Answer) -> Any:
+    """What an answer of the control interface says; Failed where something else than a bank gives it, Refused."""
     value = answer.json()
+    if answer.body and not isinstance(value, dict):
+        raise Failed(f"{url} answers, but not as a bank does; is that another program?")
     if answer.status >= 400:
         raise _refused(value, answer.status)
     return value
@@ -78,7 +85,7 @@ def logged(url: str, request: str) -> dict[str, Any]:
 
 def _refused(value: Any, status: int) -> Failed:
     """A refusal, its sentences in one line."""
-    messages = value.get("tppMessages") if isinstance(value, dict) else None
+    messages = (value or {}).get("tppMessages")
     if not messages:
         return Failed(f"the bank answered {status}")
     told = [f"{entry['path']}: {entry['text']}" if entry.get("path") else entry["text"] for entry in messages]
@@ -118,7 +125,7 @@ def events(url: str) -> Iterator[dict[str, Any]]:
     from http.client import HTTPException
     from urllib.parse import urlsplit
 
-    from emulator.scenario.stage import StageFailed, connection_to
+    from emulator.scenario.stage import Answer, StageFailed, connection_to
 
     try:
         connection = connection_to(url, ca=trusted_ca())
@@ -129,7 +136,7 @@ def events(url: str) -> Iterator[dict[str, Any]]:
         connection.request("GET", f"{urlsplit(url).path}/_emulator/events", headers=headers)
         answer = connection.getresponse()
         if answer.status != 200:
-            raise _refused(json.loads(answer.read() or b"null"), answer.status)
+            _told(url, Answer(answer.status, body=answer.read()))
         while line := answer.readline():
             if line.startswith(b"data: "):
                 yield json.loads(line[6:])

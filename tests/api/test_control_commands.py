@@ -357,6 +357,22 @@ def test_every_command_has_help_with_an_example(run: Run, noun: str) -> None:
         assert "Example: bank-emulator" in " ".join(out.split())
 
 
+@pytest.mark.parametrize("status, body", [(200, b"<html>"), (200, b"[]"), (404, b"<html>"), (502, b'"x"')])
+@pytest.mark.parametrize(
+    "command", ["clock show", "reset", "payments list", "requests tail", "explain --request latest"]
+)
+def test_another_program_at_the_address_is_no_bank(
+    run: Run, monkeypatch: pytest.MonkeyPatch, command: str, status: int, body: bytes
+) -> None:
+    class Other:
+        def control(self, *_: Any) -> Answer:
+            return Answer(status, body=body)
+
+    monkeypatch.setattr(stages, "Running", lambda *_, **__: Other())
+    told = "bank-emulator: http://127.0.0.1:8080 answers, but not as a bank does; is that another program?\n"
+    assert run(*command.split()) == (2, "", told)
+
+
 def test_an_answer_that_never_comes_is_told(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     class Silent:
         def control(self, *_: Any) -> Answer:
