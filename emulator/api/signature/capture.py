@@ -70,10 +70,11 @@ def _from_http(text: str) -> Capture:
 
 
 def _cut_to_length(body: bytes, headers: Iterable[tuple[str, str]]) -> bytes:
-    """Without what an editor added at the end, where Content-Length tells."""
+    """Without what by Content-Length stands behind it: an editor's blanks, or the answer that a tool printed."""
     for name, value in headers:
-        if name.lower() == "content-length" and _LENGTH.fullmatch(value) and not body[int(value) :].strip():
-            return body[: int(value)]
+        if name.lower() == "content-length" and _LENGTH.fullmatch(value):
+            behind = body[int(value) :].lstrip()
+            return body[: int(value)] if not behind or behind.startswith(b"HTTP/") else body
     return body
 
 

@@ -188,6 +188,18 @@ def test_a_length_that_is_none_cuts_nothing(length: str) -> None:
     assert read_capture(f"POST /a HTTP/1.1\nContent-Length: {length}\n\nabc").body == b"abc"
 
 
+ANSWER = "HTTP/1.1 401 Unauthorized\r\n\r\n{}"
+
+
+@pytest.mark.parametrize("behind", ["\r\n", f"\r\n\r\n{ANSWER}", ANSWER])
+def test_what_stands_behind_a_body_of_known_length_is_none_of_it(behind: str) -> None:
+    assert read_capture(f"POST /a HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc{behind}").body == b"abc"
+
+
+def test_a_body_that_is_longer_than_its_length_is_shown_whole() -> None:
+    assert read_capture("POST /a HTTP/1.1\nContent-Length: 3\n\nabcd HTTP/").body == b"abcd HTTP/"
+
+
 VERDICT = {"valid": False, "messages": [{"path": "Date", "text": "It is late."}]}
 WRONG: list[dict[str, Any]] = [
     {"valid": True},
