@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
@@ -22,7 +22,7 @@ A request of the log is told as the bank judged it; a capture is judged anew, wi
 Example: curl -v ... 2>&1 | bank-emulator explain -
 Example: bank-emulator explain --request latest
 """
-LARGEST = 4 * 1024 * 1024
+LARGEST = 64 * 1024 * 1024  # bytes: what a browser records of an afternoon
 
 
 @click.command(name="explain", epilog=EPILOG)
@@ -86,11 +86,18 @@ def _judged(file: str, body: str | None, profile: str | None) -> Explanation:
 def _bytes(file: str) -> bytes:
     try:
         with Path(file).open("rb") as opened:
-            return opened.read(LARGEST)
+            return _whole(opened, file)
     except OSError as error:
         raise Failed(f"{file}: {error.strerror}") from error
 
 
 def _read(file: str) -> str:
-    content = sys.stdin.buffer.read(LARGEST) if file == "-" else _bytes(file)
+    content = _whole(sys.stdin.buffer, "stdin") if file == "-" else _bytes(file)
     return content.decode("utf-8", "surrogateescape")
+
+
+def _whole(opened: BinaryIO, name: str) -> bytes:
+    content = opened.read(LARGEST + 1)
+    if len(content) > LARGEST:
+        raise Failed(f"{name} is longer than {LARGEST // 1024 // 1024} MiB")
+    return content

@@ -12,6 +12,7 @@ import pytest
 from emulator.api.branch import Branch
 from emulator.api.log import BODY_KEPT
 from emulator.authority import Authority
+from emulator.client.tpp import Prepared
 from emulator.httpsig.dates import format_date
 from tests.api.conftest import Run
 from tests.api.desk import DeskClient
@@ -97,6 +98,37 @@ def test_what_a_bank_has_judged_is_not_judged_by_other_measures(run: Run, more: 
 @pytest.mark.parametrize("command", [["explain", "--request", "latest"], ["requests", "show", "latest"]])
 def test_an_empty_log_has_no_latest_request(run: Run, command: list[str]) -> None:
     assert run(*command) == (2, "", "bank-emulator: the log is empty\n")
+
+
+def raw(prepared: Prepared) -> bytes:
+    lines = [
+        f"{prepared.method} {prepared.target} HTTP/1.1",
+        *(f"{n}: {v}" for n, v in prepared.headers.items()),
+        "",
+        "",
+    ]
+    return "\r\n".join(lines).encode() + prepared.body
+
+
+def test_a_captured_body_is_judged_byte_for_byte_whatever_its_encoding(
+    run: Run, tpp: DeskClient, tmp_path: Path
+) -> None:
+    file = tmp_path / "capture.txt"
+    file.write_bytes(raw(tpp.prepare("POST", SEPA, body='{"creditorName": "Bjørn"}'.encode("latin-1"))))
+    status, out, _ = run("explain", str(file))
+    assert (status, out.splitlines()[0]) == (0, f"The signature holds. TPP {tpp.tpp_id}, roles AISP, PISP.")
+
+
+def test_a_capture_is_read_whole_or_refused_for_its_length(
+    run: Run, tpp: DeskClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "capture.json"
+    sent = tpp.prepare("GET", "/v1/accounts")
+    entry = {"method": sent.method, "url": sent.target, "headers": sent.headers}
+    file.write_text(json.dumps([{"padding": "x" * 5 * 1024 * 1024}, entry]))
+    assert run("explain", str(file))[0] == 0
+    monkeypatch.setattr("emulator.cli.explain.LARGEST", 1024 * 1024)
+    assert run("explain", str(file)) == (2, "", f"bank-emulator: {file} is longer than 1 MiB\n")
 
 
 def test_a_capture_is_judged_with_what_had_to_be_assumed(run: Run, tpp: DeskClient, tmp_path: Path) -> None:

@@ -28,7 +28,10 @@ class Capture:
 
 
 def read_capture(text: str) -> Capture:
-    """The request in `text`, whatever tool wrote it; raise CaptureUnreadable."""
+    """The request in `text`, whatever tool wrote it, bytes that are no UTF-8 as surrogateescape has them.
+
+    Raises CaptureUnreadable.
+    """
     stripped = text.lstrip("\ufeff \t\r\n")
     if stripped.startswith(("{", "[")):
         return _from_json(stripped)
@@ -66,7 +69,7 @@ def _from_http(text: str) -> Capture:
     first, *rest = head.splitlines() or [""]
     method, target = _request_line(first)
     headers = _headers(rest)
-    return Capture(method, target, headers, _cut_to_length(body.encode("utf-8", "surrogatepass"), headers))
+    return Capture(method, target, headers, _cut_to_length(body.encode("utf-8", "surrogateescape"), headers))
 
 
 def _cut_to_length(body: bytes, headers: Iterable[tuple[str, str]]) -> bytes:
