@@ -134,5 +134,5 @@ def origin_form(message: RawRequestMessage) -> str | None:
     authority = urlsplit(target).netloc
     if authority.lower() != message.headers.get("Host", authority).lower():
         return None
-    rest = target[target.index(authority) + len(authority) :]
+    rest = target.partition("://")[2][len(authority) :]
     return rest if rest.startswith("/") else "/" + rest

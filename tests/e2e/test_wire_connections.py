@@ -58,6 +58,9 @@ async def test_an_absolute_target_is_its_path_and_query() -> None:
             request = await one(served, get(sent))
             assert isinstance(request, Request)
             assert request.target == taken
+        request = await one(served, b"GET http://tp/a?b HTTP/1.1\r\nHost: tp\r\n\r\n")
+        assert isinstance(request, Request)
+        assert request.target == "/a?b"
 
 
 @both_loops
