@@ -9,6 +9,7 @@ from emulator.api.hosts import LOOPBACK_NAMES, in_url
 WILDCARDS = frozenset({"", "0.0.0.0", "::"})
 
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::(\d{1,5}))?", re.IGNORECASE)
+_LAST_PORT = 65535
 _REMEMBERED = 256
 
 
@@ -53,6 +54,6 @@ class Base:
         if host is None:
             return self.listening
         parts = _HOST.fullmatch(host)
-        if parts is None or parts[1].lower() not in self._allowed:
+        if parts is None or parts[1].lower() not in self._allowed or int(parts[2] or 0) > _LAST_PORT:
             return self.listening
         return f"{self._scheme}://{host}"

@@ -518,6 +518,8 @@ async def test_nobody_watching_the_core_sleeps() -> None:
         ("Bank.Test:8080", "http://Bank.Test:8080"),
         ("evil.test", None),
         ("localhost.evil.test", None),
+        ("localhost:65535", "http://localhost:65535"),
+        ("localhost:65536", None),
         ("localhost:x", None),
         ("localhost/evil", None),
         ("a@localhost", None),
