@@ -45,7 +45,7 @@ def _date_and_server(second: int) -> bytes:
 def block(message: RawRequestMessage, response: Response, close: bool) -> bytes:
     """The whole answer to `message` as it goes over the wire."""
     status, body = response.status, response.body
-    framing = [] if status == 204 else [f"Content-Length: {len(body)}"]
+    framing = [] if status in (204, 304) else [f"Content-Length: {len(body)}"]
     if close:
         framing.append(CLOSE)
     elif message.version == HttpVersion10:

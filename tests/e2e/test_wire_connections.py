@@ -108,9 +108,10 @@ async def test_a_date_of_the_core_stays_the_only_one() -> None:
 
 
 @both_loops
-async def test_head_and_204_have_no_body() -> None:
+async def test_head_204_and_304_have_no_body() -> None:
     async with serving() as served:
         served.site.answers["/gone"] = lambda request: Response(204)
+        served.site.answers["/known"] = lambda request: Response(304, [("ETag", '"1"')])
         client = await served.connect()
         await client.send(head("HEAD", "/"))
         answer = await client.answer(bare=True)
@@ -118,6 +119,9 @@ async def test_head_and_204_have_no_body() -> None:
         await client.send(get("/gone"))
         answer = await client.answer()
         assert (answer.status, answer.header("Content-Length")) == (204, None)
+        await client.send(get("/known"))
+        answer = await client.answer()
+        assert (answer.status, answer.header("Content-Length")) == (304, None)
         await client.send(get("/next"))
         assert (await client.answer()).json()["target"] == "/next"
 
