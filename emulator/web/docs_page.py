@@ -52,13 +52,8 @@ class DocsPage:
             source=root + source,
             here=here,
             books=[(address, name) for address, (name, *_) in BOOKS.items()],
-            base=request.base + root.removeprefix(root_of_base(request)),
+            base=request.base + request.prefix,
         )
-
-
-def root_of_base(request: Request) -> str:
-    """The path that the public address itself has."""
-    return root_of(Request(request.method, request.target, base=request.base))
 
 
 def _bare(request: Request, status: int, title: str, text: str, *headers: tuple[str, str]) -> Response:

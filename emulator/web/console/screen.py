@@ -73,7 +73,7 @@ class Screen:
             at_home=True,
             at=self.at,
             home=self.home,
-            request_base=self.request.base + self.home.removesuffix("/console"),
+            request_base=self.request.base + self.request.prefix,
             navigation=NAVIGATION,
             csrf=self.csrf,
             problem=problem or [],

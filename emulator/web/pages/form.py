@@ -75,5 +75,4 @@ def path_below(request: Request) -> str:
 
 def root_of(request: Request) -> str:
     """What stands before `/sca`, `/console` and `/static` in links: the public address's own path and the prefix."""
-    prefix = "" if request.prefix == "/api-sandbox" else request.prefix
-    return urlsplit(request.base).path.rstrip("/") + prefix
+    return urlsplit(request.base).path.rstrip("/") + request.prefix

@@ -175,3 +175,15 @@ def test_the_bare_address_leads_to_the_console_below_the_public_address(
     answer = emulator.site.handle(Request("GET", path, (("Host", "bank.example"),), base=base))
     assert isinstance(answer, Response)
     assert (answer.status, dict(answer.headers)["Location"]) == (303, console)
+
+
+@pytest.mark.parametrize("place", ["console", "docs"])
+@pytest.mark.parametrize("prefix", ["", "/banks/second"])
+def test_a_page_says_the_address_of_its_bank_with_the_path_of_the_public_one(
+    emulator: Living, place: str, prefix: str
+) -> None:
+    emulator.house.make("second")
+    target, base = f"{prefix}/{place}", "https://bank.example/some/prefix"
+    answer = emulator.site.handle(Request("GET", target, (("Host", "bank.example"),), base=base))
+    assert isinstance(answer, Response)
+    assert f"The bank answers at <code>{base}{prefix}</code>" in answer.body.decode()
