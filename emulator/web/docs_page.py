@@ -55,6 +55,10 @@ class DocsPage:
             base=request.base + request.prefix,
         )
 
+    def no_bank(self, request: Request, name: str) -> Response:
+        """Answer 404 for a bank that is not there (any more)."""
+        return _bare(request, 404, "Not found", f"There is no bank {name}.")
+
 
 def _bare(request: Request, status: int, title: str, text: str, *headers: tuple[str, str]) -> Response:
     return html(request, "console/bare.html", status=status, at_home=True, headers=headers, title=title, text=text)

@@ -74,7 +74,7 @@ class Console:
             form=form,
             logged_in=self._token is not None,
         )
-        if segments in (["events"], ["openapi.json"]) and request.method == "GET":
+        if segments in (["events"], ["openapi.json"]) and request.method != "POST":
             return screen.control.send("GET", segments[0])
         found = places.find(places.ACTIONS if request.method == "POST" else places.PAGES, segments)
         if found is None:

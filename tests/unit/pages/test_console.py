@@ -544,3 +544,11 @@ def test_the_event_stream_is_the_control_interfaces(emulator: Living) -> None:
     emulator.call("GET", "/v1/accounts")
     end()
     assert any(b"event: request" in chunk for chunk in seen)
+
+
+@pytest.mark.parametrize("place", ["", "/events", "/openapi.json"])
+def test_head_is_answered_as_get(emulator: Living, place: str) -> None:
+    from emulator.api.messages import Request
+
+    asked = [Request(method, f"/console{place}", (("Host", "127.0.0.1"),)) for method in ("GET", "HEAD")]
+    assert [emulator.site.handle(request).status for request in asked] == [200, 200]

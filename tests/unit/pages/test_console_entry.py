@@ -144,6 +144,7 @@ def test_over_tls_the_cookie_is_secure() -> None:
         ("sca/xyz", "Page not found"),
         ("console", "There is no bank gone."),
         ("console/payments", "There is no bank gone."),
+        ("docs", "There is no bank gone."),
     ],
 )
 def test_a_bank_that_is_not_there_has_a_404_page_that_can_be_drawn(emulator: Living, path: str, said: str) -> None:
