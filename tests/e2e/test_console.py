@@ -145,6 +145,24 @@ def test_a_request_and_a_payment_show_without_a_reload(served: ServedPages, brow
     assert complaints(browser) == []
 
 
+def test_more_tabs_may_be_open_than_a_browser_has_connections(served: ServedPages, browser: Chrome) -> None:
+    first = browser.current_window_handle
+    browser.set_page_load_timeout(30)
+    for _ in range(8):
+        browser.switch_to.new_window("tab")
+        browser.get(f"{served.url}/console")
+        wait(browser).until(lambda window: window.find_element(By.CSS_SELECTOR, "[data-watching]").is_displayed())
+    payment = paid(served)
+    for tab in browser.window_handles:
+        browser.switch_to.window(tab)
+        if tab != first:
+            wait(browser).until(lambda window: STRAKS in window.find_element(By.TAG_NAME, "main").text)
+            browser.close()
+    browser.switch_to.window(first)
+    browser.get(f"{served.url}/console/payments/{payment}")
+    assert "Instant transfer" in heading(browser)
+
+
 def test_a_region_that_somebody_uses_is_left_alone(served: ServedPages, browser: Chrome) -> None:
     served.call("GET", "/v1/accounts")
     browser.get(f"{served.url}/console/sca")

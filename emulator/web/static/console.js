@@ -98,17 +98,25 @@
     if (!timer) timer = setTimeout(() => { timer = 0; refresh(); }, QUIET);
   };
 
+  // Only a page in sight listens: a browser has six connections to a bank, and six tabs would leave none to the others.
+  const light = document.querySelector("[data-watching]");
+  let source = null;
+  const rest = () => {
+    source?.close();
+    source = null;
+    light.hidden = true;
+  };
   const watch = () => {
-    const light = document.querySelector("[data-watching]");
-    const source = new EventSource(document.body.dataset.events);
+    if (source || document.hidden) return;
+    source = new EventSource(document.body.dataset.events);
     for (const kind of KINDS) source.addEventListener(kind, later);
     source.addEventListener("open", () => { light.hidden = false; });
     source.addEventListener("error", () => {
       light.hidden = true;
-      if (source.readyState === EventSource.CLOSED) setTimeout(watch, AGAIN);
+      if (source?.readyState === EventSource.CLOSED) { rest(); setTimeout(watch, AGAIN); }
     });
-    addEventListener("pagehide", () => source.close(), { once: true });
   };
+  const back = () => { watch(); refresh(); };
 
   wire(document);
   // On a phone the places stand in one row that scrolls sideways.
@@ -119,6 +127,8 @@
     tick();
     setInterval(tick, 1000);
     watch();
-    addEventListener("pageshow", (event) => { if (event.persisted) { watch(); refresh(); } });
+    document.addEventListener("visibilitychange", () => { if (document.hidden) rest(); else back(); });
+    addEventListener("pagehide", rest);
+    addEventListener("pageshow", (event) => { if (event.persisted) back(); });
   }
 })();
