@@ -81,7 +81,6 @@ def save(screen: Screen) -> Response:
 
 def snapshots(screen: Screen, problem: list[str] | None = None) -> Response:
     """Snapshots, reset, made-up customers, other banks."""
-    kept = screen.bank.documents.get("meta", "bank") or {}
     return screen.page(
         "snapshots",
         status=200 if problem is None else 400,
@@ -89,7 +88,6 @@ def snapshots(screen: Screen, problem: list[str] | None = None) -> Response:
         snapshots=screen.control.ask("GET", "snapshots").get("snapshots", []),
         banks=_banks(screen),
         fixtures=fixtures.names(),
-        fixture=kept.get("fixtures", ""),
     )
 
 
@@ -127,8 +125,9 @@ def delete_snapshot(screen: Screen) -> Response:
 
 
 def reset(screen: Screen) -> Response:
-    """The whole bank new, from a fixture."""
-    return _change(screen, "reset", "POST", "reset", {"fixtures": screen.form.get("fixtures") or "known-state"})
+    """The whole bank new: from what it was made with, unless a fixture is chosen."""
+    fixture = screen.form.get("fixtures")
+    return _change(screen, "reset", "POST", "reset", {"fixtures": fixture} if fixture else {})
 
 
 def generate(screen: Screen) -> Response:

@@ -6,11 +6,13 @@ import json
 import re
 from collections.abc import Iterator
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from emulator.bank import sca
+from emulator.packaged import folder
 from tests.unit.pages.living import DEBTOR, EVEN, KARI, STRAKS, Living, living, straks
 from tests.unit.pages.visitor import Page, Visitor
 
@@ -501,6 +503,17 @@ def test_the_bank_is_reset(emulator: Living, browser: Visitor) -> None:
     page = press(browser, browser.get("/console/snapshots"), "/reset", fixtures="empty")
     assert "The bank was reset." in page.text
     assert emulator.branch.bank.documents.count("customer") == 0
+
+
+def test_a_bank_made_from_a_file_is_reset_to_that_unless_another_fixture_is_chosen(tmp_path: Path) -> None:
+    file = tmp_path / "own.yaml"
+    file.write_text((folder("fixtures") / "known-state.yaml").read_text().replace("Kari Kladd", "Mona Mal"))
+    with living(fixtures=str(file)) as emulator:
+        browser = emulator.visitor()
+        page = press(browser, browser.get("/console/snapshots"), "/reset", fixtures="empty")
+        page = press(browser, page, "/reset")
+        assert "The bank was reset." in page.text
+        assert "Mona Mal" in browser.get("/console/customers").text
 
 
 def test_customers_are_made_up(emulator: Living, browser: Visitor) -> None:
