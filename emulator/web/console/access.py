@@ -19,14 +19,13 @@ ENDS = {"approve": "Approved", "reject": "Declined", "expire": "Expired", "fail"
 SERVER_ERROR = {"status": 500, "code": "SYSTEM_ERROR", "message": "A system of the bank failed.", "system": "core"}
 
 
-def sca_listing(screen: Screen, problem: list[str] | None = None) -> Response:
+def sca_listing(screen: Screen, refused: ControlRefused | None = None) -> Response:
     """Open and past authentications, newest first; the open ones can be ended here."""
     bank = screen.bank
     waiting = sca_views.waiting(bank, sca_views.LOOKED_AT)
     return screen.page(
         "sca",
-        status=200 if problem is None else 409,
-        problem=problem,
+        refused=refused,
         waiting=[{**_row(screen, document), "people": _who(screen, document)} for document in waiting[:MOST_WAITING]],
         waiting_in_all=f"{len(waiting)} or more" if len(waiting) == sca_views.LOOKED_AT else len(waiting),
         past=[_row(screen, document) for document in sca_views.past(bank, MOST)],
@@ -50,14 +49,14 @@ def end_sca(screen: Screen) -> Response:
     """Approve, decline, let expire or let fail; the browser of the customer is not needed."""
     how = screen.form.get("how")
     if how not in ENDS:
-        return sca_listing(screen, ["Choose approve, reject, expire or fail."])
+        return sca_listing(screen, ControlRefused(400, ["Choose approve, reject, expire or fail."]))
     body: dict[str, Any] = SERVER_ERROR if how == "fail" else {}
     if how == "approve" and screen.form.get("nationalId"):
         body = {"nationalId": screen.form.get("nationalId")}
     try:
         answer = screen.control.ask("POST", f"sca/{screen.params['id']}/{how}", body)
     except ControlRefused as refused:
-        return sca_listing(screen, refused.texts)
+        return sca_listing(screen, refused)
     redirect = answer.get("redirect") if isinstance(answer, dict) else None
     document = sca.get(screen.bank, screen.params["id"])
     heading, told = ENDS[how], None
@@ -69,7 +68,7 @@ def end_sca(screen: Screen) -> Response:
     return screen.page("sca_ended", heading=heading, told=told, redirect=redirect, document=document)
 
 
-def listing(screen: Screen, problem: list[str] | None = None) -> Response:
+def listing(screen: Screen, refused: ControlRefused | None = None) -> Response:
     """Consents and sessions, newest first."""
     bank = screen.bank
     found = [
@@ -79,8 +78,7 @@ def listing(screen: Screen, problem: list[str] | None = None) -> Response:
     begun = bank.documents.range("session", "created", reverse=True, limit=MOST)
     return screen.page(
         "consents",
-        status=200 if problem is None else 409,
-        problem=problem,
+        refused=refused,
         consents=found,
         sessions=[{**session, "live": sessions.is_live(bank, session)} for session in begun],
         people=people.listing(bank, 50) if not found and bank.documents.count("customer") < 100 else [],
@@ -92,12 +90,12 @@ def revoke(screen: Screen) -> Response:
     try:
         screen.control.ask("POST", f"consents/{screen.params['id']}/revoke", {})
     except ControlRefused as refused:
-        return listing(screen, refused.texts)
+        return listing(screen, refused)
     return screen.go("consents", done="revoked")
 
 
 def end_session(screen: Screen) -> Response:
     """End a live session: the next attended call needs SCA again."""
     if not sessions.end(screen.bank, screen.params["id"]):
-        return listing(screen, ["There is no such session, or it has ended."])
+        return listing(screen, ControlRefused(409, ["There is no such session, or it has ended."]))
     return screen.go("consents", done="session-ended")

@@ -19,14 +19,13 @@ COUNTED = (
 )
 
 
-def show(screen: Screen, problem: list[str] | None = None) -> Response:
+def show(screen: Screen, refused: ControlRefused | None = None) -> Response:
     """The overview."""
     bank = screen.bank
     kept = bank.documents.get("meta", "bank") or {}
     return screen.page(
         "overview",
-        status=200 if problem is None else 400,
-        problem=problem,
+        refused=refused,
         steps=STEPS,
         counts=[(page, bank.documents.count(kind), label) for page, kind, label in COUNTED],
         requests_kept=sum(1 for _ in screen.branch.log.newest()),
@@ -59,5 +58,5 @@ def change_clock(screen: Screen) -> Response:
         else:
             screen.control.ask("POST", "clock/advance", {"by": by})
     except ControlRefused as refused:
-        return show(screen, refused.texts)
+        return show(screen, refused)
     return screen.go(done="clock")

@@ -99,7 +99,7 @@ def _span(seconds: float | None) -> str:
     return f"+{seconds:.3g} s"
 
 
-def one(screen: Screen, problem: list[str] | None = None) -> Response:
+def one(screen: Screen, refused: ControlRefused | None = None) -> Response:
     """A payment: its life so far, where it may go, who has to do something, what was asked for."""
     bank = screen.bank
     payment = bank.documents.get("payment", screen.params["id"])
@@ -113,8 +113,7 @@ def one(screen: Screen, problem: list[str] | None = None) -> Response:
         scas += bank.documents.find("sca", target=payment["basketId"], newest_first=True)
     return screen.page(
         "payment",
-        status=200 if problem is None else 409,
-        problem=problem,
+        refused=refused,
         payment=_row(screen, payment),
         timeline=_timeline(payment),
         ended=status in transitions.FINAL,
@@ -135,7 +134,7 @@ def advance(screen: Screen) -> Response:
     try:
         screen.control.ask("POST", f"payments/{screen.params['id']}/advance", {"to": to} if to else {})
     except ControlRefused as refused:
-        return one(screen, refused.texts)
+        return one(screen, refused)
     return screen.go("payments", screen.params["id"], done="failed" if to == "RJCT" else "advanced")
 
 

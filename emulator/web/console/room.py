@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from emulator.api.messages import Request, Response, Stream
+from emulator.store import StoreUnwritable
 from emulator.web.console.control import Answering, Control, ControlRefused
 from emulator.web.pages.form import Form, FormRefused, path_below, read_form, read_query, root_of
 from emulator.web.pages.guard import Guard, header
@@ -45,6 +46,8 @@ class Console:
             return _bare(request, refused.status, "The form cannot be read", refused.reason)
         except ControlRefused as refused:
             return _bare(request, refused.status, "The bank refused", str(refused))
+        except StoreUnwritable as failed:
+            return _bare(request, 503, "The bank cannot save", f"Nothing was changed: {failed}.")
 
     def no_bank(self, request: Request, name: str) -> Response:
         """Answer 404 for a bank that is not there (any more)."""

@@ -9,7 +9,6 @@ from emulator.web.console import overview
 from emulator.web.console.control import ControlRefused
 from emulator.web.console.screen import Screen
 
-LONGEST = 1024 * 1024
 EXAMPLE = """scenario: my-scenario
 summary: What this shows, in a sentence.
 start:
@@ -22,24 +21,23 @@ rules:
 """
 
 
-def listing(screen: Screen, problem: list[str] | None = None) -> Response:
+def listing(screen: Screen, refused: ControlRefused | None = None) -> Response:
     """The ready scenarios and the rules at work."""
     return screen.page(
         "scenarios",
-        status=200 if problem is None else 400,
-        problem=problem,
+        refused=refused,
         scenarios=screen.control.ask("GET", "scenarios").get("scenarios", []),
         active=overview.scenario(screen),
         rules=overview.rules(screen),
     )
 
 
-def one(screen: Screen, problem: list[str] | None = None) -> Response:
+def one(screen: Screen, refused: ControlRefused | None = None) -> Response:
     """A ready scenario as its file states it."""
     path = loader.library().get(screen.params["name"])
     if path is None:
         return screen.missing("scenario")
-    return _editor(screen, path.read_text(encoding="utf-8"), name=screen.params["name"], problem=problem)
+    return _editor(screen, path.read_text(encoding="utf-8"), name=screen.params["name"], refused=refused)
 
 
 def blank(screen: Screen) -> Response:
@@ -48,12 +46,11 @@ def blank(screen: Screen) -> Response:
 
 
 def _editor(
-    screen: Screen, text: str, *, name: str = "", problem: list[str] | None = None, checked: bool = False
+    screen: Screen, text: str, *, name: str = "", refused: ControlRefused | None = None, checked: bool = False
 ) -> Response:
     return screen.page(
         "scenario",
-        status=200 if not problem else 400,
-        problem=problem,
+        refused=refused,
         text=text,
         name=name,
         checked=checked,
@@ -67,7 +64,7 @@ def check(screen: Screen) -> Response:
     try:
         loader.from_text(text, "scenario.yaml")
     except ScenarioRefused as refused:
-        return _editor(screen, text, problem=refused.lines())
+        return _editor(screen, text, refused=ControlRefused(400, refused.lines()))
     return _editor(screen, text, checked=True)
 
 
@@ -85,7 +82,7 @@ def apply(screen: Screen) -> Response:
         else:
             screen.control.ask("POST", "scenario", yaml=text)
     except ControlRefused as refused:
-        return listing(screen, refused.texts) if name else _editor(screen, text, problem=refused.texts)
+        return listing(screen, refused) if name else _editor(screen, text, refused=refused)
     return screen.go("scenarios", done="applied")
 
 
@@ -97,7 +94,7 @@ def play(screen: Screen) -> Response:
     try:
         played = screen.control.ask("POST", f"scenarios/{name}/play", {})
     except ControlRefused as refused:
-        return one(screen, refused.texts)
+        return one(screen, refused)
     return screen.page("played", name=name, played=played)
 
 
@@ -106,7 +103,7 @@ def withdraw(screen: Screen) -> Response:
     try:
         screen.control.ask("DELETE", "scenario")
     except ControlRefused as refused:
-        return listing(screen, refused.texts)
+        return listing(screen, refused)
     return screen.go("scenarios", done="withdrawn")
 
 

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from emulator.api.messages import Request, Response
 from emulator.bank.bank import Bank
-from emulator.web.console.control import Control
+from emulator.web.console.control import Control, ControlRefused
 from emulator.web.pages.form import Form, root_of
 from emulator.web.pages.rendering import html, see_other
 
@@ -63,20 +63,22 @@ class Screen:
         """The address of a page below the console."""
         return "/".join([self.home, *(quote(segment, safe="") for segment in segments)])
 
-    def page(self, template: str, *, status: int = 200, problem: list[str] | None = None, **values: Any) -> Response:
-        """A console page; `problem`: why the last change was refused."""
+    def page(
+        self, template: str, *, status: int = 200, refused: ControlRefused | None = None, **values: Any
+    ) -> Response:
+        """A console page; `refused`: the last change was, the page has its status and says why."""
         bank = self.bank
         return html(
             self.request,
             f"console/{template}.html",
-            status=status,
+            status=refused.status if refused else status,
             at_home=True,
             at=self.at,
             home=self.home,
             request_base=self.request.base + self.request.prefix,
             navigation=NAVIGATION,
             csrf=self.csrf,
-            problem=problem or [],
+            problem=refused.texts if refused else [],
             done=DONE.get(self.query.get("done")),
             bank_id=bank.name,
             now=bank.clock.now(),

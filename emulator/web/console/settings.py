@@ -31,8 +31,7 @@ def show(screen: Screen, refused: ControlRefused | None = None) -> Response:
     kept = screen.bank.settings.as_document()
     return screen.page(
         "settings",
-        status=200 if refused is None else 400,
-        problem=refused.texts if refused else None,
+        refused=refused,
         fields=[
             {
                 "name": name,
@@ -79,12 +78,11 @@ def save(screen: Screen) -> Response:
     return screen.go("settings", done="settings")
 
 
-def snapshots(screen: Screen, problem: list[str] | None = None) -> Response:
+def snapshots(screen: Screen, refused: ControlRefused | None = None) -> Response:
     """Snapshots, reset, made-up customers, other banks."""
     return screen.page(
         "snapshots",
-        status=200 if problem is None else 400,
-        problem=problem,
+        refused=refused,
         snapshots=screen.control.ask("GET", "snapshots").get("snapshots", []),
         banks=_banks(screen),
         fixtures=fixtures.names(),
@@ -105,7 +103,7 @@ def _change(screen: Screen, done: str, method: str, path: str, body: Any = None)
     try:
         screen.control.ask(method, path, body)
     except ControlRefused as refused:
-        return snapshots(screen, refused.texts)
+        return snapshots(screen, refused)
     return screen.go("snapshots", done=done)
 
 
@@ -144,7 +142,9 @@ def make_bank(screen: Screen) -> Response:
     """Another bank beside those that there are: the control interface would make one of these anew."""
     name = screen.form.get("name")
     if any(bank["name"] == name for bank in _banks(screen)):
-        return snapshots(screen, [f"There is a bank {name} already. Its own console can reset it."])
+        return snapshots(
+            screen, ControlRefused(409, [f"There is a bank {name} already. Its own console can reset it."])
+        )
     return _change(screen, "bank-made", "PUT", f"banks/{_segment(name)}", {})
 
 

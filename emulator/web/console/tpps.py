@@ -18,12 +18,11 @@ FLAWS = (
 )
 
 
-def listing(screen: Screen, problem: list[str] | None = None) -> Response:
+def listing(screen: Screen, refused: ControlRefused | None = None) -> Response:
     """Every TPP that was issued, with the form for a new one."""
     return screen.page(
         "tpps",
-        status=200 if problem is None else 400,
-        problem=problem,
+        refused=refused,
         tpps=screen.control.ask("GET", "tpps").get("tpps", []),
         roles=ROLES,
         flaws=FLAWS,
@@ -41,5 +40,5 @@ def issue(screen: Screen) -> Response:
     try:
         issued = screen.control.ask("POST", "tpps", wish)
     except ControlRefused as refused:
-        return listing(screen, refused.texts)
+        return listing(screen, refused)
     return screen.page("tpp_issued", tpp=issued, flaw=form.get("flaw"), flaws=dict(FLAWS))

@@ -8,11 +8,13 @@ from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
 from emulator.bank import sca
 from emulator.packaged import folder
+from emulator.store import StoreUnwritable
 from tests.unit.pages.living import DEBTOR, EVEN, KARI, STRAKS, Living, living, straks
 from tests.unit.pages.visitor import Page, Visitor
 
@@ -302,7 +304,7 @@ def test_a_certificate_is_issued_with_its_key_shown_once(emulator: Living, brows
     assert "acme" in browser.get("/console/tpps").text
     assert "BEGIN PRIVATE KEY" not in browser.get("/console/tpps").text
     again = press(browser, page, "/tpps", name="acme", roles=["AISP"])
-    assert again.status == 400
+    assert again.status == 409
     assert "already" in again.text
     assert press(browser, page, "/tpps", name="../x", roles=["AISP"]).status == 400
 
@@ -542,7 +544,7 @@ def test_a_new_bank_takes_the_place_of_none_that_is_there(emulator: Living, brow
     banks = [emulator.house.default, emulator.house.find("second")]
     documents = [branch.bank.documents.dump() for branch in banks if branch is not None]
     refused = press(browser, page, "/banks", name=name)
-    assert refused.status == 400
+    assert refused.status == 409
     assert f"There is a bank {name} already." in refused.text
     assert [branch.bank.documents.dump() for branch in banks if branch is not None] == documents
 
@@ -565,3 +567,16 @@ def test_head_is_answered_as_get(emulator: Living, place: str) -> None:
 
     asked = [Request(method, f"/console{place}", (("Host", "127.0.0.1"),)) for method in ("GET", "HEAD")]
     assert [emulator.site.handle(request).status for request in asked] == [200, 200]
+
+
+@pytest.mark.parametrize("what", ["consents", "sessions"])
+def test_what_cannot_be_written_is_503_and_stays_as_it_was(emulator: Living, browser: Visitor, what: str) -> None:
+    logged_in(emulator, browser)
+    documents = emulator.branch.bank.documents
+    page = browser.get("/console/consents")
+    [form] = [number for number, form in enumerate(page.forms) if f"/{what}/" in form.action]
+    before = documents.dump()
+    with mock.patch.object(type(documents), "put", side_effect=StoreUnwritable("the disk is full")):
+        refused = browser.submit(page, form=form)
+    assert (refused.status, refused.headers["content-type"]) == (503, "text/html; charset=utf-8")
+    assert documents.dump() == before
