@@ -83,6 +83,7 @@ def reset(theatre: Theatre, fixture: str | Fixture, scenario: Scenario | None = 
             _perform(scenario, theatre)
         progression.run_due(theatre.bank)
     theatre.log.clear()
+    _tell(theatre.bank, "reset", theatre.bank.name, "made anew")
 
 
 def apply(scenario: Scenario, theatre: Theatre) -> None:
@@ -96,7 +97,7 @@ def apply(scenario: Scenario, theatre: Theatre) -> None:
         progression.run_due(bank)
     if scenario.start.base != CURRENT:
         theatre.log.clear()
-    bank.publish({"type": "scenario", "id": scenario.name, "status": "applied", "at": bank.clock.stamp()})
+    _tell(bank, "scenario", scenario.name, "applied")
 
 
 @contextmanager
@@ -131,6 +132,11 @@ def withdraw(theatre: Theatre) -> None:
         with theatre.all_or_nothing():
             theatre.bank.documents.delete("meta", DOCUMENT)
             theatre.rules.remove_scenario(source["scenario"])
+        _tell(theatre.bank, "scenario", source["scenario"], "withdrawn")
+
+
+def _tell(bank: Bank, kind: str, identity: str, status: str) -> None:
+    bank.publish({"type": kind, "id": identity, "status": status, "at": bank.clock.stamp()})
 
 
 def _begin(start: Start, theatre: Theatre) -> None:

@@ -308,6 +308,25 @@ def test_events_tell_requests_and_changes_of_status(desk: ControlDesk, tpp: Desk
     assert [e["status"] for e in events if e["type"] == "clock"] == ["frozen"]
 
 
+def test_events_tell_when_the_whole_bank_has_changed(desk: ControlDesk) -> None:
+    stream = desk.control.handle(desk.branch, Request("GET", "/_emulator/events", (("Host", "localhost"),)))
+    assert isinstance(stream, Stream)
+    pushed: list[bytes | None] = []
+    stream.subscribe(pushed.append)
+    desk.do("PUT", "/snapshots/one")
+    desk.do("POST", "/scenario", {"name": "slow-bank"})
+    desk.do("DELETE", "/scenario")
+    desk.do("POST", "/snapshots/one/restore")
+    desk.do("POST", "/reset")
+    events = [json.loads(chunk.split(b"data: ")[1]) for chunk in pushed if chunk is not None and b"data: " in chunk]
+    assert [(event["type"], event["id"], event["status"]) for event in events] == [
+        ("scenario", "slow-bank", "applied"),
+        ("scenario", "slow-bank", "withdrawn"),
+        ("reset", "default", "restored"),
+        ("reset", "default", "made anew"),
+    ]
+
+
 MEMBERS = (
     *("by", "now", "mode", "to", "nationalId", "accounts", "fixtures", "scenario", "seed", "name", "roles", "match"),
     *("when", "then", "delay", "rules", "status", "code", "tpp", "progression", "flaw", "start", "x"),
