@@ -145,6 +145,37 @@ def test_a_request_and_a_payment_show_without_a_reload(served: ServedPages, brow
     assert complaints(browser) == []
 
 
+def test_what_is_changed_from_elsewhere_shows_without_a_reload(served: ServedPages, browser: Chrome) -> None:
+    def shows(said: str) -> None:
+        wait(browser).until(lambda window: said in window.find_element(By.TAG_NAME, "main").text, said)
+
+    def opened(page: str) -> None:
+        browser.get(f"{served.url}/console{page}")
+        wait(browser).until(lambda window: window.find_element(By.CSS_SELECTOR, "[data-watching]").is_displayed())
+
+    opened("")
+    served.control("PUT", "clock", {"mode": "frozen"})
+    shows("The clock stands still")
+    shows("Let it run")
+    served.control("POST", "scenario", {"name": "slow-bank"})
+    shows("Every third read of accounts is slow.")
+    opened("/scenarios")
+    served.control("DELETE", "scenario")
+    shows("No scenario is applied")
+    payment = paid(served)
+    opened(f"/payments/{payment}")
+    served.control("POST", f"sca/{payment}/approve", {})
+    shows("Advance one step")
+    served.control("POST", "clock/advance", {"by": "1h"})
+    shows("Funds\navailable")
+    wait(browser).until(lambda window: not window.find_elements(By.CSS_SELECTOR, "[data-live=steps] button"))
+    opened("/customers")
+    shows("184,062.50 NOK")
+    served.control("POST", "reset", {})
+    shows("184,312.50 NOK")
+    assert complaints(browser) == []
+
+
 def test_more_tabs_may_be_open_than_a_browser_has_connections(served: ServedPages, browser: Chrome) -> None:
     first = browser.current_window_handle
     browser.set_page_load_timeout(30)

@@ -4,7 +4,7 @@
 (() => {
   const QUIET = 400; // milliseconds in which further events are taken together
   const AGAIN = 3000; // until a lost event stream is asked for again
-  const KINDS = ["request", "payment", "basket", "sca", "consent", "session", "clock", "scenario", "reset"];
+  const KINDS = ["request", "payment", "basket", "sca", "consent", "clock", "scenario", "reset"];
 
   // Bank time: a live clock goes on by itself between two answers of the bank.
   const offsets = new WeakMap();
