@@ -9,7 +9,7 @@ from emulator.api.messages import Response
 from emulator.bank import consents, people, sca, sca_views, sessions
 from emulator.store import Document
 from emulator.web.console.control import ControlRefused
-from emulator.web.console.screen import Screen
+from emulator.web.console.screen import Names, Screen
 from emulator.web.pages import approval
 
 MOST = 100
@@ -39,10 +39,11 @@ def _row(screen: Screen, document: Document) -> dict[str, Any]:
 
 
 def _who(screen: Screen, document: Document) -> list[dict[str, Any]]:
-    """Whom the approval may be made by: the person of the SCA where there is one, else those who could."""
+    """Whom the approval may be made by: the person of the SCA where there is one, else some of those who could."""
     behind = document.get("person") or document.get("nationalId")
-    known = approval.known_people(screen.bank, document, most=20)
-    return [person for person in known if behind in (None, person["nationalId"])]
+    if behind is None:
+        return approval.known_people(screen.bank, document, most=20)
+    return [{"nationalId": behind, "name": Names(screen.bank).person(behind)}]
 
 
 def end_sca(screen: Screen) -> Response:

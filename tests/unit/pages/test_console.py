@@ -274,6 +274,25 @@ def test_a_payment_is_approved_only_as_the_person_behind_it(emulator: Living, br
     assert "To the payment" in press(browser, page, token, how="approve").text
 
 
+def test_who_has_identified_may_approve_however_many_customers_there_are(emulator: Living, browser: Visitor) -> None:
+    wish = json.dumps({"customers": 40, "accountsPerCustomer": 1, "transactionsPerAccount": 0}).encode()
+    browser.send("POST", "/_emulator/generate", wish, Content_Type="application/json")
+    assert emulator.call("GET", "/v1/accounts").status == 401
+    documents = emulator.branch.bank.documents
+    last = [customer for customer in documents.all("customer") if customer["type"] == "private"][-1]
+    token = next(documents.all("sca"))["id"]
+    browser.submit(browser.get(f"/sca/{token}"), nationalId=last["customerNumber"])
+    page = browser.get("/console/sca")
+    assert f"Approve as {last['name']}" in page.text
+    assert "<h1>Approved</h1>" in press(browser, page, token, how="approve").source
+
+
+def test_without_customers_nobody_can_approve(emulator: Living, browser: Visitor) -> None:
+    browser.send("POST", "/_emulator/reset", b'{"fixtures": "empty"}', Content_Type="application/json")
+    assert emulator.call("GET", "/v1/accounts").status == 401
+    assert "The bank has nobody who could." in browser.get("/console/sca").text
+
+
 def test_a_consent_is_revoked_and_a_session_ended(emulator: Living, browser: Visitor) -> None:
     logged_in(emulator, browser)
     assert emulator.call("GET", "/v1/accounts").status == 200
