@@ -95,8 +95,12 @@ def _span(seconds: float | None) -> str:
         return "at once"
     for size, unit in ((86400, "days"), (3600, "h"), (60, "min")):
         if seconds >= 2 * size:
-            return f"+{seconds / size:.3g} {unit}"
-    return f"+{seconds:.3g} s"
+            return f"+{_three_digits(seconds / size)} {unit}"
+    return f"+{_three_digits(seconds)} s"
+
+
+def _three_digits(number: float) -> str:
+    return f"{number:.0f}" if number >= 100 else f"{number:.3g}"
 
 
 def one(screen: Screen, refused: ControlRefused | None = None) -> Response:

@@ -175,6 +175,19 @@ def test_a_payments_life_is_drawn_and_can_be_moved_on(emulator: Living, browser:
     assert not any(form.action.endswith(payment) for form in page.forms)
 
 
+def test_a_wait_of_years_is_written_out(emulator: Living, browser: Visitor) -> None:
+    def control(path: str, method: str = "POST", **body: str) -> None:
+        browser.send(method, f"/_emulator/{path}", json.dumps(body).encode(), Content_Type="application/json")
+
+    control("settings", "PUT", progression="manual")
+    payment = paid(emulator, browser)
+    control(f"payments/{payment}/advance", to="ACTC")
+    control("clock", "PUT", mode="frozen")
+    control("clock/advance", by="P1200D")
+    control(f"payments/{payment}/advance")
+    assert "+1200 days" in browser.get(f"/console/payments/{payment}").text
+
+
 def test_a_payment_can_be_let_fail(emulator: Living, browser: Visitor) -> None:
     payment = paid(emulator, browser)
     page = press(browser, browser.get(f"/console/payments/{payment}"), payment, to="RJCT")
