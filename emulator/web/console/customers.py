@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 from typing import Any
+from urllib.parse import urlencode
 
 from emulator.api.messages import Response
 from emulator.bank import cards as card_rules
@@ -14,25 +15,35 @@ from emulator.web.console import plot
 from emulator.web.console.screen import Screen
 
 PER_PAGE = 50
-MOST_CUSTOMERS = 100
+MOST = 100
 
 
 def listing(screen: Screen) -> Response:
-    """All customers, or those whose name or number holds what is searched."""
-    documents = screen.bank.documents
-    wanted = screen.query.get("q").lower()
-    found: list[Document] = []
-    more = False
-    for customer in documents.all("customer"):
-        if wanted in customer["name"].lower() or wanted in customer["customerNumber"]:
-            if len(found) == MOST_CUSTOMERS:
-                more = True
-                break
-            found.append(customer)
-    rows = [{**customer, "accounts": documents.find("account", customerId=customer["id"])} for customer in found]
-    persons = [person for person in documents.all("person") if people.customer(screen.bank, person["id"]) is None]
-    acting = [{**person, "agreements": people.agreements_of(screen.bank, person["id"])} for person in persons[:50]]
-    return screen.page("customers", customers=rows, more=more, wanted=screen.query.get("q"), acting=acting)
+    """Customers page by page, and people who act for others; all, or those whose name or number holds a search."""
+    documents, offset = screen.bank.documents, screen.offset
+    said = screen.query.get("q")
+    wanted = said.lower()
+    found = [c for c in documents.all("customer") if wanted in c["name"].lower() or wanted in c["customerNumber"]]
+    persons = [
+        person
+        for person in documents.all("person")
+        if (wanted in person["name"].lower() or wanted in person["id"])
+        and people.customer(screen.bank, person["id"]) is None
+    ]
+    return screen.page(
+        "customers",
+        customers=[
+            {**customer, "accounts": documents.find("account", customerId=customer["id"])}
+            for customer in found[offset : offset + MOST]
+        ],
+        total=len(found),
+        offset=offset,
+        per_page=MOST,
+        wanted=said,
+        asked=urlencode({"q": said}) + "&" if said else "",
+        acting=[{**one, "agreements": people.agreements_of(screen.bank, one["id"])} for one in persons[:MOST]],
+        acting_in_all=len(persons),
+    )
 
 
 def one(screen: Screen) -> Response:

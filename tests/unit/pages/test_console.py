@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from datetime import timedelta
+from html import unescape
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -142,6 +143,28 @@ def test_customers_are_found_by_name_and_number(browser: Visitor) -> None:
     assert "Even Eksempel" not in browser.get("/console/customers?q=kari").text
     assert "Even Eksempel" in browser.get(f"/console/customers?q={EVEN}").text
     assert "Nobody fits" in browser.get("/console/customers?q=%3Cscript%3E").text
+    person = browser.get("/console/customers?q=siri").text
+    assert "Siri Skisse" in person
+    assert "Tor Testmann" not in person
+    assert "Nobody fits" not in person
+
+
+def test_customers_are_read_page_by_page_with_what_is_searched(emulator: Living, browser: Visitor) -> None:
+    wish = json.dumps({"customers": 330, "accountsPerCustomer": 1, "transactionsPerAccount": 0, "seed": 1}).encode()
+    browser.send("POST", "/_emulator/generate", wish, Content_Type="application/json")
+    documents = emulator.branch.bank.documents
+    for search, fits in (("", lambda name: True), ("q=a", lambda name: "a" in name.lower())):
+        expected = [customer["id"] for customer in documents.all("customer") if fits(customer["name"])]
+        seen: list[str] = []
+        address = f"?{search}"
+        while address:
+            source = browser.get(f"/console/customers{address}").source
+            listed = source.partition('class="people"')[2].partition('class="pages"')[0]
+            seen += re.findall(r'<h2><a href="/console/customers/([^"]+)"', listed)
+            following = re.search(r'href="([^"]+)" rel="next"', source)
+            address = unescape(following[1]) if following else ""
+        assert seen == expected
+        assert len(seen) > 100
 
 
 def test_an_account_lists_its_transactions_page_by_page(emulator: Living, browser: Visitor) -> None:
