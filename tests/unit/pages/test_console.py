@@ -198,6 +198,21 @@ def test_a_payments_life_is_drawn_and_can_be_moved_on(emulator: Living, browser:
     assert not any(form.action.endswith(payment) for form in page.forms)
 
 
+@pytest.mark.parametrize(("entries", "shown"), [(20, False), (21, True)])
+def test_of_a_long_bulk_the_page_says_that_it_shows_the_first(
+    emulator: Living, browser: Visitor, entries: int, shown: bool
+) -> None:
+    logged_in(emulator, browser)
+    single = straks()
+    debtor = single.pop("debtorAccount")
+    address = "/v1/bulk-payments/norwegian-domestic-credit-transfers"
+    body = {"debtorAccount": debtor, "payments": [single] * entries}
+    made = emulator.call("POST", address, json=body, headers={"PSU-Context": "PRIVATE"})
+    page = browser.get(f"/console/payments/{json.loads(made.body)['paymentId']}")
+    assert f"{entries} payments" in page.text
+    assert ("These are the first 20" in page.text) == shown
+
+
 def test_a_wait_of_years_is_written_out(emulator: Living, browser: Visitor) -> None:
     def control(path: str, method: str = "POST", **body: str) -> None:
         browser.send(method, f"/_emulator/{path}", json.dumps(body).encode(), Content_Type="application/json")
