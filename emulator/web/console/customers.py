@@ -61,7 +61,7 @@ def one(screen: Screen) -> Response:
     return screen.page(
         "customer",
         customer=customer,
-        accounts=[{**account, **_amounts(account), "plot": _plot(screen, account)} for account in accounts],
+        accounts=[{**account, "plot": _plot(screen, account)} for account in accounts],
         cards=[
             {**card, "available": _card_available(screen, card)}
             for card in documents.find("card", customerId=customer["id"])
@@ -69,10 +69,6 @@ def one(screen: Screen) -> Response:
         agreements=agreements,
         consents=documents.find("consent", nationalId=number, newest_first=True, limit=20),
     )
-
-
-def _amounts(account: Document) -> dict[str, str]:
-    return {"available": plain(ledger.available(account), account["currency"])}
 
 
 def _card_available(screen: Screen, card: Document) -> str:
@@ -95,7 +91,7 @@ def account(screen: Screen) -> Response:
     pending = documents.range("transaction", "shelf", group=f"{found['id']}|pending", reverse=True)
     return screen.page(
         "account",
-        account={**found, **_amounts(found)},
+        account={**found, "available": plain(ledger.available(found), found["currency"])},
         plot=_plot(screen, found),
         pending=[_line(transaction) for transaction in pending],
         booked=[_line(transaction) for transaction in booked],

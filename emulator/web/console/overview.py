@@ -33,7 +33,6 @@ def show(screen: Screen, refused: ControlRefused | None = None) -> Response:
         scenario=scenario(screen),
         rules=rules(screen),
         waiting=sca_views.waiting(bank, 5),
-        payments=bank.documents.range("payment", "created", reverse=True, limit=6),
         exchanges=[exchange.summary() for exchange in screen.branch.log.entries(limit=8)],
     )
 

@@ -127,7 +127,6 @@ def one(screen: Screen, refused: ControlRefused | None = None) -> Response:
         lines=payments.summary(bank, payment["id"]),
         initiation=json.dumps(payment["initiation"], indent=2, ensure_ascii=False),
         scas=scas[:5],
-        transactions=bank.documents.find("transaction", paymentId=payment["id"])[:20],
         exchanges=[e.summary() for e in screen.branch.log.entries(payment_id=payment["id"], limit=20)],
     )
 
@@ -144,7 +143,7 @@ def advance(screen: Screen) -> Response:
 
 def basket_listing(screen: Screen) -> Response:
     """The newest signing baskets."""
-    return screen.page("baskets", baskets=baskets.listing(screen.bank, limit=MOST), meanings=MEANINGS)
+    return screen.page("baskets", baskets=baskets.listing(screen.bank, limit=MOST))
 
 
 def basket(screen: Screen) -> Response:
@@ -160,5 +159,4 @@ def basket(screen: Screen) -> Response:
         basket_status=baskets.state(bank, found)[0],
         payments=[_row(screen, payment) for payment in members if payment is not None],
         scas=bank.documents.find("sca", target=found["id"], newest_first=True)[:5],
-        meanings=MEANINGS,
     )
