@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 from collections.abc import Iterator
+from html import unescape
 
 import pytest
 
@@ -188,3 +191,15 @@ def test_a_page_says_the_address_of_its_bank_with_the_path_of_the_public_one(
     answer = emulator.site.handle(Request("GET", target, (("Host", "bank.example"),), base=base))
     assert isinstance(answer, Response)
     assert f"The bank answers at <code>{base}{prefix}</code>" in answer.body.decode()
+
+
+def test_the_command_that_the_console_gives_is_taken_by_a_bank_with_a_token(guarded: Living) -> None:
+    browser = guarded.visitor()
+    entered = browser.post("/console/login", [("token", TOKEN)])
+    page = browser.get("/console/consents", Cookie=entered.headers["set-cookie"].partition(";")[0])
+    shown = page.source.partition("<pre")[2].partition(">")[2].partition("</pre>")[0]
+    words = [word.replace("$BANK_EMULATOR_CONTROL_TOKEN", TOKEN) for word in shlex.split(unescape(shown))]
+    told = [words[at + 1].split(": ", 1) for at, word in enumerate(words) if word == "-H"]
+    headers = {name.replace("-", "_"): value for name, value in told}
+    made = browser.send("POST", words[3].removeprefix(guarded.base), words[-1].encode(), **headers)
+    assert "psuId" in json.loads(made.source)
