@@ -15,11 +15,12 @@ def quoted(text: str) -> str:
 
 def command(method: str, url: str, headers: Iterable[Iterable[str]], body: str) -> str:
     """The command, one header a line; the signature in it holds for as long as its Date does."""
-    lines = [f"curl -X {quoted(method) if not method.isalpha() else method} {quoted(url)}"]
+    # -g: the address stands as it is, {id} and [1] too; --data-raw: a body that begins with @ names no file
+    lines = [f"curl -g -X {quoted(method) if not method.isalpha() else method} {quoted(url)}"]
     for name, value in headers:
         if name.lower() not in _OWN:
             # `Name;` is how curl sends a header without a value.
             lines.append(f"-H {quoted(f'{name}: {value}' if value else f'{name};')}")
     if body:
-        lines.append(f"--data-binary {quoted(body)}")
+        lines.append(f"--data-raw {quoted(body)}")
     return " \\\n  ".join(lines)
