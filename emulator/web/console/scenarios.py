@@ -60,7 +60,7 @@ def _editor(
 
 def check(screen: Screen) -> Response:
     """Read the text of the form without applying it; every mistake with its line."""
-    text = _text(screen)
+    text = screen.form.typed("text")
     try:
         loader.from_text(text, "scenario.yaml")
     except ScenarioRefused as refused:
@@ -68,14 +68,10 @@ def check(screen: Screen) -> Response:
     return _editor(screen, text, checked=True)
 
 
-def _text(screen: Screen) -> str:
-    return screen.form.get("text").replace("\r\n", "\n") + "\n"
-
-
 def apply(screen: Screen) -> Response:
     """Apply a ready scenario by its name, or the text of the form."""
     name = screen.form.get("name")
-    text = _text(screen)
+    text = screen.form.typed("text")
     try:
         if name:
             screen.control.ask("POST", "scenario", {"name": name})

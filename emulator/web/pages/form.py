@@ -35,6 +35,10 @@ class Form:
         values = self._fields.get(name)
         return values[-1].strip() if values else default
 
+    def typed(self, name: str) -> str:
+        """The last value of a field with its blanks, its lines ended as in a file."""
+        return "".join(self.all(name)[-1:]).replace("\r\n", "\n").rstrip("\n") + "\n"
+
     def all(self, name: str) -> list[str]:
         """Every value of a field (checkboxes)."""
         return list(self._fields.get(name, ()))

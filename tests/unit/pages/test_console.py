@@ -412,6 +412,14 @@ def test_a_scenarios_text_is_checked_and_applied(emulator: Living, browser: Visi
     assert "scenario: [" in refused.text
 
 
+def test_a_scenarios_text_may_be_indented_as_a_whole(emulator: Living, browser: Visitor) -> None:
+    text = "  scenario: mine\r\n  summary: It stands apart.\r\n  start: {from: current}\r\n"
+    checked = press(browser, browser.get("/console/scenarios/new"), "/check", text=text)
+    assert "No mistakes." in checked.text
+    shown = checked.source.partition("<textarea")[2].partition(">")[2].partition("</textarea>")[0]
+    assert shown == text.replace("\r\n", "\n")
+
+
 def test_a_ready_story_is_played_step_by_step(browser: Visitor) -> None:
     page = browser.get("/console/scenarios/bank-down")
     played = press(browser, page, "/play")
