@@ -64,6 +64,11 @@ class Control:
             raise ControlRefused(answer.status, texts, members)
         return value
 
+    def every(self, kind: str) -> list[dict[str, Any]]:
+        """All that the control interface lists at an address, as many as it gives at once."""
+        found: list[dict[str, Any]] = self.ask("GET", f"{kind}?limit=1000")[kind]
+        return found
+
 
 def _read(answer: Response) -> Any:
     try:

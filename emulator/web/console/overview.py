@@ -44,7 +44,7 @@ def scenario(screen: Screen) -> dict[str, Any] | None:
 
 def rules(screen: Screen) -> list[dict[str, Any]]:
     """The scripted rules at work, each with `count`: its name and how often it has matched and acted."""
-    answer = screen.control.ask("GET", "rules")
+    answer = screen.control.ask("GET", "rules?limit=1000")
     return [{**rule, "count": count} for rule, count in zip(answer["rules"], answer["counts"], strict=True)]
 
 

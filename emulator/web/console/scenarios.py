@@ -26,7 +26,7 @@ def listing(screen: Screen, refused: ControlRefused | None = None) -> Response:
     return screen.page(
         "scenarios",
         refused=refused,
-        scenarios=screen.control.ask("GET", "scenarios").get("scenarios", []),
+        scenarios=screen.control.every("scenarios"),
         active=overview.scenario(screen),
         rules=overview.rules(screen),
     )

@@ -83,7 +83,7 @@ def snapshots(screen: Screen, refused: ControlRefused | None = None) -> Response
     return screen.page(
         "snapshots",
         refused=refused,
-        snapshots=screen.control.ask("GET", "snapshots").get("snapshots", []),
+        snapshots=screen.control.every("snapshots"),
         banks=_banks(screen),
         fixtures=fixtures.names(),
     )
@@ -91,11 +91,10 @@ def snapshots(screen: Screen, refused: ControlRefused | None = None) -> Response
 
 def _banks(screen: Screen) -> list[dict[str, str]]:
     """Every bank with the address of its console."""
-    found = screen.control.ask("GET", "banks?limit=1000").get("banks", [])
     before = screen.home.removesuffix("/console").removesuffix(screen.request.prefix)
     return [
         {**bank, "console": f"{before}{'' if bank['name'] == 'default' else '/banks/' + bank['name']}/console"}
-        for bank in found
+        for bank in screen.control.every("banks")
     ]
 
 

@@ -23,7 +23,7 @@ def listing(screen: Screen, refused: ControlRefused | None = None) -> Response:
     return screen.page(
         "tpps",
         refused=refused,
-        tpps=screen.control.ask("GET", "tpps").get("tpps", []),
+        tpps=screen.control.every("tpps"),
         roles=ROLES,
         flaws=FLAWS,
         typed=screen.form,

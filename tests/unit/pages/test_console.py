@@ -578,6 +578,14 @@ def test_snapshots_are_saved_restored_and_deleted(emulator: Living, browser: Vis
     assert "None yet." in page.text
 
 
+def test_more_than_a_hundred_rules_are_shown(emulator: Living, browser: Visitor) -> None:
+    rules = [{"name": f"rule-{n}-", "then": {"delay": "1s"}} for n in range(101)]
+    browser.send("POST", "/_emulator/rules", json.dumps(rules).encode(), Content_Type="application/json")
+    shown = browser.get("/console/scenarios").text
+    assert [rule["name"] for rule in rules if str(rule["name"]) not in shown] == []
+    assert "101 rules at work" in browser.get("/console").text
+
+
 def test_the_bank_is_reset(emulator: Living, browser: Visitor) -> None:
     paid(emulator, browser)
     page = press(browser, browser.get("/console/snapshots"), "/reset", fixtures="empty")
