@@ -59,20 +59,14 @@ def listing(screen: Screen) -> Response:
 
 
 def _row(screen: Screen, payment: Document) -> dict[str, Any]:
-    lines = payments.summary(screen.bank, payment["id"])
-    first = lines[0] if lines else {}
-    return {
-        **payment,
-        "kind": products.of(payment).words,
-        "to": first.get("creditorName", "") if len(lines) == 1 else f"{len(lines)} payments",
-        "shown_amount": _whole(payment, lines),
-    }
-
-
-def _whole(payment: Document, lines: list[dict[str, Any]]) -> tuple[str, str]:
-    if len(lines) == 1:
-        return lines[0]["amount"], lines[0]["currency"]
-    return payment.get("amount", "0"), payment.get("currency", "")
+    # The entries of a bulk are counted and not read: the list may have hundreds of bulks with hundreds of entries.
+    entries = len(payment["entries"]) if "entries" in payment else 1
+    if entries == 1:
+        [line] = payments.summary(screen.bank, payment["id"])
+        to, amount = line["creditorName"], (line["amount"], line["currency"])
+    else:
+        to, amount = f"{entries} payments", (payment["amount"], payment["currency"])
+    return {**payment, "kind": products.of(payment).words, "to": to, "shown_amount": amount}
 
 
 def _timeline(payment: Document) -> list[dict[str, Any]]:

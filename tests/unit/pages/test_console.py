@@ -13,7 +13,7 @@ from unittest import mock
 
 import pytest
 
-from emulator.bank import sca
+from emulator.bank import bulk, sca
 from emulator.packaged import folder
 from emulator.store import StoreUnwritable
 from tests.unit.pages.living import DEBTOR, EVEN, KARI, STRAKS, Living, living, straks
@@ -211,6 +211,21 @@ def test_of_a_long_bulk_the_page_says_that_it_shows_the_first(
     page = browser.get(f"/console/payments/{json.loads(made.body)['paymentId']}")
     assert f"{entries} payments" in page.text
     assert ("These are the first 20" in page.text) == shown
+
+
+def test_the_list_of_payments_does_not_read_the_entries_of_a_bulk(emulator: Living, browser: Visitor) -> None:
+    logged_in(emulator, browser)
+    single = straks()
+    debtor = single.pop("debtorAccount")
+    address = "/v1/bulk-payments/norwegian-domestic-credit-transfers"
+    for entries in (1, 3):
+        body = {"debtorAccount": debtor, "payments": [single] * entries}
+        assert emulator.call("POST", address, json=body, headers={"PSU-Context": "PRIVATE"}).status == 201
+    with mock.patch("emulator.bank.bulk.item", wraps=bulk.item) as read:
+        page = browser.get("/console/payments")
+    assert read.call_count == 1
+    assert "3 payments 750.00 NOK" in " ".join(page.text.split())
+    assert "Even Eksempel 250.00 NOK" in " ".join(page.text.split())
 
 
 def test_a_wait_of_years_is_written_out(emulator: Living, browser: Visitor) -> None:
