@@ -44,6 +44,7 @@ TEXTS: dict[str, dict[str, str]] = {
     NORWEGIAN: {
         "skip": "Til innholdet",
         "switch": "Språk",
+        "step_of": "Steg {number} av {count}",
         "asks": "{tpp} ber deg bekrefte",
         "continue": "Fortsett",
         "cancel": "Avbryt",
@@ -124,6 +125,7 @@ TEXTS: dict[str, dict[str, str]] = {
     ENGLISH: {
         "skip": "Skip to content",
         "switch": "Language",
+        "step_of": "Step {number} of {count}",
         "asks": "{tpp} asks you to confirm",
         "continue": "Continue",
         "cancel": "Cancel",

@@ -51,6 +51,15 @@ def test_a_customer_goes_through_identity_method_context_and_accounts_to_the_tpp
     assert (consent["accounts"], consent["cards"]) == (["a-2"], ["k-1"])
 
 
+def test_who_does_not_see_the_progress_is_told_it(bank: Bank, visitor: Visitor) -> None:
+    token = open_access(bank)
+    page = visitor.get(f"/sca/{token}?lang=en")
+    assert "Step 1 of 4" in page.text
+    page = go_on(visitor, visitor.submit(page, nationalId=KARI))
+    assert "Step 2 of 4" in page.text
+    assert "Steg 2 av 4" in visitor.get(f"/sca/{token}?lang=nb").text
+
+
 def test_acting_for_a_firm_shares_the_firms_accounts_and_names_the_agreement(bank: Bank, visitor: Visitor) -> None:
     token = open_access(bank, method="HA2")
     page = go_on(visitor, visitor.submit(visitor.get(f"/sca/{token}"), nationalId=KARI))
