@@ -67,10 +67,9 @@ class Handler:
             connection.acted = answer, unsynced, self.turns.write()
             return False
         coding = message.headers.get(ACCEPT_ENCODING)
-        if coding is not None:
-            answer = encoded(answer, coding)
+        sent = answer if coding is None else encoded(answer, coding)
         close = message.should_close
-        self.turns.answer(connection, message, answer, block(message, answer, close), close)
+        self.turns.answer(connection, message, answer, block(message, sent, close), close)
         return True
 
     async def __call__(self, exchange: Exchange) -> Sent:

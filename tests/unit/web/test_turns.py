@@ -164,7 +164,7 @@ async def test_a_full_disk_is_503_for_all_of_the_turn_and_nothing_is_changed(wor
     await turn()
     world.disk.full = True
     first.ask("/v1/write")
-    second.ask("/v1/write")
+    second.ask("/v1/write", more="Accept-Encoding: gzip\r\n")
     reader.ask("/v1/count")
     await turn()
     assert [first.statuses, second.statuses, reader.statuses] == [[201, 503], [503], [503]]
