@@ -11,6 +11,7 @@ from datetime import date
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+from emulator.bank import people
 from emulator.bank.accounts import BIC, usage
 from emulator.bank.founding_entries import (
     Days,
@@ -148,48 +149,31 @@ class Founding:
         owner = self._customer_numbered(definition.owner, (*path, "owner"))
         # psuCorporateId is a UUID whatever `--ids` says (CONTRACT 13).
         identity = self._id_among("agreement", "owner", owner, definition.name, fixed_id)
-        engagements = []
-        # A private owner's accounts join by themselves (CONTRACT 8; people.accounts_of).
-        if definition.engagements is None and owner["type"] == "corporate":
-            held = {account["id"]: account for account in self._there("account", "customerId", owner["id"])}
-            held |= {a["id"]: a for a in self.documents.get("account", {}).values() if a["customerId"] == owner["id"]}
-            engagements += [self._engagement(account, owner) for account in held.values()]
-        for index, engagement in enumerate(definition.engagements or ()):
-            inner = (*path, "engagements", index)
-            engagements.append(self._defined_engagement(engagement, owner, inner))
-        document = {
+        document: Document = {
             "id": identity,
             "owner": owner["id"],
             "name": definition.name,
             "signatures": definition.signatures,
             "persons": self._acting(definition, owner, path),
-            "engagements": [
-                {"id": self._fixed(f"engagement:{identity}:{index}"), **engagement}
-                for index, engagement in enumerate(engagements)
-            ],
-            "accounts": list(dict.fromkeys(e["accountId"] for e in engagements)),
+            "engagements": [],
         }
+        self._engage(document, definition, owner, path)
+        document["accounts"] = list(dict.fromkeys(e["accountId"] for e in document["engagements"]))
+        if definition.signatures > len(document["persons"]):
+            raise DefinitionError((*path, "signatures"), "Two signatures need two persons.")
         number = definition.organisation_number or owner.get("organisationNumber")
         if number is not None:
             document["organisationNumber"] = number
         self._put("agreement", document, path)
 
     def _acting(self, definition: d.Agreement, owner: Document, path: Path) -> list[str]:
-        persons = list(definition.persons)
-        for index, number in enumerate(persons):
+        """The persons whom the agreement names, a private owner first."""
+        for index, number in enumerate(definition.persons):
             if not self._is_person(number):
                 expected = f"The nationalId of one of `people` or of a private customer was expected, not {number}."
                 raise DefinitionError((*path, "persons", index), expected)
-        if owner["type"] == "private":
-            persons.insert(0, owner["customerNumber"])
-        # As in the sandbox (CONTRACT 8), a private customer of an engagement is one of those who may act.
-        engaged = [engagement.customer for engagement in definition.engagements or () if engagement.customer]
-        customers = [self._customer_numbered(number, path) for number in engaged]
-        persons += [customer["customerNumber"] for customer in customers if customer["type"] == "private"]
-        persons = list(dict.fromkeys(persons))
-        if definition.signatures > len(persons):
-            raise DefinitionError((*path, "signatures"), "Two signatures need two persons.")
-        return persons
+        own = [owner["customerNumber"]] if owner["type"] == "private" else []
+        return list(dict.fromkeys([*own, *definition.persons]))
 
     def _is_person(self, number: str) -> bool:
         """Whether it is one of the people, or a private customer, who need not be listed among them."""
@@ -198,26 +182,39 @@ class Founding:
         customer = self._known("customer", "customerNumber", number)
         return customer is not None and customer["type"] == "private"
 
-    def _engagement(self, account: Document, customer: Document) -> Document:
-        return {
+    def _engage(self, agreement: Document, definition: d.Agreement, owner: Document, path: Path) -> None:
+        # A private owner's accounts join by themselves (CONTRACT 8; people.accounts_of).
+        if definition.engagements is None and owner["type"] == "corporate":
+            held = {account["id"]: account for account in self._there("account", "customerId", owner["id"])}
+            held |= {a["id"]: a for a in self.documents.get("account", {}).values() if a["customerId"] == owner["id"]}
+            for account in held.values():
+                self._engagement(agreement, account, owner)
+        for index, engagement in enumerate(definition.engagements or ()):
+            self._defined_engagement(agreement, engagement, owner, (*path, "engagements", index))
+
+    def _engagement(self, agreement: Document, account: Document, customer: Document) -> Document:
+        engagement = {
+            "id": self._fixed(f"engagement:{agreement['id']}:{len(agreement['engagements'])}"),
             "customer": customer["id"],
             "accountId": account["id"],
             "iban": account["iban"],
             "roles": ["VIEW", "REGISTER"],
         }
+        agreement["engagements"].append(engagement)
+        people.admit(agreement, engagement, customer)
+        return engagement
 
-    def _defined_engagement(self, definition: d.Engagement, owner: Document, path: Path) -> Document:
+    def _defined_engagement(self, agreement: Document, definition: d.Engagement, owner: Document, path: Path) -> None:
         account = self._account_named(definition.account, (*path, "account"))
         customer = owner
         if definition.customer is not None:
             customer = self._customer_numbered(definition.customer, (*path, "customer"))
-        engagement = self._engagement(account, customer)
+        engagement = self._engagement(agreement, account, customer)
         engagement["roles"] = list(dict.fromkeys(definition.roles))
         limits = {"registerLimit": definition.register_limit, "approvalLimit": definition.approval_limit}
         for name, limit in limits.items():
             if limit is not None:
                 engagement[name] = exact(limit, account["currency"], (*path, name))
-        return engagement
 
     # accounts and cards
 

@@ -97,6 +97,14 @@ def _is_guest(bank: Bank, agreement: Document, national_id: str) -> bool:
     return any((bank.documents.get("customer", c) or {}).get("customerNumber") == national_id for c in admitting)
 
 
+def admit(agreement: Document, engagement: Document, customer: Document) -> None:
+    """A private customer in a new engagement becomes one of those who may act under the agreement, as a guest."""
+    number = customer["customerNumber"]
+    if customer["type"] == "private" and number not in agreement["persons"]:
+        agreement["persons"].append(number)
+        engagement["admits"] = True
+
+
 def own_in(bank: Bank, agreement: Document) -> list[Document]:
     """The accounts that are in an agreement by themselves: a private owner's own, but those it engages otherwise."""
     owner = _private(bank.documents.get("customer", agreement["owner"]))

@@ -53,7 +53,7 @@ def add_engagement(bank: Bank, agreement_id: str, body: Body) -> Document:
 
 
 def _engage(bank: Bank, agreement: Document, body: Body, prefix: str) -> Document:
-    """Add an engagement to the agreement; a private customer in it becomes one of those who may act."""
+    """Add an engagement to the agreement."""
     customer = customer_named(bank, body["customer"], f"{prefix}customer")
     iban = body["account"]["iban"]
     account = bank.documents.first("account", iban=iban)
@@ -75,10 +75,7 @@ def _engage(bank: Bank, agreement: Document, body: Body, prefix: str) -> Documen
     agreement["engagements"].append(engagement)
     if account["id"] not in agreement["accounts"]:
         agreement["accounts"].append(account["id"])
-    number = customer["customerNumber"]
-    if customer["type"] == "private" and number not in agreement["persons"]:
-        agreement["persons"].append(number)
-        engagement["admits"] = True
+    people.admit(agreement, engagement, customer)
     return engagement
 
 
