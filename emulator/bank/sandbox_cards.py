@@ -102,12 +102,11 @@ def create_transactions(bank: Bank, card_id: str, bodies: Sequence[Body], *, sin
     wrong = [m for body, prefix in zip(bodies, prefixes, strict=True) for m in _mistakes(bank, card, body, prefix)]
     if wrong:
         raise BankError.several(wrong)
-    made = []
-    for body, at in zip(bodies, moments_after(bank, card, len(bodies)), strict=True):
-        document = _transaction(bank, card, body, at)
+    moments = moments_after(bank, card, len(bodies))
+    made = [_transaction(bank, card, body, at) for body, at in zip(bodies, moments, strict=True)]
+    for document in made:
         bank.documents.put("cardTransaction", document)
-        bank.documents.put("card", {**card, "lastChange": at})
-        made.append(document)
+    bank.documents.put("card", {**card, "lastChange": max(moments, default=card["lastChange"])})
     return made
 
 
