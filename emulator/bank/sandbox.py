@@ -68,9 +68,6 @@ def replace_customer(bank: Bank, customer_id: str, body: Body) -> Document:
     if any(known[name] != replaced[name] for name in ("customerNumber", "type")):
         _forget_person(bank, known["customerNumber"])
         _renumber(bank, customer_id, known["customerNumber"], replaced)
-    person = bank.documents.get("person", replaced["customerNumber"])
-    if person is not None:
-        bank.documents.put("person", {**person, "name": replaced["name"]})
     for kind in ("account", "card"):
         for held in bank.documents.find(kind, customerId=customer_id):
             bank.documents.put(kind, {**held, "usage": accounts.usage(replaced)})
@@ -111,6 +108,9 @@ def _put_customer(bank: Bank, identity: Document, body: Body) -> Document:
         "name": body["name"],
     }
     bank.documents.put("customer", document)
+    person = bank.documents.get("person", number)
+    if person is not None and document["type"] == "private":
+        bank.documents.put("person", {**person, "name": document["name"]})
     return document
 
 

@@ -159,6 +159,13 @@ def test_an_agreement_names_the_number_that_its_firm_has(tpp: DeskClient, number
     assert agreement["organisationNumber"] == shown
 
 
+def test_a_person_who_becomes_a_customer_has_one_name(tpp: DeskClient, branch: Branch) -> None:
+    made = ok(tpp.post(CUSTOMERS, json={**_body(SIRI), "name": "Siri Ny"}), 201)
+    assert people.names(branch.bank)[SIRI] == "Siri Ny"
+    ok(tpp.put(f"{CUSTOMERS}/{made['customerId']}", json={**_body(SIRI), "name": "Siri Nyere"}))
+    assert people.names(branch.bank)[SIRI] == "Siri Nyere"
+
+
 def test_of_another_type_the_customer_is_another_too(tpp: DeskClient, branch: Branch) -> None:
     even = by_number(tpp, EVEN)
     (own,) = people.agreements_of(branch.bank, EVEN)
