@@ -25,14 +25,17 @@ def find_agreement(bank: Bank, agreement_id: str) -> Document:
 
 
 def create_agreement(bank: Bank, body: Body) -> Document:
-    """A new agreement from `{owner, name, engagements}`; RESOURCE_UNKNOWN (400) for customers and accounts."""
+    """A new agreement from `{owner, name, engagements?, signatures?}`.
+
+    RESOURCE_UNKNOWN (400) for customers and accounts.
+    """
     owner = customer_named(bank, body["owner"], "owner")
     document: Document = {
         "id": bank.ids.uuid(),  # psuCorporateId is a UUID whatever `--ids` says (CONTRACT 13)
         "created": bank.clock.stamp(),
         "owner": owner["id"],
         "name": body["name"],
-        "signatures": 1,
+        "signatures": body.get("signatures", 1),
         "persons": [owner["customerNumber"]] if owner["type"] == "private" else [],
         "engagements": [],
         "accounts": [],
@@ -115,12 +118,16 @@ def delete_engagement(bank: Bank, agreement_id: str, engagement_id: str) -> None
 
 
 def agreement_view(bank: Bank, agreement: Document) -> dict[str, Any]:
-    """An agreement as the sandbox shows it, without engagements and links; `owner` is a customerNumber."""
-    return {
+    """An agreement as the sandbox shows it, without engagements and links; `owner` is a customerNumber.
+
+    `signatures` stands in it where more than one is needed.
+    """
+    shown = {
         "agreementId": agreement["id"],
         "owner": _number(bank, agreement["owner"]),
         "name": agreement["name"],
     }
+    return shown | {"signatures": agreement["signatures"]} if agreement["signatures"] > 1 else shown
 
 
 def engagement_view(bank: Bank, engagement: Mapping[str, Any]) -> dict[str, Any]:

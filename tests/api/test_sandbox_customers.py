@@ -12,7 +12,8 @@ from emulator.authority import Authority
 from emulator.bank import fixtures, people
 from emulator.bank.definitions import Additions
 from emulator.bank.generate import Plan, generate
-from tests.api.desk import DeskClient, messages
+from tests.api.desk import DeskClient, approve, messages
+from tests.api.test_payments import BODIES, DOMESTIC
 
 KARI = "14888520059"
 EVEN = "03817910172"
@@ -364,6 +365,30 @@ def test_an_agreement_is_made_read_and_removed(tpp: DeskClient) -> None:
     ok(tpp.delete(path), 204)
     for answer in (tpp.get(path), tpp.delete(path), tpp.get(f"{path}/engagements")):
         assert (answer.status, messages(answer)) == (404, [("RESOURCE_UNKNOWN", "agreementId")])
+
+
+def test_payments_under_an_agreement_of_two_signatures_need_two_persons(tpp: DeskClient, branch: Branch) -> None:
+    engagements = [
+        {"customer": number, "account": {"iban": "NO8199911100017"}, "roles": ["VIEW", "REGISTER"]}
+        for number in (KARI, EVEN)
+    ]
+    body = {"owner": "310001031", "name": "To i fellesskap", "signatures": 2, "engagements": engagements}
+    made = ok(tpp.post(AGREEMENTS, json=body), 201)
+    assert made["signatures"] == 2
+    agreement = made["agreementId"]
+    kari = tpp.log_in(KARI, context="CORPORATE", agreement=agreement)
+    payment = {**BODIES[DOMESTIC], "debtorAccount": {"bban": "99911100017", "currency": "NOK"}}
+    path = f"{DOMESTIC}/{ok(kari.post(DOMESTIC, json=payment), 201)['paymentId']}"
+    approve(branch, path.rpartition("/")[2], national_id=KARI)
+    assert ok(kari.get(f"{path}/status"))["transactionStatus"] == "PATC"
+    approve(branch, path.rpartition("/")[2], national_id=EVEN)
+    assert ok(kari.get(f"{path}/status"))["transactionStatus"] == "ACTC"
+
+
+@pytest.mark.parametrize("signatures", [0, 3, True, "2", 1.5, None])
+def test_one_signature_or_two_are_needed(tpp: DeskClient, signatures: object) -> None:
+    refused = tpp.post(AGREEMENTS, json={"owner": "310001031", "name": "A", "signatures": signatures})
+    assert (refused.status, messages(refused)) == (400, [("FORMAT_ERROR", "signatures")])
 
 
 def test_a_firm_whose_number_stands_for_a_person_is_listed_among_the_people(tpp: DeskClient, branch: Branch) -> None:

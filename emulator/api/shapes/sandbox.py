@@ -35,6 +35,7 @@ from emulator.api.shapes.sandbox_parts import (
     Mail,
     OwnBban,
     OwnIban,
+    Signatures,
     TransactionCode,
     balance_rule,
     each,
@@ -188,10 +189,11 @@ class Engagement(TypedDict):
 
 @closed
 class Agreement(TypedDict):
-    """A corporate agreement; `owner` is a customerNumber or customerId."""
+    """An agreement; `owner` is a customerNumber or customerId, `signatures` how many sign a payment under it."""
 
     owner: Filled
     name: Filled70
+    signatures: NotRequired[Signatures]
     engagements: NotRequired[list[Engagement]]
 
 

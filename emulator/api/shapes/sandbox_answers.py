@@ -57,11 +57,12 @@ SandboxEngagementList = list[SandboxEngagement]
 
 @closed
 class SandboxAgreement(TypedDict):
-    """A corporate agreement."""
+    """An agreement; without `signatures` one is enough."""
 
     agreementId: str
     owner: str
     name: str
+    signatures: NotRequired[int]
     engagements: list[SandboxEngagement]
     _links: Links
 

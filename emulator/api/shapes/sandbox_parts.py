@@ -58,6 +58,12 @@ def _limit(value: Any) -> Any:
     return {"amount": amount, "currency": value["currency"]}
 
 
+def _one_or_two(value: Any) -> int:
+    if value in (1, 2) and type(value) is int:
+        return int(value)
+    raise ValueError("1 or 2 signatures were expected")
+
+
 def _yes_or_no(value: Any) -> Any:
     """true, false, or the empty text that clients of the hosted sandboxes post for neither."""
     if isinstance(value, bool) or value == "":
@@ -114,6 +120,7 @@ LooseFlag = Annotated[
     BeforeValidator(_yes_or_no),
     WithJsonSchema({"anyOf": [{"type": "boolean"}, {"const": ""}]}),
 ]
+Signatures = Annotated[Any, BeforeValidator(_one_or_two), WithJsonSchema({"type": "integer", "enum": [1, 2]})]
 LooseDate = Annotated[
     str,
     AfterValidator(lambda text: is_real_date(text) if text else text),
