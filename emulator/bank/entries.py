@@ -92,14 +92,13 @@ def parties(
         "creditorName": carried(initiation["creditorName"], 70),
         "creditorAccount": creditor_ref(product, initiation, creditor),
         "debtorAccount": reference(debtor),
+        "debtorAgent": debtor["bic"],
         **_texts(initiation),
     }
     name = holder(bank, debtor)
     if name is not None:
         shown["debtorName"] = name
-    if debtor.get("bic"):
-        shown["debtorAgent"] = debtor["bic"]
-    agent = creditor.get("bic") if creditor is not None else initiation.get("creditorAgent")
+    agent = creditor["bic"] if creditor is not None else initiation.get("creditorAgent")
     if agent:
         shown["creditorAgent"] = agent
     return shown
@@ -192,6 +191,7 @@ def batch(
         "bookingDate": date,
         "valueDate": date,
         "debtorAccount": reference(debtor),
+        "debtorAgent": debtor["bic"],
         "bankTransactionCode": product.issued,
         "proprietaryBankTransactionCode": product.code,
         "paymentId": payment_id,
@@ -199,8 +199,6 @@ def batch(
     }
     if debtor_name is not None:
         members["debtorName"] = debtor_name
-    if debtor.get("bic"):
-        members["debtorAgent"] = debtor["bic"]
     if information_id:
         members["endToEndId"] = information_id[:35]
     return members
