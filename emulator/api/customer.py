@@ -85,7 +85,6 @@ def open_access(call: Call, *, purpose: str | None = None, target: str | None = 
         known["presumed"] = psu["nationalId"]
     if agreement is not None and call.bank.documents.exists("agreement", agreement.lower()):
         known["agreement"] = agreement.lower()
-        context = context or "CORPORATE"
     if context:
         known["context"] = context
     if target is not None:
