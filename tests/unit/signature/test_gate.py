@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from emulator.api.signature import SignaturePolicy, SignatureRefused, Verified
 from emulator.api.signature.bound import check_digest
 from emulator.api.signature.check import collect
+from emulator.api.signature.result import fault
 from emulator.authority import Authority, Credentials
 from emulator.bank.tpp import Tpp
 from emulator.httpsig.dates import format_date
@@ -406,3 +407,11 @@ def test_headers_outside_the_signature_do_not_matter(making: Making) -> None:
     headers = [pair for pair in making.sent() if pair[0] != "x-accept-fix"]
     assert making.check(headers)
     assert len(STANDING) == 6
+
+
+@pytest.mark.parametrize("length", [1, 511, 512, 600])
+def test_a_text_is_a_sentence_of_at_most_512_characters(length: int) -> None:
+    """SPEC 8."""
+    text = fault("Date", "x" * length).text
+    assert len(text) == min(length + 1, 512)
+    assert text.endswith("x..." if length > 511 else "x.")
