@@ -104,7 +104,8 @@ def test_of_a_bank_that_did_not_fit_on_the_disk_nothing_is_left(site: Site, tmp_
 
 def test_a_bank_that_cannot_be_made_anew_stays_as_it_was(site: Site, disk: Watched) -> None:
     asked(site, "PUT", BANK, {"scenario": "slow-bank", "seed": 1})
-    views = [f"/banks/x/_emulator/{view}" for view in ("state", "rules", "settings", "scenario")]
+    asked(site, "GET", "/banks/x/v1/accounts")
+    views = [f"/banks/x/_emulator/{view}" for view in ("state", "rules", "settings", "scenario", "requests")]
     before = [asked(site, "GET", view) for view in views]
     disk.failing = ("write",)
     assert asked(site, "PUT", BANK, {"scenario": "insufficient-funds", "seed": 2})[0] == 503

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from emulator.api.branch import Branch
+from emulator.api.log import RequestLog
 from emulator.api.messages import Response
 from emulator.api.render import json_response
 from emulator.bank.snapshots import Snapshots
@@ -38,7 +39,8 @@ def _put(call: ControlCall) -> Response:
         theatre = call.theatre_of(branch)
         theatre.refresh()
         if scenario is not None:
-            staging.apply(scenario, replace(theatre, snapshots=Snapshots(None)))  # a new bank has none
+            # a new bank has no snapshots, and until it is there the log is that of the one before
+            staging.apply(scenario, replace(theatre, snapshots=Snapshots(None), log=RequestLog()))
 
     with call.banks.without_damage(name):
         known = call.banks.find(name)
