@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from cryptography import x509
-
 from emulator.api.operations import table
 from emulator.api.router import Router, split_target
 from emulator.api.signature.capture import Capture, CaptureUnreadable, read_capture
@@ -19,7 +17,7 @@ from emulator.api.signature.result import SignaturePolicy
 from emulator.bank.errors import BankError
 from emulator.httpsig.dates import DateUnreadable, parse_date
 
-__all__ = ["Capture", "CaptureUnreadable", "Explanation", "explain", "explain_capture", "explain_kept", "read_capture"]
+__all__ = ["CaptureUnreadable", "Explanation", "explain", "explain_kept", "read_capture"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +35,6 @@ def explain(
     now: datetime,
     body: bytes | None = None,
     policy: SignaturePolicy | None = None,
-    trusted_ca: x509.Certificate | None = None,
 ) -> Explanation:
     """Explain the request in `captured` (see `read_capture`); raise CaptureUnreadable.
 
@@ -51,18 +48,10 @@ def explain(
     seen = read_capture(captured)
     if body is not None:
         seen = Capture(seen.method, seen.target, seen.headers, body)
-    return explain_capture(seen, now=now, policy=policy, trusted_ca=trusted_ca)
+    return _judged(seen, now, policy or SignaturePolicy())
 
 
-def explain_capture(
-    seen: Capture,
-    *,
-    now: datetime,
-    policy: SignaturePolicy | None = None,
-    trusted_ca: x509.Certificate | None = None,
-) -> Explanation:
-    """As `explain`, for a request that has been read already."""
-    rules = policy or SignaturePolicy()
+def _judged(seen: Capture, now: datetime, rules: SignaturePolicy) -> Explanation:
     found = collect(seen.method, seen.target, seen.headers, seen.body)
     sent_at = _sent_at(found)
     good = inspect(
@@ -70,7 +59,7 @@ def explain_capture(
         digest_required=_wants_digest(seen),
         policy=rules,
         instant=(sent_at or now).timestamp(),
-        trusted_ca=trusted_ca,
+        trusted_ca=None,
     )
     remarks = list(_remarks(seen, found, sent_at, now, rules))
     if good and found.certificate is not None:
