@@ -137,6 +137,11 @@ def test_the_lenient_profile_takes_percent_20_for_a_blank() -> None:
     assert verdict.notes == ("keyId: blanks of the issuer are written as %20",)
 
 
+def test_nothing_of_a_refused_key_id_is_noted_as_accepted() -> None:
+    verdict = compare_key_id("SN=abcdef, CA=CN=Other CA", PLAIN, lenient=True)
+    assert (verdict.fault, verdict.notes) == ("the issuer is not the certificate's", ())
+
+
 def test_a_percent_20_in_another_order_is_noted_for_both() -> None:
     verdict = compare_key_id("SN=ABCDEF,CA=C=NO,O=Issuer%20AS,CN=Some%20CA", PLAIN, lenient=True)
     assert verdict.notes == ("keyId: blanks of the issuer are written as %20", REVERSED)
