@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from importlib import import_module
 
 import pytest
 
-from emulator.api.signature import SignaturePolicy, SignatureRefused, Verified, check
+from emulator.api.signature import SignaturePolicy, SignatureRefused, Verified, check, familiar
 from emulator.authority import Authority, Credentials
 from emulator.httpsig.message import CANDIDATES
 from tests.unit.signature.making import NOW, Making
@@ -45,6 +47,21 @@ def test_who_is_familiar_is_told_the_same(making: Making) -> None:
     first, again = as_served(making), as_served(making)
     assert (again.tpp, again.certificate, again.notes) == (first.tpp, first.certificate, ())
     assert again.signing_string == first.signing_string
+
+
+@pytest.mark.parametrize(("form", "times"), [(str, 1), (signature_first, 3)])
+def test_the_long_way_is_for_who_is_not_familiar(
+    making: Making, monkeypatch: pytest.MonkeyPatch, form: Callable[[str], str], times: int
+) -> None:
+    """Whose header ends with the signature, as nearly all do, goes it once."""
+    ways: list[str] = []
+    gate = import_module("emulator.api.signature.check")
+    inspect = gate.inspect
+    monkeypatch.setattr(gate, "inspect", lambda *args, **more: ways.append("long") or inspect(*args, **more))
+    familiar._clients.clear()
+    for _ in range(3):
+        as_served(making.but(finish=form))
+    assert len(ways) == times
 
 
 def test_a_header_that_must_be_signed_is_missed_in_the_list_when_it_comes_later(making: Making) -> None:
