@@ -11,6 +11,9 @@ from emulator.api.signature.result import fault
 from emulator.httpsig.dates import DateUnreadable, parse_date
 from emulator.httpsig.digest import HASHES, parse_digest
 
+_FURTHEST_ZONE = 14  # hours from GMT
+_ON_ITS_WAY = 60  # seconds that a request may have taken, or its clock be wrong
+
 
 def check_digest(found: Evidence) -> None:
     """A Digest that is sent is checked over the raw bytes of the body, whether or not it is required."""
@@ -53,5 +56,12 @@ def check_date(found: Evidence, instant: float, skew: int) -> None:
     if abs(difference) > skew:
         side = "behind" if difference < 0 else "ahead of"
         apart = f"{abs(difference):.0f} s {side} real time (bank time does not count)"
-        text = f"The header Date is {apart}, at most {skew} s are allowed"
+        text = f"The header Date is {apart}, at most {skew} s are allowed{_local_time(difference)}"
         found.faults.append(fault("Date", text))
+
+
+def _local_time(difference: float) -> str:
+    """A question where a clock may be right, and read in another time zone."""
+    hours = round(difference / 3600)
+    whole = abs(difference - hours * 3600) <= _ON_ITS_WAY and 0 < abs(hours) <= _FURTHEST_ZONE
+    return " (whole hours: a local time called GMT?)" if whole else ""

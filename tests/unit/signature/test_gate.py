@@ -212,7 +212,7 @@ def test_no_headers_parameter_means_date_alone(making: Making) -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "side"), [(301, "ahead of"), (-301, "behind"), (86_400, "ahead of"), (-3600, "behind")]
+    ("seconds", "side"), [(301, "ahead of"), (-301, "behind"), (86_400, "ahead of"), (-1800, "behind")]
 )
 def test_a_date_outside_the_skew_is_refused(making: Making, seconds: int, side: str) -> None:
     late = making.with_header("Date", format_date(NOW + timedelta(seconds=seconds)))
@@ -220,6 +220,14 @@ def test_a_date_outside_the_skew_is_refused(making: Making, seconds: int, side: 
         f"The header Date is {abs(seconds)} s {side} real time (bank time does not count), at most 300 s are allowed."
     )
     assert late.faults() == [("BAD_REQUEST", "Date", text)]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "asked"), [(3600, True), (7140, True), (-50_400, True), (3661, False), (54_000, False)]
+)
+def test_a_date_that_is_off_by_whole_hours_may_be_a_local_time(making: Making, seconds: int, asked: bool) -> None:
+    (only,) = making.with_header("Date", format_date(NOW + timedelta(seconds=seconds))).faults()
+    assert only.text.endswith(" s are allowed (whole hours: a local time called GMT?).") is asked
 
 
 @pytest.mark.parametrize("seconds", [300, -300, 0])
