@@ -21,7 +21,7 @@ from emulator.api import certificates, qcstatements
 from emulator.api.certificates import CertificateUnreadable, identity, read_certificate
 from emulator.api.signature import SignaturePolicy
 from emulator.authority import Authority, Credentials
-from emulator.authority.statements import psd2_statements
+from emulator.authority.statements import _element, psd2_statements
 from tests.unit.signature.making import NOW, Making
 
 PEM_NOTE = "TPP-Signature-Certificate: PEM text in place of base64 DER on one line"
@@ -193,6 +193,17 @@ def test_roles_come_from_the_psd2_statement(authority: Authority, roles: list[st
     assert qcstatements.psd2_roles(psd2_statements(roles).value) == frozenset(roles)
     certificate = made(ISSUER_KEY, [(NameOID.COMMON_NAME, "x")], psd2_statements(roles))
     assert identity(certificate).roles == frozenset(roles)
+
+
+@pytest.mark.parametrize("size", [1, 100, 300, 70_000])
+def test_statements_of_any_size_may_stand_before_that_of_psd2(size: int) -> None:
+    """As in a real certificate, with addresses of disclosure statements: lengths of one byte and of several."""
+    statement = _element(0x30, bytes.fromhex("060604008e460105") + _element(0x04, b"x" * size))
+    psd2 = psd2_statements(["AISP"]).value
+    whole = _element(0x30, statement + psd2[psd2.index(0x30, 1) :])
+    assert qcstatements.psd2_roles(whole) == {"AISP"}
+    with pytest.raises(qcstatements.StatementsUnreadable):
+        qcstatements.psd2_roles(whole[:-1])
 
 
 def test_statements_without_psd2_give_both_roles() -> None:
