@@ -17,7 +17,11 @@ PERIODIC = "periodic-payments"
 BULK = "bulk-payments"
 SERVICES = (PAYMENTS, PERIODIC, BULK)
 
-_FLOWS = {PAYMENTS: transitions.EXECUTED, PERIODIC: (transitions.STANDING,), BULK: (transitions.BATCH,)}
+_FLOWS = {
+    PAYMENTS: (transitions.INSTANT, transitions.DATED, transitions.FOREIGN),
+    PERIODIC: (transitions.STANDING,),
+    BULK: (transitions.BATCH,),
+}
 _NAME = re.compile(r"[a-z][a-z0-9-]{2,80}", re.ASCII)
 _CODE = re.compile(r"[A-Z]{4}(-[A-Z]{4}){0,2}", re.ASCII)
 
