@@ -17,7 +17,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from emulator.bank import baskets, fixtures, ledger, payments, products, progression, sca_control, sca_ends
+from emulator.bank import baskets, bulk, fixtures, ledger, payments, products, progression, sca_control, sca_ends
 from emulator.bank.approach import Approach
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
@@ -45,15 +45,22 @@ PLACES = st.integers(min_value=0, max_value=30)
 
 
 @dataclass
+class Part:
+    """What one transaction on each side comes of: a payment, or an entry of a bulk."""
+
+    tag: str
+    creditor: str
+    amount: Decimal
+
+
+@dataclass
 class Known:
     """What the model knows of a payment: where its money goes, and the statuses that were told of it."""
 
     who: str
     flow: str
-    tag: str
     debtor: str
-    creditor: str
-    amount: Decimal
+    parts: list[Part]
     statuses: list[str]
 
 
@@ -133,7 +140,7 @@ class BankMachine(RuleBasedStateMachine):
         elif kind[1] == DOMESTIC and days:
             body["requestedExecutionDate"] = day
         expected = days >= 0 or kind[1] == STRAKS
-        assert self._initiate(kind, payer[0], body, creditor, approved) is expected
+        assert self._initiate(kind, payer[0], body, [creditor], approved) is expected
 
     @rule(euros=st.sampled_from([1, 9_000, 18_000]), here=st.booleans(), approved=APPROVED)
     def initiate_sepa(self, euros: int, here: bool, approved: bool) -> None:
@@ -145,21 +152,49 @@ class BankMachine(RuleBasedStateMachine):
             "debtorAccount": {"iban": EURO_ACCOUNT, "currency": "EUR"},
         }
         kind, bban = ("payments", SEPA), EURO_ACCOUNT[4:] if here else creditor
-        assert self._initiate(kind, "03817910172", body, bban, approved)
+        assert self._initiate(kind, "03817910172", body, [bban], approved)
 
-    def _initiate(self, kind: tuple[str, str], who: str, body: dict[str, Any], creditor: str, approved: bool) -> bool:
+    @rule(
+        payer=st.sampled_from(PAYERS),
+        entries=st.lists(
+            st.tuples(st.sampled_from(CREDITORS), st.sampled_from([1, 250, 90_000])), min_size=1, max_size=4
+        ),
+        days=st.sampled_from([0, 0, 3]),
+        approved=APPROVED,
+    )
+    def initiate_bulk(self, payer: tuple[str, str], entries: list[tuple[str, int]], days: int, approved: bool) -> None:
+        body: dict[str, Any] = {
+            "payments": [
+                {
+                    "instructedAmount": {"amount": f"{kroner}.00", "currency": "NOK"},
+                    "creditorName": "Takstein Utleie AS",
+                    "creditorAccount": {"bban": creditor, "currency": "NOK"},
+                }
+                for creditor, kroner in entries
+            ],
+            "debtorAccount": {"bban": payer[1], "currency": "NOK"},
+        }
+        if days:
+            body["requestedExecutionDate"] = (self.bank.clock.today() + timedelta(days=days)).isoformat()
+        creditors = [creditor for creditor, _ in entries]
+        assert self._initiate(("bulk-payments", DOMESTIC), payer[0], body, creditors, approved)
+
+    def _initiate(
+        self, kind: tuple[str, str], who: str, body: dict[str, Any], creditors: list[str], approved: bool
+    ) -> bool:
         """Initiate, and approve at once; whether the bank took it."""
-        self.tags += 1
-        body["remittanceInformationUnstructured"] = tag = f"model {self.tags}"
+        parts = []
+        for part, creditor in zip(body.get("payments", [body]), creditors, strict=True):
+            self.tags += 1
+            part["remittanceInformationUnstructured"] = tag = f"model {self.tags}"
+            here = self.bank.documents.first("account", bban=creditor)
+            target = here["id"] if here is not None else "outside"
+            parts.append(Part(tag, target, Decimal(part["instructedAmount"]["amount"])))
         product = products.find(*kind)
         order = payments.Order(tpp_id=TPP, initiation=body, approach=HOW, national_id=who)
         made = self._attempt(lambda: payments.initiate(self.bank, product, order))
         if made is not None:
-            amount = Decimal(body["instructedAmount"]["amount"])
-            debtor = made["debtorAccountId"]
-            here = self.bank.documents.first("account", bban=creditor)
-            target = here["id"] if here is not None else "outside"
-            self.known[made["id"]] = Known(who, product.flow, tag, debtor, target, amount, ["RCVD"])
+            self.known[made["id"]] = Known(who, product.flow, made["debtorAccountId"], parts, ["RCVD"])
             if approved:
                 self._authenticate(made["id"], who, "approve")
         return made is not None
@@ -290,22 +325,40 @@ class BankMachine(RuleBasedStateMachine):
             if entry["status"] == "booked":
                 entries.setdefault(entry.get("remittanceInformationUnstructured", ""), []).append(entry)
         for payment_id, known in self.known.items():
-            booked = entries.get(known.tag, [])
-            out = [(entry["accountId"], Decimal(entry["amount"])) for entry in booked if entry["amount"][0] == "-"]
-            into = [(entry["accountId"], Decimal(entry["amount"])) for entry in booked if entry["amount"][0] != "-"]
-            status = self._document(payment_id)["status"]
-            times = len(out) if known.flow == "standing" else int(status == "ACSC")
-            assert out == [(known.debtor, -known.amount)] * times
-            assert into == [(known.creditor, known.amount)] * (times if known.creditor != "outside" else 0)
+            for part, status in zip(known.parts, self._part_statuses(payment_id), strict=True):
+                booked = entries.get(part.tag, [])
+                out = [(entry["accountId"], Decimal(entry["amount"])) for entry in booked if entry["amount"][0] == "-"]
+                into = [(entry["accountId"], Decimal(entry["amount"])) for entry in booked if entry["amount"][0] != "-"]
+                times = len(out) if known.flow == "standing" else int(status == "ACSC")
+                assert out == [(known.debtor, -part.amount)] * times
+                assert into == [(part.creditor, part.amount)] * (times if part.creditor != "outside" else 0)
+
+    def _part_statuses(self, payment_id: str) -> list[str]:
+        """The status of a payment, or of each entry of a bulk."""
+        document = self._document(payment_id)
+        return bulk.statuses(document) if "entries" in document else [document["status"]]
 
     @invariant()
     def what_is_reserved_is_held_by_payments_on_their_way(self) -> None:
         for payment_id, known in self.known.items():
             document = self._document(payment_id)
             held = Decimal(document.get("held", "0"))
+            if known.flow == "batch":
+                holding = [entry["status"] == bulk.HELD for entry in document["entries"]]
+                assert holding == ["pendingId" in entry for entry in document["entries"]]
+                assert held == sum(part.amount for part, holds in zip(known.parts, holding, strict=True) if holds)
+                continue
             on_its_way = document["status"] in ("ACTC", "ACWC", "PDNG", "ACSP", "ACWP")
-            assert held in ((0, known.amount) if on_its_way and known.flow != "standing" else (0,))
+            assert held in ((0, known.parts[0].amount) if on_its_way and known.flow != "standing" else (0,))
             assert ("pendingId" in document) == bool(held)
+
+    @invariant()
+    def a_final_bulk_says_what_became_of_its_entries(self) -> None:
+        for payment_id, known in self.known.items():
+            document = self._document(payment_id)
+            if known.flow == "batch" and document["status"] in FINAL:
+                ends = set(self._part_statuses(payment_id))
+                assert ends == {document["status"]} or (document["status"] == "PART" and "RJCT" in ends)
 
     @invariant()
     def a_basket_is_its_worst_payment(self) -> None:
