@@ -37,12 +37,12 @@ def frequency_in_words(frequency: str) -> str:
 def days_in_words(bank: Bank, payment: Document) -> dict[str, str]:
     """On which days it is paid, for the page where it is approved: `{first?, months?, day?}`.
 
-    `first`: the date of the first execution; `months` of a variable order, `1, 6, 12`; `day` of the month, of any
-    that counts by months: the last one where a month has no such day.
+    `first`: the date of the first execution if it is approved now; `months` of a variable order, `1, 6, 12`; `day` of
+    the month, of any that counts by months: the last one where a month has no such day.
     """
     plan = plan_of(payment["initiation"])
     first = _next(bank, payment, None)
-    told = {} if first is None else {"first": first.isoformat()}
+    told = {} if first is None else {"first": oslo_date(_moment(bank, payment, first, bank.clock.now())).isoformat()}
     if plan.months:
         told["months"] = ", ".join(map(str, plan.months))
     if plan.frequency not in DAYS:
@@ -64,7 +64,11 @@ def _next(bank: Bank, payment: Document, after: date | None) -> date | None:
 def _plan(bank: Bank, payment: Document, day: date, at: datetime) -> None:
     """Note the execution of `day` and its moment, as it stands at `at`."""
     payment["executeOn"] = day.isoformat()
-    payment["executeAt"] = stamp(run_from(bank, payment, calendar.execution_time(day, bank.settings.calendar), at))
+    payment["executeAt"] = stamp(_moment(bank, payment, day, at))
+
+
+def _moment(bank: Bank, payment: Document, day: date, at: datetime) -> datetime:
+    return run_from(bank, payment, calendar.execution_time(day, bank.settings.calendar), at)
 
 
 def run_from(bank: Bank, payment: Document, run: datetime, at: datetime) -> datetime:

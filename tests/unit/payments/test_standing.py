@@ -147,6 +147,20 @@ def test_in_norway_it_runs_at_14_and_after_that_on_the_next_banking_day() -> Non
     assert booked == {before: "2026-03-06", late: "2026-03-09"}
 
 
+@pytest.mark.parametrize(("calendar", "first"), [("norway", "2026-03-09"), ("always-open", "2026-03-06")])
+@pytest.mark.parametrize("start", ["2026-03-05", "2026-03-06"])
+def test_the_page_names_the_day_on_which_it_is_first_executed(calendar: str, start: str, first: str) -> None:
+    bank = world.build(calendar=calendar)
+    to(bank, datetime(2026, 3, 5, 20, tzinfo=UTC))
+    payment_id = initiate(bank, PERIODIC, standing(startDate=start))
+    to(bank, datetime(2026, 3, 6, 13, 30, tzinfo=UTC))  # a Friday, 14:30 in Oslo
+    (shown,) = payment_views.summary(bank, payment_id)
+    assert shown["first"] == first
+    world.authorise(bank, payment_id)
+    advance(bank, days=7)
+    assert dates(bank) == [first]
+
+
 @pytest.mark.parametrize("calendar", ["norway", "always-open"])
 def test_an_execution_that_was_made_up_for_stands_for_all_that_had_come_by_then(calendar: str) -> None:
     bank = world.build(calendar=calendar)
