@@ -115,6 +115,10 @@ def test_unattended_details_need_a_consent_of_the_last_90_days(bank: Bank) -> No
     access.account_reader(bank, claim, resource="a-1", quota="details")
     advance(bank, seconds=1)
     assert refused(bank, claim, resource="a-1", quota="details").code == "CONSENT_EXPIRED"
+    attended = changed(claim, attended=True, session_id="of an SCA for something else")
+    acting = {"national_id": KARI, "context": "PRIVATE", "agreement": None}
+    sessions.start(bank, tpp_id=TPP, session_id=attended.session_id or "", **acting)
+    access.account_reader(bank, attended, resource="a-1", quota="details")
 
 
 def test_without_the_psu_lists_still_need_a_session(bank: Bank) -> None:

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import hypothesis.strategies as st
 from hypothesis import settings
-from hypothesis.stateful import RuleBasedStateMachine, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from emulator.bank import access, consents, sca, sca_control
 from emulator.bank.access import Caller, Claim
@@ -28,9 +28,10 @@ WITHOUT_SCA = ("RESOURCE_UNKNOWN", "HTTP_HEADER_REQUIRED", "ACCESS_EXCEEDED")
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 SECOND = timedelta(seconds=1)
 
-tpps = st.sampled_from([TPP, "ANOTHER-TPP"])
+tpps = st.sampled_from([TPP, TPP, TPP, "ANOTHER-TPP"])
 actings = st.sampled_from(sorted(REACHED, key=str))
 session_ids = st.sampled_from(["s-1", "s-2", None])
+purposes = st.sampled_from(["access", "consent", "user"])
 resources = st.sampled_from(["a-1", "a-2", "o-5", "f-3", "f-4", "card-1", "nothing", None])
 quotas = st.sampled_from([None, "balances", "transactions", "details"])
 
@@ -60,20 +61,26 @@ class AccessAgainstModel(RuleBasedStateMachine):
 
     # what happens
 
+    @initialize()
+    def the_tpps_know_their_customers(self) -> None:
+        for acting in REACHED:
+            self.a_customer_approves(TPP, acting, "s-2" if OTHER in acting else "s-1", "access", whole=True)
+        self.a_customer_approves("ANOTHER-TPP", (KARI, "PRIVATE", None), "s-1", "access", whole=True)
+
     @rule(by=st.sampled_from([SECOND, HOUR - SECOND, HOUR, 6 * HOUR, DAY - HOUR, 80 * DAY, 90 * DAY, 100 * DAY]))
     def time_passes(self, by: timedelta) -> None:
         self.now += by
         self.bank.clock.advance(by)
 
-    @rule(tpp=tpps, acting=actings, session_id=session_ids, whole=st.booleans())
+    @rule(tpp=tpps, acting=actings, session_id=session_ids, purpose=purposes, whole=st.booleans())
     def a_customer_approves(
-        self, tpp: str, acting: tuple[str, str, str | None], session_id: str | None, whole: bool
+        self, tpp: str, acting: tuple[str, str, str | None], session_id: str | None, purpose: str, whole: bool
     ) -> None:
         person, context, agreement = acting
         accounts, cards = REACHED[acting]
         redirect = sca_control.approve(
             self.bank,
-            self._opened(tpp, session_id),
+            self._opened(tpp, session_id, purpose),
             national_id=person,
             context=context,
             agreement=agreement,
@@ -86,7 +93,8 @@ class AccessAgainstModel(RuleBasedStateMachine):
             if (*other[:2], other[3]) == owner and other[2] != told["tpp-session-id"] and self._lives(other):
                 self.sessions[other] = None
         self.sessions[tpp, person, told["tpp-session-id"], context, agreement] = self.now
-        self.consents[tpp, *acting] = Shared(self.now, [*accounts, *cards] if whole else accounts[:1])
+        if purpose != "user":
+            self.consents[tpp, *acting] = Shared(self.now, [*accounts, *cards] if whole else accounts[:1])
 
     @rule(tpp=tpps, session_id=session_ids)
     def a_customer_declines(self, tpp: str, session_id: str | None) -> None:
@@ -100,30 +108,36 @@ class AccessAgainstModel(RuleBasedStateMachine):
             consents.revoke(self.bank, consent["id"])
             self.consents[tpp, *acting].revoked = True
 
-    def _opened(self, tpp: str, session_id: str | None) -> dict[str, object]:
+    def _opened(self, tpp: str, session_id: str | None, purpose: str = "access") -> dict[str, object]:
         known = {"redirectUri": "https://tpp.example/back", **({"sessionId": session_id} if session_id else {})}
-        return sca.get(self.bank, sca.open_sca(self.bank, tpp, "access", known)) or {}
+        return sca.get(self.bank, sca.open_sca(self.bank, tpp, purpose, known)) or {}
 
     # what a TPP is answered
 
-    @rule(tpp=tpps, acting=actings, session_id=session_ids, attended=st.booleans(), resource=resources, quota=quotas)
-    def a_tpp_reads_as_it_should(
+    @rule(
+        acting=actings,
+        session_id=st.sampled_from(["s-1", "s-1", "s-2", None]),
+        attended=st.booleans(),
+        number=st.integers(0, 2),
+        quota=quotas,
+    )
+    def a_tpp_reads_what_its_customer_has(
         self,
-        tpp: str,
         acting: tuple[str, str, str | None],
         session_id: str | None,
         attended: bool,
-        resource: str | None,
+        number: int,
         quota: str | None,
     ) -> None:
         person, _, agreement = acting
-        self._read(
-            Claim(tpp, self.known.get((tpp, person)), None, session_id, None, agreement, attended), resource, quota
-        )
+        accounts, cards = REACHED[acting]
+        has = [*accounts, *cards, None]
+        claim = Claim(TPP, self.known[TPP, person], None, session_id, None, agreement, attended)
+        self._read(claim, has[number % len(has)], quota)
 
     @rule(
         tpp=tpps,
-        psu=st.sampled_from([(tpp, person) for tpp in (TPP, "ANOTHER-TPP") for person in (KARI, OLA)]),
+        psu=st.sampled_from([(TPP, KARI), (TPP, OLA), (TPP, OLA), ("ANOTHER-TPP", KARI), (TPP, "nobody")]),
         session_id=session_ids,
         context=st.sampled_from([None, "PRIVATE", "CORPORATE"]),
         agreement=st.sampled_from([None, AGREEMENT, AGREEMENT.upper(), OTHER, FOREIGN]),
