@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
+from itertools import islice
 from typing import Any
 
 from emulator.bank import people, sca
@@ -78,16 +79,12 @@ def totals(payments: list[Line]) -> list[tuple[str, str]]:
 def known_people(bank: Bank, document: Document, *, most: int = 8, scanned: int = 200) -> list[dict[str, Any]]:
     """Whom the sandbox strip offers: the person of the request first, then others who could go on.
 
-    At most `most` of the first `scanned` persons, so that a bank with many customers shows its page as fast.
+    At most `most` of the first `scanned` customers and persons, so that a bank with many shows its page as fast.
     """
     expected = sca.expected(document)
     candidates = [] if expected is None else [expected]
     for kind, member in (("customer", "customerNumber"), ("person", "id")):
-        for found in bank.documents.all(kind):
-            if len(candidates) >= scanned:
-                break
-            if kind == "person" or found["type"] == "private":
-                candidates.append(found[member])
+        candidates += [found[member] for found in islice(bank.documents.all(kind), scanned)]
     shown: list[dict[str, Any]] = []
     for national_id in dict.fromkeys(candidates):
         known = people.person(bank, national_id)

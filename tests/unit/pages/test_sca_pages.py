@@ -243,6 +243,12 @@ def test_the_strip_leaves_out_who_cannot_go_on(bank: Bank, visitor: Visitor) -> 
     assert [button.value for button in page.forms[0].buttons] == [KARI]
 
 
+def test_the_strip_offers_a_firm_for_which_nobody_is_named(bank: Bank, visitor: Visitor) -> None:
+    bank.documents.put("agreement", {**(bank.documents.get("agreement", FIRM) or {}), "persons": []})
+    page = visitor.get(f"/sca/{open_access(bank, context='CORPORATE')}")
+    assert [button.value for button in page.forms[0].buttons] == ["999900001"]
+
+
 @pytest.mark.parametrize(
     ("psu", "browser", "chosen", "language"),
     [
