@@ -198,15 +198,28 @@ def test_the_shown_scenario_is_one_that_the_loader_reads() -> None:
     assert (scenario.name, len(scenario.rules)) == ("my-failure", 1)
 
 
+def test_a_request_that_is_repeated_is_safe_under_the_shown_scenario(bank: RunningBank) -> None:
+    bank.apply(dict(loader.from_text(block("scenario: my-failure"), "README.md").source))
+    payment = re.search(r"9090(/v1/payments\S+).*?-d '(.*?)'", TEXT, re.DOTALL)
+    assert payment is not None
+    tpp = bank.tpp().log_in()
+    assert tpp.post(payment[1], body=payment[2]).status == 201
+    second = tpp.prepare("POST", payment[1], body=payment[2])
+    with pytest.raises(ConnectionError):
+        tpp.send(second)
+    assert tpp.send(second).status == 201
+    assert len(bank.payments()) == 2
+
+
 def test_the_shown_python_signs_what_the_bank_accepts(
     bank: RunningBank, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tpp = bank.tpp(name="demo")
-    for folder in (tmp_path / "tpps" / "demo", tmp_path / ".bank-emulator" / "tpps" / "demo"):
-        folder.mkdir(parents=True)
-        (folder / "certificate.pem").write_bytes(tpp.identity.certificate.public_bytes(Encoding.PEM))
-        key = tpp.identity.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-        (folder / "key.pem").write_bytes(key)
+    folder = tmp_path / ".bank-emulator" / "tpps" / "demo"  # where a start has put them
+    folder.mkdir(parents=True)
+    (folder / "certificate.pem").write_bytes(tpp.identity.certificate.public_bytes(Encoding.PEM))
+    key = tpp.identity.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    (folder / "key.pem").write_bytes(key)
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
     exec(block("from emulator.client import sign"), names)
