@@ -8,12 +8,16 @@ from typing import Any
 
 import click
 
+from emulator.cli.bank import named
 from emulator.cli.failure import Failed
 from emulator.cli.folders import authority_in, state_directory, state_option
 
 KEYSTORE_PASSWORD = "bank-emulator"
 
 EPILOG = "Example: bank-emulator tpp new shop --role PISP"
+_FLAWS = (  # written out: the authority, which has them, is slow to import
+    "Spoil the certificate: expired, not-yet-valid, unknown-ca, no-roles, leading-zero-serial or special-characters."
+)
 
 
 @click.group(name="tpp", epilog=EPILOG)
@@ -25,8 +29,14 @@ def command() -> None:
 @click.argument("name")
 @click.option("--role", "roles", multiple=True, type=click.Choice(["PISP", "AISP"]), help="Default: both.")
 @click.option("--organization-identifier", metavar="ID", help="Such as PSDNO-FSA-SHOP; made from the name otherwise.")
-@click.option("--flaw", metavar="FLAW", help="Spoil the certificate: expired, not-yet-valid, unknown-ca, ...")
-@click.option("--keystore-password", default=KEYSTORE_PASSWORD, show_default=True, help="Password of keystore.p12.")
+@click.option("--flaw", metavar="FLAW", help=_FLAWS)
+@click.option(
+    "--keystore-password",
+    callback=named,
+    default=KEYSTORE_PASSWORD,
+    show_default=True,
+    help="Password of keystore.p12.",
+)
 @state_option
 def new(
     name: str,

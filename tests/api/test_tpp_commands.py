@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from emulator.authority import Authority
+from emulator.authority import FLAWS, Authority
 from emulator.bank.clock import real_now
 from tests.api.conftest import Run
 
@@ -54,3 +54,15 @@ def test_a_directory_that_cannot_be_written_is_2_and_named(
 
     monkeypatch.setattr("emulator.authority.authority.write_folder", full)
     assert run("tpp", "new", "shop") == (2, "", f"bank-emulator: --state {state}: No space left on device\n")
+
+
+def test_the_help_tells_every_flaw(run: Run) -> None:
+    told = "".join(run("tpp", "new", "--help")[1].split())  # its lines may break within a name
+    assert [flaw for flaw in FLAWS if flaw not in told] == []
+
+
+def test_a_keystore_has_a_password(run: Run, state: Path) -> None:
+    status, out, err = run("tpp", "new", "shop", "--keystore-password", "")
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert "'--keystore-password': it is empty" in err
+    assert not (state / "tpps" / "shop").exists()
