@@ -138,6 +138,8 @@ def play(sources: tuple[str, ...], every: bool, junit: str | None, output: str, 
     for scenario in scenarios:
         if output == "text":
             click.echo(f"{scenario.name}: {scenario.summary}")
+            if not scenario.story:
+                click.echo("  it tells no story: nothing but its start is tried")
         stories.append(play_story(scenario, stage(), told=_tell if output == "text" else None))
     if output == "json":
         click.echo(json.dumps([story.as_json() for story in stories], indent=2, ensure_ascii=False))

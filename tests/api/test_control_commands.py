@@ -305,6 +305,13 @@ def test_an_address_that_cannot_be_asked_is_one_line_and_2(
     assert "--debug" not in err
 
 
+def test_a_scenario_without_a_story_is_said_to_have_none(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "rules-alone.yaml"
+    file.write_text("scenario: rules-alone\nsummary: No story.\n")
+    told = "rules-alone: No story.\n  it tells no story: nothing but its start is tried\n"
+    assert run("scenario", "play", str(file)) == (0, told, "")
+
+
 def test_stories_play_on_the_running_bank_when_told_so(run: Run) -> None:
     assert run("scenario", "play", "lost-answer", "slow-bank", "--url", "http://127.0.0.1:8080")[0] == 0
     assert json.loads(run("clock", "show", "--output", "json")[1])["mode"] == "frozen"
