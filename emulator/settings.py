@@ -73,7 +73,7 @@ def _text(value: str) -> str:
 
 
 def _port(value: str) -> int:
-    if not (value.isascii() and value.isdigit() and int(value) <= 65535):
+    if not re.fullmatch(r"[0-9]{1,5}", value) or int(value) > 65535:
         raise ValueError("takes a port number, 0 to 65535")
     return int(value)
 

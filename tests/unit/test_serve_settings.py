@@ -90,7 +90,7 @@ def test_an_empty_variable_counts_as_not_set() -> None:
 @pytest.mark.parametrize(
     "member, text",
     [
-        *(("port", text) for text in ("", "x", "-1", "65536", "1.0", "1_0", " 1", "٣", "0x50", "99999999999999999999")),
+        *(("port", text) for text in ("", "x", "-1", "65536", "1.0", "1_0", " 1", "٣", "0x50", "9" * 5000)),
         *(("seed", text) for text in ("", "x", "1.5", "1_0", "٣", "9" * 19)),
         *(("ephemeral", text) for text in ("maybe", "2")),
         *(("profile", text) for text in ("Lenient", "x")),
@@ -104,7 +104,7 @@ def test_an_empty_variable_counts_as_not_set() -> None:
 )
 def test_a_wrong_value_is_refused_in_one_line_that_names_its_source(member: str, text: str) -> None:
     given = (text,) if member == "allow_host" else text
-    with pytest.raises(ConfigurationError, match=f"^--{member.replace('_', '-')} [^\n]+$"):
+    with pytest.raises(ConfigurationError, match=f"^--{member.replace('_', '-')} takes [^\n]+$"):
         read({member: given}, {})
     if text and member not in ("allow_host", "fixtures"):
         with pytest.raises(ConfigurationError, match=f"^BANK_EMULATOR_{member.upper()} [^\n]+$"):
