@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import click
 
-from emulator.cli.bank import named
+from emulator.cli.bank import named, rows, show
 from emulator.cli.failure import Failed
 from emulator.cli.folders import authority_in, state_directory, state_option
 
@@ -78,13 +77,7 @@ def list_(output: str, state: str | None) -> None:
         raise Failed(f"{directory} holds no sandbox CA yet: `bank-emulator serve` makes one")
     with authority_in(directory) as authority:
         found = [_shown(credentials, directory) for credentials in authority.tpps()]
-    if output == "json":
-        click.echo(json.dumps(found, indent=2))
-        return
-    for tpp in found:
-        click.echo(
-            f"{tpp['name']:<20} {tpp['tppId']:<32} {','.join(tpp['roles']) or '-':<10} until {tpp['validUntil']}"
-        )
+    show(found, output, lambda value: rows(value, "name", "tppId", "roles", "validUntil"))
 
 
 def _shown(credentials: Any, directory: Path) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +117,15 @@ def test_rules_banks_consents_people_ledger_and_generate(run: Run, tpp: DeskClie
     assert run("generate", "--customers", "2", "--transactions", "3", "--seed", "1")[1] == (
         "2 customers, 4 accounts, 12 transactions\n"
     )
+
+
+def test_columns_have_headings_in_a_terminal_and_none_for_programs(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = run("ledger")[1]
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    heading, *lines = run("ledger")[1].splitlines()
+    assert heading.split() == ["iban", "currency", "opening", "bookings", "balance", "reserved"]
+    assert [line.split() for line in lines] == [line.split() for line in plain.splitlines()]
+    assert run("payments", "list")[1] == ""
 
 
 def test_no_more_people_are_made_than_the_bank_makes_at_once(run: Run) -> None:

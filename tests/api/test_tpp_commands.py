@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -54,6 +55,13 @@ def test_a_directory_that_cannot_be_written_is_2_and_named(
 
     monkeypatch.setattr("emulator.authority.authority.write_folder", full)
     assert run("tpp", "new", "shop") == (2, "", f"bank-emulator: --state {state}: No space left on device\n")
+
+
+def test_tpps_are_listed_with_roles_and_end(run: Run, state: Path) -> None:
+    [line] = run("tpp", "list")[1].splitlines()
+    assert line.startswith("demo  PSDNO-SBX-demo  AISP, PISP  20")
+    [told] = json.loads(run("tpp", "list", "--output", "json")[1])
+    assert (told["roles"], line.endswith(told["validUntil"])) == (["AISP", "PISP"], True)
 
 
 def test_the_help_tells_every_flaw(run: Run) -> None:
