@@ -146,13 +146,13 @@ class RunningBank:
 
     def tpp(
         self,
-        roles: Iterable[str] = ("PISP", "AISP"),
+        roles: str | Iterable[str] = ("PISP", "AISP"),
         *,
         name: str | None = None,
         flaw: str | None = None,
     ) -> TestTpp:
-        """A signed client of a TPP with these roles; `flaw` spoils its certificate (CONTRACT 9.7)."""
-        wanted = tuple(sorted(roles))
+        """A signed client of a TPP with these roles, one or several; `flaw` spoils its certificate (CONTRACT 9.7)."""
+        wanted = (roles,) if isinstance(roles, str) else tuple(sorted(roles))
         name = name or "-".join(["test", *(role.lower() for role in wanted), *([flaw] if flaw else [])])
         client = TestTpp(self, Identity.of(_issued(name, wanted, flaw)))
         self._clients.append(client)

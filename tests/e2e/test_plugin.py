@@ -98,6 +98,7 @@ def test_log_in_is_for_any_person_and_context(bank: RunningBank) -> None:
 
 def test_certificates_have_roles_and_flaws(bank: RunningBank) -> None:
     assert bank.tpp(roles=["AISP"]).log_in().post(DOMESTIC, json=PAYMENT).status == 403
+    assert bank.tpp(roles="AISP").identity.certificate == bank.tpp(roles=["AISP"]).identity.certificate
     refused = bank.tpp(flaw="expired").get("/v1/accounts")
     assert refused.status == 400
     assert "expired" in refused.text
