@@ -18,8 +18,8 @@ class BankOptions(TypedDict, total=False):
 
     `now`: the moment at which the bank's clock stands (default: that of the start), a datetime or a text with a zone,
     such as `2026-03-02T09:00:00+01:00`; `settings`: settings of the bank (CONTRACT 9.1), such as
-    `{"progression": "manual"}`. `scenario` and `allow_host` may be one or several. `ephemeral` is True unless told
-    otherwise; with False the documents are kept in `state`.
+    `{"progression": "manual"}`. `scenario` and `allow_host` may be one or several. The documents are kept in memory,
+    unless `state` says where or `ephemeral` is False.
     """
 
     fixtures: str
@@ -56,7 +56,7 @@ def settings_for(**options: Unpack[BankOptions]) -> ServeSettings:
         raise TypeError(f"a bank for a test takes {', '.join(BankOptions.__annotations__)}, not {unknown[0]}")
     flags = {name: _texts(value) for name, value in options.items() if name not in ("now", "settings")}
     try:
-        return read({"port": "0", "ephemeral": "true", **flags}, environment={})
+        return read({"port": "0", "ephemeral": str("state" not in options), **flags}, environment={})
     except ConfigurationError as error:
         raise ValueError(str(error)) from None
 

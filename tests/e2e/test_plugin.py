@@ -190,9 +190,9 @@ def test_the_factory_makes_banks_with_other_flags_settings_and_times(bank_factor
     scenario.write_text("scenario: down\nrules:\n  - {name: down, when: {}, then: {answer: {status: 503}}}\n")
     scripted = bank_factory(scenario=(str(scenario),), now=now)
     assert (scripted.clock.now, scripted.tpp().get("/v1/accounts").status) == (now, 503)
-    kept = bank_factory(ephemeral=False, state=tmp_path / "state")
-    created(kept.tpp().log_in())
-    assert list((tmp_path / "state" / "banks" / "default").iterdir())
+    bank_factory(state=tmp_path / "kept")
+    bank_factory(ephemeral=True, state=tmp_path / "not-kept")
+    assert [folder.parents[1].name for folder in tmp_path.glob("*/banks/default")] == ["kept"]
 
 
 def test_links_for_others_carry_the_public_address(bank_factory: BankFactory) -> None:
@@ -243,13 +243,13 @@ def test_a_bank_that_could_not_be_made_lets_go_of_its_folder(
     bank_factory: BankFactory, tmp_path: Path, wrong: dict[str, Any]
 ) -> None:
     with pytest.raises((BankError, ScenarioRefused)):
-        bank_factory(ephemeral=False, state=tmp_path, **wrong)
-    assert bank_factory(ephemeral=False, state=tmp_path).payments() == []
+        bank_factory(state=tmp_path, **wrong)
+    assert bank_factory(state=tmp_path).payments() == []
 
 
 def test_a_kept_bank_that_is_refused_stays_as_it_was(bank_factory: BankFactory, tmp_path: Path) -> None:
     def kept(**options: Any) -> RunningBank:
-        return bank_factory(ephemeral=False, state=tmp_path, **options)
+        return bank_factory(state=tmp_path, **options)
 
     first = kept()
     payment = created(first.tpp().log_in())
