@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
@@ -124,7 +125,7 @@ def _cell(value: Any) -> str:
 
 
 def events(url: str) -> Iterator[dict[str, Any]]:
-    """What happens at a bank from now on, until it stops; raises Failed."""
+    """What happens at a bank from this call on, until it stops; raises Failed."""
     from http.client import HTTPException
     from urllib.parse import urlsplit
 
@@ -140,13 +141,19 @@ def events(url: str) -> Iterator[dict[str, Any]]:
         answer = connection.getresponse()
         if answer.status != 200:
             _told(url, Answer(answer.status, body=answer.read()))
-        while line := answer.readline():
-            if line.startswith(b"data: "):
-                yield json.loads(line[6:])
     except (OSError, HTTPException) as error:
         raise Failed(f"{url} does not answer: {error}") from error
-    finally:
-        connection.close()
+
+    def told() -> Iterator[dict[str, Any]]:
+        with closing(connection):
+            try:
+                while line := answer.readline():
+                    if line.startswith(b"data: "):
+                        yield json.loads(line[6:])
+            except (OSError, HTTPException) as error:
+                raise Failed(f"{url} does not answer: {error}") from error
+
+    return told()
 
 
 __all__ = ["ask", "bank_options", "bank_url", "control_token", "events", "logged", "named", "reached", "rows", "show"]

@@ -35,10 +35,13 @@ def tail(last: int, follow: bool, url: str | None, output: str) -> None:
     def tell(entry: dict[str, Any]) -> None:
         click.echo(json.dumps(entry, ensure_ascii=False) if output == "json" else _line(entry))
 
-    for entry in reversed(ask(address, "GET", f"requests?limit={last}")["requests"] if last else []):
+    coming = events(address) if follow else ()  # before the list is asked for: what comes meanwhile is in one of them
+    shown = ask(address, "GET", f"requests?limit={last}")["requests"] if last else []
+    for entry in reversed(shown):
         tell(entry)
-    for event in events(address) if follow else ():
-        if event["type"] == "request":
+    known = {entry["id"] for entry in shown}
+    for event in coming:
+        if event["type"] == "request" and event["id"] not in known:
             tell(event)
 
 

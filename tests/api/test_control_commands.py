@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from emulator.api.branch import Branch
 from emulator.authority import Authority
 from emulator.bank.clock import real_now
 from emulator.bank.errors import BankError
 from emulator.bank.generate import plan_from
-from emulator.cli import main
+from emulator.cli import bank, main
 from emulator.cli.generate import MOST
 from emulator.scenario import stage as stages
 from emulator.scenario.stage import Answer
@@ -85,6 +87,37 @@ def test_requests_are_followed_shown_and_counted(run: Run, tpp: DeskClient) -> N
     assert run("requests", "count", "{")[0] == 2
     assert run("requests", "clear")[0] == 0
     assert run("requests", "count")[1] == "0\n"
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_request_that_comes_while_the_last_are_listed_is_told_once(
+    run: Run, branch: Branch, tpp: DeskClient, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    """The stream of events tells what comes from when it was opened."""
+
+    def events(url: str) -> Iterator[dict[str, Any]]:
+        seen = branch.log.entries()
+
+        def told() -> Iterator[dict[str, Any]]:
+            for entry in branch.log.entries():
+                if entry not in seen:
+                    yield {"type": "request", **entry.summary()}
+
+        return told()
+
+    def ask(*asked: Any) -> Any:
+        if when == "before":
+            tpp.get("/v1/meanwhile")
+        listed = bank.ask(*asked)
+        if when == "after":
+            tpp.get("/v1/meanwhile")
+        return listed
+
+    monkeypatch.setattr("emulator.cli.requests.events", events)
+    monkeypatch.setattr("emulator.cli.requests.ask", ask)
+    tpp.get("/v1/accounts")
+    lines = run("requests", "tail")[1].splitlines()
+    assert [line.split()[4] for line in lines] == ["/v1/accounts", "/v1/meanwhile"]
 
 
 def test_the_bank_is_reset_kept_and_brought_back(run: Run) -> None:
@@ -376,7 +409,7 @@ def test_every_command_has_help_with_an_example(run: Run, noun: str) -> None:
 
 @pytest.mark.parametrize("status, body", [(200, b"<html>"), (200, b"[]"), (404, b"<html>"), (502, b'"x"')])
 @pytest.mark.parametrize(
-    "command", ["clock show", "reset", "payments list", "requests tail", "explain --request latest"]
+    "command", ["clock show", "reset", "payments list", "requests tail --no-follow", "explain --request latest"]
 )
 def test_another_program_at_the_address_is_no_bank(
     run: Run, monkeypatch: pytest.MonkeyPatch, command: str, status: int, body: bytes
