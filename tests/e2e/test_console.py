@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from selenium.webdriver import Chrome
+from selenium.webdriver import ActionChains, Chrome
 from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
 
 from emulator.web.console.screen import NAVIGATION
@@ -194,14 +195,33 @@ def test_more_tabs_may_be_open_than_a_browser_has_connections(served: ServedPage
     assert "Instant transfer" in heading(browser)
 
 
+# window.read is how often the page was read anew and drawn
+COUNTING_READS = (
+    "window.read = 0; const old = window.fetch;"
+    "window.fetch = (...asked) => old(...asked).finally(() => setTimeout(() => { window.read += 1 }, 100))"
+)
+
+
+def test_who_goes_through_the_page_by_keyboard_keeps_the_place(served: ServedPages, browser: Chrome) -> None:
+    served.call("GET", "/v1/accounts")
+    browser.get(f"{served.url}/console/requests")
+    wait(browser).until(lambda window: window.find_element(By.CSS_SELECTOR, "[data-watching]").is_displayed())
+    browser.execute_script(COUNTING_READS)
+    link = browser.find_element(By.CSS_SELECTOR, ".exchanges a").get_attribute("href")
+    for _ in range(40):
+        ActionChains(browser).send_keys(Keys.TAB).perform()
+        if browser.switch_to.active_element.get_attribute("href") == link:
+            break
+    served.call("GET", "/v1/accounts")
+    wait(browser).until(lambda window: window.execute_script("return window.read") >= 1)
+    assert browser.switch_to.active_element.get_attribute("href") == link
+
+
 def test_a_region_that_somebody_uses_is_left_alone(served: ServedPages, browser: Chrome) -> None:
     served.call("GET", "/v1/accounts")
     browser.get(f"{served.url}/console/sca")
     wait(browser).until(lambda window: window.find_element(By.CSS_SELECTOR, "[data-watching]").is_displayed())
-    browser.execute_script(
-        "window.read = 0; const old = window.fetch;"
-        "window.fetch = (...asked) => old(...asked).finally(() => setTimeout(() => { window.read += 1 }, 100))"
-    )
+    browser.execute_script(COUNTING_READS)
     Select(browser.find_element(By.NAME, "nationalId")).select_by_index(1)
     chosen = browser.find_element(By.NAME, "nationalId").get_attribute("value")
     browser.execute_script("document.querySelector('[name=nationalId]').focus()")

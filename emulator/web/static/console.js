@@ -41,10 +41,11 @@
     if (button) copy(button);
   });
 
-  // A region that somebody is using (a focused field, an opened detail, a selection) is left alone until the next event.
+  // A region that somebody is using (a focused field, a link reached by keyboard, an opened detail, a selection) is left
+  // alone until the next event.
   const busy = (region) => {
     const active = document.activeElement;
-    if (region.contains(active) && active.matches("input, select, textarea, button")) return true;
+    if (region.contains(active) && active.matches("input, select, textarea, button, :focus-visible")) return true;
     if (region.querySelector("details[open]")) return true;
     const selection = getSelection();
     return !selection.isCollapsed && region.contains(selection.anchorNode);
