@@ -4,56 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from aiohttp.http import HttpProcessingError, RawRequestMessage
 from aiohttp.streams import EMPTY_PAYLOAD, StreamReader
 from aiohttp.web_protocol import RequestHandler
 from aiohttp.web_response import StreamResponse
-from aiohttp.web_server import Server
 
-from emulator.web.address import Base
 from emulator.web.answers import CLOSE, Refusal, head
 from emulator.web.exchange import BadBody, Exchange
-from emulator.web.handler import Acted, Handler
-from emulator.web.limits import MAX_FIELD_BYTES, MAX_HEAD_BYTES, MAX_TARGET_BYTES, MAX_WAITING_BYTES, Limits
+from emulator.web.handler import Acted
+from emulator.web.limits import MAX_FIELD_BYTES, MAX_HEAD_BYTES, MAX_TARGET_BYTES, MAX_WAITING_BYTES
 from emulator.web.refusals import headers_too_large, parser_refusal, reason, wire_refusal
 from emulator.web.shortcut import Shortcut
 
+if TYPE_CHECKING:
+    from emulator.web.listener import Listener
+
 log = logging.getLogger(__name__)
-
-
-class Listener(Server):
-    """The connections of one listening address; `base` tells how that address is written in links."""
-
-    def __init__(self, handler: Handler, base: Base, limits: Limits) -> None:
-        # aiohttp asks for its own request and response types and uses the few members that ours have.
-        super().__init__(cast(Any, handler), request_factory=cast(Any, Exchange))
-        self.handler = handler
-        self.base = base
-        self.limits = limits
-        self.open: set[Connection] = set()
-        self.ending = False
-
-    def __call__(self) -> Connection:
-        return Connection(self, asyncio.get_running_loop())
-
-    def pre_shutdown(self) -> None:
-        """Tell every connection to end with the request it is at; whoever connects from now on is sent away."""
-        self.ending = True
-        for connection in tuple(self.open):
-            connection.give_up_waiting()
-        super().pre_shutdown()
-
-    def drop_stuck(self) -> None:
-        """Abort the connections that were closing already at the last call: their clients do not read."""
-        for connection in tuple(self.open):
-            connection.drop_if_stuck()
-
-    def drop_all(self) -> None:
-        """Abort what is still open after a shutdown: answers that nobody reads."""
-        for connection in tuple(self.open):
-            connection.drop()
 
 
 class Connection(RequestHandler):
@@ -107,7 +75,7 @@ class Connection(RequestHandler):
             access_log=cast(Any, None),
             max_line_size=MAX_TARGET_BYTES,
             max_field_size=MAX_FIELD_BYTES,
-            max_headers=MAX_HEAD_BYTES,  # their number is checked in wire.fault, where it has its own status
+            max_headers=MAX_HEAD_BYTES,  # their number is checked by wire.refusal, where it has its own status
             lingering_time=self.limits.linger_seconds,
             read_bufsize=65536,
             auto_decompress=False,

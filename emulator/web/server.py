@@ -11,9 +11,9 @@ from contextlib import suppress
 from typing import Any
 
 from emulator.web.address import Base
-from emulator.web.connection import Listener
 from emulator.web.handler import Handler
 from emulator.web.limits import Limits
+from emulator.web.listener import Listener
 from emulator.web.site import Site
 from emulator.web.sockets import BACKLOG, port_of, raise_file_limit
 

@@ -21,9 +21,9 @@ from typing import Any
 from emulator import assemble
 from emulator.settings import ServeSettings
 from emulator.web.address import Base
-from emulator.web.connection import Listener
 from emulator.web.handler import Handler
 from emulator.web.limits import Limits
+from emulator.web.listener import Listener
 from tests.bench.customers import SEPA, Customer
 from tests.bench.harness import bank
 

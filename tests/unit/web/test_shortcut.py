@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from emulator.api.messages import Delivery, Request, Response
 from emulator.web.address import Base
-from emulator.web.connection import Listener
 from emulator.web.handler import Handler
 from emulator.web.limits import Limits
+from emulator.web.listener import Listener
 from tests.e2e.serving import MadeUpSite, get, head, post
 from tests.unit.web.test_turns import Client, turn
 

@@ -13,9 +13,10 @@ from emulator.store import Kind, Store, StoreUnwritable, open_store
 from emulator.store.disk import Disk
 from emulator.web import turns
 from emulator.web.address import Base
-from emulator.web.connection import Connection, Listener
+from emulator.web.connection import Connection
 from emulator.web.handler import Handler
 from emulator.web.limits import MAX_WAITING_BYTES, Limits
+from emulator.web.listener import Listener
 from tests.e2e.serving import MadeUpSite
 
 KINDS = {"note": Kind()}
