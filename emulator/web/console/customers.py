@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from decimal import Decimal
+from itertools import islice
 from typing import Any
 from urllib.parse import urlencode
 
 from emulator.api.messages import Response
 from emulator.bank import cards as card_rules
 from emulator.bank import ledger, people
+from emulator.bank.bank import Bank
 from emulator.bank.money import plain
 from emulator.store import Document
 from emulator.web.console import plot
@@ -20,30 +23,44 @@ MOST = 100
 
 def listing(screen: Screen) -> Response:
     """Customers page by page, and people who act for others; all, or those whose name or number holds a search."""
-    documents, offset = screen.bank.documents, screen.offset
-    said = screen.query.get("q")
-    wanted = said.lower()
-    found = [c for c in documents.all("customer") if wanted in c["name"].lower() or wanted in c["customerNumber"]]
-    persons = [
-        person
-        for person in documents.all("person")
-        if (wanted in person["name"].lower() or wanted in person["id"])
-        and people.customer(screen.bank, person["id"]) is None
-    ]
+    documents, offset, said = screen.bank.documents, screen.offset, screen.query.get("q")
+    shown, total = _customers(screen.bank, said.lower(), offset)
+    acting = list(islice(_acting(screen.bank, said.lower()), MOST + 1))
     return screen.page(
         "customers",
         customers=[
-            {**customer, "accounts": documents.find("account", customerId=customer["id"])}
-            for customer in found[offset : offset + MOST]
+            {**customer, "accounts": documents.find("account", customerId=customer["id"])} for customer in shown
         ],
-        total=len(found),
+        total=total,
         offset=offset,
         per_page=MOST,
         wanted=said,
         asked=urlencode({"q": said}) + "&" if said else "",
-        acting=[{**one, "agreements": people.agreements_of(screen.bank, one["id"])} for one in persons[:MOST]],
-        acting_in_all=len(persons),
+        acting=[{**one, "agreements": people.agreements_of(screen.bank, one["id"])} for one in acting[:MOST]],
+        more_acting=len(acting) > MOST,
     )
+
+
+def _customers(bank: Bank, wanted: str, offset: int) -> tuple[Iterable[Document], int]:
+    """A page of the customers that fit, and how many fit; only a search reads all of them."""
+    everybody = bank.documents.all("customer")
+    if not wanted:
+        return islice(everybody, offset, offset + MOST), bank.documents.count("customer")
+    found = [customer for customer in everybody if _holds(wanted, customer["name"], customer["customerNumber"])]
+    return found[offset : offset + MOST], len(found)
+
+
+def _acting(bank: Bank, wanted: str) -> Iterator[Document]:
+    """People whom agreements name and who are no customers themselves, as far as they fit."""
+    named = (number for agreement in bank.documents.all("agreement") for number in agreement["persons"])
+    for number in dict.fromkeys(named):
+        person = people.person(bank, number)
+        if person is not None and people.customer(bank, number) is None and _holds(wanted, person["name"], number):
+            yield person
+
+
+def _holds(wanted: str, name: str, number: str) -> bool:
+    return wanted in name.lower() or wanted in number
 
 
 def one(screen: Screen) -> Response:

@@ -167,6 +167,26 @@ def test_customers_are_read_page_by_page_with_what_is_searched(emulator: Living,
         assert len(seen) > 100
 
 
+@pytest.mark.parametrize(("page", "read"), [("customers", 100), ("customers?offset=100", 200), ("consents", 1)])
+def test_a_page_reads_no_more_customers_than_it_shows_and_those_before_them(
+    emulator: Living, browser: Visitor, page: str, read: int
+) -> None:
+    wish = json.dumps({"customers": 300, "accountsPerCustomer": 1, "transactionsPerAccount": 0}).encode()
+    browser.send("POST", "/_emulator/generate", wish, Content_Type="application/json")
+    documents = emulator.branch.bank.documents
+    kinds: list[str] = []
+
+    def noting(kind: str) -> Iterator[Any]:
+        for document in whole(kind):
+            kinds.append(kind)
+            yield document
+
+    whole = documents.all
+    with mock.patch.object(type(documents), "all", side_effect=noting):
+        assert browser.get(f"/console/{page}").status == 200
+    assert (kinds.count("customer"), kinds.count("person")) == (read, 0)
+
+
 def test_an_account_lists_its_transactions_page_by_page(emulator: Living, browser: Visitor) -> None:
     account = emulator.branch.bank.documents.first("account", bban="99901000014") or {}
     first = browser.get(f"/console/accounts/{account['id']}")
