@@ -114,7 +114,7 @@ class Transaction(Definition):
     bban: Bban | None = None
     iban: Iban | None = None
     bic: Bic | None = None
-    text: Text140 | list[Text140] | None = None
+    text: Text140 | Annotated[list[Text140], Field(min_length=1)] | None = None
     kid: Reference | None = None
     reference: Reference | None = None
     end_to_end_id: Text35 | None = None
