@@ -66,15 +66,15 @@ class Ids:
         self.refresh()
 
     def refresh(self) -> None:
-        """Start the numbering anew from the change number that the last reset noted."""
+        """Count from the change number that the last reset noted; what was drawn in this change is not drawn again."""
         kept = self._documents.get("meta", "ids")
         self._base = kept["base"] if kept else 0
-        self._at = -1
 
     def restart(self) -> None:
         """After a reset: ids repeat from here on (with a seed)."""
         self._documents.put("meta", {"id": "ids", "base": self._documents.sequence + 1})
         self.refresh()
+        self._at = -1
 
     def _repeating(self) -> bytes:
         sequence = self._documents.sequence

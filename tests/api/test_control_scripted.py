@@ -320,6 +320,19 @@ def test_after_a_refusal_rules_count_on_and_throw_their_dice_on(
     assert untouched[0] != untouched[1]
 
 
+def test_a_refusal_between_two_creations_of_one_turn_lets_no_id_be_drawn_twice(
+    desk: ControlDesk, kari: DeskClient
+) -> None:
+    documents = desk.branch.bank.documents
+    documents.later = lambda: None  # as it is served: what changes waits for the end of the turn
+    first = kari.post(DOMESTIC, json=PAYMENT).json()["paymentId"]
+    assert desk.ask("POST", "/scenario", MISFIT).status == 400
+    second = kari.post(DOMESTIC, json=PAYMENT).json()["paymentId"]
+    documents.flush()
+    assert {payment["paymentId"] for payment in desk.get("/payments")["payments"]} == {first, second}
+    assert first != second
+
+
 def test_changes_that_are_taken_back_start_no_other_rule_anew(desk: ControlDesk, kari: DeskClient) -> None:
     theatre = desk.control.theatre(desk.branch)
     desk.do("POST", "/rules", [{"name": name, "times": {"first": 1}, **DOWN} for name in ("gone", "once")])
