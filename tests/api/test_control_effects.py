@@ -90,9 +90,10 @@ def test_status_and_code_stand_for_each_other(desk: Desk, answer: dict[str, Any]
 
 
 def test_a_scripted_401_sends_to_sca_as_the_banks_own(desk: Desk) -> None:
-    desk.rule({"answer": {"code": "SCA_EXPIRED"}}, times={"first": 1})
+    desk.rule({"answer": {"code": "SCA_EXPIRED", "headers": {"X-Why": "test"}}}, times={"first": 1})
     response = desk.read()
     assert told(response) == (401, "SCA_EXPIRED")
+    assert ("X-Why", "test") in response.headers
     assert "/sca/" in json.loads(response.body)["_links"]["scaRedirect"]["href"]
     assert desk.read().status == 200
 

@@ -51,19 +51,20 @@ class Answer:
     def reply(self, call: Call) -> Reply:
         """What is answered in the bank's place."""
         if self.message is None:
-            return Reply(self.status, None if self.json is NOTHING else encode(self.json), self.headers)
+            return Reply(self.status, None if self.json is NOTHING else encode(self.json))
         if self._sends_to_sca(self.message, call):
             raise ScaNeeded(self.message.code, self.message.text)
-        return Reply(self.status, {"tppMessages": [message_body(self.message)]}, self.headers)
+        return Reply(self.status, {"tppMessages": [message_body(self.message)]})
 
-    def retype(self, response: Response, _dice: Random) -> None:
-        """Let a Content-Type of the rule take the place of the usual one."""
+    def head(self, response: Response, _dice: Random) -> None:
+        """Add the headers of the rule; a Content-Type takes the place of the usual one."""
         if any(name.lower() == "content-type" for name, _ in self.headers) and JSON in response.headers:
             response.headers.remove(JSON)
+        response.headers += self.headers
 
     def _sends_to_sca(self, message: Message, call: Call) -> bool:
         """A 401 of the bank carries scaRedirect (CONTRACT 3.3), where an SCA helps and it is known who asks."""
-        of_the_bank = STATUS.get(message.code) == 401 and message.category == "ERROR" and not self.headers
+        of_the_bank = STATUS.get(message.code) == 401 and message.category == "ERROR"
         about_a_customer = call.operation.access is not Access.OPEN or call.operation.before_first_sca
         return self.status == 401 and of_the_bank and bool(call.tpp.id) and about_a_customer
 
@@ -129,7 +130,7 @@ def read(part: Part) -> Effect | None:
         answer = Answer(status, headers, message=_message(members, status, code))
     else:
         answer = Answer(status, headers, json={})
-    return Effect(answer.reply, answer.retype, instead=True)
+    return Effect(answer.reply, answer.head, instead=True)
 
 
 KNOWN_CODES = tuple(STATUS)
