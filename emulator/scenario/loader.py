@@ -48,11 +48,11 @@ def read(part: Part, origin: Origin) -> Scenario:
     return Scenario(name, summary, begins, rules, steps, part.value, origin)
 
 
-def read_rules(part: Part, *, before: int = 0) -> tuple[Rule, ...]:
-    """The rules of a list; `before`: how many there are already."""
+def read_rules(part: Part) -> tuple[Rule, ...]:
+    """The rules of a list."""
     from emulator.scenario import rule
 
-    found = [rule.read(item, number=number) for number, item in enumerate(part.items(), before + 1)]
+    found = [rule.read(item) for item in part.items()]
     if len(found) > MOST_RULES:
         part.wrong(f"At most {MOST_RULES} rules were expected.")
     return tuple(one for one in found if one is not None)

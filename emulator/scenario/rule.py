@@ -29,9 +29,9 @@ class Times:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule ready to act; `source` is its JSON, exactly of the YAML's shape."""
+    """A rule ready to act, which may have no name; `source` is its JSON, exactly of the YAML's shape."""
 
-    name: str
+    name: str | None
     unsigned: bool
     matcher: Matcher
     times: Times
@@ -39,10 +39,10 @@ class Rule:
     source: Mapping[str, Any]
 
 
-def read(part: Part, *, number: int) -> Rule | None:
-    """The rule that a file states as its `number`th; None, with its mistakes noted, when it is none."""
+def read(part: Part) -> Rule | None:
+    """The rule that a file states; None, with its mistakes noted, when it is none."""
     members = part.members(MEMBERS, required=("then",))
-    name = (members["name"].text(longest=200) if "name" in members else None) or f"rule {number}"
+    name = members["name"].text(longest=200) if "name" in members else None
     unsigned = bool(members["unsigned"].boolean()) if "unsigned" in members else False
     matcher = matching.read(members["when"]) if "when" in members else Matcher(())
     times = _times(members["times"]) if "times" in members else Times()

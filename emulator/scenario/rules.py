@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -105,7 +105,7 @@ class RuleSet:
         from emulator.scenario import rule
         from emulator.scenario.part import Part
 
-        read = rule.read(Part(entry["rule"]), number=len(self.rules) + 1)
+        read = rule.read(Part(entry["rule"]))
         if read is not None:
             self.rules.append(self._live(len(self.rules), read, entry.get("scenario"), entry["added"]))
 
@@ -123,16 +123,21 @@ class RuleSet:
         taken = self._taken_by(call)
         facts = Facts.of_call(call)
         acting = ActingRules()
-        for live in self.rules:
+        for name, live in self._by_name():
             if live.rule.unsigned == signed or taken.issuperset(live.rule.effects):
                 continue
             if live.rule.matcher.fits(facts) and live.acts(self._bank):
-                acting.names.append(live.rule.name)
-                for name, effect in live.rule.effects.items():
-                    if name not in taken:
-                        taken.add(name)
-                        acting.effects[name] = (effect, live.dice)
+                acting.names.append(name)
+                for kind, effect in live.rule.effects.items():
+                    if kind not in taken:
+                        taken.add(kind)
+                        acting.effects[kind] = (effect, live.dice)
         return acting if acting.names else None
+
+    def _by_name(self) -> Iterator[tuple[str, _Live]]:
+        """The rules with what they are called: one without a name by its place."""
+        for number, live in enumerate(self.rules, 1):
+            yield live.rule.name or f"rule {number}", live
 
     def _taken_by(self, call: Call) -> set[str]:
         """The effects that have a rule already, also from before the signature of the same request."""
@@ -147,8 +152,8 @@ class RuleSet:
     def counts(self) -> list[dict[str, Any]]:
         """How often each rule has matched and acted since it was added."""
         return [
-            {"name": live.rule.name, "scenario": live.scenario, "matched": live.matched, "acted": live.acted}
-            for live in self.rules
+            {"name": name, "scenario": live.scenario, "matched": live.matched, "acted": live.acted}
+            for name, live in self._by_name()
         ]
 
     def add(self, rules: Iterable[Rule], *, scenario: str | None = None) -> None:
@@ -159,7 +164,7 @@ class RuleSet:
 
     def remove(self, name: str) -> int:
         """Take out the rules of this name; how many there were."""
-        return self._remove([live for live in self.rules if live.rule.name != name])
+        return self._remove([live for called, live in self._by_name() if called != name])
 
     def remove_scenario(self, scenario: str) -> int:
         """Take out the rules that a scenario brought."""

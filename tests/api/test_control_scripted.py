@@ -61,6 +61,19 @@ def test_a_rule_is_given_back_as_it_came(desk: ControlDesk) -> None:
     assert desk.get("/rules") == {"rules": [], "counts": []}
 
 
+def test_a_rule_without_a_name_is_called_by_its_place_after_a_restart_too(desk: ControlDesk) -> None:
+    def called() -> list[str]:
+        return [count["name"] for count in desk.get("/rules")["counts"]]
+
+    desk.do("POST", "/rules", [{"then": {"delay": "1s"}}, {"name": "mine", **DOWN}])
+    desk.do("POST", "/scenario", {"scenario": "theirs", "rules": [{"then": {"fee": "1.00"}}]})
+    assert called() == ["rule 1", "mine", "rule 3"]
+    assert [count["name"] for count in RuleSet(desk.branch.bank).counts()] == called()
+    desk.do("DELETE", "/rules/rule%201")
+    desk.do("POST", "/rules", {"then": {"delay": "2s"}})
+    assert called() == ["mine", "rule 2", "rule 3"]
+
+
 def test_a_rule_that_is_none_is_told_its_own_mistake_alone(desk: ControlDesk) -> None:
     assert desk.ask("POST", "/rules", {"when": {"operation": "getAccounts"}}).texts() == "The member then is missing."
     assert desk.ask("POST", "/rules", []).texts() == "Expected a rule, or a list of rules."

@@ -21,7 +21,7 @@ def _add_rules(call: ControlCall) -> Response:
         part = call.body.members(("rules",))["rules"]
     else:
         part = call.body if isinstance(value, list) else Part([value], (), call.body.report)
-    added = loader.read_rules(part, before=len(rules.sources()))
+    added = loader.read_rules(part)
     if not added and not part.report:
         part.wrong("Expected a rule, or a list of rules.")
     call.refuse_mistakes()
