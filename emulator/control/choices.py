@@ -43,7 +43,11 @@ def scenario_in(part: Part, origin: Origin) -> Scenario:
     """The ready scenario that {name} names, or the one that stands there; raises ScenarioRefused."""
     if not isinstance(part.value, dict) or "name" not in part.value or "scenario" in part.value:
         return loader.read(part, origin)
-    name = part.members(("name",))["name"].text(longest=100)
+    return _ready(part.members(("name",))["name"], origin)
+
+
+def _ready(part: Part, origin: Origin) -> Scenario:
+    name = part.one_of(loader.library(), "scenario")
     if part.report or name is None:
         raise origin.refused(part.report.mistakes)
     return loader.named(name)
@@ -53,10 +57,8 @@ def chosen_scenario(part: Part | None) -> Scenario | None:
     """A ready scenario, its name bare or as {name}, or one that stands there as JSON; raises ScenarioRefused."""
     if part is None or part.value is None:
         return None
-    if isinstance(part.value, dict):
-        return scenario_in(part, Origin("scenario"))
-    name = part.text(longest=100)
-    return loader.named(name) if name is not None else None
+    origin = Origin("scenario")
+    return scenario_in(part, origin) if isinstance(part.value, dict) else _ready(part, origin)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from typing import Any
 from emulator.api.log import RequestLog
 from emulator.bank import fixtures, ledger, people, progression
 from emulator.bank.bank import Bank
+from emulator.bank.clock import date_time
 from emulator.bank.errors import BankError
 from emulator.bank.fixtures import Fixture
 from emulator.bank.founding import DefinitionError
@@ -162,7 +163,8 @@ def _base(start: Start, theatre: Theatre) -> None:
     bank = theatre.bank
     if start.base == CURRENT:
         if start.clock is not None and start.clock < bank.clock.now():
-            text = f"Bank time is {bank.clock.stamp()} already; only a new start sets it back."
+            standing = date_time(bank.clock.now())
+            text = f"Bank time is {standing} already; only a start from a fixture or a snapshot sets it back."
             raise _Wrong(("start", "clock"), text)
     elif start.base.startswith(SNAPSHOT):
         try:

@@ -82,13 +82,14 @@ def test_a_rule_that_is_none_is_told_its_own_mistake_alone(desk: ControlDesk) ->
 @pytest.mark.parametrize(
     "body, told",
     [
-        ({"then": {"delay": "-1s"}}, "[0].then.delay"),
-        ({"when": {"operation": "getAcounts"}, "then": {"delay": "1s"}}, "[0].when.operation"),
+        ({"then": {"delay": "-1s"}}, "then.delay"),
+        ({"when": {"operation": "getAcounts"}, "then": {"delay": "1s"}}, "when.operation"),
         ({"rules": [DOWN, {"then": {"delay": 1}}]}, "rules[1].then.delay"),
-        ({"times": {"chance": 2}, "then": {"delay": "1s"}}, "[0].times.chance"),
+        ({"times": {"chance": 2}, "then": {"delay": "1s"}}, "times.chance"),
+        ([DOWN, {"then": {"delay": "-1s"}}], "[1].then.delay"),
         ([DOWN, {}], "[1]"),
         ([], None),
-        ({}, "[0]"),
+        ({}, None),
         ({"rules": 5}, "rules"),
         ({"rules": [DOWN], "foo": 1}, "foo"),
         ({"rules": []}, "rules"),
@@ -284,6 +285,13 @@ def test_a_scenario_that_does_not_fit_the_bank_changes_nothing(
     assert desk.get("/rules")["rules"] == []
 
 
+def test_a_clock_that_would_go_back_is_told_what_sets_it_back(desk: ControlDesk) -> None:
+    earlier = {"scenario": "x", "start": {"clock": "2020-01-01T00:00:00Z"}}
+    assert desk.ask("POST", "/scenario", earlier).texts() == (
+        "Bank time is 2026-03-02T08:00:00+00:00 already; only a start from a fixture or a snapshot sets it back."
+    )
+
+
 def test_a_scenario_that_breaks_off_leaves_memory_as_the_documents_are(
     desk: ControlDesk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -376,6 +384,22 @@ def test_what_does_not_fit_the_bank_has_line_and_column_as_well(desk: ControlDes
     (told,) = json.loads(response.body)["tppMessages"]
     assert told["path"] == "start.change[0].account"
     assert told["text"].startswith("Line 5, column 7: There is no account NO00")
+
+
+@pytest.mark.parametrize(
+    "method, path, body, told",
+    [
+        ("POST", "/scenario", {"name": "slow-bnk"}, "name"),
+        ("POST", "/reset", {"scenario": "slow-bnk"}, "scenario"),
+        ("POST", "/reset", {"scenario": {"name": "slow-bnk"}}, "scenario.name"),
+        ("PUT", "/banks/new", {"scenario": 5}, "scenario"),
+    ],
+)
+def test_a_scenario_that_is_not_ready_is_told_where_it_was_named(
+    desk: ControlDesk, method: str, path: str, body: dict[str, Any], told: str
+) -> None:
+    answer = desk.ask(method, path, body)
+    assert (answer.status, answer.told()) == (400, [("FORMAT_ERROR", told)])
 
 
 @pytest.mark.parametrize("body", [{"name": "nothing"}, {"name": 5}, {"name": "../x"}, {}, {"scenario": "X"}, []])

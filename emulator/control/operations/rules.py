@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from emulator.api.messages import Response
 from emulator.api.render import json_response
 from emulator.bank.errors import BankError
 from emulator.control.operation import LIMIT, ControlCall, ControlOperation, object_of
 from emulator.scenario import loader
 from emulator.scenario.part import Part
+
+if TYPE_CHECKING:
+    from emulator.scenario.rule import Rule
 
 
 def _rules(call: ControlCall) -> Response:
@@ -17,16 +22,22 @@ def _rules(call: ControlCall) -> Response:
 
 def _add_rules(call: ControlCall) -> Response:
     value, rules = call.body.value, call.theatre.rules
-    if isinstance(value, dict) and "rules" in value:
-        part = call.body.members(("rules",))["rules"]
-    else:
-        part = call.body if isinstance(value, list) else Part([value], (), call.body.report)
-    added = loader.read_rules(part)
+    named = isinstance(value, dict) and "rules" in value
+    part = call.body.members(("rules",))["rules"] if named else call.body
+    added = loader.read_rules(part) if named or isinstance(value, list) else _one_rule(part)
     if not added and not part.report:
         part.wrong("Expected a rule, or a list of rules.")
     call.refuse_mistakes()
     rules.add(added)
     return json_response(201, {"rules": rules.sources(), "counts": rules.counts()})
+
+
+def _one_rule(part: Part) -> tuple[Rule, ...]:
+    # What reads rules is imported where there are any: a start is quicker without it.
+    from emulator.scenario import rule
+
+    found = rule.read(part)
+    return () if found is None else (found,)
 
 
 def _clear_rules(call: ControlCall) -> Response:
