@@ -84,7 +84,8 @@ class Cast:
         """The TPP with what it remembers of a person: PSU-ID, session, agreement; seeded at the first use."""
         key = (persona.tpp, person, persona.context, persona.agreement)
         if key not in self._actors:
-            tpp = Tpp(self.stage.base, self._identity(persona.tpp)[0])
+            tpp = self.stranger(persona)
+            tpp.psu_context = persona.context
             self._actors[key] = tpp
             if persona.session and person is not None:
                 self._seed(tpp, persona, person)

@@ -71,6 +71,27 @@ def test_a_rule_knows_a_tpp_by_the_name_that_the_story_gives_it(stage_play: Play
     assert played.passed, [step.differences for step in played.steps]
 
 
+def test_a_customer_who_is_not_known_yet_acts_in_the_context_and_agreement_that_the_story_names(
+    stage_play: Play,
+) -> None:
+    even = "03817910172"
+    firms = [{"tpp": "GET /v1/agreements", "save": {"agreement": "agreements[0].psuCorporateId"}}]
+    known = stage_play(story(*firms, **{"as": {"nationalId": even, "context": "CORPORATE"}}))
+    agreement = known.steps[0].answer.json()["agreements"][0]["psuCorporateId"]
+    for acting, redirect in (
+        ({"context": "CORPORATE"}, "*context=CORPORATE"),
+        ({"context": "PRIVATE"}, "*context=PRIVATE"),
+        ({"agreement": agreement}, f"*psu-corporate-id={agreement}*context=CORPORATE"),
+    ):
+        steps = [
+            {"tpp": "GET /v1/accounts", "save": {"link": "_links.scaRedirect.href"}, "expect": {"status": 401}},
+            {"psu": "approve ${link}", "expect": {"json": {"redirect": redirect}}},
+            ACCOUNTS,
+        ]
+        played = stage_play(story(*steps, **{"as": {"nationalId": even, "session": False, **acting}}))
+        assert played.passed, [step.differences for step in played.steps]
+
+
 def test_a_customer_may_fail_in_its_own_words(stage_play: Play) -> None:
     steps = [
         {"tpp": "POST /v1/consents", "save": {"link": "_links.scaRedirect.href"}, "as": {"session": False}},

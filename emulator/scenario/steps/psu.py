@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
+from emulator.bank.sca import ACCOUNT_ACCESS, PASSING
 from emulator.scenario.cast import Cast
 from emulator.scenario.part import Part
 from emulator.scenario.persona import Persona
@@ -51,7 +52,10 @@ class Authentication:
         known: dict[str, Any] = {}
         if person is not None and (persona.national_id is not None or "nationalId" not in opened):
             known["nationalId"] = person
-        if persona.accounts is not None and opened.get("purpose") in ("access", "consent"):
+        purpose = opened.get("purpose")
+        if persona.agreement is not None and purpose in PASSING:
+            known["agreement"] = persona.agreement
+        if persona.accounts is not None and purpose in ACCOUNT_ACCESS:
             known["accounts"] = list(persona.accounts)
         return known
 
