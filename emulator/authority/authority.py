@@ -21,7 +21,7 @@ from emulator.authority.flaws import VALID_FOR, Issuer, IssueRefused, Plan, flaw
 
 DEMO = "demo"
 ROLES = ("PISP", "AISP")
-_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9 ._-]{0,61}[A-Za-z0-9])?")
+TPP_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9 ._-]{0,61}[A-Za-z0-9])?")
 _IDENTIFIER = re.compile(r"[^\x00-\x1f\x7f-\x9f\ud800-\udfff]{1,256}")
 _CERTIFICATE, _KEY, _KEYSTORE = "certificate.pem", "key.pem", "keystore.p12"
 
@@ -90,7 +90,7 @@ class Authority:
         `keystore_password` a `keystore.p12` is written as well. Raises TppNameRefused, TppExists (unless `replace`)
         and IssueRefused (unknown role or flaw).
         """
-        if not _NAME.fullmatch(name) or not _NAME.fullmatch(subject or name):
+        if not TPP_NAME.fullmatch(name) or not TPP_NAME.fullmatch(subject or name):
             raise TppNameRefused(
                 "A TPP name has 1 to 63 letters, digits, blanks, dots, dashes or underscores, the first and the "
                 "last a letter or digit."
@@ -107,7 +107,7 @@ class Authority:
         if self._directory is None:
             return self._in_memory.get(name)
         folder = self._directory / "tpps" / name
-        if not _NAME.fullmatch(name) or not (folder / _CERTIFICATE).exists():
+        if not TPP_NAME.fullmatch(name) or not (folder / _CERTIFICATE).exists():
             return None
         return _read_credentials(name, folder)
 

@@ -10,11 +10,9 @@ from emulator.bank.clock import oslo_date
 from emulator.client.identity import Identity
 from emulator.client.tpp import Prepared, Tpp
 from emulator.httpsig.sendable import check_sendable
-from emulator.scenario.persona import Persona, TppWish
+from emulator.scenario.persona import STORED_AS, Persona, TppWish
 from emulator.scenario.stage import Answer, Stage
 
-# Kept under other names, the story's certificates never take the place of a TPP's own.
-STORED_AS = "story-"
 IDENTIFIER = "PSDNO-SBX-"
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from emulator.authority import FLAWS, TPP_NAME
 from emulator.scenario.part import Part
 from emulator.scenario.vocabulary import CONTEXTS
 
@@ -13,6 +13,9 @@ MEMBERS = ("tpp", "nationalId", "context", "agreement", "accounts", "session")
 TPP_MEMBERS = ("name", "roles", "organizationIdentifier", "flaw")
 ROLES = ("PISP", "AISP")
 DEFAULT_TPP = "demo"
+# Kept under other names, the story's certificates never take the place of a TPP's own.
+STORED_AS = "story-"
+LONGEST_NAME = 63 - len(STORED_AS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +72,21 @@ def read(part: Part, base: Persona, declared: Declared) -> Persona:
 
 def _tpp(part: Part, declared: Declared) -> TppWish:
     if not isinstance(part.value, dict):
-        name = part.text(longest=60) or DEFAULT_TPP
+        name = _name(part)
         return declared.get(name) or TppWish(name)
     members = part.members(TPP_MEMBERS, required=("name",))
-    texts: Mapping[str, str | None] = {name: m.text(longest=256) for name, m in members.items() if name != "roles"}
+    name = _name(members["name"]) if "name" in members else DEFAULT_TPP
     roles: tuple[str, ...] = ROLES
     if "roles" in members:
-        roles = tuple(role for item in members["roles"].items() if (role := item.one_of(ROLES, "role")))
-    wish = TppWish(texts.get("name") or DEFAULT_TPP, roles, texts.get("organizationIdentifier"), texts.get("flaw"))
-    declared[wish.name] = wish
-    return wish
+        roles = tuple(role for item in members["roles"].items(least=1) if (role := item.one_of(ROLES, "role")))
+    identifier = members["organizationIdentifier"].text(longest=256) if "organizationIdentifier" in members else None
+    flaw = members["flaw"].one_of(FLAWS, "flaw") if "flaw" in members else None
+    declared[name] = TppWish(name, roles, identifier, flaw)
+    return declared[name]
+
+
+def _name(part: Part) -> str:
+    name = part.text(longest=LONGEST_NAME)
+    if name is not None and not TPP_NAME.fullmatch(name):
+        part.expected("a TPP's name of letters, digits, blanks, dots, dashes and underscores")
+    return name or DEFAULT_TPP

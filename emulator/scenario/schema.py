@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from emulator.authority import FLAWS, TPP_NAME
 from emulator.bank.definitions import Additions
 from emulator.bank.settings import SCHEMAS
 from emulator.scenario import conditions, loader, matching, persona, rule, start
@@ -152,19 +153,20 @@ def _additions() -> dict[str, Any]:
 
 
 def _persona() -> dict[str, Any]:
+    name = {"type": "string", "pattern": f"^{TPP_NAME.pattern}$", "maxLength": persona.LONGEST_NAME}
     tpp = _object(
         {
-            "name": TEXT,
-            "roles": {"type": "array", "items": {"enum": list(persona.ROLES)}},
+            "name": name,
+            "roles": {"type": "array", "items": {"enum": list(persona.ROLES)}, "minItems": 1},
             "organizationIdentifier": TEXT,
-            "flaw": TEXT,
+            "flaw": {"enum": list(FLAWS)},
         },
         "name",
     )
     return _object(
         {
             "tpp": {
-                "anyOf": [TEXT, tpp],
+                "anyOf": [name, tpp],
                 "description": "The TPP whose certificate signs; a name alone: as it was described last.",
             },
             "nationalId": {**TEXT, "description": "The customer; left out: who owns the account that pays."},

@@ -21,7 +21,10 @@ def story(*steps: dict[str, Any], **more: Any) -> dict[str, Any]:
     "steps, told",
     [
         ([{**ACCOUNTS, "as": {"nationalId": "00000000000"}}], "/_emulator/sessions answered 400: The bank knows no"),
-        ([{**ACCOUNTS, "as": {"tpp": {"name": "x", "flaw": "odd"}}}], "POST /_emulator/tpps answered 400"),
+        (
+            [{**ACCOUNTS, "as": {"tpp": {"name": "x", "organizationIdentifier": "\0"}}}],
+            "POST /_emulator/tpps answered 400",
+        ),
         ([{**ACCOUNTS, "as": {"nationalId": KARI, "context": "CORPORATE"}}], "no accounts in the context CORPORATE"),
         ([{"psu": "approve latest"}], "expected no error, found status 404"),
         ([{"tpp": "GET /v1/accounts", "save": {"a": "accounts[9].resourceId"}}], "no entry [9]"),

@@ -100,6 +100,8 @@ WRONG: list[dict[str, Any]] = [
     {"scenario": "x", "rules": [{"then": {"fee": "1"}, "when": {"status": 200}}]},
     {"scenario": "x", "rules": [{"then": {"fee": "1"}, "when": {"tpp": {"gte": 1}}}]},
     {"scenario": "x", "as": {"session": "no"}},
+    *({"scenario": "x", "as": {"tpp": tpp}} for tpp in ("", "x" * 58, "a&b", {"name": "-"}, {"flaw": "expired"})),
+    *({"scenario": "x", "as": {"tpp": {"name": "x", **more}}} for more in ({"roles": []}, {"flaw": "expird"})),
     {"scenario": "x", "story": [{}]},
     {"scenario": "x", "story": [{"tpp": "FETCH /v1/accounts"}]},
     {"scenario": "x", "story": [{"tpp": "GET /v1/accounts", "clock": "advance 1s"}]},
