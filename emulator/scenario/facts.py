@@ -10,10 +10,13 @@ from urllib.parse import parse_qsl
 
 from emulator.api.certificates import CertificateUnreadable, read_certificate
 from emulator.api.customer import likely_context
+from emulator.api.headers import Headers
+from emulator.api.json_body import UTF_8, charset_of
 from emulator.api.log import Exchange
 from emulator.api.messages import Request
 from emulator.api.operation import Call
 from emulator.api.router import split_target
+from emulator.bank.errors import BankError
 from emulator.bank.tpp import Tpp
 from emulator.scenario.conditions import ABSENT
 
@@ -65,9 +68,16 @@ class Facts:
     def body(self) -> Any:
         """The JSON body as it was sent; ABSENT when there is none that can be read."""
         try:
-            return json.loads(self._request.body) if self._request.body else ABSENT
+            text = self._request.body.decode(self._charset())
+            return json.loads(text) if text else ABSENT
         except (ValueError, RecursionError):
             return ABSENT
+
+    def _charset(self) -> str:
+        try:
+            return charset_of(Headers(self._request.headers))
+        except BankError:  # refused for its content type, which does not keep a rule or a count from reading it
+            return UTF_8
 
     def _operation(self) -> tuple[Any, ...]:
         return (self._call.operation.id,) if self._call else ()
@@ -126,7 +136,7 @@ class Facts:
         return self._parameter("paymentId") if made is None else (made,)
 
     def _answered(self) -> tuple[Any, ...]:
-        return (self._exchange.status,) if self._exchange and self._exchange.status else ()
+        return () if self._exchange is None else (self._exchange.status,)
 
 
 def _by_name(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:

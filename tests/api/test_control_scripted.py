@@ -207,6 +207,12 @@ def test_a_list_and_a_count_of_requests_go_by_one_rule(desk: ControlDesk, kari: 
     assert both("tpp", "tpp", "PSDNO-SBX-demo") == (2, 2)
     assert both("tpp", "tpp", "dem") == (0, 0)
     assert both("paymentId", "payment", created) == (2, 2)
+    desk.do("DELETE", "/rules")
+    desk.do("POST", "/rules", {"then": {"disconnect": "before"}})
+    kari.get("/v1/accounts")
+    listed = desk.get("/requests?status=0")["requests"]
+    counted = desk.do("POST", "/requests/count", {"match": {"status": 0}})["count"]
+    assert (len(listed), counted) == (1, 1), "what was not answered has the status that the list shows"
 
 
 def test_a_scenario_is_applied_by_name_as_json_and_as_yaml(desk: ControlDesk) -> None:

@@ -36,6 +36,14 @@ def test_any_value_of_a_name_may_fit(when: dict[str, object], fits: bool) -> Non
     assert matcher.fits(Facts(Request("GET", TARGET, HEADERS), None)) is fits
 
 
+@pytest.mark.parametrize("content_type", [(), ("text/plain",), ("application/json; charset=ISO-8859-1",)])
+def test_a_body_is_read_in_the_charset_in_which_the_bank_reads_it(content_type: tuple[str, ...]) -> None:
+    matcher = matching.read(Part({"body": {"creditorName": "Bjørn*"}}))
+    body = '{"creditorName": "Bjørn Ås"}'.encode("latin-1" if "8859" in str(content_type) else "utf-8")
+    request = Request("POST", "/v1/payments/x", tuple(("Content-Type", value) for value in content_type), body)
+    assert matcher.fits(Facts(request, None))
+
+
 class Counted(tuple[tuple[str, str], ...]):
     """Headers that count how often they are gone through."""
 
