@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import jsonschema
 import pytest
 
 from emulator.api.branch import Branch
 from emulator.api.messages import Request
 from emulator.assemble.house import House
 from emulator.authority import Authority
+from emulator.bank.settings import SCHEMAS, Settings
 from emulator.control import Control
 from emulator.control.operation import ControlOperation
 from emulator.control.operations import table
@@ -148,3 +150,23 @@ def test_every_operation_is_in_the_openapi_document_which_is_valid(desk: Control
     named = {operation["operationId"] for path in document["paths"].values() for operation in path.values()}
     assert named == {row.id for row in table()}
     assert document["servers"] == [{"url": "http://127.0.0.1:8080"}]
+
+
+@pytest.mark.parametrize(
+    "path, body",
+    [
+        *(("/settings", {name: value}) for name, value in Settings().as_document().items()),
+        *(("/settings", {name: "x"}) for name in SCHEMAS),
+        ("/settings", {"calender": "norway"}),
+        ("/settings", {"progression": {"polls": 3}}),
+        *(("/generate", {name: 0, "seed": 1}) for name in ("customers", "accountsPerCustomer", "days")),
+        ("/generate", {"customers": 1, "transactionsPerAccount": 0, "seed": 0}),
+    ],
+    ids=str,
+)
+def test_what_the_openapi_document_takes_of_a_body_the_bank_takes(
+    desk: ControlDesk, path: str, body: dict[str, Any]
+) -> None:
+    (row,) = (row for row in table() if row.path == path and row.body is not None)
+    taken = jsonschema.Draft202012Validator(row.body).is_valid(body)
+    assert (desk.ask(row.method, path, body).status == 200) is taken

@@ -8,6 +8,7 @@ from emulator.bank.errors import BankError
 from emulator.control.operation import ControlCall, ControlOperation, object_of
 
 _WHOLE = {"type": "integer", "minimum": 0}
+_POSITIVE = {"type": "integer", "minimum": 1}
 
 
 def _generate(call: ControlCall) -> Response:
@@ -28,10 +29,10 @@ OPERATIONS = (
         handler=_generate,
         answers={200: "counts, and the customers with their IBANs and who acts for them."},
         body=object_of(
-            customers=_WHOLE,
-            accountsPerCustomer=_WHOLE,
+            customers=_POSITIVE,
+            accountsPerCustomer=_POSITIVE,
             transactionsPerAccount=_WHOLE,
-            days=_WHOLE,
+            days=_POSITIVE,
             seed=_WHOLE,
         ),
         example={"customers": 10, "accountsPerCustomer": 2, "transactionsPerAccount": 100, "days": 90, "seed": 7},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from emulator.api.messages import Response
 from emulator.api.render import json_response
-from emulator.bank.settings import SETTING_NAMES
+from emulator.bank.settings import SCHEMAS
 from emulator.control.operation import ControlCall, ControlOperation, object_of
 
 
@@ -19,8 +19,6 @@ def _change_settings(call: ControlCall) -> Response:
         settings = call.bank.change_settings(changes)
     return json_response(200, settings.as_document())
 
-
-_SETTINGS = object_of(**{name: {} for name in SETTING_NAMES})
 
 OPERATIONS = (
     ControlOperation(
@@ -38,7 +36,7 @@ OPERATIONS = (
         summary="Change the settings that are named; the others stay.",
         handler=_change_settings,
         answers={200: "All settings."},
-        body=_SETTINGS,
+        body=object_of(**SCHEMAS),
         example={"progression": "immediate", "calendar": "norway"},
     ),
 )
