@@ -54,8 +54,9 @@ def _account(value: Any) -> Any:
     return _number_as_text(value)
 
 
-def _pattern(pattern: str) -> dict[str, Any]:
-    return {"anyOf": [{"type": "string", "pattern": pattern}, {"type": "integer"}]}
+def _pattern(pattern: str, **bounds: int) -> dict[str, Any]:
+    """JSON Schema of such text, or of a number within `bounds` that is such text when it is written out."""
+    return {"anyOf": [{"type": "string", "pattern": pattern}, {"type": "integer", **bounds}]}
 
 
 _UP_TO_11_DIGITS = r"^[0-9]{8,11}$"
@@ -85,12 +86,17 @@ Number = Annotated[
     str,
     BeforeValidator(_number_as_text),
     Field(pattern=_UP_TO_11_DIGITS),
-    WithJsonSchema(_pattern(_UP_TO_11_DIGITS)),
+    WithJsonSchema(_pattern(_UP_TO_11_DIGITS, minimum=10**7, maximum=10**11 - 1)),
 ]
 OrganisationNumber = Annotated[
-    str, BeforeValidator(_number_as_text), Field(pattern=_NINE_DIGITS), WithJsonSchema(_pattern(_NINE_DIGITS))
+    str,
+    BeforeValidator(_number_as_text),
+    Field(pattern=_NINE_DIGITS),
+    WithJsonSchema(_pattern(_NINE_DIGITS, minimum=10**8, maximum=10**9 - 1)),
 ]
-Bban = Annotated[str, BeforeValidator(_number_as_text), Field(pattern=_BBAN), WithJsonSchema(_pattern(_BBAN))]
+Bban = Annotated[
+    str, BeforeValidator(_number_as_text), Field(pattern=_BBAN), WithJsonSchema(_pattern(_BBAN, minimum=0))
+]
 AnyAccount = Annotated[
     str,
     BeforeValidator(_account),
@@ -98,10 +104,10 @@ AnyAccount = Annotated[
     WithJsonSchema(
         {
             "anyOf": [
-                *_pattern(_ACCOUNT)["anyOf"],
+                *_pattern(_ACCOUNT, minimum=0)["anyOf"],
                 {
                     "type": "object",
-                    "properties": dict.fromkeys(("iban", "bban"), _pattern(_ACCOUNT)),
+                    "properties": dict.fromkeys(("iban", "bban"), _pattern(_ACCOUNT, minimum=0)),
                     "additionalProperties": False,
                     "minProperties": 1,
                     "maxProperties": 1,
@@ -121,7 +127,10 @@ ExchangeRate = Annotated[Rate, AfterValidator(_above_zero)]
 Country = Annotated[str, Field(pattern=_COUNTRY)]
 Masked = Annotated[str, Field(pattern=_MASKED)]
 CategoryCode = Annotated[
-    str, BeforeValidator(_number_as_text), Field(pattern=_FOUR_DIGITS), WithJsonSchema(_pattern(_FOUR_DIGITS))
+    str,
+    BeforeValidator(_number_as_text),
+    Field(pattern=_FOUR_DIGITS),
+    WithJsonSchema(_pattern(_FOUR_DIGITS, minimum=1000, maximum=9999)),
 ]
 FixtureName = Annotated[str, Field(pattern=_NAME)]
 Text35 = Annotated[str, Field(min_length=1, max_length=35)]

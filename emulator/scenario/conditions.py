@@ -21,7 +21,8 @@ OPERATORS = ("gt", "lt", "in", "regex", "absent")
 # Other tools' words: read as the name of a member they would never fit, and nobody would see why.
 FOREIGN = frozenset({"gte", "lte", "ge", "le", "eq", "ne", "equals", "matches", "contains", "exists", "like", "not"})
 
-_DECIMAL = re.compile(r"[+-]?\d{1,30}(?:\.\d{1,30})?", re.ASCII)
+_DECIMAL = re.compile(r"[+-]?[0-9]{1,30}(?:\.[0-9]{1,30})?")
+NUMBER = f"^{_DECIMAL.pattern}$"  # as JSON Schema has it
 
 
 class _Absent:

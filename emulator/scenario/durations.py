@@ -26,6 +26,16 @@ _ISO = re.compile(
 )
 
 
+def _schema_pattern() -> str:
+    """The form of an `exact` duration as JSON Schema writes it: no names of groups, no months and years."""
+    plain, iso = (re.sub(r"\?P<\w+>", "?:", form.pattern) for form in (_PLAIN, _ISO))
+    pattern = rf"^(?=.)(?:{plain})$|^(?=P.)(?!P[^T]*[YM])(?:{iso})$"
+    return pattern.replace(r"\Z", "$").replace(r"\d", "[0-9]")
+
+
+SCHEMA_PATTERN = _schema_pattern()
+
+
 @dataclass(frozen=True, slots=True)
 class Duration:
     """A length of time: whole months of the calendar and an exact rest."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,20 +66,24 @@ def _single(name: str, part: Part) -> Condition | None:
     known = vocabulary().of(name)
     if condition is None or known is None:
         return condition
-    for word, place in _words(part):
-        if word not in known and not ("*" in word and any(wildcard(word, candidate) for candidate in known)):
-            place.unknown(word, known, f"There is no {name}")
+    for place in _words(part):
+        if not isinstance(place.value, dict | list) and not _is_among(place.value, known):
+            place.unknown(place.value, known, f"There is no {name}")
     return condition
 
 
-def _words(part: Part) -> list[tuple[str, Part]]:
-    """The texts that a condition names outright."""
-    if isinstance(part.value, str):
-        return [(part.value, part)]
-    if isinstance(part.value, dict) and isinstance(part.value.get("in"), list):
-        choices = part.inner("in", part.value["in"])
-        return [(item.value, item) for item in choices.items() if isinstance(item.value, str)]
-    return []
+def _words(part: Part) -> list[Part]:
+    """What a condition names outright."""
+    if not isinstance(part.value, dict):
+        return [part]
+    choices = part.value.get("in")
+    return list(part.inner("in", choices).items()) if isinstance(choices, list) else []
+
+
+def _is_among(word: Any, known: Collection[str]) -> bool:
+    if not isinstance(word, str):
+        return False
+    return word in known or ("*" in word and any(wildcard(word, candidate) for candidate in known))
 
 
 def operations_meant(value: Any, words: Vocabulary) -> frozenset[str]:

@@ -13,7 +13,13 @@ from emulator.scenario.mistakes import Path, Report, unknown
 
 LEAST, MOST = -(2**63), 2**63 - 1
 EARLIEST_YEAR, LATEST_YEAR = 1990, 2200
-_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:\d\d)", re.ASCII)
+MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?(Z|[+-][0-9]{2}:[0-9]{2})")
+LONGEST_TEXT = 10_000
+
+
+def text_schema(longest: int = LONGEST_TEXT) -> dict[str, Any]:
+    """JSON Schema of what `Part.text` takes."""
+    return {"type": "string", "pattern": r"\S", "maxLength": longest}
 
 
 def kind(value: Any) -> str:
@@ -104,7 +110,7 @@ class Part:
         for index, value in enumerate(self.value):
             yield self.inner(index, value)
 
-    def text(self, *, longest: int = 10_000) -> str | None:
+    def text(self, *, longest: int = LONGEST_TEXT) -> str | None:
         """Text that is not empty."""
         if isinstance(self.value, bool | int | float):
             self.wrong(f"Expected text, found {kind(self.value)}; write it in quotes.")
@@ -166,7 +172,7 @@ class Part:
         expected = "a moment with its zone, such as 2026-03-02T09:00:00+01:00"
         value = self.value
         try:
-            at = datetime.fromisoformat(value) if isinstance(value, str) and _MOMENT.fullmatch(value) else None
+            at = datetime.fromisoformat(value) if isinstance(value, str) and MOMENT.fullmatch(value) else None
         except ValueError:
             at = None
         if at is not None and not EARLIEST_YEAR <= at.year <= LATEST_YEAR:

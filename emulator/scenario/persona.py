@@ -16,6 +16,8 @@ DEFAULT_TPP = "demo"
 # Kept under other names, the story's certificates never take the place of a TPP's own.
 STORED_AS = "story-"
 LONGEST_NAME = 63 - len(STORED_AS)
+LONGEST_IDENTIFIER = 256
+LONGEST = 100  # of what names a person or an agreement
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,7 @@ def read(part: Part, base: Persona, declared: Declared) -> Persona:
         elif name == "accounts":
             changes["accounts"] = tuple(text for item in member.items() if (text := item.text()))
         else:
-            changes["national_id" if name == "nationalId" else name] = member.text(longest=100)
+            changes["national_id" if name == "nationalId" else name] = member.text(longest=LONGEST)
     if "nationalId" in members:
         # Another person acts in another context: what the story says of the first does not hold for it.
         changes = {"context": None, "agreement": None, "accounts": None, **changes}
@@ -79,7 +81,11 @@ def _tpp(part: Part, declared: Declared) -> TppWish:
     roles: tuple[str, ...] = ROLES
     if "roles" in members:
         roles = tuple(role for item in members["roles"].items(least=1) if (role := item.one_of(ROLES, "role")))
-    identifier = members["organizationIdentifier"].text(longest=256) if "organizationIdentifier" in members else None
+    identifier = (
+        members["organizationIdentifier"].text(longest=LONGEST_IDENTIFIER)
+        if "organizationIdentifier" in members
+        else None
+    )
     flaw = members["flaw"].one_of(FLAWS, "flaw") if "flaw" in members else None
     declared[name] = TppWish(name, roles, identifier, flaw)
     return declared[name]

@@ -17,6 +17,7 @@ from emulator.scenario.vocabulary import vocabulary
 MEMBERS = ("name", "unsigned", "when", "times", "then")
 TIMES = ("first", "every", "after", "chance", "for")
 MOST_COUNTED = 10**9
+LONGEST_NAME = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class Rule:
 def read(part: Part) -> Rule | None:
     """The rule that a file states; None, with its mistakes noted, when it is none."""
     members = part.members(MEMBERS, required=("then",))
-    name = members["name"].text(longest=200) if "name" in members else None
+    name = members["name"].text(longest=LONGEST_NAME) if "name" in members else None
     unsigned = bool(members["unsigned"].boolean()) if "unsigned" in members else False
     matcher = matching.read(members["when"]) if "when" in members else Matcher(())
     times = _times(members["times"]) if "times" in members else Times()

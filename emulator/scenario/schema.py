@@ -5,15 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from emulator.authority import FLAWS, TPP_NAME
+from emulator.bank import fixtures
 from emulator.bank.definitions import Additions
 from emulator.bank.settings import SCHEMAS
-from emulator.scenario import conditions, loader, matching, persona, rule, start
+from emulator.scenario import conditions, durations, loader, matching, persona, rule, start, story, variables
 from emulator.scenario.effects import effects
+from emulator.scenario.model import CURRENT, SNAPSHOT
+from emulator.scenario.part import MOMENT, text_schema
 from emulator.scenario.steps import step_kinds
 from emulator.scenario.vocabulary import CONTEXTS, METHODS, SERVICES, vocabulary
 
-TEXT: dict[str, Any] = {"type": "string", "minLength": 1}
-ANY_TEXT_OR_NUMBER: dict[str, Any] = {"type": ["string", "number", "boolean", "null"]}
+ONE_VALUE: dict[str, Any] = {"type": ["string", "number", "boolean", "null"]}
 
 
 def _object(properties: dict[str, Any], *required: str) -> dict[str, Any]:
@@ -21,9 +23,14 @@ def _object(properties: dict[str, Any], *required: str) -> dict[str, Any]:
     return {**shown, "required": list(required)} if required else shown
 
 
+def _text(longest: int, description: str) -> dict[str, Any]:
+    return {**text_schema(longest), "description": description}
+
+
 def _named(words: tuple[str, ...]) -> dict[str, Any]:
     """One of the words, a text with `*`, or a condition."""
-    return {"anyOf": [{"enum": list(words)}, {"$ref": "#/$defs/condition"}]}
+    word: dict[str, Any] = {"anyOf": [{"enum": list(words)}, {"type": "string", "pattern": r"\*"}]}
+    return {"anyOf": [*word["anyOf"], _operators(word)]}
 
 
 def scenario_schema() -> dict[str, Any]:
@@ -34,11 +41,11 @@ def scenario_schema() -> dict[str, Any]:
         **_object(
             {
                 "scenario": {"type": "string", "pattern": f"^{loader.NAME.pattern}$", "description": "Its name."},
-                "summary": {**TEXT, "maxLength": 500, "description": "What it shows, in one sentence."},
+                "summary": _text(500, "What it shows, in one sentence."),
                 "start": {"$ref": "#/$defs/start"},
                 "rules": {"type": "array", "items": {"$ref": "#/$defs/rule"}, "maxItems": loader.MOST_RULES},
                 "as": {"$ref": "#/$defs/as"},
-                "story": {"type": "array", "items": {"$ref": "#/$defs/step"}},
+                "story": {"type": "array", "items": {"$ref": "#/$defs/step"}, "maxItems": story.MOST_STEPS},
             },
             "scenario",
         ),
@@ -46,9 +53,13 @@ def scenario_schema() -> dict[str, Any]:
             "duration": {
                 "type": "string",
                 "description": "A length of time: 10s, 2m, 1h30m, 3d, 500ms, PT1H.",
-                "pattern": r"^([0-9]+(\.[0-9]+)?(w|d|h|m|s|ms))+$|^P[0-9TYMWDHS.,]+$",
+                "pattern": durations.SCHEMA_PATTERN,
             },
-            "condition": _condition(),
+            "condition": {
+                "description": "An exact value, a text with * for any characters, or {gt, lt, in, regex, absent}.",
+                "anyOf": [ONE_VALUE, _operators(ONE_VALUE)],
+            },
+            "nested": _nested(),
             "when": _when(),
             "rule": _rule(),
             "start": _start(),
@@ -60,20 +71,25 @@ def scenario_schema() -> dict[str, Any]:
     }
 
 
-def _condition() -> dict[str, Any]:
-    number = {"anyOf": [{"type": "number"}, {"type": "string", "pattern": r"^[+-]?[0-9]+(\.[0-9]+)?$"}]}
+def _operators(choice: dict[str, Any]) -> dict[str, Any]:
+    """`{gt, lt, in, regex, absent}`, each `choice` of `in` as that says."""
+    number = {"anyOf": [{"type": "number"}, {"type": "string", "pattern": conditions.NUMBER}]}
     operators = {
         "gt": number,
         "lt": number,
-        "in": {"type": "array", "minItems": 1},
-        "regex": TEXT,
+        "in": {"type": "array", "minItems": 1, "items": choice},
+        "regex": text_schema(),
         "absent": {"type": "boolean"},
     }
-    known = {name: operators[name] for name in conditions.OPERATORS}
-    return {
-        "description": "An exact value, a text with * for any characters, or {gt, lt, in, regex, absent}.",
-        "anyOf": [ANY_TEXT_OR_NUMBER, {**_object(known), "minProperties": 1}],
-    }
+    return {**_object({name: operators[name] for name in conditions.OPERATORS}), "minProperties": 1}
+
+
+def _nested() -> dict[str, Any]:
+    """A condition, or members and entries that are such in their turn."""
+    nested = {"$ref": "#/$defs/nested"}
+    names = {"not": {"enum": [*conditions.OPERATORS, *sorted(conditions.FOREIGN)]}}
+    members = {"type": "object", "propertyNames": names, "additionalProperties": nested}
+    return {"anyOf": [{"$ref": "#/$defs/condition"}, {"type": "array", "items": nested}, members]}
 
 
 def _when() -> dict[str, Any]:
@@ -89,24 +105,24 @@ def _when() -> dict[str, Any]:
         "context": _named(CONTEXTS),
         "headers": named,
         "query": named,
-        "body": {"description": "Members of the body, nested as they are there."},
+        "body": {"$ref": "#/$defs/nested", "description": "Members of the body, nested as they are there."},
     }
     return {**_object(known), "description": "Which requests are meant; all must hold."}
 
 
 def _rule() -> dict[str, Any]:
-    whole = {"type": "integer", "minimum": 1}
+    whole = {"type": "integer", "minimum": 1, "maximum": rule.MOST_COUNTED}
     times = {
         "first": {**whole, "description": "The first N matches."},
         "every": {**whole, "description": "Each Nth match."},
-        "after": {"type": "integer", "minimum": 0, "description": "From match N+1 on."},
+        "after": {**whole, "minimum": 0, "description": "From match N+1 on."},
         "chance": {"type": "number", "minimum": 0, "maximum": 1, "description": "Drawn from the bank's seed."},
         "for": {"$ref": "#/$defs/duration", "description": "This long in bank time, counted from when it was added."},
     }
     known = {name: {**kind.schema, "description": kind.summary} for name, kind in effects().items()}
     return _object(
         {
-            "name": TEXT,
+            "name": text_schema(rule.LONGEST_NAME),
             "unsigned": {"type": "boolean", "description": "Acts and counts before the signature is checked."},
             "when": {"$ref": "#/$defs/when"},
             "times": {**_object({name: times[name] for name in rule.TIMES}), "minProperties": 1, "maxProperties": 1},
@@ -117,28 +133,33 @@ def _rule() -> dict[str, Any]:
 
 
 def _start() -> dict[str, Any]:
-    amount = {"type": "string", "pattern": r"^-?[0-9]+(\.[0-9]+)?$"}
     changes = {
-        "balance": amount,
-        "creditLine": amount,
+        **{name: {"type": "string", "pattern": f"^{form.pattern}$"} for name, form in start.AMOUNTS.items()},
         "paymentsRemoved": {"type": "boolean"},
         "demandsKid": {"type": "boolean"},
-        "name": TEXT,
+        "name": text_schema(start.LONGEST_ACCOUNT_NAME),
     }
     account = {name: changes[name] for name in start.ACCOUNT_CHANGES}
-    agreement = {"signatures": {"enum": [1, 2]}, "persons": {"type": "array", "items": TEXT, "minItems": 1}}
+    persons = {"type": "array", "items": text_schema(start.LONGEST_PERSON), "minItems": 1}
+    agreement = {"signatures": {"enum": [1, 2]}, "persons": persons}
+    named = text_schema(start.LONGEST_NAME)
+    bases = [{"enum": [*fixtures.names(), CURRENT]}, {"type": "string", "pattern": f"^{SNAPSHOT}.", "maxLength": 200}]
     return _object(
         {
-            "from": {**TEXT, "description": "known-state, empty, another fixture, current, or snapshot:NAME."},
-            "clock": {**TEXT, "description": "A moment with its zone; bank time stands still there until advanced."},
+            "from": {"anyOf": bases, "description": "A fixture, current, or snapshot:NAME."},
+            "clock": {
+                "type": "string",
+                "pattern": f"^{MOMENT.pattern}$",
+                "description": "A moment with its zone; bank time stands still there until advanced.",
+            },
             "settings": _object({name: dict(shape) for name, shape in SCHEMAS.items()}),
             "add": {"$ref": "#/$defs/Additions"},
             "change": {
                 "type": "array",
                 "items": {
                     "oneOf": [
-                        {**_object({"account": TEXT, **account}, "account"), "minProperties": 2},
-                        {**_object({"agreement": TEXT, **agreement}, "agreement"), "minProperties": 2},
+                        {**_object({"account": named, **account}, "account"), "minProperties": 2},
+                        {**_object({"agreement": named, **agreement}, "agreement"), "minProperties": 2},
                     ]
                 },
             },
@@ -158,7 +179,7 @@ def _persona() -> dict[str, Any]:
         {
             "name": name,
             "roles": {"type": "array", "items": {"enum": list(persona.ROLES)}, "minItems": 1},
-            "organizationIdentifier": TEXT,
+            "organizationIdentifier": text_schema(persona.LONGEST_IDENTIFIER),
             "flaw": {"enum": list(FLAWS)},
         },
         "name",
@@ -169,10 +190,14 @@ def _persona() -> dict[str, Any]:
                 "anyOf": [name, tpp],
                 "description": "The TPP whose certificate signs; a name alone: as it was described last.",
             },
-            "nationalId": {**TEXT, "description": "The customer; left out: who owns the account that pays."},
+            "nationalId": _text(persona.LONGEST, "The customer; left out: who owns the account that pays."),
             "context": {"enum": list(CONTEXTS)},
-            "agreement": {**TEXT, "description": "psuCorporateId of the agreement."},
-            "accounts": {"type": "array", "items": TEXT, "description": "What is shared: iban, bban or resourceId."},
+            "agreement": _text(persona.LONGEST, "psuCorporateId of the agreement."),
+            "accounts": {
+                "type": "array",
+                "items": text_schema(),
+                "description": "What is shared: iban, bban or resourceId.",
+            },
             "session": {"type": "boolean", "description": "false: the TPP does not know the customer yet."},
         }
     )
@@ -183,7 +208,10 @@ def _expect() -> dict[str, Any]:
     return _object(
         {
             "status": condition,
-            "json": {"description": "Members that the answer must have; others may be there too."},
+            "json": {
+                "$ref": "#/$defs/nested",
+                "description": "Members that the answer must have; others may be there too.",
+            },
             "headers": {"type": "object", "additionalProperties": condition},
             "body": condition,
             "lost": {"type": "boolean", "description": "The connection was closed without an answer."},
@@ -196,7 +224,12 @@ def _step(name: str) -> dict[str, Any]:
     kind = step_kinds()[name]
     common = {
         "expect": {"$ref": "#/$defs/expect"},
-        "save": {"type": "object", "additionalProperties": TEXT, "description": "Name: path in the answer."},
+        "save": {
+            "type": "object",
+            "propertyNames": {"pattern": f"^{variables.NAME.pattern}$"},
+            "additionalProperties": text_schema(story.LONGEST_PATH),
+            "description": "Name: path in the answer.",
+        },
         "as": {"$ref": "#/$defs/as"},
     }
     word = {**kind.schema, "description": kind.summary}

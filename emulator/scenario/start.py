@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,11 @@ if TYPE_CHECKING:
 MEMBERS = ("from", "clock", "settings", "add", "change")
 ACCOUNT_CHANGES = ("balance", "creditLine", "paymentsRemoved", "demandsKid", "name")
 AGREEMENT_CHANGES = ("signatures", "persons")
+LONGEST_NAME, LONGEST_ACCOUNT_NAME, LONGEST_PERSON = 100, 70, 11
+AMOUNTS = {
+    "balance": re.compile(r"-?[0-9]{1,13}(\.[0-9]{1,5})?"),
+    "creditLine": re.compile(r"[0-9]{1,13}(\.[0-9]{1,5})?"),
+}
 
 
 def read(part: Part) -> Start:
@@ -115,15 +121,15 @@ def _change(part: Part) -> Change | None:
     members = part.members((kind, *allowed))
     if len(members) == 1:
         part.wrong(f"What is to change is missing: one of {', '.join(allowed)}.")
-    name = members[kind].text(longest=100)
+    name = members[kind].text(longest=LONGEST_NAME)
     values = {other: _value(other, member) for other, member in members.items() if other != kind}
     return None if name is None else Change(kind, name, values)
 
 
 def _value(name: str, part: Part) -> Any:
-    if name in ("balance", "creditLine"):
-        text = part.text(longest=25)
-        if text is not None and not _is_amount(text, signed=name == "balance"):
+    if name in AMOUNTS:
+        text = part.text()
+        if text is not None and not AMOUNTS[name].fullmatch(text):
             part.expected('an amount in quotes, such as "100.00"')
         return text
     if name in ("paymentsRemoved", "demandsKid"):
@@ -131,13 +137,5 @@ def _value(name: str, part: Part) -> Any:
     if name == "signatures":
         return part.whole(1, 2)
     if name == "persons":
-        return [text for item in part.items(least=1) if (text := item.text(longest=11)) is not None]
-    return part.text(longest=70)
-
-
-def _is_amount(text: str, *, signed: bool) -> bool:
-    digits = text.removeprefix("-") if signed else text
-    whole, point, fraction = digits.partition(".")
-    if not (whole.isascii() and whole.isdigit() and len(whole) <= 13):
-        return False
-    return not point or (fraction.isascii() and fraction.isdigit() and len(fraction) <= 5)
+        return [text for item in part.items(least=1) if (text := item.text(longest=LONGEST_PERSON)) is not None]
+    return part.text(longest=LONGEST_ACCOUNT_NAME)

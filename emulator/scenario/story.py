@@ -12,6 +12,7 @@ from emulator.scenario.step import COMMON, Step, StepKind
 from emulator.scenario.steps import step_kinds
 
 MOST_STEPS = 1000
+LONGEST_PATH = 500
 
 
 def read(part: Part, base: Persona, declared: Declared) -> tuple[Step, ...]:
@@ -72,7 +73,7 @@ def _save(part: Part) -> dict[str, str]:
     for name, member in part.mapping().items():
         if not variables.NAME.fullmatch(name):
             member.wrong("A name to save under has letters, digits, - and _, and starts with a letter.")
-        path = member.text(longest=500)
+        path = member.text(longest=LONGEST_PATH)
         if path is not None:
             save[name] = path
     return save

@@ -10,10 +10,10 @@ from typing import Any
 
 from emulator.api.messages import Response
 from emulator.api.operation import Access, Call, Reply
-from emulator.api.render import JSON, STATUS, encode, message_body
+from emulator.api.render import JSON, STATUS, TEXT_LIMIT, encode, message_body
 from emulator.bank.errors import Category, Message, ScaNeeded
 from emulator.scenario.effect import Effect, EffectKind
-from emulator.scenario.part import Part
+from emulator.scenario.part import Part, text_schema
 
 MEMBERS = ("status", "code", "text", "category", "headers", "json")
 LOWEST, HIGHEST = 200, 599
@@ -97,7 +97,7 @@ def _message(members: Mapping[str, Part], status: int, code: str | None) -> Mess
         usual, category = "FORMAT_ERROR", "WARNING"
     if "category" in members:
         category = "WARNING" if members["category"].one_of(("ERROR", "WARNING"), "category") == "WARNING" else "ERROR"
-    text = (members["text"].text(longest=512) if "text" in members else None) or "A scripted rule answers this."
+    text = (members["text"].text(longest=TEXT_LIMIT) if "text" in members else None) or "A scripted rule answers this."
     return Message(code or usual, text, None, category)
 
 
@@ -143,9 +143,13 @@ EFFECT = EffectKind(
         "properties": {
             "status": {"type": "integer", "minimum": LOWEST, "maximum": HIGHEST},
             "code": {"enum": list(KNOWN_CODES)},
-            "text": {"type": "string", "minLength": 1, "maxLength": 512},
+            "text": text_schema(TEXT_LIMIT),
             "category": {"enum": ["ERROR", "WARNING"]},
-            "headers": {"type": "object", "additionalProperties": {"type": ["string", "integer"]}},
+            "headers": {
+                "type": "object",
+                "propertyNames": {"pattern": f"^{_NAME.pattern}$"},
+                "additionalProperties": {"type": ["string", "integer"], "pattern": f"^{_VALUE.pattern}$"},
+            },
             "json": {},
         },
         "anyOf": [{"required": ["status"]}, {"required": ["code"]}, {"required": ["json"]}],

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from emulator.bank.sca import ACCOUNT_ACCESS, PASSING
+from emulator.api.render import STATUS
+from emulator.bank.sca import ACCOUNT_ACCESS, METHODS, PASSING
 from emulator.scenario.cast import Cast
-from emulator.scenario.part import Part
+from emulator.scenario.part import Part, text_schema
 from emulator.scenario.persona import Persona
 from emulator.scenario.stage import Answer
 from emulator.scenario.step import Action, StepKind
@@ -23,6 +24,8 @@ MEMBERS: Mapping[str, tuple[str, ...]] = {
     "expire": (),
     "fail": ("status", "code", "message", "system"),
 }
+CHOICES: Mapping[str, Collection[str]] = {"context": CONTEXTS, "method": METHODS, "code": tuple(STATUS)}
+LONGEST = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,15 +89,20 @@ def read(members: Mapping[str, Part]) -> Action | None:
 def _check(name: str, part: Part) -> None:
     if "${" in str(part.value):
         return
-    if name == "context":
-        part.one_of(CONTEXTS, "context")
+    if name in CHOICES:
+        part.one_of(CHOICES[name], name)
     elif name == "status":
         part.whole(400, 599)
     elif name == "accounts":
         for item in part.items():
             item.text()
     else:
-        part.text(longest=512)
+        part.text(longest=LONGEST)
+
+
+def _or_saved(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """JSON Schema of a value that may be one that an earlier step has saved."""
+    return {"anyOf": [schema, {"type": "string", "pattern": r"\$\{"}]}
 
 
 STEP = StepKind(
@@ -102,14 +110,10 @@ STEP = StepKind(
     summary="The customer approves, rejects, is too late for, or meets a server error in the SCA of what is named.",
     schema={"type": "string", "pattern": r"^(approve|reject|expire|fail) \S+$"},
     members={
-        "method": {"type": "string"},
-        "context": {"enum": list(CONTEXTS)},
-        "agreement": {"type": "string"},
-        "accounts": {"type": "array", "items": {"type": "string"}},
-        "status": {"type": "integer", "minimum": 400, "maximum": 599},
-        "code": {"type": "string"},
-        "message": {"type": "string"},
-        "system": {"type": "string"},
+        **{name: _or_saved({"enum": list(words)}) for name, words in CHOICES.items()},
+        **{name: text_schema(LONGEST) for name in ("agreement", "message", "system")},
+        "accounts": _or_saved({"type": "array", "items": text_schema()}),
+        "status": _or_saved({"type": "integer", "minimum": 400, "maximum": 599}),
     },
     read=read,
     example={"psu": "approve ${payment}"},

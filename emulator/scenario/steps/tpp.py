@@ -9,12 +9,13 @@ from typing import Any
 from emulator.client import TAMPERINGS
 from emulator.scenario.address import ADDRESS_SCHEMA, read_address
 from emulator.scenario.cast import Cast
-from emulator.scenario.part import Part
+from emulator.scenario.part import Part, text_schema
 from emulator.scenario.persona import Persona
 from emulator.scenario.stage import Answer
 from emulator.scenario.step import Action, StepKind
 
 MISSING = object()
+LONGEST_BODY = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ def read(members: Mapping[str, Part]) -> Action | None:
             member.expected("text, or nothing to leave the header out")
         headers[name] = member.value
     tamper = members["tamper"].one_of(TAMPERINGS, "tampering") if "tamper" in members else None
-    body = members["body"].text(longest=1_000_000) if "body" in members else None
+    body = members["body"].text(longest=LONGEST_BODY) if "body" in members else None
     json = members["json"].value if "json" in members else MISSING
     return None if address is None else TppRequest(address, json, body, headers, tamper)
 
@@ -62,7 +63,7 @@ STEP = StepKind(
     schema=ADDRESS_SCHEMA,
     members={
         "json": {"description": "The body, as JSON."},
-        "body": {"type": "string", "description": "The body as it stands, in place of json."},
+        "body": {**text_schema(LONGEST_BODY), "description": "The body as it stands, in place of json."},
         "headers": {
             "type": "object",
             "additionalProperties": {"type": ["string", "number", "null"]},

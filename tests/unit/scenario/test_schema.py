@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Iterator
 from typing import Any
 
 import jsonschema
@@ -65,6 +67,254 @@ def test_settings_are_taken_by_both(settings: dict[str, Any]) -> None:
     VALIDATOR.validate(scenario)
 
 
+EVERYTHING: dict[str, Any] = {
+    "scenario": "full",
+    "summary": "All.",
+    "start": {
+        "from": "known-state",
+        "clock": "2026-03-02T09:00:00+01:00",
+        "settings": {
+            "profile": "lenient",
+            "links": "absolute",
+            "trust": "any",
+            "date_skew": 300,
+            "sign_responses": True,
+            "pending": "filtered",
+            "progression": {"polls": 2},
+            "funds_check": "execution",
+            "calendar": "norway",
+            "straks_limit": "1.00",
+            "known_issues": False,
+        },
+        "add": {
+            "people": [{"nationalId": "21909220006", "name": "Siri"}],
+            "customers": [
+                {"customerNumber": "41829310021", "name": "Nina", "type": "private", "organisationNumber": "310001007"}
+            ],
+            "accounts": [
+                {
+                    "customerNumber": "41829310021",
+                    "accountName": "Ny",
+                    "bban": "99901200021",
+                    "iban": "NO8599901000014",
+                    "currency": "NOK",
+                    "product": "P",
+                    "cashAccountType": "CACC",
+                    "creditLine": "0.00",
+                    "balance": "10.00",
+                    "demandsKid": False,
+                    "transactions": [
+                        {
+                            "date": "-3d",
+                            "valueDate": "-3d",
+                            "amount": "-1.00",
+                            "name": "A",
+                            "bban": "1",
+                            "iban": "NO8599901000014",
+                            "bic": "BEMUNO22XXX",
+                            "text": ["a"],
+                            "kid": "12",
+                            "reference": "r",
+                            "endToEndId": "e",
+                            "purposeCode": "SALA",
+                            "bankTransactionCode": "PMNT",
+                            "code": "x",
+                            "exchange": {
+                                "sourceCurrency": "NOK",
+                                "targetCurrency": "EUR",
+                                "unitCurrency": "EUR",
+                                "exchangeRate": "11.2",
+                                "contractIdentification": "c",
+                            },
+                            "batch": [{"amount": "-1.00", "name": "b", "bban": "1", "text": "t", "kid": "12"}],
+                        },
+                        {"date": "-3d", "amounts": ["1.00", "2.00"], "every": "7d", "text": "t"},
+                        {"date": "0d", "amount": 5, "pending": True, "books": "+1d"},
+                    ],
+                }
+            ],
+            "cards": [
+                {
+                    "customerNumber": "41829310021",
+                    "name": "K",
+                    "maskedPan": "4500********1234",
+                    "product": "V",
+                    "currency": "NOK",
+                    "creditLimit": "10.00",
+                    "balance": "0.00",
+                    "account": "99901200021",
+                    "transactions": [
+                        {
+                            "date": "-1d",
+                            "transactionDate": "-2d",
+                            "amount": "-5.00",
+                            "originalAmount": "-1.00",
+                            "originalCurrency": "EUR",
+                            "markupFee": "1.00",
+                            "markupFeePercentage": "1.5",
+                            "name": "x",
+                            "merchantCategoryCode": "1234",
+                            "city": "O",
+                            "country": "NO",
+                            "invoiced": True,
+                        }
+                    ],
+                }
+            ],
+            "agreements": [
+                {
+                    "owner": "41829310021",
+                    "name": "N",
+                    "organisationNumber": "310001007",
+                    "persons": ["41829310021"],
+                    "signatures": 1,
+                    "engagements": [
+                        {
+                            "account": "99901200021",
+                            "customer": "41829310021",
+                            "roles": ["VIEW"],
+                            "registerLimit": "1.00",
+                            "approvalLimit": "1.00",
+                        }
+                    ],
+                }
+            ],
+            "transactions": [{"account": "99901000014", "date": "-1d", "amount": -412.5}],
+        },
+        "change": [
+            {
+                "account": "99901000014",
+                "balance": "0.00",
+                "creditLine": "1.00",
+                "paymentsRemoved": True,
+                "demandsKid": False,
+                "name": "n",
+            },
+            {"agreement": "x", "signatures": 2, "persons": ["21909220006", "41829310021"]},
+        ],
+    },
+    "rules": [
+        {
+            "name": "a",
+            "unsigned": True,
+            "when": {
+                "operation": {"in": ["createPayment", "getUser*"]},
+                "service": "payments",
+                "product": "sepa-credit-transfers",
+                "payment": "x",
+                "account": "y",
+                "method": "POST",
+                "path": "/v1/*",
+                "tpp": {"regex": "^a"},
+                "psu": {"absent": False},
+                "context": "PRIVATE",
+                "headers": {"A": "b", "B": {"gt": 1, "lt": "2.5"}},
+                "query": {"q": 1},
+                "body": {"a": {"b": ["c", {"gt": 5}]}},
+            },
+            "times": {"first": 2},
+            "then": {
+                "answer": {
+                    "status": 503,
+                    "code": "SYSTEM_ERROR",
+                    "text": "t",
+                    "category": "ERROR",
+                    "headers": {"R": "1"},
+                }
+            },
+        },
+        {"name": "b", "times": {"every": 3}, "then": {"answer": {"json": {"a": [1, None]}}}},
+        {"name": "c", "times": {"after": 5}, "then": {"delay": {"min": "1s", "max": "2s"}, "malformed": "empty"}},
+        {
+            "name": "d",
+            "times": {"chance": 0.5},
+            "then": {
+                "delay": "1m",
+                "disconnect": "after",
+                "sca": "reject",
+                "fee": "10.00",
+                "permission": "remove",
+                "progress": ["ACTC", {"PDNG": "30s"}, {"RJCT": "5s"}],
+            },
+        },
+        {"name": "e", "times": {"for": "10m"}, "then": {"quota": "exhausted"}},
+    ],
+    "as": {
+        "tpp": {"name": "shop", "roles": ["PISP", "AISP"], "organizationIdentifier": "PSD", "flaw": "expired"},
+        "nationalId": "14888520059",
+        "context": "PRIVATE",
+        "agreement": "a",
+        "accounts": ["x"],
+        "session": True,
+    },
+    "story": [
+        {
+            "tpp": "GET /v1/accounts",
+            "headers": {"A": "b", "C": None, "D": 5},
+            "tamper": "bit-flipped",
+            "save": {"a": "accounts[0].id"},
+            "expect": {
+                "status": 200,
+                "json": {"a": {"in": [1, "x"]}},
+                "headers": {"A": {"absent": True}},
+                "body": {"regex": "a"},
+                "lost": False,
+                "seconds": {"lt": 5},
+            },
+            "as": {"tpp": "demo"},
+        },
+        {"tpp": "POST /v1/x", "json": {"a": "${a}", "d": "${today+3d}"}},
+        {"tpp": "POST /v1/x", "body": "raw"},
+        {"psu": "approve ${a}", "method": "HA2", "context": "PRIVATE", "agreement": "x", "accounts": ["y"]},
+        {"psu": "fail latest", "status": 500, "code": "SYSTEM_ERROR", "message": "m", "system": "core"},
+        {"psu": "reject latest"},
+        {"psu": "expire latest"},
+        {"clock": "advance 1h30m"},
+        {"clock": "set 2026-03-03T09:00:00+01:00"},
+        {"control": "POST reset", "json": {"fixtures": "empty"}},
+    ],
+}
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Where the parts of a value stand, the innermost first."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for name, part in inner:
+        yield from places(part, (*path, name))
+        yield (*path, name)
+
+
+def replaced(path: tuple[Any, ...], value: Any) -> dict[str, Any]:
+    changed = copy.deepcopy(EVERYTHING)
+    here: Any = changed
+    for name in path[:-1]:
+        here = here[name]
+    here[path[-1]] = value
+    return changed
+
+
+def mistakes(scenario: dict[str, Any]) -> list[str]:
+    """What the loader refuses; a schema cannot know what a step saves."""
+    try:
+        loader.from_value(scenario)
+    except ScenarioRefused as refused:
+        return [one.text for one in refused.mistakes if not one.text.startswith("No earlier step saves")]
+    return []
+
+
+@pytest.mark.parametrize("value", [None, {"other": 1}], ids=str)
+def test_of_everything_at_once_both_refuse_the_same_parts(value: Any) -> None:
+    assert VALIDATOR.is_valid(EVERYTHING)
+    assert mistakes(EVERYTHING) == []
+    verdicts = {path: (VALIDATOR.is_valid(changed), not mistakes(changed)) for path, changed in mutants(value)}
+    assert {path: verdict for path, verdict in verdicts.items() if len(set(verdict)) > 1} == {}
+    assert {verdict for verdict, _ in verdicts.values()} == {True, False}
+
+
+def mutants(value: Any) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
+    return ((path, replaced(path, value)) for path in places(EVERYTHING))
+
+
 WRONG: list[dict[str, Any]] = [
     {},
     {"scenario": "X"},
@@ -80,7 +330,23 @@ WRONG: list[dict[str, Any]] = [
     {"scenario": "x", "start": {"settings": {"straks_limit": "0.00"}}},
     *({"scenario": "x", "start": {"add": {name: [{"x": 1}]}}} for name in ADDED),
     {"scenario": "x", "start": {"add": {"things": []}}},
+    {"scenario": "x", "start": {"from": "unknown"}},
+    {"scenario": "x", "start": {"clock": "2026-03-02"}},
+    {"scenario": "x", "start": {"change": [{"account": "a", "creditLine": "-5.00"}]}},
+    {"scenario": "x", "start": {"change": [{"account": "a", "balance": "1."}]}},
+    {"scenario": "x", "start": {"add": {"customers": [{"customerNumber": 1, "name": "N", "type": "private"}]}}},
     {"scenario": "x", "rules": [{}]},
+    {"scenario": "x", "rules": [{"then": {"fee": "1"}, "when": {"operation": "createPaymnt"}}]},
+    {"scenario": "x", "rules": [{"then": {"fee": "1"}, "when": {"operation": {"in": ["createPaymnt"]}}}]},
+    {"scenario": "x", "rules": [{"then": {"fee": "1"}, "when": {"method": 5}}]},
+    {"scenario": "x", "rules": [{"then": {"fee": "1"}, "when": {"body": {"amount": {"gte": 5}}}}]},
+    {"scenario": "x", "rules": [{"then": {"fee": "1"}, "when": {"path": {"in": [[]]}}}]},
+    *(
+        {"scenario": "x", "rules": [{"then": {"delay": wait}}]}
+        for wait in ("1s1h", "1.5h", "P", "PT", "P1M", "P1.5DT1H")
+    ),
+    {"scenario": "x", "rules": [{"then": {"answer": {"status": 500, "headers": {"A": "a\nb"}}}}]},
+    {"scenario": "x", "rules": [{"then": {"answer": {"status": 500, "headers": {"A b": "c"}}}}]},
     {"scenario": "x", "rules": [{"then": {}}]},
     {"scenario": "x", "rules": [{"then": {"delay": "-1s"}}]},
     {"scenario": "x", "rules": [{"then": {"delay": {"min": "1s"}}}]},
@@ -103,6 +369,10 @@ WRONG: list[dict[str, Any]] = [
     *({"scenario": "x", "as": {"tpp": tpp}} for tpp in ("", "x" * 58, "a&b", {"name": "-"}, {"flaw": "expired"})),
     *({"scenario": "x", "as": {"tpp": {"name": "x", **more}}} for more in ({"roles": []}, {"flaw": "expird"})),
     {"scenario": "x", "story": [{}]},
+    {"scenario": "x", "story": [{"tpp": "GET /v1/accounts", "save": {"1a": "b"}}]},
+    {"scenario": "x", "story": [{"tpp": "POST /v1/x", "body": ""}]},
+    {"scenario": "x", "story": [{"psu": "approve latest", "method": "HA3"}]},
+    {"scenario": "x", "story": [{"psu": "fail latest", "code": "SYSTEM_ERR"}]},
     {"scenario": "x", "story": [{"tpp": "FETCH /v1/accounts"}]},
     {"scenario": "x", "story": [{"tpp": "GET /v1/accounts", "clock": "advance 1s"}]},
     {"scenario": "x", "story": [{"psu": "like it"}]},
@@ -112,6 +382,26 @@ WRONG: list[dict[str, Any]] = [
     {"scenario": "x", "story": [{"clock": "stop"}]},
     {"scenario": "x", "story": [{"tpp": "GET /v1/accounts", "expect": {"code": 1}}]},
 ]
+
+
+TAKEN: list[dict[str, Any]] = [
+    *({"rules": [{"then": {"delay": wait}}]} for wait in ("10s", "1m30s", "500ms", "1.5s", "PT1H", "PT0.5H")),
+    {"start": {"from": "snapshot:monday"}},
+    {"rules": [{"then": {"delay": "1s"}, "when": {"operation": "get*", "product": {"regex": "^sepa"}}}]},
+    {
+        "story": [
+            {"control": "GET payments", "save": {"status": "status", "context": "context"}},
+            {"psu": "approve latest", "context": "${context}", "accounts": "${context}"},
+            {"psu": "fail latest", "status": "${status}", "code": "${context}"},
+        ]
+    },
+]
+
+
+@pytest.mark.parametrize("scenario", TAKEN, ids=str)
+def test_what_one_takes_the_other_takes(scenario: dict[str, Any]) -> None:
+    assert mistakes({"scenario": "x", **scenario}) == []
+    VALIDATOR.validate({"scenario": "x", **scenario})
 
 
 @pytest.mark.parametrize("scenario", WRONG, ids=str)
