@@ -325,6 +325,26 @@ def test_without_the_psu_nothing_older_than_ninety_days_is_shown(kari: DeskClien
     assert (hidden.status, messages(hidden)) == (404, [("RESOURCE_UNKNOWN", "transactionId")])
 
 
+@pytest.mark.parametrize(("booked", "status"), [("2025-12-02", 200), ("2025-12-01", 404)])
+def test_without_the_psu_details_are_told_of_what_was_booked_in_the_last_ninety_days(
+    kari: DeskClient, branch: Branch, booked: str, status: int
+) -> None:
+    own = account_id(kari)
+    found = branch.bank.documents.find("transaction", accountId=own)[0]
+    branch.bank.documents.put("transaction", {**found, "bookingDate": booked, "valueDate": "2025-12-05"})
+    path = f"/v1/accounts/{own}/transactions/{found['id']}"
+    assert kari.get(path, headers={"PSU-IP-Address": None}).status == status
+
+
+def test_the_entries_of_a_batch_are_not_told_in_the_private_context(kari: DeskClient, branch: Branch) -> None:
+    own = account_id(kari)
+    found = branch.bank.documents.find("transaction", accountId=own)[0]
+    entries = [{"amount": "-1.00", "currency": "NOK", "creditorName": "Even Eksempel"}]
+    branch.bank.documents.put("transaction", {**found, "batch": {"entries": entries}})
+    details = listed(kari, f"/v1/accounts/{own}/transactions/{found['id']}")["transactionsDetails"]
+    assert not {"batchIndicator", "batchNumberOfTransactions", "entryDetails", "_links"} & details.keys()
+
+
 def test_without_the_psu_four_calls_a_day_may_be_made(kari: DeskClient) -> None:
     own = account_id(kari)
     alone = {"headers": {"PSU-IP-Address": None}}

@@ -309,6 +309,21 @@ def test_a_pisp_learns_who_the_psu_is_through_sca(branch: Branch, authority: Aut
     assert branch.bank.documents.count("consent") == 0
 
 
+def test_the_user_is_told_in_full_once_its_psu_id_is_known_and_an_identity_number_is_none(tpp: DeskClient) -> None:
+    tpp.log_in(SIRI)
+    acting = {"psuCorporateId": tpp.psu_corporate_id, "context": "CORPORATE"}
+    assert tpp.get("/v1/user").json() == {"psuId": tpp.psu_id, "name": "Siri Skisse", **acting}
+    unknown = tpp.get("/v1/user", headers={"PSU-ID": None, "X-PSU-IDENTITY": SIRI})
+    assert (unknown.status, messages(unknown)) == (401, [("SCA_NOT_FOUND", "PSU-ID")])
+
+
+def test_an_agreement_of_a_firm_without_a_number_has_an_empty_one(tpp: DeskClient) -> None:
+    assert tpp.post("/v1/sandbox/agreements", json={"owner": KARI, "name": "Nettbank"}).status == 201
+    tpp.log_in(KARI, context="PRIVATE")
+    [agreement] = tpp.get("/v1/agreements").json()["agreements"]
+    assert (agreement["name"], agreement["organisationNumber"]) == ("Nettbank", "")
+
+
 def test_the_agreements_of_a_psu_are_listed_to_choose_from(branch: Branch, tpp: DeskClient) -> None:
     tpp.log_in(SIRI)
     [agreement] = tpp.get("/v1/agreements").json()["agreements"]
