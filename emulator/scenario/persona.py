@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -43,6 +44,14 @@ class Persona:
     agreement: str | None = None
     accounts: tuple[str, ...] | None = None
     session: bool = True
+
+    def filled(self, fill: Callable[[Any], Any]) -> Persona:
+        """The persona with what `fill` makes of the names in it, for an earlier step may have saved who acts."""
+        texts = {"national_id": self.national_id, "agreement": self.agreement}
+        changes: dict[str, Any] = {name: str(fill(text)) for name, text in texts.items() if text is not None}
+        if self.accounts is not None:
+            changes["accounts"] = tuple(str(fill(name)) for name in self.accounts)
+        return replace(self, **changes)
 
 
 Declared = dict[str, TppWish]

@@ -72,12 +72,12 @@ def scenario_schema() -> dict[str, Any]:
 
 
 def _operators(choice: dict[str, Any]) -> dict[str, Any]:
-    """`{gt, lt, in, regex, absent}`, each `choice` of `in` as that says."""
-    number = {"anyOf": [{"type": "number"}, {"type": "string", "pattern": conditions.NUMBER}]}
+    """`{gt, lt, in, regex, absent}`, each `choice` of `in` as that says; in a story a saved value may be named."""
+    number = {"anyOf": [{"type": "number"}, {"type": "string", "pattern": f"{conditions.NUMBER}|{variables.NAMED}"}]}
     operators = {
         "gt": number,
         "lt": number,
-        "in": {"type": "array", "minItems": 1, "items": choice},
+        "in": {"anyOf": [{"type": "array", "minItems": 1, "items": choice}, variables.SAVED]},
         "regex": text_schema(),
         "absent": {"type": "boolean"},
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import date, timedelta
 from typing import Any
 
@@ -11,6 +11,8 @@ from emulator.scenario.mistakes import Path, guess
 from emulator.scenario.part import Part
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,60}", re.ASCII)
+NAMED = r"\$\{"
+SAVED: Mapping[str, Any] = {"type": "string", "pattern": NAMED}  # JSON Schema of text with a name in it
 _PLACE = re.compile(r"\$\{([^{}]*)\}")
 _DAY = re.compile(r"today(?:([+-]\d{1,4})d)?", re.ASCII)
 _STEP = re.compile(r"([^.\[\]]+)|\[(-?\d{1,4})\]", re.ASCII)

@@ -95,6 +95,20 @@ def test_a_customer_who_is_not_known_yet_acts_in_the_context_and_agreement_that_
         assert played.passed, [step.differences for step in played.steps]
 
 
+def test_who_acts_may_be_somebody_whom_an_earlier_step_has_made(stage_play: Play) -> None:
+    made = {
+        "control": "POST generate",
+        "json": {"customers": 1, "accountsPerCustomer": 2, "transactionsPerAccount": 1, "seed": 1},
+        "save": {"somebody": "customers[0].nationalId", "iban": "customers[0].accounts[1]"},
+    }
+    acting = {"nationalId": "${somebody}", "accounts": ["${iban}"]}
+    shared = {"status": 200, "json": {"accounts": [{"iban": "${iban}"}]}}
+    read = {"tpp": "GET /v1/accounts", "as": acting, "expect": shared}
+    checked = {"control": "GET consents", "expect": {"json": {"consents": [{"nationalId": "${somebody}"}]}}}
+    played = stage_play(story(made, read, checked))
+    assert played.passed, [step.differences for step in played.steps]
+
+
 def test_a_customer_may_fail_in_its_own_words(stage_play: Play) -> None:
     steps = [
         {"tpp": "POST /v1/consents", "save": {"link": "_links.scaRedirect.href"}, "as": {"session": False}},

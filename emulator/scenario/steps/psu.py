@@ -14,6 +14,7 @@ from emulator.scenario.part import Part, text_schema
 from emulator.scenario.persona import Persona
 from emulator.scenario.stage import Answer
 from emulator.scenario.step import Action, StepKind
+from emulator.scenario.variables import SAVED
 from emulator.scenario.vocabulary import CONTEXTS
 
 WORDS = ("approve", "reject", "expire", "fail")
@@ -102,7 +103,7 @@ def _check(name: str, part: Part) -> None:
 
 def _or_saved(schema: Mapping[str, Any]) -> Mapping[str, Any]:
     """JSON Schema of a value that may be one that an earlier step has saved."""
-    return {"anyOf": [schema, {"type": "string", "pattern": r"\$\{"}]}
+    return {"anyOf": [schema, SAVED]}
 
 
 STEP = StepKind(

@@ -392,6 +392,7 @@ TAKEN: list[dict[str, Any]] = [
         "story": [
             {"control": "GET payments", "save": {"status": "status", "context": "context"}},
             {"psu": "approve latest", "context": "${context}", "accounts": "${context}"},
+            {"control": "GET payments", "expect": {"status": {"in": "${status}"}, "json": {"a": {"gt": "${status}"}}}},
             {"psu": "fail latest", "status": "${status}", "code": "${context}"},
         ]
     },
