@@ -206,6 +206,22 @@ def test_statements_of_any_size_may_stand_before_that_of_psd2(size: int) -> None
         qcstatements.psd2_roles(whole[:-1])
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "0606040081982702",  # the PSD2 statement without what it states
+        "06060400819827020c00",
+        "06060400819827023000",
+        "060604008198270230020c00",
+        "0c00",
+        "",
+    ],
+)
+def test_statements_of_another_form_are_unreadable(statement: str) -> None:
+    with pytest.raises(qcstatements.StatementsUnreadable):
+        qcstatements.psd2_roles(_element(0x30, _element(0x30, bytes.fromhex(statement))))
+
+
 def test_statements_without_psd2_give_both_roles() -> None:
     seal = bytes.fromhex("3015301306060400 8e460106 3009060704008e46010602".replace(" ", ""))
     certificate = made(ISSUER_KEY, [(NameOID.COMMON_NAME, "x")], x509.UnrecognizedExtension(QC, seal))
