@@ -128,6 +128,11 @@ def test_a_corporate_customer_has_no_card_and_another_ones_is_unknown(tpp: DeskC
         assert (answer.status, messages(answer)) == (404, [("RESOURCE_UNKNOWN", "id")])
 
 
+def test_a_private_customers_cards_are_not_shared_under_its_agreement(tpp: DeskClient) -> None:
+    tpp.log_in("03817910172", context="CORPORATE")
+    assert get(tpp, "/v1/card-accounts") == {"cardAccounts": []}
+
+
 def test_there_are_no_details_of_card_transactions(kari: DeskClient, branch: Branch) -> None:
     answer = kari.get(f"/v1/card-accounts/{card_id(branch)}/transactions/x")
     assert (answer.status, messages(answer)) == (404, [("NOT_FOUND", None)])

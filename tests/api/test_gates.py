@@ -289,6 +289,7 @@ def test_a_consent_is_given_in_the_sca_that_its_answer_links_to(branch: Branch, 
     assert answer.sca_redirect is not None
     assert tpp.post(path, json={"access": {}}, headers={"X-Request-ID": "consent"}, digest=False).body == answer.body
     told = approve(branch, answer.json()["consentId"], national_id=KARI, accounts=["NO8599901000014"])
+    assert branch.bank.documents.exists("consent", answer.json()["consentId"])
     tpp.psu_id, tpp.session_id = told["psu-id"], told["tpp-session-id"]
     accounts = tpp.get("/v1/accounts").json()["accounts"]
     assert [account["iban"] for account in accounts] == ["NO8599901000014"]

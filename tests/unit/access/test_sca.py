@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
-from emulator.bank import access, consents, people, sca, sca_control, sessions
+from emulator.bank import access, consents, people, sca, sca_control, sca_views, sessions
 from emulator.bank.access import Claim
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError, ScaNeeded
@@ -200,6 +200,24 @@ def test_the_control_interface_finds_an_sca_by_token_target_or_latest(bank: Bank
     assert sca_control.find(bank, "latest")["id"] == first["id"]
     with pytest.raises(BankError):
         sca_control.find(bank, "nothing")
+
+
+def test_of_several_scas_of_one_thing_the_newest_open_one_is_meant(bank: Bank) -> None:
+    first, second, third = (opened(bank, purpose="payment", target="p-1") for _ in range(3))
+    sca.fail(bank, third)
+    assert sca_control.find(bank, "p-1")["id"] == sca_control.find(bank, "latest")["id"] == second["id"]
+    sca.fail(bank, second)
+    assert sca_control.find(bank, "p-1")["id"] == first["id"]
+    sca.fail(bank, first)
+    assert sca_control.find(bank, "p-1")["id"] == third["id"]
+    assert not sca.is_open(sca_control.find(bank, "latest"))
+
+
+def test_an_sca_that_nobody_has_completed_in_time_is_shown_as_expired(bank: Bank) -> None:
+    found = opened(bank)
+    assert sca_views.view(bank, found)["status"] == "started"
+    advance(bank, minutes=10)
+    assert sca_views.view(bank, found)["status"] == "expired"
 
 
 def test_what_is_no_more_voids_its_sca(bank: Bank) -> None:

@@ -279,6 +279,22 @@ def test_an_authorisation_can_be_started_anew_while_a_signature_is_missing(bank:
     assert refused.value.code == "CONFLICT"
 
 
+def test_an_earlier_sca_that_fails_leaves_the_link_to_the_newer_one(bank: Bank) -> None:
+    payment_id = initiate(bank, STRAKS, domestic())
+    first = payment(bank, payment_id)["sca"]
+    _, token = payments.start_authorisation(bank, payment(bank, payment_id), HOW, national_id=KARI)
+    assert outcome(approve(bank, first, EVEN)) == "PSU_CREDENTIALS_INVALID"
+    assert payment(bank, payment_id)["sca"] == token
+
+
+def test_an_authorisation_that_nobody_has_completed_in_time_has_failed(bank: Bank) -> None:
+    payment_id = initiate(bank, STRAKS, domestic())
+    authorisation, _ = payments.start_authorisation(bank, payment(bank, payment_id), HOW, national_id=KARI)
+    assert approach.status(bank, payment_id, authorisation) == "started"
+    advance(bank, minutes=10)
+    assert approach.status(bank, payment_id, authorisation) == "failed"
+
+
 # DELETE and cancellation
 
 
