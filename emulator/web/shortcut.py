@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from aiohttp.http import HttpProcessingError
+from aiohttp.http_exceptions import InvalidURLError
 
 from emulator.web.refusals import sent_id
 
@@ -31,6 +32,11 @@ def _behind(data: bytes, payload: Any) -> int:
     return 0 if at < 0 else len(data) - at - len(end)
 
 
+def _refusal(raised: HttpProcessingError | ValueError) -> HttpProcessingError:
+    """What the parser raised; before 3.14.4 aiohttp's lets a ValueError pass, of a target that is no address."""
+    return raised if isinstance(raised, HttpProcessingError) else InvalidURLError("")
+
+
 class Shortcut:
     """Stands before aiohttp's parser, and gives aiohttp only what was not answered at once."""
 
@@ -50,10 +56,10 @@ class Shortcut:
                 messages, upgraded, tail = parser.feed_data(fed)
                 if upgraded:
                     messages = self._declined(messages, tail)
-            except HttpProcessingError as error:
+            except (HttpProcessingError, ValueError) as raised:
+                self._left = _refusal(raised)
                 if last is None:
-                    error.headers = sent_id(data)
-                self._left = error
+                    self._left.headers = sent_id(data)
                 return None
             for done, (message, last) in enumerate(messages):
                 if not last.is_eof() or not at_once(message, last):
@@ -76,9 +82,12 @@ class Shortcut:
         if isinstance(left, HttpProcessingError):
             raise left
         if left is None:
-            left, upgraded, tail = self._parser.feed_data(data)
-            if upgraded:
-                left = self._declined(left, tail)
+            try:
+                left, upgraded, tail = self._parser.feed_data(data)
+                if upgraded:
+                    left = self._declined(left, tail)
+            except ValueError as raised:
+                raise _refusal(raised) from None
         return left, False, b""
 
     def _declined(self, messages: Sequence[Any], tail: bytes) -> Sequence[Any]:

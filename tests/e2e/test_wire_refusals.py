@@ -46,6 +46,10 @@ async def refused(data: bytes, status: int, said: str) -> None:
         pytest.param(b"GET a HTTP/1.1\r\nHost: x\r\n\r\n", "", id="relative-target"),
         pytest.param(b"GET * HTTP/1.1\r\nHost: x\r\n\r\n", "", id="asterisk-without-options"),
         pytest.param(b"GET http://y/a HTTP/1.1\r\nHost: x\r\n\r\n", "another host", id="absolute-target-not-host"),
+        # which of these the parser refuses itself, and in what words, depends on aiohttp's version
+        pytest.param(b"GET http://[::1/a HTTP/1.1\r\nHost: x\r\n\r\n", "", id="target-with-half-an-address"),
+        pytest.param(b"GET http:///a HTTP/1.1\r\nHost: x\r\n\r\n", "", id="target-without-host"),
+        pytest.param(b"GET http://x:99999/ HTTP/1.1\r\nHost: x\r\n\r\n", "", id="target-with-impossible-port"),
         pytest.param(b"CONNECT x:80 HTTP/1.1\r\nHost: x\r\n\r\n", "CONNECT", id="connect"),
         pytest.param(b"GET / HTTP/1.1\r\n\r\n", "Missing 'Host'", id="no-host"),
         pytest.param(b"GET / HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n", "Duplicate 'Host'", id="two-hosts"),
