@@ -15,8 +15,9 @@ def quoted(text: str) -> str:
 
 def command(method: str, url: str, headers: Iterable[Iterable[str]], body: str) -> str:
     """The command, one header a line; the signature in it holds for as long as its Date does."""
-    # -g: the address stands as it is, {id} and [1] too; --data-raw: a body that begins with @ names no file
-    lines = [f"curl -g -X {quoted(method) if not method.isalpha() else method} {quoted(url)}"]
+    # -g and --path-as-is: the address stands as it is, {id}, [1] and /../ too;
+    # --data-raw: a body that begins with @ names no file
+    lines = [f"curl -g --path-as-is -X {quoted(method) if not method.isalpha() else method} {quoted(url)}"]
     for name, value in headers:
         if name.lower() not in _OWN:
             # `Name;` is how curl sends a header without a value.

@@ -58,8 +58,8 @@ def test_every_balance_lies_inside_the_picture(values: list[Decimal]) -> None:
 def test_a_body_survives_the_shell(body: str) -> None:
     words = shlex.split(curl.command("POST", "http://bank/v1?a=b&c='", [["X", body]], body))
     words = [word for word in words if word != "\n"]
-    assert words[:5] == ["curl", "-g", "-X", "POST", "http://bank/v1?a=b&c='"]
-    assert words[6] == (f"X: {body}" if body else "X;")
+    assert words[:6] == ["curl", "-g", "--path-as-is", "-X", "POST", "http://bank/v1?a=b&c='"]
+    assert words[7] == (f"X: {body}" if body else "X;")
     if body:
         assert words[-2:] == ["--data-raw", body]
 
