@@ -23,13 +23,19 @@ MOST = 100
 
 def listing(screen: Screen) -> Response:
     """Customers page by page, and people who act for others; all, or those whose name or number holds a search."""
-    documents, offset, said = screen.bank.documents, screen.offset, screen.query.get("q")
-    shown, total = _customers(screen.bank, said.lower(), offset)
+    documents, said = screen.bank.documents, screen.query.get("q")
+    found: Iterable[Document] = documents.all("customer")
+    total = documents.count("customer")
+    if said:  # only a search reads all of them
+        found = [one for one in found if _holds(said.lower(), one["name"], one["customerNumber"])]
+        total = len(found)
+    offset = screen.offset(total)
     acting = list(islice(_acting(screen.bank, said.lower()), MOST + 1))
     return screen.page(
         "customers",
         customers=[
-            {**customer, "accounts": documents.find("account", customerId=customer["id"])} for customer in shown
+            {**customer, "accounts": documents.find("account", customerId=customer["id"])}
+            for customer in islice(found, offset, offset + MOST)
         ],
         total=total,
         offset=offset,
@@ -39,15 +45,6 @@ def listing(screen: Screen) -> Response:
         acting=[{**one, "agreements": people.agreements_of(screen.bank, one["id"])} for one in acting[:MOST]],
         more_acting=len(acting) > MOST,
     )
-
-
-def _customers(bank: Bank, wanted: str, offset: int) -> tuple[Iterable[Document], int]:
-    """A page of the customers that fit, and how many fit; only a search reads all of them."""
-    everybody = bank.documents.all("customer")
-    if not wanted:
-        return islice(everybody, offset, offset + MOST), bank.documents.count("customer")
-    found = [customer for customer in everybody if _holds(wanted, customer["name"], customer["customerNumber"])]
-    return found[offset : offset + MOST], len(found)
 
 
 def _acting(bank: Bank, wanted: str) -> Iterator[Document]:
@@ -103,7 +100,9 @@ def account(screen: Screen) -> Response:
     found = documents.get("account", screen.params["id"])
     if found is None:
         return screen.missing("account")
-    shelf, offset = f"{found['id']}|booked", screen.offset
+    shelf = f"{found['id']}|booked"
+    total = documents.range_count("transaction", "shelf", group=shelf)
+    offset = screen.offset(total)
     booked = documents.range("transaction", "shelf", group=shelf, reverse=True, offset=offset, limit=PER_PAGE)
     pending = documents.range("transaction", "shelf", group=f"{found['id']}|pending", reverse=True)
     return screen.page(
@@ -114,7 +113,7 @@ def account(screen: Screen) -> Response:
         booked=[_line(transaction) for transaction in booked],
         offset=offset,
         per_page=PER_PAGE,
-        total=documents.range_count("transaction", "shelf", group=shelf),
+        total=total,
     )
 
 
@@ -145,7 +144,9 @@ def card(screen: Screen) -> Response:
     found = documents.get("card", screen.params["id"])
     if found is None:
         return screen.missing("card account")
-    shelf, offset = f"{found['id']}|booked", screen.offset
+    shelf = f"{found['id']}|booked"
+    total = documents.range_count("cardTransaction", "shelf", group=shelf)
+    offset = screen.offset(total)
     return screen.page(
         "card",
         card={**found, "available": _card_available(screen, found)},
@@ -154,5 +155,5 @@ def card(screen: Screen) -> Response:
         booked=documents.range("cardTransaction", "shelf", group=shelf, reverse=True, offset=offset, limit=PER_PAGE),
         offset=offset,
         per_page=PER_PAGE,
-        total=documents.range_count("cardTransaction", "shelf", group=shelf),
+        total=total,
     )

@@ -35,14 +35,16 @@ MEANINGS = {
 
 def listing(screen: Screen) -> Response:
     """The payments page by page, all or those of a status, newest first."""
-    documents, offset = screen.bank.documents, screen.offset
+    documents = screen.bank.documents
     wanted = screen.query.get("status")
     kept = documents.count("payment")
     if wanted:
         newest = documents.range("payment", "created", reverse=True, limit=LOOKED_AT)
         found = [payment for payment in newest if payment["status"] == wanted]
+        offset = screen.offset(len(found))
         shown, total = found[offset : offset + MOST], len(found)
     else:
+        offset = screen.offset(kept)
         shown, total = documents.range("payment", "created", reverse=True, offset=offset, limit=MOST), kept
     return screen.page(
         "payments",

@@ -23,7 +23,7 @@ def listing(screen: Screen) -> Response:
     fits = _filter(asked)
     operations, tpps = set(), set()
     found: list[Exchange] = []
-    total, offset = 0, screen.offset
+    total = 0
     for exchange in screen.branch.log.newest():
         total += 1
         if exchange.operation:
@@ -32,6 +32,7 @@ def listing(screen: Screen) -> Response:
             tpps.add(exchange.tpp)
         if fits(exchange):
             found.append(exchange)
+    offset = screen.offset(len(found))
     return screen.page(
         "requests",
         exchanges=[exchange.summary() for exchange in found[offset : offset + MOST]],

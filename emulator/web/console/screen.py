@@ -53,11 +53,11 @@ class Screen:
         """The address of the overview."""
         return root_of(self.request) + "/console"
 
-    @property
-    def offset(self) -> int:
-        """How many things the address leaves out before the page begins."""
+    def offset(self, total: int) -> int:
+        """How many things the address leaves out before the page begins; none where there are not as many any more."""
         asked = self.query.get("offset", "0")
-        return int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 8 else 0
+        offset = int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 8 else 0
+        return offset if offset < total else 0
 
     def at(self, *segments: str) -> str:
         """The address of a page below the console."""

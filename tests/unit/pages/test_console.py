@@ -198,6 +198,20 @@ def test_an_account_lists_its_transactions_page_by_page(emulator: Living, browse
     assert browser.get(f"/console/accounts/{account['id']}?offset=-1").status == 200
 
 
+def test_where_less_is_left_than_an_address_leaves_out_the_first_page_is_shown(
+    emulator: Living, browser: Visitor
+) -> None:
+    emulator.branch.bank.clock.set(mode="frozen")
+    paid(emulator, browser)
+    documents = emulator.branch.bank.documents
+    account = documents.first("account", bban=DEBTOR) or {}
+    card = next(documents.all("card"))
+    places = [f"accounts/{account['id']}", f"cards/{card['id']}", "customers", "customers?q=k", "payments", "requests"]
+    for place in places:
+        page = browser.get(f"/console/{place}")
+        assert browser.get(f"/console/{place}{'&' if '?' in place else '?'}offset=500").source == page.source
+
+
 def test_a_card_shows_its_transactions(emulator: Living, browser: Visitor) -> None:
     card = next(emulator.branch.bank.documents.all("card"))
     page = browser.get(f"/console/cards/{card['id']}")
