@@ -461,11 +461,13 @@ def test_a_scenarios_text_is_checked_and_applied(emulator: Living, browser: Visi
     assert "scenario: [" in refused.text
 
 
-def test_a_scenarios_text_may_be_indented_as_a_whole(emulator: Living, browser: Visitor) -> None:
-    text = "  scenario: mine\r\n  summary: It stands apart.\r\n  start: {from: current}\r\n"
+@pytest.mark.parametrize("before", ["", "\r\n", "\r\n\r\n"])
+def test_a_scenarios_text_may_begin_further_down_and_be_indented_as_a_whole(browser: Visitor, before: str) -> None:
+    text = f"{before}  scenario: mine\r\n  summary: It stands apart.\r\n  start: {{from: current}}\r\n"
     checked = press(browser, browser.get("/console/scenarios/new"), "/check", text=text)
     assert "No mistakes." in checked.text
-    shown = checked.source.partition("<textarea")[2].partition(">")[2].partition("</textarea>")[0]
+    source = checked.source.partition("<textarea")[2].partition(">")[2].partition("</textarea>")[0]
+    shown = source.removeprefix("\n")  # as a browser does
     assert shown == text.replace("\r\n", "\n")
 
 
