@@ -172,6 +172,8 @@ def test_what_is_changed_from_elsewhere_shows_without_a_reload(served: ServedPag
     wait(browser).until(lambda window: not window.find_elements(By.CSS_SELECTOR, "[data-live=steps] button"))
     opened("/customers")
     shows("184,062.50 NOK")
+    served.control("POST", "reset", {"fixtures": "empty"})
+    shows("The bank has no customers")
     served.control("POST", "reset", {})
     shows("184,312.50 NOK")
     assert complaints(browser) == []

@@ -393,6 +393,28 @@ def test_without_customers_nobody_can_approve(emulator: Living, browser: Visitor
     assert "The bank has nobody who could." in browser.get("/console/sca").text
 
 
+def test_what_a_page_draws_anew_is_on_it_also_while_there_is_nothing_to_show(
+    emulator: Living, browser: Visitor
+) -> None:
+    payment, documents = paid(emulator, browser), emulator.branch.bank.documents
+    emulator.call("POST", "/v1/signing-baskets", json={"paymentIds": [payment]})
+    basket = next(documents.all("basket"))["id"]
+    customer = (documents.first("customer", customerNumber=KARI) or {})["id"]
+    pages = [*PLACES, f"payments/{payment}", f"baskets/{basket}", f"customers/{customer}"]
+
+    def drawn() -> dict[str, list[str]]:
+        return {page: re.findall(r'data-live="([^"]*)"', browser.get(f"/console/{page}").source) for page in pages}
+
+    full = drawn()
+    for kind in ("sca", "account", "card"):
+        for one in list(documents.all(kind)):
+            documents.delete(kind, one["id"])
+    assert drawn() == full
+    browser.send("POST", "/_emulator/reset", b'{"fixtures": "empty"}', Content_Type="application/json")
+    pages = list(PLACES)
+    assert drawn() == {page: full[page] for page in pages}
+
+
 def test_a_consent_is_revoked_and_a_session_ended(emulator: Living, browser: Visitor) -> None:
     logged_in(emulator, browser)
     assert emulator.call("GET", "/v1/accounts").status == 200
