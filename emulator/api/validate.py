@@ -111,7 +111,7 @@ def validate(
 
 def _details(wanted: Shape, value: Any, error: ValidationError) -> list[ErrorDetails]:
     """pydantic's errors; of a long list those of as many pieces as it takes to fill an answer with mistakes."""
-    if not isinstance(value, list) or len(value) <= _PIECE:
+    if wanted.listed is None or not isinstance(value, list) or len(value) <= _PIECE:
         return error.errors(include_url=False)
     found: list[ErrorDetails] = []
     mistakes = 0

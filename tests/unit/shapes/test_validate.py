@@ -129,6 +129,11 @@ def test_mistakes_far_into_a_long_list_are_told_with_their_place():
     assert [path for path, _ in mistakes("sandbox:Transactions", items)] == ["[1500].amount", "[19999].amount"]
 
 
+@pytest.mark.parametrize("items", [1, 1001])
+def test_a_list_in_the_place_of_an_object_is_one_mistake_however_long_it_is(items):
+    assert mistakes("payments:InstantTransfer", [{}] * items) == [(None, "An object was expected; a list came.")]
+
+
 def test_a_rule_over_several_members_reaches_the_end_of_a_long_list_with_unknown_members():
     items = [{"amount": 1, "unknown": 1}] * 12_000
     items[11_999] = {"amount": "1.234", "currency": "NOK"}
