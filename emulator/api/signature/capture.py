@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 _LENGTH = re.compile(r"[0-9]{1,9}")
+_ESCAPED = re.compile("[\udc80-\udcff]")  # a byte, as surrogateescape has it
 _METHODS = ("GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS")
 
 
@@ -107,7 +108,14 @@ def _headers(lines: Iterable[str]) -> tuple[tuple[str, str], ...]:
             found[-1] = (found[-1][0], f"{found[-1][1]} {line.strip()}")
         elif colon and name.strip():
             found.append((name.strip(), value.strip()))
-    return tuple(found)
+    return tuple((name, _as_on_the_wire(value)) for name, value in found)
+
+
+def _as_on_the_wire(value: str) -> str:
+    """A value as the bank reads it: one that is no UTF-8 is ISO-8859-1."""
+    if not _ESCAPED.search(value):
+        return value
+    return value.encode("utf-8", "surrogateescape").decode("latin-1")
 
 
 def _from_json(text: str) -> Capture:

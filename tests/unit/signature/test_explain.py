@@ -200,6 +200,13 @@ def test_a_body_that_is_longer_than_its_length_is_shown_whole() -> None:
     assert read_capture("POST /a HTTP/1.1\nContent-Length: 3\n\nabcd HTTP/").body == b"abcd HTTP/"
 
 
+@pytest.mark.parametrize("form", ["GET /a HTTP/1.1\r\n{}\r\n\r\n", "> GET /a HTTP/1.1\n> {}\n"])
+def test_a_header_that_is_no_utf_8_is_read_as_the_bank_reads_it(form: str) -> None:
+    for sent in ("Bjørn".encode(), "Bjørn".encode("latin-1")):
+        captured = form.format("X-Shop: " + sent.decode("utf-8", "surrogateescape"))
+        assert read_capture(captured).headers == (("X-Shop", "Bjørn"),)
+
+
 VERDICT = {"valid": False, "messages": [{"path": "Date", "text": "It is late."}]}
 WRONG: list[dict[str, Any]] = [
     {"valid": True},
