@@ -67,11 +67,15 @@ def ask(url: str, method: str, path: str, body: Any = None) -> Any:
 def _told(url: str, answer: Answer) -> Any:
     """What an answer of the control interface says; Failed where something else than a bank gives it, Refused."""
     value = answer.json()
-    if answer.body and not isinstance(value, dict):
-        raise Failed(f"{url} answers, but not as a bank does; is that another program?")
+    if answer.status != 204 and not isinstance(value, dict):
+        raise _stranger(url)
     if answer.status >= 400:
         raise _refused(value, answer.status)
     return value
+
+
+def _stranger(url: str) -> Failed:
+    return Failed(f"{url} answers, but not as a bank does; is that another program?")
 
 
 def logged(url: str, request: str) -> dict[str, Any]:
@@ -85,9 +89,9 @@ def logged(url: str, request: str) -> dict[str, Any]:
     return found
 
 
-def _refused(value: Any, status: int) -> Failed:
+def _refused(value: dict[str, Any], status: int) -> Failed:
     """A refusal, its sentences in one line."""
-    messages = (value or {}).get("tppMessages")
+    messages = value.get("tppMessages")
     if not messages:
         return Failed(f"the bank answered {status}")
     told = [f"{entry['path']}: {entry['text']}" if entry.get("path") else entry["text"] for entry in messages]
@@ -129,7 +133,7 @@ def events(url: str) -> Iterator[dict[str, Any]]:
     from http.client import HTTPException
     from urllib.parse import urlsplit
 
-    from emulator.scenario.stage import Answer, StageFailed, connection_to
+    from emulator.scenario.stage import EVENTS, Answer, StageFailed, connection_to
 
     try:
         connection = connection_to(url, ca=trusted_ca())
@@ -139,8 +143,9 @@ def events(url: str) -> Iterator[dict[str, Any]]:
     try:
         connection.request("GET", f"{urlsplit(url).path}/_emulator/events", headers=headers)
         answer = connection.getresponse()
-        if answer.status != 200:
+        if not (answer.getheader("Content-Type") or "").startswith(EVENTS):
             _told(url, Answer(answer.status, body=answer.read()))
+            raise _stranger(url)
     except (OSError, HTTPException) as error:
         raise Failed(f"{url} does not answer: {error}") from error
 

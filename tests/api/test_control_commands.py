@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -407,7 +408,9 @@ def test_every_command_has_help_with_an_example(run: Run, noun: str) -> None:
         assert "Example: bank-emulator" in " ".join(out.split())
 
 
-@pytest.mark.parametrize("status, body", [(200, b"<html>"), (200, b"[]"), (404, b"<html>"), (502, b'"x"')])
+@pytest.mark.parametrize(
+    "status, body", [(200, b"<html>"), (200, b"[]"), (200, b""), (302, b""), (404, b"<html>"), (502, b'"x"')]
+)
 @pytest.mark.parametrize(
     "command", ["clock show", "reset", "payments list", "requests tail --no-follow", "explain --request latest"]
 )
@@ -421,6 +424,19 @@ def test_another_program_at_the_address_is_no_bank(
     monkeypatch.setattr(stages, "Running", lambda *_, **__: Other())
     told = "bank-emulator: http://127.0.0.1:8080 answers, but not as a bank does; is that another program?\n"
     assert run(*command.split()) == (2, "", told)
+
+
+@pytest.mark.parametrize("body", [b"<html>", b"{}", b""])
+def test_what_another_program_answers_is_no_stream_of_events(
+    run: Run, monkeypatch: pytest.MonkeyPatch, body: bytes
+) -> None:
+    connection = Mock()
+    connection.getresponse.return_value = Mock(
+        status=200, **{"getheader.return_value": None, "read.return_value": body}
+    )
+    monkeypatch.setattr(stages, "connection_to", lambda *_, **__: connection)
+    told = "bank-emulator: http://127.0.0.1:8080 answers, but not as a bank does; is that another program?\n"
+    assert run("requests", "tail", "--last", "0") == (2, "", told)
 
 
 def test_an_answer_that_never_comes_is_told(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
