@@ -56,7 +56,7 @@ def settings_for(**options: Unpack[BankOptions]) -> ServeSettings:
         raise TypeError(f"a bank for a test takes {', '.join(BankOptions.__annotations__)}, not {unknown[0]}")
     flags = {name: _texts(value) for name, value in options.items() if name not in ("now", "settings")}
     try:
-        return read({"port": "0", "ephemeral": str("state" not in options), **flags}, environment={})
+        return read({"port": "0", "ephemeral": str(options.get("state") is None), **flags}, environment={})
     except ConfigurationError as error:
         raise ValueError(str(error)) from None
 

@@ -195,6 +195,15 @@ def test_the_factory_makes_banks_with_other_flags_settings_and_times(bank_factor
     assert [folder.parents[1].name for folder in tmp_path.glob("*/banks/default")] == ["kept"]
 
 
+def test_a_state_directory_of_none_is_none(
+    bank_factory: BankFactory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    left_out: Any = None
+    bank_factory(state=left_out)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_links_for_others_carry_the_public_address(bank_factory: BankFactory) -> None:
     made = bank_factory(public_url="https://bank.example")
     assert str(made.tpp().get("/v1/accounts").sca_redirect).startswith("https://bank.example/sca/")
