@@ -15,8 +15,8 @@ def address_of(base_url: str) -> SplitResult:
     """The parts of a bank's address; ValueError for one that cannot be asked."""
     try:
         parts = urlsplit(base_url)
-        host = (parts.hostname or "").encode("idna")  # raises for labels that no name has
-        whole = parts.scheme in ("http", "https") and host and parts.port != 0
+        host = (parts.hostname or "").encode("idna").decode()  # raises for labels that no name has
+        whole = parts.scheme in ("http", "https") and _TARGET.fullmatch(host) and parts.port != 0
         usable = whole and _TARGET.fullmatch(parts.path or "/") and not (parts.query or parts.fragment)
     except ValueError:
         usable = None

@@ -189,7 +189,7 @@ def test_a_path_that_begins_with_that_of_the_base_address_is_whole(server: str, 
             "http://a..b",
             f"http://{'a' * 64}",
         ),
-        *("http://x/banks/a b", "http://x/banks/ø", "http://x/?y=1", "http://x/#y"),
+        *("http://a b", "http://x/banks/a b", "http://x/banks/ø", "http://x/?y=1", "http://x/#y"),
     ],
 )
 def test_a_base_address_of_another_form_is_refused(credentials: Credentials, address: str) -> None:
