@@ -62,7 +62,7 @@ def check(repair: bool, output: str, state: str | None) -> None:
         for found in reports:
             _tell(*found)
     if refused:
-        raise Failed(refused[0])
+        raise Failed("; ".join(refused))
     for report, _ in reports:
         if report.in_use is not None:
             raise Failed(f"{report.directory} is in use by {report.in_use}")
