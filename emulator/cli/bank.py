@@ -110,7 +110,7 @@ def show(value: Any, output: str, text: Callable[[Any], None]) -> None:
 def rows(entries: Sequence[dict[str, Any]], *columns: str) -> None:
     """Print the named members of entries in columns; what is missing is a dash. People are told what each column is."""
     table = [[_cell(entry.get(column)) for column in columns] for entry in entries]
-    if table and sys.stdout.isatty():
+    if table and sys.stdout is not None and sys.stdout.isatty():
         table.insert(0, list(columns))
     widths = [max((len(row[index]) for row in table), default=0) for index in range(len(columns))]
     for row in table:

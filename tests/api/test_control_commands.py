@@ -160,6 +160,8 @@ def test_columns_have_headings_in_a_terminal_and_none_for_programs(run: Run, mon
     assert heading.split() == ["iban", "currency", "opening", "bookings", "balance", "reserved"]
     assert [line.split() for line in lines] == [line.split() for line in plain.splitlines()]
     assert run("payments", "list")[1] == ""
+    monkeypatch.setattr(sys, "stdout", None)  # as `>&-` leaves it
+    assert main.run(["ledger"]) == 0
 
 
 def test_no_more_people_are_made_than_the_bank_makes_at_once(run: Run) -> None:
