@@ -195,14 +195,15 @@ def own_currency(*names: str) -> Rule:
     """Balances, and amounts under `names` that have a currency beside them, are in the body's own."""
 
     def rule(body: Any) -> Iterator[Message]:
-        own = inner(body, "currency")
-        balances = inner(body, "balances")
+        own, balances = inner(body, "currency"), inner(body, "balances")
+        if own not in CURRENCIES:
+            return
         amounts = {name: inner(body, name) for name in names}
         if isinstance(balances, list):
             amounts |= {f"balances[{n}].balanceAmount": inner(one, "balanceAmount") for n, one in enumerate(balances)}
         for path, amount in amounts.items():
             currency = inner(amount, "currency")
-            if own in CURRENCIES and currency in CURRENCIES and currency != own:
+            if currency != own and currency in CURRENCIES:
                 yield Message("FORMAT_ERROR", f"The currency is not the account's, {own}.", f"{path}.currency")
 
     return rule
