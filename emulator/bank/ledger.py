@@ -134,13 +134,13 @@ def settle_pending(bank: Bank, transaction: Document) -> None:
         bank.documents.delete("transaction", transaction["id"])
 
 
-def restate(bank: Bank, account_id: str, booked: Decimal, *, at: str | None = None) -> None:
+def restate(bank: Bank, account_id: str, booked: Decimal) -> None:
     """Set the booked balance from outside (sandbox data, scenarios): the opening balance takes the difference."""
     account = _account(bank, account_id)
     difference = booked - Decimal(account["booked"])
     account["opening"] = plain(Decimal(account["opening"]) + difference, account["currency"])
     account["booked"] = plain(booked, account["currency"])
-    account["lastChange"] = at or bank.clock.stamp()
+    account["lastChange"] = bank.clock.stamp()
     bank.documents.put("account", account)
 
 

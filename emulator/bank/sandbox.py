@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -47,13 +47,19 @@ def kept(known: Mapping[str, Any]) -> Document:
     return {name: known[name] for name in ("id", "created") if name in known}
 
 
-def moments_after(bank: Bank, holder: Document, count: int) -> list[str]:
-    """A moment for each of `count` entries of an account or card, so that the order in which they were posted shows.
+def moments_after(bank: Bank, kind: str, holder: Document, dates: Sequence[str]) -> list[str]:
+    """A moment for each entry that is posted to an account or card, so that the order in which they were posted shows.
 
-    A microsecond apart, and after the holder's last change, since a clock may stand still.
+    `dates` are those under which they stand. The moments are a microsecond apart, and after those of the entries that
+    stand there already, since a clock may stand still.
     """
-    first = max(bank.clock.now(), moment(holder["lastChange"]) + _MICROSECOND)
-    return [stamp(first + number * _MICROSECOND) for number in range(count)]
+    first = bank.clock.now()
+    for date in set(dates):
+        there = bank.documents.range(
+            kind, "shelf", group=f"{holder['id']}|booked", low=f"{date}|", high=f"{date}|~", reverse=True, limit=1
+        )
+        first = max([first, *(moment(entry["order"].partition("|")[2]) + _MICROSECOND for entry in there)])
+    return [stamp(first + number * _MICROSECOND) for number in range(len(dates))]
 
 
 def create_customer(bank: Bank, body: Body) -> Document:

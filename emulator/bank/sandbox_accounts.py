@@ -180,16 +180,17 @@ def create_transactions(bank: Bank, account_id: str, bodies: Sequence[Body], *, 
     wrong = [m for body, prefix in zip(bodies, prefixes, strict=True) for m in _mistakes(bank, account, body, prefix)]
     if wrong:
         raise BankError.several(wrong)
-    moments = moments_after(bank, account, len(bodies))
+    dates = [_dates(bank, body) for body in bodies]
+    moments = moments_after(bank, "transaction", account, [booking for booking, _ in dates])
     balance = Decimal(account["booked"])
     made = []
-    for body, at in zip(bodies, moments, strict=True):
+    for body, (booking, value), at in zip(bodies, dates, moments, strict=True):
         said = {name: _said(body.get(name)) for name in _KEPT}
         members = {name: value for name, value in said.items() if value not in (None, "", {})}
         members["amount"] = decimal(body["amount"])
-        members["bookingDate"], members["valueDate"] = _dates(bank, body)
+        members["bookingDate"], members["valueDate"] = booking, value
         made.append(ledger.book(bank, account_id, members, at=at))
-    ledger.restate(bank, account_id, balance, at=max(moments, default=account["lastChange"]))
+    ledger.restate(bank, account_id, balance)
     return made
 
 

@@ -102,11 +102,11 @@ def create_transactions(bank: Bank, card_id: str, bodies: Sequence[Body], *, sin
     wrong = [m for body, prefix in zip(bodies, prefixes, strict=True) for m in _mistakes(bank, card, body, prefix)]
     if wrong:
         raise BankError.several(wrong)
-    moments = moments_after(bank, card, len(bodies))
+    moments = moments_after(bank, "cardTransaction", card, [_booking(bank, body) for body in bodies])
     made = [_transaction(bank, card, body, at) for body, at in zip(bodies, moments, strict=True)]
     for document in made:
         bank.documents.put("cardTransaction", document)
-    bank.documents.put("card", {**card, "lastChange": max(moments, default=card["lastChange"])})
+    bank.documents.put("card", {**card, "lastChange": bank.clock.stamp()})
     return made
 
 
@@ -122,10 +122,13 @@ def _mistakes(bank: Bank, card: Document, body: Body, prefix: str) -> list[Messa
     return wrong
 
 
+def _booking(bank: Bank, body: Body) -> str:
+    return body.get("bookingDate") or body.get("transactionDate") or bank.clock.today().isoformat()
+
+
 def _transaction(bank: Bank, card: Document, body: Body, at: str) -> Document:
     identity = bank.ids.new()
-    today = bank.clock.today().isoformat()
-    booking = body.get("bookingDate") or body.get("transactionDate") or today
+    booking = _booking(bank, body)
     document = {
         "id": identity,
         "cardTransactionId": body.get("cardTransactionId") or identity,

@@ -339,6 +339,8 @@ def test_what_was_posted_last_stands_first_also_while_the_clock_stands_still(tpp
     for posted in (slice(0, 3), slice(3, 4), slice(4, 4), slice(4, 6)):
         ok(tpp.post(f"{account}/transactions", json=[{"amount": index} for index in range(1, 7)][posted]), 201)
         ok(tpp.post(f"{card}/transactions", json=money[posted]), 201)
+        ok(tpp.put(account, json=ACCOUNT))
+        ok(tpp.put(card, json=CARD))
     assert [entry["amount"] for entry in ok(tpp.get(f"{account}/transactions"))] == [6, 5, 4, 3, 2, 1]
     shown = [entry["transactionAmount"] for entry in ok(tpp.get(f"{card}/transactions"))]
     assert shown == [one["transactionAmount"] for one in reversed(money)]
