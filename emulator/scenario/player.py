@@ -129,7 +129,7 @@ def _play_step(number: int, step: Step, cast: Cast, variables: Variables) -> Ste
     try:
         result.title = f"{step.kind} {variables.fill(step.title.partition(' ')[2])}"
         result.expected = variables.fill(step.expect)
-        result.answer = step.action.play(cast, step.persona.filled(variables.fill), variables.fill)
+        result.answer = step.action.play(cast, step.persona, variables.fill)
         result.differences = expectation.differences(result.expected, result.answer)
         if not result.differences:
             _save(step, result.answer, variables)

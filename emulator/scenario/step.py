@@ -17,7 +17,7 @@ COMMON = ("expect", "save", "as")
 
 
 class Action(Protocol):
-    """What a step does; its values still hold `${names}`."""
+    """What a step does; its values, and those of the persona, still hold `${names}`."""
 
     def play(self, cast: Cast, persona: Persona, fill: Callable[[Any], Any]) -> Answer:
         """Do it, as `persona`; what came back."""

@@ -38,6 +38,7 @@ class Authentication:
     values: Mapping[str, Any]
 
     def play(self, cast: Cast, persona: Persona, fill: Callable[[Any], Any]) -> Answer:
+        persona = persona.filled(fill)
         body = {name: fill(value) for name, value in self.values.items()}
         target = str(fill(self.target)).rpartition("/")[2]
         address = f"/sca/{quote(target, safe='!=')}"

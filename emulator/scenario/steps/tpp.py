@@ -29,6 +29,7 @@ class TppRequest:
     tamper: str | None
 
     def play(self, cast: Cast, persona: Persona, fill: Callable[[Any], Any]) -> Answer:
+        persona = persona.filled(fill)
         method, _, path = str(fill(self.address)).partition(" ")
         value = None if self.json is MISSING else fill(self.json)
         headers = {name: None if held is None else str(fill(held)) for name, held in self.headers.items()}
