@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from emulator.bank.founding_entries import DefinitionError, Path
+from emulator.bank.founding_entries import DefinitionError, Path, exact
 from emulator.bank.sandbox_accounts import booked_among
 
 if TYPE_CHECKING:
@@ -53,18 +53,22 @@ def _other_side(definition: d.Transaction, path: Path) -> dict[str, Any]:
 
 
 def balance_of(definition: d.Account, path: Path) -> Decimal:
-    """What is booked on an account: `balance`, or the booked one of `balances`; 0 where neither is told."""
+    """What is booked on an account: `balance`, or the booked one of `balances`; 0 where neither is told.
+
+    DefinitionError for both, and for balances of which one is not in the account's currency, or finer than that.
+    """
     if definition.balances is None:
         return definition.balance or Decimal(0)
     if definition.balance is not None:
         raise DefinitionError((*path, "balances"), "Either balance or balances was expected.")
-    _check_currencies(definition.balances, definition.currency, path)
+    _check_balances(definition.balances, definition.currency, path)
     told = [(balance.balance_type or "", balance.balance_amount.amount) for balance in definition.balances]
     return booked_among(told)
 
 
-def _check_currencies(balances: Sequence[d.PostedBalance], currency: str, path: Path) -> None:
+def _check_balances(balances: Sequence[d.PostedBalance], currency: str, path: Path) -> None:
     for index, balance in enumerate(balances):
+        inner = (*path, "balances", index, "balanceAmount")
         if balance.balance_amount.currency != currency:
-            inner = (*path, "balances", index, "balanceAmount", "currency")
-            raise DefinitionError(inner, f"The currency of the account was expected, {currency}.")
+            raise DefinitionError((*inner, "currency"), f"The currency of the account was expected, {currency}.")
+        exact(balance.balance_amount.amount, currency, (*inner, "amount"))
