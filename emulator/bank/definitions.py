@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
 from emulator.bank.definition_values import (
@@ -103,6 +103,14 @@ class Transaction(Definition):
     `pending: true` with `books: +1d` is pending until that day. The last eight members are those of sandbox bodies.
     """
 
+    model_config = ConfigDict(
+        json_schema_extra={
+            "anyOf": [
+                {"required": [name], "properties": {name: {"type": "string"}}} for name in ("date", "bookingDate")
+            ]
+        }
+    )
+
     date: Offset | None = None
     value_date: Offset | None = None
     amount: Amount | None = None
@@ -131,6 +139,12 @@ class Transaction(Definition):
     debtor_account: AccountReference | None = None
     remittance_information_unstructured: Text140 | None = None
     proprietary_bank_transaction_code: Text35 | None = None
+
+    @model_validator(mode="after")
+    def _is_dated(self) -> Self:
+        if self.date is None and self.booking_date is None:
+            raise ValueError("the member date is missing")
+        return self
 
 
 class AccountTransaction(Transaction):

@@ -28,8 +28,6 @@ def own_terms(definition: d.Transaction, currency: str, path: Path) -> d.Transac
             raise DefinitionError((*path, shown), f"Either {own} or {shown} was expected.")
         if value is not None:
             changed[own] = value
-    if definition.date is None and "date" not in changed:
-        raise DefinitionError(path, "The member date is missing.")
     if definition.currency not in (None, currency):
         raise DefinitionError((*path, "currency"), f"The currency of the account was expected, {currency}.")
     return definition.model_copy(update=changed | _other_side(definition, path))

@@ -316,6 +316,7 @@ def mutants(value: Any) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
 
 
 WRONG: list[dict[str, Any]] = [
+    {"scenario": "x", "start": {"add": {"transactions": [{"account": "99901000014", "amount": 1}]}}},
     {},
     {"scenario": "X"},
     {"scenario": "x", "summery": "y"},
