@@ -47,7 +47,9 @@ def scenario_in(part: Part, origin: Origin) -> Scenario:
 
 
 def _ready(part: Part, origin: Origin) -> Scenario:
-    name = part.one_of(loader.library(), "scenario")
+    name, known = part.text(), loader.library()
+    if name is not None and name not in known:
+        part.unknown(name, known, "There is no scenario")
     if part.report or name is None:
         raise origin.refused(part.report.mistakes)
     return loader.named(name)

@@ -406,6 +406,10 @@ def test_a_scenario_that_is_not_ready_is_told_where_it_was_named(
 ) -> None:
     answer = desk.ask(method, path, body)
     assert (answer.status, answer.told()) == (400, [("FORMAT_ERROR", told)])
+    assert answer.texts() in (
+        "There is no scenario 'slow-bnk'; did you mean slow-bank?",
+        "Expected text, found the number 5; write it in quotes.",
+    )
 
 
 @pytest.mark.parametrize("body", [{"name": "nothing"}, {"name": 5}, {"name": "../x"}, {}, {"scenario": "X"}, []])
