@@ -167,15 +167,22 @@ def addressed(
 
     It is for who asks, where that person may sign one of them, else for whoever may.
     """
-    able = [person for payment in waiting for person in next_signers(bank, payment)]
-    if asking in able:
+    if asking is not None and any(_may_sign_next(bank, payment, asking) for payment in waiting):
         return how, asking
+    able = [person for payment in waiting for person in next_signers(bank, payment)]
     how, presumed = how.copy(), next(iter(able), asking)
     if able and how.get("identityHint") not in able:
         how.pop("identityHint", None)
     if presumed is not None:
         how["presumed"] = presumed
     return how, waiting[0]["nationalId"] if waiting[0]["status"] == "RCVD" else None
+
+
+def _may_sign_next(bank: Bank, payment: Document, person: str) -> bool:
+    """Whether a person may give the signature that a payment lacks: anybody who may pay where it is nobody's yet."""
+    if payment["status"] == "RCVD" and payment["nationalId"] is None:
+        return _payable(bank, payment, person) is not None
+    return person in next_signers(bank, payment)
 
 
 def next_signers(bank: Bank, payment: Document) -> list[str]:

@@ -161,11 +161,21 @@ def test_a_second_authorisation_asked_for_by_who_may_not_sign_is_for_the_others(
     assert status(bank, payment_id) == "ACTC"
 
 
-def test_a_further_sca_for_a_payment_of_an_unknown_customer_is_for_any_who_may_pay(bank: Bank) -> None:
+def test_a_further_sca_for_a_payment_of_an_unknown_customer_is_for_any_who_may_pay_if_who_asks_may_not(
+    bank: Bank,
+) -> None:
     payment_id = initiate(bank, STRAKS, domestic(), who=None)
     _, token = payments.start_authorisation(bank, payment(bank, payment_id), HOW, national_id=EVEN)
     assert sca.expected(sca.get(bank, token) or {}) == EVEN
     assert outcome(approve(bank, token, KARI)) == "ok"
+
+
+def test_a_further_sca_for_a_payment_of_an_unknown_customer_is_for_who_asks_and_may_pay(bank: Bank) -> None:
+    """CONTRACT 13: only the person behind the PSU-ID may approve."""
+    payment_id = initiate(bank, DOMESTIC, from_firm(), who=None, context="CORPORATE")
+    _, token = payments.start_authorisation(bank, payment(bank, payment_id), HOW, national_id=SIRI)
+    assert outcome(approve(bank, token, TOR)) == "PSU_CREDENTIALS_INVALID"
+    assert status(bank, payment_id) == "RCVD"
 
 
 def test_the_second_sca_is_like_the_one_that_was_signed(bank: Bank) -> None:
