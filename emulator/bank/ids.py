@@ -62,7 +62,7 @@ class Ids:
         self._written = _opaque if form == "opaque" else _uuid
         self._base = 0
         self._at = -1
-        self._count = 0
+        self._counts: dict[int, int] = {}  # by number since the reset, which may be taken back within a change
         self.refresh()
 
     def refresh(self) -> None:
@@ -74,14 +74,16 @@ class Ids:
         """After a reset: ids repeat from here on (with a seed)."""
         self._documents.put("meta", {"id": "ids", "base": self._documents.sequence + 1})
         self.refresh()
-        self._at = -1
+        self._counts.pop(self._documents.sequence - self._base, None)
 
     def _repeating(self) -> bytes:
         sequence = self._documents.sequence
         if sequence != self._at:
-            self._at, self._count = sequence, 0
-        self._count += 1
-        name = f"{self.seed}:{sequence - self._base}:{self._count}"
+            self._at = sequence
+            self._counts.clear()
+        number = sequence - self._base
+        self._counts[number] = count = self._counts.get(number, 0) + 1
+        name = f"{self.seed}:{number}:{count}"
         return hashlib.blake2b(name.encode(), digest_size=32).digest()
 
     def new(self) -> str:

@@ -347,13 +347,15 @@ def test_after_a_refusal_rules_count_on_and_throw_their_dice_on(
     assert untouched[0] != untouched[1]
 
 
+@pytest.mark.parametrize("start", ["current", "known-state"])
 def test_a_refusal_between_two_creations_of_one_turn_lets_no_id_be_drawn_twice(
-    desk: ControlDesk, kari: DeskClient
+    desk: ControlDesk, kari: DeskClient, start: str
 ) -> None:
     documents = desk.branch.bank.documents
     documents.later = lambda: None  # as it is served: what changes waits for the end of the turn
     first = kari.post(DOMESTIC, json=PAYMENT).json()["paymentId"]
-    assert desk.ask("POST", "/scenario", MISFIT).status == 400
+    misfit = {**MISFIT, "start": {**MISFIT["start"], "from": start}}
+    assert desk.ask("POST", "/scenario", misfit).status == 400
     second = kari.post(DOMESTIC, json=PAYMENT).json()["paymentId"]
     documents.flush()
     assert {payment["paymentId"] for payment in desk.get("/payments")["payments"]} == {first, second}
