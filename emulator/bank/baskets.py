@@ -151,7 +151,8 @@ def authorised(bank: Bank, basket_id: str, national_id: str) -> None:
     for payment in signed:
         if payment["status"] not in UNSIGNED:
             sca.void(bank, payment["id"])  # its own is needed no more
-    basket |= {name: signed[0][name] for name in ("nationalId", "agreement")}  # the first signer's where nobody's yet
+    if basket["nationalId"] is None:  # then it is the first signer's
+        basket |= {name: signed[0][name] for name in ("nationalId", "agreement")}
     basket["signed"] = bank.clock.stamp()
     basket.pop("sca", None)
     halfway = next((payment for payment in _waiting(bank, basket) if payment["status"] == "PATC"), None)

@@ -203,6 +203,17 @@ def test_a_basket_whose_customer_was_not_known_is_the_first_signers(bank: Bank) 
     assert error.value.code == "RESOURCE_UNKNOWN"
 
 
+def test_a_basket_stays_its_first_signers_when_another_signs_the_rest(bank: Bank) -> None:
+    one = straks(bank, who=None)
+    two = initiate(bank, STRAKS, domestic(debtorAccount={"bban": "99901100019", "currency": "NOK"}), who=None)
+    basket_id = create(bank, one, two, national_id=None)
+    approve(bank, basket_id, KARI)
+    baskets.start_authorisation(bank, basket(bank, basket_id), HOW, national_id=None)
+    approve(bank, basket_id, EVEN)
+    assert (status(bank, one), status(bank, two)) == ("ACTC", "ACTC")
+    assert baskets.find(bank, basket_id, tpp_id=world.TPP, national_id=KARI)
+
+
 # what cannot be in a basket
 
 
