@@ -11,6 +11,7 @@ from emulator.bank.access import Claim
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError, ScaNeeded
 from tests.unit.access.conftest import AGREEMENT, KARI, OLA, TPP, advance
+from tests.unit.effort import calls
 
 
 def seeded(bank: Bank, who: str = KARI, **more: Any) -> Claim:
@@ -205,3 +206,10 @@ def test_a_private_customers_engagement_gives_rights_to_nobody_else(bank: Bank) 
     bank.documents.put("agreement", shared)
     assert people.may_pay_from(bank, KARI, "CORPORATE", AGREEMENT, document)
     assert not people.may_pay_from(bank, OLA, "CORPORATE", AGREEMENT, document)
+
+
+def test_a_person_of_many_agreements_is_listed_without_a_look_at_all_of_them_for_each(bank: Bank) -> None:
+    agreement = bank.documents.get("agreement", AGREEMENT) or {}
+    for number in range(100):
+        bank.documents.put("agreement", {**agreement, "id": f"agreement-{number}"})
+    assert calls(lambda: people.listing(bank, 100)) < 20_000
