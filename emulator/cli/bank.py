@@ -38,7 +38,10 @@ def named(context: click.Context, option: click.Parameter, value: str | None) ->
 
 def control_token() -> str | None:
     """The token that the control interface asks for, from BANK_EMULATOR_CONTROL_TOKEN."""
-    return variable("CONTROL_TOKEN")
+    token = variable("CONTROL_TOKEN")
+    if token is not None and not token.isprintable():  # what refuses it further on would show it
+        raise Failed("BANK_EMULATOR_CONTROL_TOKEN holds a line break or another control character")
+    return token
 
 
 def reached(url: str, ask_it: Callable[[Running], Answer], *, patience: float) -> Answer:

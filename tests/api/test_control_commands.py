@@ -57,6 +57,14 @@ def test_the_clock_is_shown_set_and_moved(run: Run) -> None:
     assert err == f"bank-emulator: by: {expected}\n"
 
 
+def test_a_token_that_no_header_can_carry_is_refused_and_not_shown(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BANK_EMULATOR_CONTROL_TOKEN", "first\nsecond")
+    status, told, refused = run("clock", "show")
+    assert (status, told) == (2, "")
+    assert refused.startswith("bank-emulator: BANK_EMULATOR_CONTROL_TOKEN holds a line break")
+    assert "second" not in refused
+
+
 def test_payments_and_their_sca(run: Run, tpp: DeskClient) -> None:
     payment = pay(tpp)
     assert "RCVD" in run("payments", "list")[1]
