@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from emulator.api.branch import Branch
-from emulator.assemble.answers import response_signer
-from emulator.assemble.house import House, HouseRules
+from emulator.assemble.house import House
 from emulator.authority import Authority
-from emulator.bank import fixtures
 from emulator.bank.clock import real_now
-from emulator.bank.settings import Settings
 from emulator.cli import main
 from emulator.control import Control
 from emulator.scenario import stage as stages
 from emulator.scenario.stage import InProcess, StageFailed
-from tests.api.desk import DeskClient
+from tests.api.desk import DeskClient, monday, seeded_house
 
 Run = Callable[..., tuple[int, str, str]]
-NOW = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)  # a Monday, 09:00 in Oslo
 
 
 @pytest.fixture(scope="session")
@@ -34,28 +29,12 @@ def authority() -> Authority:
 
 @pytest.fixture
 def house(authority: Authority) -> House:
-    from emulator.scenario.rules import RuleSet
-
-    return House(
-        HouseRules(
-            directory=None,
-            fixtures="known-state",
-            settings=Settings(),
-            seed=1,
-            ids_form="uuid",
-            durability="process",
-            rules_for=RuleSet,
-            trusted_ca=lambda: authority.certificate,
-            sign_response=response_signer(authority.answering),
-        )
-    )
+    return seeded_house(authority)
 
 
 @pytest.fixture
 def branch(house: House) -> Branch:
-    """A bank in its known state, its clock standing on a Monday morning."""
-    fixtures.reset(house.default.bank, "known-state", now=NOW, mode="frozen")
-    return house.default
+    return monday(house)
 
 
 @pytest.fixture

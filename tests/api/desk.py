@@ -2,18 +2,46 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from emulator.api.branch import Branch
 from emulator.api.messages import Request
+from emulator.assemble.answers import response_signer
+from emulator.assemble.house import House, HouseRules
 from emulator.authority import Authority
-from emulator.bank import sca_control, sessions
+from emulator.bank import fixtures, sca_control, sessions
+from emulator.bank.settings import Settings
 from emulator.client.response import Headers, Response
 from emulator.client.tpp import Tpp
+from emulator.scenario.rules import RuleSet
 
 BASE = "http://127.0.0.1:8080"
+NOW = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)  # a Monday, 09:00 in Oslo
+
+
+def seeded_house(authority: Authority) -> House:
+    """Banks in memory whose ids repeat."""
+    return House(
+        HouseRules(
+            directory=None,
+            fixtures="known-state",
+            settings=Settings(),
+            seed=1,
+            ids_form="uuid",
+            durability="process",
+            rules_for=RuleSet,
+            trusted_ca=lambda: authority.certificate,
+            sign_response=response_signer(authority.answering),
+        )
+    )
+
+
+def monday(house: House) -> Branch:
+    """The default bank in its known state, its clock standing on a Monday morning."""
+    fixtures.reset(house.default.bank, "known-state", now=NOW, mode="frozen")
+    return house.default
 
 
 class DeskClient(Tpp):

@@ -21,9 +21,8 @@ from emulator.bank.definitions import Additions
 from emulator.control import Control
 from emulator.control.operations import table
 from emulator.settings import ServeSettings
-from tests.api.conftest import NOW
 from tests.api.control_desk import JSON, ControlDesk
-from tests.api.desk import DeskClient
+from tests.api.desk import NOW, DeskClient
 
 KARI = "14888520059"
 PAYMENT = {

@@ -10,8 +10,7 @@ import pytest
 from emulator.api import examples
 from emulator.api.openapi import document
 from emulator.api.operations import table
-from tests.api.conftest import NOW
-from tests.api.desk import DeskClient
+from tests.api.desk import NOW, DeskClient
 
 KARI = "14888520059"
 BODIES = examples.bodies(NOW.date())

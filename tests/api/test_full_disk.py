@@ -25,9 +25,8 @@ from emulator.bank import fixtures
 from emulator.control import Control
 from emulator.control.operations import table as control_table
 from emulator.store.disk import Disk
-from tests.api.conftest import NOW
 from tests.api.control_desk import ControlDesk
-from tests.api.desk import DeskClient, approve, messages
+from tests.api.desk import NOW, DeskClient, approve, messages
 from tests.api.test_isolation import filled
 
 KARI = "14888520059"

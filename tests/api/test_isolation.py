@@ -18,8 +18,7 @@ from emulator.api.operation import Operation
 from emulator.api.operations import table
 from emulator.authority import Authority
 from emulator.client.response import Response
-from tests.api.conftest import NOW
-from tests.api.desk import DeskClient, approve
+from tests.api.desk import NOW, DeskClient, approve
 
 KARI, EVEN, SIRI = "14888520059", "03817910172", "21909220006"
 NOBODYS = "5f0f3b0e-8a53-4c2f-9d0e-6a1f7c2b9e41"

@@ -7,24 +7,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from emulator.api import examples
-from emulator.api.branch import Branch
 from emulator.api.operations import table
-from emulator.assemble.house import House, HouseRules
 from emulator.authority import Authority
-from emulator.bank import fixtures
 from emulator.bank.clock import real_now
-from emulator.bank.settings import Settings
 from emulator.client.response import Response
-from emulator.scenario.rules import RuleSet
-from tests.api.desk import DeskClient, advance, approve
+from tests.api.desk import NOW, DeskClient, advance, approve, monday, seeded_house
 
 ANSWERS = Path(examples.__file__).with_name("answers.json")
-MONDAY = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
 LATER = "2026-03-20"
 KARI = "14888520059"
 SIRI = "21909220006"  # acts for the bakery, which books batches
@@ -64,9 +57,8 @@ def recorded() -> Found:
     """What a bank answers to every operation that answers with a body."""
     authority = Authority(None, clock=real_now)
     authority.demo()
-    branch = _branch(authority)
-    record = Recorder(DeskClient(branch, authority))
-    bodies = examples.bodies(MONDAY.date())
+    record = Recorder(DeskClient(monday(seeded_house(authority)), authority))
+    bodies = examples.bodies(NOW.date())
     record("createConsent", "/v1/consents")
     record("createBankOfferedConsent", "/v1/bank-offered-consents")
     record.refusal("the customer is not known yet", "GET", "/v1/accounts")
@@ -80,24 +72,6 @@ def recorded() -> Found:
     _company(record)
     _sandbox(record, bodies)
     return dict(sorted(record.found.items()))
-
-
-def _branch(authority: Authority) -> Branch:
-    house = House(
-        HouseRules(
-            directory=None,
-            fixtures="known-state",
-            settings=Settings(),
-            seed=1,
-            ids_form="uuid",
-            durability="process",
-            rules_for=RuleSet,
-            trusted_ca=lambda: authority.certificate,
-            sign_response=lambda _: None,
-        )
-    )
-    fixtures.reset(house.default.bank, "known-state", now=MONDAY, mode="frozen")
-    return house.default
 
 
 def _refusals(record: Recorder, body: Mapping[str, Any]) -> None:
