@@ -112,7 +112,7 @@ OPERATIONS = (
         id="watchEvents",
         method="GET",
         path="/events",
-        summary="Server-sent events: every request and every change of a status.",
+        summary="Server-sent events: every request and status change; clock, scenario, reset and restored snapshots.",
         handler=_events,
         answers={200: "text/event-stream."},
     ),
