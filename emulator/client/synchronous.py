@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import select
+import selectors
 import ssl
 from collections.abc import Callable
 from datetime import datetime
@@ -95,9 +95,11 @@ class TppClient(Tpp):
     def _live_connection(self) -> HTTPConnection:
         """The open connection, unless the bank has closed it meanwhile."""
         if self._connection is not None and self._connection.sock is not None:
-            ready = select.poll()  # select.select() takes no file beyond the first 1024 of a process
-            ready.register(self._connection.sock, select.POLLIN)
-            if ready.poll(0):  # nothing was asked, so this is the end of the stream
+            # select.select() takes no file beyond the first 1024 of a process
+            with selectors.DefaultSelector() as ready:
+                ready.register(self._connection.sock, selectors.EVENT_READ)
+                ended = ready.select(0)  # nothing was asked, so this is the end of the stream
+            if ended:
                 self.close()
         if self._connection is None:
             self._connection = self._new_connection()
