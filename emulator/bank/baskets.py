@@ -8,20 +8,11 @@ from typing import Any
 from emulator.bank import approach, payments, sca, sca_ends
 from emulator.bank.approach import Approach
 from emulator.bank.bank import Bank
+from emulator.bank.basket_status import members, state
 from emulator.bank.errors import BankError, Message
 from emulator.bank.products import PAYMENTS
 from emulator.bank.transitions import UNSIGNED
 from emulator.store import Document
-
-# Worst first; what a payment counts as: itself, or by this table (CONTRACT 7).
-WORST_FIRST = ("RJCT", "RCVD", "PATC", "ACTC")
-COUNTS_AS = {"CANC": "RJCT", "RJCT": "RJCT", "PART": "PATC", "PATC": "PATC", "RCVD": "RCVD"}
-
-
-def status_of(statuses: Sequence[str]) -> str:
-    """The worst case of the payments' statuses: RJCT, RCVD, PATC or ACTC; RJCT where a repair has saved no payment."""
-    counted = {COUNTS_AS.get(status, "ACTC") for status in statuses}
-    return next((status for status in WORST_FIRST if status in counted), "RJCT")
 
 
 def create(
@@ -96,19 +87,8 @@ def find(bank: Bank, basket_id: str, *, tpp_id: str, national_id: str | None, ag
     return basket
 
 
-def _members(bank: Bank, basket: Document) -> list[Document]:
-    found = (bank.documents.get("payment", payment_id) for payment_id in basket["payments"])
-    return [payment for payment in found if payment is not None]
-
-
 def _waiting(bank: Bank, basket: Document) -> list[Document]:
-    return [payment for payment in _members(bank, basket) if payment["status"] in UNSIGNED]
-
-
-def state(bank: Bank, basket: Document) -> tuple[str, bool]:
-    """The basket's one transactionStatus, the worst case of its payments now, and whether one lacks a signature."""
-    statuses = [payment["status"] for payment in _members(bank, basket)]
-    return status_of(statuses), any(status in UNSIGNED for status in statuses)
+    return [payment for payment in members(bank, basket) if payment["status"] in UNSIGNED]
 
 
 def is_signed(basket: Document) -> bool:
@@ -121,7 +101,7 @@ def delete(bank: Bank, basket: Document) -> None:
     if is_signed(basket):
         raise BankError("CONFLICT", "The basket is authorised and cannot be deleted any more.")
     approach.forget(bank, basket["id"])
-    for payment in _members(bank, basket):
+    for payment in members(bank, basket):
         payment.pop("basketId", None)
         bank.documents.put("payment", payment)
     bank.documents.delete("basket", basket["id"])
@@ -161,7 +141,6 @@ def authorised(bank: Bank, basket_id: str, national_id: str) -> None:
         if token is not None:
             basket["sca"] = token
     bank.documents.put("basket", basket)
-    _tell(bank, basket)
 
 
 def _sign(bank: Bank, basket: Document, national_id: str) -> list[Document]:
@@ -175,7 +154,7 @@ def _sign(bank: Bank, basket: Document, national_id: str) -> list[Document]:
             refusals.append(refusal)
     if not signed:
         raise refusals[0] if refusals else BankError("SCA_INVALID", "No payment of this basket waits for a signature.")
-    return [payment for payment in _members(bank, basket) if payment["id"] in signed]
+    return [payment for payment in members(bank, basket) if payment["id"] in signed]
 
 
 def declined(bank: Bank, basket_id: str) -> None:
@@ -184,18 +163,13 @@ def declined(bank: Bank, basket_id: str) -> None:
     if basket is not None:
         for payment_id in basket["payments"]:
             payments.declined(bank, payment_id)
-        _tell(bank, basket)
-
-
-def _tell(bank: Bank, basket: Document) -> None:
-    bank.publish({"type": "basket", "id": basket["id"], "status": state(bank, basket)[0], "at": bank.clock.stamp()})
 
 
 def summary(bank: Bank, basket_id: str) -> list[dict[str, Any]]:
     """What the customer approves: the items of `payments.summary`, for each payment that waits for a signature."""
     basket = bank.documents.get("basket", basket_id)
     items = []
-    for payment in _members(bank, basket) if basket is not None else []:
+    for payment in members(bank, basket) if basket is not None else []:
         if payment["status"] in UNSIGNED:
             items += payments.summary(bank, payment["id"])
     return items

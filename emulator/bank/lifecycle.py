@@ -1,4 +1,4 @@
-"""The one place that changes a payment's status: history, money, messages and the event (CONTRACT 6).
+"""The one place that changes a payment's status: history, money, messages and the events (CONTRACT 6).
 
 Nobody here asks whether the change is allowed: progression follows the table, a script or a hand on purpose may not.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from emulator.bank import bulk, execution, products, settlement
+from emulator.bank import basket_status, bulk, execution, products, settlement
 from emulator.bank.bank import Bank
 from emulator.bank.clock import moment, stamp
 from emulator.bank.psu_messages import CHANGED, REJECTED
@@ -25,7 +25,7 @@ def change(bank: Bank, payment: Document, status: str, at: datetime, *, reason: 
     """
     if status == payment["status"]:
         return
-    when = stamp(at)
+    when, before = stamp(at), payment["status"]
     _move_money(bank, payment, status, when)
     payment["status"] = status
     payment["history"].append({"status": status, "at": when})
@@ -36,6 +36,8 @@ def change(bank: Bank, payment: Document, status: str, at: datetime, *, reason: 
         for name in ("due", "progress", "sca", "executeAt", "giveUpAt", "polls"):
             payment.pop(name, None)
     bank.publish({"type": "payment", "id": payment["id"], "status": status, "at": when})
+    if bank.watchers and "basketId" in payment:
+        basket_status.tell_change(bank, payment, before, when)
 
 
 def _move_money(bank: Bank, payment: Document, status: str, at: str) -> None:

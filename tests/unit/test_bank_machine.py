@@ -17,7 +17,18 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from emulator.bank import baskets, bulk, fixtures, ledger, payments, products, progression, sca_control, sca_ends
+from emulator.bank import (
+    basket_status,
+    baskets,
+    bulk,
+    fixtures,
+    ledger,
+    payments,
+    products,
+    progression,
+    sca_control,
+    sca_ends,
+)
 from emulator.bank.approach import Approach
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
@@ -369,7 +380,7 @@ class BankMachine(RuleBasedStateMachine):
             else:
                 worst = "RCVD" if "RCVD" in statuses else "ACTC"
             document = self.bank.documents.get("basket", basket_id) or {}
-            assert baskets.state(self.bank, document)[0] == worst
+            assert basket_status.state(self.bank, document)[0] == worst
 
 
 BankMachine.TestCase.settings = settings(max_examples=40, stateful_step_count=40)

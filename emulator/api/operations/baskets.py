@@ -10,7 +10,7 @@ from emulator.api.headers import BASKET_GET, BASKET_POST
 from emulator.api.operation import Access, Call, Operation, Reply
 from emulator.api.operations.payments import PISP, REDIRECT, authorisation_reply, context_to_come
 from emulator.api.render import message_body
-from emulator.bank import approach, baskets
+from emulator.bank import approach, basket_status, baskets
 from emulator.store import Document
 
 _BASKETS = "/v1/signing-baskets"
@@ -61,7 +61,7 @@ def _basket(call: Call) -> Document:
 def get_basket(call: Call) -> Reply:
     """The payments of a basket and their worst case."""
     basket = _basket(call)
-    status, lacks_signature = baskets.state(call.bank, basket)
+    status, lacks_signature = basket_status.state(call.bank, basket)
     links = _links(call, basket, lacks_signature=lacks_signature)
     return Reply(200, {"payments": basket["payments"], "transactionStatus": status, "_links": links})
 
@@ -69,7 +69,7 @@ def get_basket(call: Call) -> Reply:
 def get_basket_status(call: Call) -> Reply:
     """The worst case of a basket's payments."""
     basket = _basket(call)
-    status, lacks_signature = baskets.state(call.bank, basket)
+    status, lacks_signature = basket_status.state(call.bank, basket)
     return Reply(200, {"transactionStatus": status, "_links": _links(call, basket, lacks_signature=lacks_signature)})
 
 

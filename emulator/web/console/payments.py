@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from emulator.api.messages import Response
-from emulator.bank import baskets, payments, products, transitions
+from emulator.bank import basket_status, baskets, payments, products, transitions
 from emulator.bank.clock import moment
 from emulator.store import Document
 from emulator.web.console.control import ControlRefused
@@ -152,7 +152,7 @@ def basket(screen: Screen) -> Response:
     return screen.page(
         "basket",
         basket=found,
-        basket_status=baskets.state(bank, found)[0],
+        basket_status=basket_status.state(bank, found)[0],
         payments=[_row(screen, payment) for payment in members if payment is not None],
         scas=bank.documents.find("sca", target=found["id"], newest_first=True)[:5],
     )

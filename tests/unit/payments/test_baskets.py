@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emulator.bank import baskets, payments, progression, sca, sca_control
+from emulator.bank import basket_status, baskets, payments, progression, sca, sca_control
 from emulator.bank.approach import Approach
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
@@ -60,7 +60,7 @@ def basket(bank: Bank, basket_id: str) -> dict[str, Any]:
 
 
 def state(bank: Bank, basket_id: str) -> str:
-    return baskets.state(bank, basket(bank, basket_id))[0]
+    return basket_status.state(bank, basket(bank, basket_id))[0]
 
 
 def straks(bank: Bank, amount: str = "100.00", **more: Any) -> str:
@@ -80,15 +80,15 @@ def straks(bank: Bank, amount: str = "100.00", **more: Any) -> str:
     ],
 )
 def test_the_worst_payment_is_the_baskets_status(statuses: list[str], worst: str) -> None:
-    assert baskets.status_of(statuses) == worst
+    assert basket_status.status_of(statuses) == worst
 
 
 @given(st.lists(st.sampled_from(STATUSES), min_size=1, max_size=10))
 def test_the_order_of_the_payments_does_not_matter_and_more_payments_make_nothing_better(statuses: list[str]) -> None:
-    worst = baskets.status_of(statuses)
-    assert baskets.status_of(sorted(statuses)) == worst
-    rank = baskets.WORST_FIRST.index
-    assert all(rank(baskets.status_of([*statuses, more])) <= rank(worst) for more in STATUSES)
+    worst = basket_status.status_of(statuses)
+    assert basket_status.status_of(sorted(statuses)) == worst
+    rank = basket_status.WORST_FIRST.index
+    assert all(rank(basket_status.status_of([*statuses, more])) <= rank(worst) for more in STATUSES)
 
 
 def test_one_sca_signs_all_payments_of_a_basket(bank: Bank) -> None:
@@ -367,6 +367,32 @@ def test_who_may_sign_some_of_the_payments_gets_the_authorisation(bank: Bank) ->
     approve(bank, basket_id, TOR)
     assert (status(bank, one), status(bank, two)) == ("RCVD", "ACTC")
     assert sca.expected(sca_control.find(bank, basket_id)) == SIRI
+
+
+def test_an_event_tells_every_change_of_a_baskets_status_and_nothing_else_of_it(bank: Bank) -> None:
+    one, two = straks(bank), straks(bank, "200.00")
+    told: list[tuple[str, str]] = []
+    bank.watch(
+        lambda event: told.append((event["id"], event["status"])) if event and event["type"] == "basket" else None
+    )
+    basket_id = create(bank, one, two)
+    approve(bank, one)
+    assert [told, state(bank, basket_id)] == [[(basket_id, "RCVD")], "RCVD"]
+    approve(bank, two)
+    advance(bank, minutes=1)
+    assert (status(bank, one), status(bank, two)) == ("ACSC", "ACSC")
+    other = create(bank, straks(bank), third := straks(bank))
+    payments.cancel(bank, payment(bank, third))
+    assert told[1:] == [(basket_id, "ACTC"), (other, "RCVD"), (other, "RJCT")]
+
+
+@pytest.mark.parametrize(("answer", "now"), [(approve, "ACTC"), (reject, "RJCT")])
+def test_the_sca_of_a_basket_is_one_change_of_its_status(bank: Bank, answer: Any, now: str) -> None:
+    basket_id = create(bank, straks(bank), straks(bank), straks(bank))
+    told: list[str] = []
+    bank.watch(lambda event: told.append(event["status"]) if event and event["type"] == "basket" else None)
+    answer(bank, basket_id)
+    assert told == [now]
 
 
 def test_what_was_opened_for_deleted_baskets_does_not_pile_up(bank: Bank, monkeypatch: pytest.MonkeyPatch) -> None:
