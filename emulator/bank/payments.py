@@ -175,7 +175,8 @@ def addressed(
         how.pop("identityHint", None)
     if presumed is not None:
         how["presumed"] = presumed
-    return how, waiting[0]["nationalId"] if waiting[0]["status"] == "RCVD" else None
+    owner_alone = all(payment["status"] == "RCVD" for payment in waiting)
+    return how, waiting[0]["nationalId"] if owner_alone else None
 
 
 def _may_sign_next(bank: Bank, payment: Document, person: str) -> bool:

@@ -369,6 +369,21 @@ def test_who_may_sign_some_of_the_payments_gets_the_authorisation(bank: Bank) ->
     assert sca.expected(sca_control.find(bank, basket_id)) == SIRI
 
 
+@pytest.mark.parametrize("own_first", [True, False])
+def test_a_further_authorisation_of_payments_that_different_persons_sign_next_is_for_either(
+    bank: Bank, own_first: bool
+) -> None:
+    agree(bank, signatures=2)
+    firm: dict[str, Any] = {"context": "CORPORATE", "agreement": AGREEMENT}
+    body = domestic(debtorAccount={"bban": "99911000012", "currency": "NOK"})
+    waiting, halfway = (initiate(bank, STRAKS, body, who=SIRI, **firm) for _ in range(2))
+    basket_id = create(bank, *((waiting, halfway) if own_first else (halfway, waiting)), national_id=SIRI, **firm)
+    approve(bank, halfway, SIRI)
+    _, token = baskets.start_authorisation(bank, basket(bank, basket_id), HOW, national_id=None)
+    approve(bank, token, TOR)
+    assert (status(bank, waiting), status(bank, halfway)) == ("RCVD", "ACTC")
+
+
 def test_an_event_tells_every_change_of_a_baskets_status_and_nothing_else_of_it(bank: Bank) -> None:
     one, two = straks(bank), straks(bank, "200.00")
     told: list[tuple[str, str]] = []
