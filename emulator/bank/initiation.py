@@ -58,7 +58,7 @@ def initiate(bank: Bank, product: Product, order: Order) -> Document:
     payment = _received(bank, product, order, debtor, drafts)
     _price(bank, product, payment, drafts, debtor, order.script)
     if payment["agreement"] is not None:
-        _limits(bank, payment, debtor)
+        check_register_limit(bank, payment)
     if not order.allow_duplicate:
         _refuse_duplicate(bank, payment, later(payment["created"], -DUPLICATE_WINDOW))
     payment["sca"] = approach.open_for(bank, order.approach, payment, "payment", signer=order.national_id)
@@ -227,12 +227,15 @@ def agreement_for(bank: Bank, national_id: str, account: Document) -> str | None
     return None
 
 
-def _limits(bank: Bank, payment: Document, debtor: Document) -> None:
-    """An engagement's registerLimit: FORBIDDEN above it (assumed: of the sum in the account's currency)."""
+def check_register_limit(bank: Bank, payment: Document) -> None:
+    """Refuse a payment above the registerLimit of its customer's engagement: FORBIDDEN.
+
+    Assumed: of the sum, in the account's currency.
+    """
     limit = engagement_limit(bank, payment, payment["nationalId"], "registerLimit")
     if limit is not None and Decimal(payment["amount"]) > limit:
         what, path = ("a bulk", "payments") if "entries" in payment else ("a payment", "instructedAmount.amount")
-        text = f"Under this agreement {what} from this account comes to {limit} {debtor['currency']} at most."
+        text = f"Under this agreement {what} from this account comes to {limit} {payment['currency']} at most."
         raise BankError("FORBIDDEN", text, path)
 
 

@@ -13,7 +13,15 @@ from emulator.bank import approach, lifecycle, people, products, progression, sc
 from emulator.bank.approach import Approach
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
-from emulator.bank.initiation import Order, agreement_for, engagement_limit, initiate, is_shut, warnings
+from emulator.bank.initiation import (
+    Order,
+    agreement_for,
+    check_register_limit,
+    engagement_limit,
+    initiate,
+    is_shut,
+    warnings,
+)
 from emulator.bank.payment_views import listing, summary, view
 from emulator.bank.psu_messages import DECLINED
 from emulator.bank.transitions import UNSIGNED, allowed
@@ -86,18 +94,18 @@ def authorised(bank: Bank, payment_id: str, national_id: str) -> None:
     """The customer has signed: PATC when another must too, else the payment goes its way.
 
     SCA_INVALID when it needs no signature (any more) or not this person's; PSU_CREDENTIALS_INVALID when the person
-    may not pay from the account. Nothing is changed then.
+    may not pay from the account, FORBIDDEN when it may not pay this. Nothing is changed then.
     """
     payment = bank.documents.get("payment", payment_id)
     if payment is None or payment["status"] not in UNSIGNED:
         state = payment["status"] if payment is not None else "gone"
         raise BankError("SCA_INVALID", f"The payment is {state} and cannot be signed.")
+    if payment["nationalId"] is None:
+        _belongs_to(bank, payment, national_id)
     _check_signer(bank, payment, national_id)
     now = bank.clock.now()
     signed = [*payment.get("signedBy", []), national_id]
     payment["signedBy"] = signed
-    if payment["nationalId"] is None:
-        _belongs_to(bank, payment, national_id)
     if len(signed) < _signatures_needed(bank, payment):
         payment.pop("due", None)
         lifecycle.change(bank, payment, "PATC", now)
@@ -115,12 +123,14 @@ def _belongs_to(bank: Bank, payment: Document, national_id: str) -> None:
     account = bank.documents.get("account", payment["debtorAccountId"])
     if payment["context"] == people.CORPORATE and payment["agreement"] is None and account is not None:
         payment["agreement"] = agreement_for(bank, national_id, account)
+    if payment["agreement"] is not None:
+        check_register_limit(bank, payment)
 
 
 def _check_signer(bank: Bank, payment: Document, national_id: str) -> None:
     if national_id in payment.get("signedBy", ()):
         raise BankError("SCA_INVALID", "Another person has to sign this payment now.")
-    another = payment["status"] == "RCVD" and payment["nationalId"] not in (None, national_id)
+    another = payment["status"] == "RCVD" and payment["nationalId"] != national_id
     account = _payable(bank, payment, national_id)
     if account is None or another:
         raise BankError("PSU_CREDENTIALS_INVALID", "This person may not sign the payment.")

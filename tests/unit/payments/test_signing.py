@@ -25,6 +25,7 @@ from tests.unit.payments.world import (
     advance,
     agree,
     approve,
+    authorise,
     domestic,
     entries,
     initiate,
@@ -219,6 +220,17 @@ def test_a_limit_is_that_of_the_person_and_not_lifted_by_anothers(bank: Bank) ->
         payment_id = initiate(bank, STRAKS, from_firm("100.00"), who=who, **acting)
         approve(bank, payment_id, who)
         assert status(bank, payment_id) == after
+
+
+def test_the_register_limit_is_that_of_who_first_signs_a_payment_of_an_unknown_customer(bank: Bank) -> None:
+    evens = engaged("c-even", "VIEW", "REGISTER", registerLimit="100.00")
+    engage(bank, engaged("c-kari", "VIEW", "REGISTER", registerLimit="1000.00"), evens)
+    payment_id = initiate(bank, STRAKS, from_firm("100.01"), who=None, context="CORPORATE")
+    before = payment(bank, payment_id)
+    assert outcome(approve(bank, payment_id, EVEN)) == "FORBIDDEN"
+    assert payment(bank, payment_id) == {name: value for name, value in before.items() if name != "sca"}
+    authorise(bank, payment_id, KARI)
+    assert (status(bank, payment_id), payment(bank, payment_id)["nationalId"]) == ("ACTC", KARI)
 
 
 def test_who_may_only_view_is_no_second_signer_and_lifts_no_limit(bank: Bank) -> None:
