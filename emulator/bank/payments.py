@@ -239,25 +239,33 @@ def _refuse_unless_cancellable(payment: Document) -> None:
 def start_cancellation(bank: Bank, payment: Document, how: Approach, *, national_id: str | None) -> tuple[str, str]:
     """Open the SCA that cancels an authorised payment: (authorisation id, token); CONFLICT when it is too late.
 
-    One signature cancels, also where two were needed to pay (assumed).
+    One signature cancels, also where two were needed to pay (assumed): of who asks, if that person may cancel it,
+    else of who ordered it.
     """
     if payment["status"] in UNSIGNED:
         raise BankError("CONFLICT", "The payment is not authorised yet: DELETE cancels it at once.")
     _refuse_unless_cancellable(payment)
+    if national_id is not None and not _may_cancel(bank, payment, national_id):
+        national_id = payment["nationalId"]
     token = approach.open_for(bank, how, payment, "cancellation", signer=national_id)
     return approach.keep(bank, payment, token, cancels=True), token
+
+
+def _may_cancel(bank: Bank, payment: Document, person: str) -> bool:
+    """Whether a person ordered a payment or may pay from its account."""
+    return person == payment["nationalId"] or _payable(bank, payment, person) is not None
 
 
 def cancelled(bank: Bank, payment_id: str, national_id: str) -> None:
     """A person has signed the cancellation; CONFLICT when the payment has gone on in the meantime.
 
-    PSU_CREDENTIALS_INVALID for who neither ordered the payment nor may pay from its account.
+    PSU_CREDENTIALS_INVALID for who may not cancel it.
     """
     payment = bank.documents.get("payment", payment_id)
     if payment is None:
         raise BankError("SCA_INVALID", "The payment is gone.")
     _refuse_unless_cancellable(payment)
-    if national_id != payment["nationalId"] and _payable(bank, payment, national_id) is None:
+    if not _may_cancel(bank, payment, national_id):
         raise BankError("PSU_CREDENTIALS_INVALID", "This person may not cancel the payment.")
     lifecycle.change(bank, payment, "CANC", bank.clock.now())
     bank.documents.put("payment", payment)

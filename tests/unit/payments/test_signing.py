@@ -441,6 +441,16 @@ def test_who_neither_ordered_a_payment_nor_may_pay_from_its_account_cannot_cance
     assert [status(bank, one) for one in (own, firms, colleagues)] == ["PDNG", "CANC", "CANC"]
 
 
+def test_a_cancellation_asked_for_by_who_may_only_view_is_for_who_ordered_the_payment(bank: Bank) -> None:
+    engage(bank, engaged("c-kari", "VIEW", "REGISTER"), engaged("c-even", "VIEW"))
+    later = {**from_firm(), "requestedExecutionDate": "2026-03-09"}
+    payment_id = paid(bank, DOMESTIC, later, who=KARI, context="CORPORATE", agreement=AGREEMENT)
+    _, token = payments.start_cancellation(bank, payment(bank, payment_id), HOW, national_id=EVEN)
+    assert sca.expected(sca.get(bank, token) or {}) == KARI
+    assert outcome(approve(bank, token, KARI)) == "ok"
+    assert status(bank, payment_id) == "CANC"
+
+
 def test_a_cancellation_that_comes_too_late_changes_nothing(bank: Bank) -> None:
     payment_id = _in(bank, "PDNG")
     payments.start_cancellation(bank, payment(bank, payment_id), HOW, national_id=KARI)
