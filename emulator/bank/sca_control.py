@@ -40,8 +40,14 @@ def approve(
     agreement: str | None = None,
     accounts: list[str] | None = None,
 ) -> str | None:
-    """All steps at once, without the pages; what is left out is chosen as CONTRACT 13 says."""
+    """All steps at once, without the pages; what is left out is chosen as CONTRACT 13 says.
+
+    FORMAT_ERROR for what the person does not have, and for `accounts` where none are shared.
+    """
     _must_be_open(sca)
+    if accounts is not None and sca["purpose"] not in machine.ACCOUNT_ACCESS:
+        text = f"This SCA has the purpose {sca['purpose']} and shares no accounts: leave `accounts` out."
+        raise BankError("FORMAT_ERROR", text, "accounts")
     who = national_id or sca.get("person") or machine.expected(sca)
     if who is None:
         known = ", ".join(list(people.names(bank))[:10])

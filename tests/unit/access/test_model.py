@@ -84,7 +84,7 @@ class AccessAgainstModel(RuleBasedStateMachine):
             national_id=person,
             context=context,
             agreement=agreement,
-            accounts=None if whole else accounts[:1],
+            accounts=None if whole or purpose == "user" else accounts[:1],
         )
         told = {name: values[0] for name, values in parse_qs(urlsplit(redirect or "").query).items()}
         assert self.known.setdefault((tpp, person), told["psu-id"]) == told["psu-id"]

@@ -104,6 +104,15 @@ def test_nothing_is_no_account_to_share(bank: Bank) -> None:
     assert (refused.value.code, refused.value.messages[0].path) == ("FORMAT_ERROR", "accounts")
 
 
+@pytest.mark.parametrize("purpose", ["user", "payment", "basket", "cancellation"])
+def test_accounts_are_refused_where_none_are_shared(bank: Bank, purpose: str) -> None:
+    open_sca = opened(bank, purpose, target="p-1")
+    with pytest.raises(BankError, match="shares no accounts") as refused:
+        sca_control.approve(bank, open_sca, national_id=KARI, accounts=["a-1"])
+    assert (refused.value.code, refused.value.messages[0].path) == ("FORMAT_ERROR", "accounts")
+    assert bank.documents.get("sca", open_sca["id"]) == open_sca
+
+
 def test_a_context_that_the_request_fixes_is_not_blamed_on_the_person(bank: Bank) -> None:
     kept = bank.documents.get("agreement", AGREEMENT)
     assert kept is not None
