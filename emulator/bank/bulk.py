@@ -15,6 +15,7 @@ from emulator.bank import accounts, charges, entries, ledger, products
 from emulator.bank.bank import Bank
 from emulator.bank.clock import moment, oslo_date
 from emulator.bank.money import plain
+from emulator.bank.people import CORPORATE
 from emulator.store import Document
 
 ZERO = Decimal(0)
@@ -60,7 +61,7 @@ def item(payment: Document, index: int) -> dict[str, Any]:
 
 def as_batch(payment: Document) -> bool:
     """Whether the entries are booked as one: asked for, and in corporate context only (SPEC 2.9)."""
-    return payment["context"] == "CORPORATE" and bool(payment["initiation"].get("batchBookingPreferred"))
+    return payment["context"] == CORPORATE and bool(payment["initiation"].get("batchBookingPreferred"))
 
 
 def hold(bank: Bank, payment: Document, at: str, *, whole: bool = False, force: bool = False) -> bool:

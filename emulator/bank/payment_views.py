@@ -9,7 +9,7 @@ from emulator.bank import bulk, entries, products, standing
 from emulator.bank.bank import Bank
 from emulator.bank.clock import date_time
 from emulator.bank.rules import says_kid, structured_references
-from emulator.bank.transitions import BATCH, STANDING
+from emulator.bank.transitions import BATCH, STANDING, UNSIGNED
 from emulator.store import Document
 
 
@@ -39,7 +39,7 @@ def details(bank: Bank, payment: Document) -> dict[str, Any]:
     if name is not None:
         shown["debtorName"] = name
     flow = products.of(payment).flow
-    if payment["status"] not in ("RCVD", "PATC"):
+    if payment["status"] not in UNSIGNED:
         if flow == BATCH:
             shown["entryStatuses"] = bulk.statuses(payment)
         elif flow == STANDING:

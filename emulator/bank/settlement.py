@@ -14,8 +14,6 @@ from emulator.bank.money import plain
 from emulator.bank.transitions import BATCH, STANDING
 from emulator.store import Document
 
-ZERO = Decimal(0)
-
 
 def cost(payment: Document) -> Decimal:
     """What one execution takes from the debtor's account, fee included."""
