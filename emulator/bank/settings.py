@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields, replace
-from decimal import Decimal
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from emulator.bank.errors import BankError, Message
@@ -35,94 +35,90 @@ class Settings:
         return {name: value for name, value in self.as_document().items() if value != getattr(defaults, name)}
 
 
-_YES_OR_NO = {"type": "boolean"}
-# What each setting takes, as JSON Schema.
-SCHEMAS: Mapping[str, Mapping[str, Any]] = {
-    "profile": {"enum": ["documented", "lenient"]},
-    "links": {"enum": ["relative", "absolute"]},
-    "trust": {"enum": ["any", "sandbox-ca"]},
-    "date_skew": {"type": "integer", "minimum": 0, "maximum": 10**9},
-    "sign_responses": _YES_OR_NO,
-    "pending": {"enum": ["filtered", "unfiltered"]},
-    "progression": {
+@dataclass(frozen=True, slots=True)
+class Takes:
+    """What a setting takes: in words, as JSON Schema, and whether a value is such."""
+
+    words: str
+    schema: Mapping[str, Any]
+    fits: Callable[[Any], bool]
+
+
+def _one_of(*names: str) -> Takes:
+    return Takes(f"one of {', '.join(names)}", {"enum": list(names)}, lambda value: value in names)
+
+
+def _whole(value: Any, low: int, high: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
+
+
+_YES_OR_NO = Takes("true or false", {"type": "boolean"}, lambda value: isinstance(value, bool))
+
+_MOST_SECONDS = 10**9
+_SECONDS = Takes(
+    "a whole number of seconds, 0 or more",
+    {"type": "integer", "minimum": 0, "maximum": _MOST_SECONDS},
+    lambda value: _whole(value, 0, _MOST_SECONDS),
+)
+
+_PACES = ("time", "immediate", "manual")
+_MOST_POLLS = 1000
+
+
+def _is_pace(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return set(value) == {"polls"} and _whole(value["polls"], 1, _MOST_POLLS)
+    return value in _PACES
+
+
+_PACE = Takes(
+    f'{", ".join(_PACES)} or {{"polls": N}} with N from 1 to {_MOST_POLLS}',
+    {
         "anyOf": [
-            {"enum": ["time", "immediate", "manual"]},
+            {"enum": list(_PACES)},
             {
                 "type": "object",
-                "properties": {"polls": {"type": "integer", "minimum": 1, "maximum": 1000}},
+                "properties": {"polls": {"type": "integer", "minimum": 1, "maximum": _MOST_POLLS}},
                 "required": ["polls"],
                 "additionalProperties": False,
             },
         ]
     },
-    "funds_check": {"enum": ["execution", "initiation"]},
-    "calendar": {"enum": ["always-open", "norway"]},
-    "straks_limit": {"type": "string", "pattern": r"^(?!0+\.00$)[0-9]{1,17}\.[0-9]{2}$"},
+    _is_pace,
+)
+
+_ABOVE_ZERO = r"(?!0+\.00$)[0-9]{1,17}\.[0-9]{2}"
+_KRONER = Takes(
+    'an amount in NOK as text, such as "500000.00"',
+    {"type": "string", "pattern": f"^{_ABOVE_ZERO}$"},
+    lambda value: isinstance(value, str) and re.fullmatch(_ABOVE_ZERO, value) is not None,
+)
+
+TAKES: Mapping[str, Takes] = {
+    "profile": _one_of("documented", "lenient"),
+    "links": _one_of("relative", "absolute"),
+    "trust": _one_of("any", "sandbox-ca"),
+    "date_skew": _SECONDS,
+    "sign_responses": _YES_OR_NO,
+    "pending": _one_of("filtered", "unfiltered"),
+    "progression": _PACE,
+    "funds_check": _one_of("execution", "initiation"),
+    "calendar": _one_of("always-open", "norway"),
+    "straks_limit": _KRONER,
     "known_issues": _YES_OR_NO,
 }
-
-
-def _one_of(setting: str) -> Callable[[Any], str | None]:
-    names = SCHEMAS[setting]["enum"]
-    return lambda value: None if value in names and isinstance(value, str) else f"one of {', '.join(names)}"
-
-
-def _boolean(value: Any) -> str | None:
-    return None if isinstance(value, bool) else "true or false"
-
-
-def _whole_seconds(value: Any) -> str | None:
-    good = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= 10**9
-    return None if good else "a whole number of seconds, 0 or more"
-
-
-def _progression(value: Any) -> str | None:
-    if value in ("time", "immediate", "manual") and isinstance(value, str):
-        return None
-    if isinstance(value, Mapping) and set(value) == {"polls"}:
-        polls = value["polls"]
-        if isinstance(polls, int) and not isinstance(polls, bool) and 1 <= polls <= 1000:
-            return None
-    return 'time, immediate, manual or {"polls": N} with N from 1 to 1000'
-
-
-def _krone_amount(value: Any) -> str | None:
-    expected = 'an amount in NOK as text, such as "500000.00"'
-    if not isinstance(value, str) or len(value) > 20:
-        return expected
-    whole, _, fraction = value.partition(".")
-    digits = whole + fraction
-    if not (digits.isascii() and digits.isdigit() and whole and len(fraction) == 2):
-        return expected
-    return None if Decimal(value) > 0 else expected
-
-
-CHECKS: dict[str, Callable[[Any], str | None]] = {
-    "profile": _one_of("profile"),
-    "links": _one_of("links"),
-    "trust": _one_of("trust"),
-    "date_skew": _whole_seconds,
-    "sign_responses": _boolean,
-    "pending": _one_of("pending"),
-    "progression": _progression,
-    "funds_check": _one_of("funds_check"),
-    "calendar": _one_of("calendar"),
-    "straks_limit": _krone_amount,
-    "known_issues": _boolean,
-}
-
-SETTING_NAMES = tuple(field.name for field in fields(Settings))
+SCHEMAS: Mapping[str, Mapping[str, Any]] = {name: takes.schema for name, takes in TAKES.items()}
 
 
 def mistakes(changes: Mapping[str, Any]) -> list[Message]:
     """What is wrong with `changes`: unknown names and values out of range, one message each."""
     found = []
     for name, value in changes.items():
-        if name not in CHECKS:
-            known = ", ".join(SETTING_NAMES)
-            found.append(Message("FORMAT_ERROR", f"There is no setting {name}; there are {known}.", name))
-        elif (expected := CHECKS[name](value)) is not None:
-            found.append(Message("FORMAT_ERROR", f"The setting {name} takes {expected}.", name))
+        takes = TAKES.get(name)
+        if takes is None:
+            found.append(Message("FORMAT_ERROR", f"There is no setting {name}; there are {', '.join(TAKES)}.", name))
+        elif not takes.fits(value):
+            found.append(Message("FORMAT_ERROR", f"The setting {name} takes {takes.words}.", name))
     return found
 
 

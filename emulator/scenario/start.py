@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from emulator.bank import fixtures
-from emulator.bank.settings import CHECKS, mistakes
+from emulator.bank.settings import TAKES, mistakes
 from emulator.scenario.model import CURRENT, SNAPSHOT, Change, Start
 from emulator.scenario.part import Part
 
@@ -58,7 +58,7 @@ def _base(part: Part) -> str:
 
 
 def _settings(part: Part) -> dict[str, Any]:
-    settings = {name: member.value for name, member in part.members(CHECKS).items()}
+    settings = {name: member.value for name, member in part.members(TAKES).items()}
     for mistake in mistakes(settings):
         part.inner(mistake.path or "", None).wrong(mistake.text)
     return settings

@@ -50,11 +50,10 @@ def transitions() -> str:
 
 
 def settings() -> str:
-    from emulator.bank.settings import CHECKS, Settings
+    from emulator.bank.settings import TAKES, Settings
 
     defaults = Settings().as_document()
-    # An impossible value makes each check say what it takes.
-    rows = ((f"`{name}`", f"`{defaults[name]}`", check(None) or "") for name, check in CHECKS.items())
+    rows = ((f"`{name}`", f"`{defaults[name]}`", takes.words) for name, takes in TAKES.items())
     return _table(("Setting", "Default", "Takes"), rows)
 
 

@@ -16,7 +16,7 @@ import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from emulator.api.operations import table
-from emulator.bank.settings import CHECKS
+from emulator.bank.settings import TAKES
 from emulator.cli.main import COMMANDS, group
 from emulator.control.operations import table as control_table
 from emulator.scenario import loader
@@ -45,7 +45,7 @@ def names() -> Iterator[str]:
     yield from (f"`{row.id}`" for row in (*table(), *control_table()))
     yield from (f"`--{flag.name}" for flag in FLAGS)
     yield from (f"`{flag.variable}`" for flag in FLAGS)
-    for group_of_names in (CHECKS, effects(), step_kinds(), loader.library()):
+    for group_of_names in (TAKES, effects(), step_kinds(), loader.library()):
         yield from (f"`{name}`" for name in group_of_names)
     yield from (f"`{name}" for name in COMMANDS)
 

@@ -1,0 +1,37 @@
+"""What settings take: every setting has its row, whose words and schema say what its check lets pass (CONTRACT 9.1)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from emulator.bank.errors import BankError
+from emulator.bank.settings import TAKES, Settings, merged
+
+VALUES: tuple[Any, ...] = (
+    *("documented", "lenient", "relative", "any", "sandbox-ca", "unfiltered", "immediate", "execution", "norway"),
+    *(None, True, False, "true", "", [], {}, ["time"], {"time": 1}, 0, 1, -1, 300, 10**9, 10**9 + 1, 0.5, "300"),
+    *({"polls": polls} for polls in (1, 1000, 0, 1001, True, "2")),
+    {"polls": 2, "time": 1},
+    *("500000.00", "0.01", "0.00", "000.00", "1", "1.0", "1.000", ".50", "-1.00", "1e2.00", "١.٠٠"),
+    *("9" * 17 + ".99", "9" * 18 + ".99"),
+)
+
+
+def test_every_setting_has_its_row_and_takes_its_default() -> None:
+    defaults = Settings().as_document()
+    assert list(TAKES) == list(defaults)
+    assert merged(Settings(), defaults) == Settings()
+
+
+@pytest.mark.parametrize("name", TAKES)
+def test_what_a_setting_takes_is_what_its_schema_lets_pass(name: str) -> None:
+    takes = TAKES[name]
+    fits = Draft202012Validator(takes.schema)
+    taken = [value for value in VALUES if takes.fits(value)]
+    assert taken == [value for value in VALUES if fits.is_valid(value)]
+    assert taken
+    with pytest.raises(BankError, match=f"The setting {name} takes "):
+        merged(Settings(), {name: "sideways"})
