@@ -69,6 +69,17 @@ def contexts_of(bank: Bank, national_id: str) -> list[tuple[str, Document | None
     return options
 
 
+def first_fitting(
+    options: list[tuple[str, Document | None]], context: str | None, agreement: str | None
+) -> tuple[str, str | None] | None:
+    """Context and agreement id of the first of `contexts_of` that is as asked for; None leaves either open."""
+    for candidate, document in options:
+        identity = document["id"] if document is not None else None
+        if context in (None, candidate) and agreement in (None, identity):
+            return candidate, identity
+    return None
+
+
 def engagements_for(bank: Bank, agreement: Document, role: str, national_id: str) -> list[Document]:
     """The engagements of an agreement that give a person `role`.
 

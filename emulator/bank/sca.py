@@ -181,11 +181,11 @@ def choose_method(bank: Bank, sca: Document, method: str) -> None:
 
 def choose_context(bank: Bank, sca: Document, context: str | None, agreement: str | None) -> None:
     """The customer chooses to act privately or under an agreement; FORMAT_ERROR for what it does not have."""
-    for candidate, document in options(bank, sca):
-        if candidate == (context or candidate) and (agreement is None or (document or {}).get("id") == agreement):
-            sca["chosen"] = {"context": candidate, "agreement": document["id"] if document else None}
-            bank.documents.put("sca", sca)
-            return
+    fitting = people.first_fitting(options(bank, sca), context, agreement)
+    if fitting is not None:
+        sca["chosen"] = {"context": fitting[0], "agreement": fitting[1]}
+        bank.documents.put("sca", sca)
+        return
     if context not in (None, sca.get("context", context)):
         raise BankError("FORMAT_ERROR", f"The request asks for the context {sca['context']} only.", "context")
     if agreement is not None:

@@ -108,15 +108,9 @@ def choose_context(bank: Bank, national_id: str, context: str | None, agreement:
 
     Raises FORMAT_ERROR for what the person does not have.
     """
-    options = people.contexts_of(bank, national_id)
-    if agreement is not None:
-        context = context or people.CORPORATE
-    for candidate, document in options:
-        if context not in (None, candidate):
-            continue
-        if agreement is not None and (document is None or document["id"] != agreement):
-            continue
-        return candidate, document["id"] if document else None
+    fitting = people.first_fitting(people.contexts_of(bank, national_id), context, agreement)
+    if fitting is not None:
+        return fitting
     if agreement is not None:
         raise BankError("FORMAT_ERROR", f"The person does not act under the agreement {agreement}.", "agreement")
     raise BankError("FORMAT_ERROR", f"The person has no accounts in the context {context or 'PRIVATE'}.", "context")
