@@ -218,14 +218,19 @@ def complete(bank: Bank, sca: Document, accounts: list[str] | None = None) -> st
         return None
     if scripted is not None:
         return {"reject": decline, "expire": expire, "fail": fail}[scripted](bank, sca)
-    context, agreement = acting_as(bank, sca)
-    national_id = sca["person"]
     outcome = OUTCOMES.get(sca["purpose"])
     if outcome is not None:
         try:
-            outcome.approved(bank, sca["target"], national_id)
+            outcome.approved(bank, sca["target"], sca["person"])
         except BankError as refused:
             return fail(bank, sca, refusal(refused))
+    return _finalise(bank, sca, accounts)
+
+
+def _finalise(bank: Bank, sca: Document, accounts: list[str] | None) -> str:
+    """Start the session, give the consent if that is what was asked for, and send the customer back; the redirect."""
+    national_id = sca["person"]
+    context, agreement = acting_as(bank, sca)
     session = sessions.start(
         bank,
         tpp_id=sca["tpp"],
