@@ -1,7 +1,8 @@
-"""The ledger: the only writer of an account's `opening`, `booked` and `reserved`.
+"""The ledger: the only writer of an account's `opening`, `booked` and `reserved` while money moves.
 
-For every account, always: opening + the sum of its booked transactions == booked, and the sum of what payments
-hold == reserved. `report` proves it (CONTRACT 9.8).
+What makes accounts and their history begins them (`founding`, `generate`, `sandbox_accounts`). For every account,
+always: opening + the sum of its booked transactions == booked, and the sum of what payments hold == reserved. `report`
+proves it (CONTRACT 9.8).
 """
 
 from __future__ import annotations
