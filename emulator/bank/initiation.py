@@ -126,17 +126,21 @@ def _payable(bank: Bank, order: Order, named: Mapping[str, Any]) -> Document:
     )
     if account is None or not allowed:
         raise BankError("FORBIDDEN", "The customer may not pay from this account.", "debtorAccount")
-    if order.script.permission_removed or is_shut(account):
+    check_open(account, removed=order.script.permission_removed)
+    return account
+
+
+def check_open(account: Document, *, removed: bool = False) -> None:
+    """Refuse an account from which the bank allows no payments.
+
+    FORBIDDEN where it has taken the permission away (SPEC 5.3.10; `removed`: a scripted rule has), PRODUCT_INVALID for
+    a loan.
+    """
+    if removed or account.get("paymentsRemoved") or account["status"] != "enabled":
         raise BankError("FORBIDDEN", "The bank does not allow payments from this account.", "debtorAccount")
     if account["cashAccountType"] in NOT_PAYABLE:
         text = f"Payments from an account of the type {account['cashAccountType']} are not offered."
         raise BankError("PRODUCT_INVALID", text, "debtorAccount")
-    return account
-
-
-def is_shut(account: Document) -> bool:
-    """Whether the bank allows no payments from an account (SPEC 5.3.10)."""
-    return bool(account.get("paymentsRemoved")) or account["status"] != "enabled"
 
 
 def _named(bank: Bank, named: Mapping[str, Any]) -> Document | None:

@@ -16,10 +16,10 @@ from emulator.bank.errors import BankError
 from emulator.bank.initiation import (
     Order,
     agreement_for,
+    check_open,
     check_register_limit,
     engagement_limit,
     initiate,
-    is_shut,
     warnings,
 )
 from emulator.bank.payment_views import listing, summary, view
@@ -94,7 +94,7 @@ def authorised(bank: Bank, payment_id: str, national_id: str) -> None:
     """The customer has signed: PATC when another must too, else the payment goes its way.
 
     SCA_INVALID when it needs no signature (any more) or not this person's; PSU_CREDENTIALS_INVALID when the person
-    may not pay from the account, FORBIDDEN when it may not pay this. Nothing is changed then.
+    may not pay from the account, FORBIDDEN when it may not pay this, and as `check_open`. Nothing is changed then.
     """
     payment = bank.documents.get("payment", payment_id)
     if payment is None or payment["status"] not in UNSIGNED:
@@ -134,8 +134,7 @@ def _check_signer(bank: Bank, payment: Document, national_id: str) -> None:
     account = _payable(bank, payment, national_id)
     if account is None or another:
         raise BankError("PSU_CREDENTIALS_INVALID", "This person may not sign the payment.")
-    if is_shut(account):
-        raise BankError("FORBIDDEN", "The bank does not allow payments from this account.", "debtorAccount")
+    check_open(account)
 
 
 def _payable(bank: Bank, payment: Document, national_id: str) -> Document | None:

@@ -49,7 +49,7 @@ def _like(status: int | None, code: str | None) -> Failure:
 
 
 # What the business rules may refuse at an approval, as the redirect's HTTP status (SPEC 5.3.5).
-_STATUSES = {"PSU_CREDENTIALS_INVALID": 401, "FORBIDDEN": 403, "CONFLICT": 409}
+_STATUSES = {"PSU_CREDENTIALS_INVALID": 401, "FORBIDDEN": 403, "PRODUCT_INVALID": 403, "CONFLICT": 409}
 
 
 def refusal(error: BankError) -> Failure:

@@ -244,10 +244,18 @@ def test_who_may_only_view_is_no_second_signer_and_lifts_no_limit(bank: Bank) ->
     assert status(bank, payment_id) == "ACTC"
 
 
-def test_a_payment_from_an_account_that_is_shut_since_is_not_approved(bank: Bank) -> None:
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [({"paymentsRemoved": True}, "FORBIDDEN"), ({"cashAccountType": "LOAN"}, "PRODUCT_INVALID")],
+)
+def test_a_payment_from_an_account_that_pays_nothing_since_is_not_approved(
+    bank: Bank, change: dict[str, Any], code: str
+) -> None:
     payment_id = initiate(bank, STRAKS, domestic())
-    bank.documents.put("account", {**(bank.documents.get("account", "kari") or {}), "paymentsRemoved": True})
-    assert outcome(approve(bank, payment_id)) == "FORBIDDEN"
+    bank.documents.put("account", {**(bank.documents.get("account", "kari") or {}), **change})
+    redirect = approve(bank, payment_id) or ""
+    assert outcome(redirect) == code
+    assert "status=403&" in redirect
     assert status(bank, payment_id) == "RCVD"
     assert not sca.is_open(sca_control.find(bank, payment_id))
 
