@@ -19,7 +19,7 @@ KINDS: dict[str, Kind] = {
     # money
     "account": Kind(indexes=("customerId", "bban", "iban")),
     "transaction": Kind(
-        indexes=("accountId", "paymentId"),
+        indexes=("accountId",),
         ordered={"shelf": Ordered(by="order", group="shelf"), "due": Ordered(by="due")},
     ),
     "card": Kind(indexes=("customerId", "accountNumber")),
@@ -30,7 +30,7 @@ KINDS: dict[str, Kind] = {
         indexes=("key", "owner", "past", "nationalId"),
         ordered={"created": Ordered(by="created")},
     ),
-    "consent": Kind(indexes=("owner", "tpp", "nationalId"), ordered={"created": Ordered(by="created")}),
+    "consent": Kind(indexes=("owner", "nationalId"), ordered={"created": Ordered(by="created")}),
     "sca": Kind(
         # passing: of those that stand for nothing that stays, dropped when there are many
         indexes=("target", "status", "passing"),
@@ -43,8 +43,8 @@ KINDS: dict[str, Kind] = {
         ordered={"due": Ordered(by="due")},
         arrival="created",
     ),
-    "authorisation": Kind(indexes=("target", "sca")),
-    "basket": Kind(indexes=("tpp",), ordered={"created": Ordered(by="created")}),
+    "authorisation": Kind(indexes=("target",)),
+    "basket": Kind(ordered={"created": Ordered(by="created")}),
     # the interface
     "repeat": Kind(arrival="created"),  # id: `tpp|x-request-id`
     "contact": Kind(),  # id: the tppId
