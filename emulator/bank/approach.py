@@ -1,4 +1,4 @@
-"""How a request wants its customer to be approached, and the authorisations opened for payments and baskets."""
+"""How a request wants its customer to be approached, and the SCA that is opened so for a payment or basket."""
 
 from __future__ import annotations
 
@@ -7,11 +7,7 @@ from typing import Any, Required, TypedDict, cast
 
 from emulator.bank import sca
 from emulator.bank.bank import Bank
-from emulator.bank.errors import BankError
 from emulator.store import Document
-
-# Of a payment or basket; the oldest that was not finalised is let go of.
-AUTHORISATIONS_KEPT = 50
 
 
 class Approach(TypedDict, total=False):
@@ -58,41 +54,3 @@ def again(bank: Bank, target: Document, *, able: Sequence[str]) -> str | None:
     if able:
         approach["presumed"] = able[0]
     return open_for(bank, cast(Approach, approach), target, earlier[0]["purpose"], signer=None)
-
-
-def keep(bank: Bank, target: Document, token: str, *, cancels: bool = False) -> str:
-    """Remember an explicit authorisation and return its id, by which its scaStatus is read."""
-    documents = bank.documents
-    if documents.count("authorisation", target=target["id"]) >= AUTHORISATIONS_KEPT:
-        _drop_oldest(bank, target["id"])
-    authorisation = {"id": bank.ids.new(), "target": target["id"], "sca": token, "cancels": cancels}
-    documents.put("authorisation", authorisation)
-    return str(authorisation["id"])
-
-
-def _drop_oldest(bank: Bank, target_id: str) -> None:
-    """Let go of the oldest authorisation that was not finalised."""
-    for authorisation in bank.documents.find("authorisation", target=target_id):
-        opened = sca.get(bank, authorisation["sca"])
-        if opened is None or opened["status"] != "finalised":
-            bank.documents.delete("authorisation", authorisation["id"])
-            bank.documents.delete("sca", authorisation["sca"])
-            return
-
-
-def forget(bank: Bank, target_id: str) -> None:
-    """End what was opened for a basket that is deleted, and drop its authorisations with it."""
-    sca.release(bank, target_id)
-    for authorisation in bank.documents.find("authorisation", target=target_id):
-        bank.documents.delete("authorisation", authorisation["id"])
-
-
-def status(bank: Bank, target_id: str, authorisation_id: str, *, cancels: bool = False) -> str:
-    """scaStatus of an authorisation: started, finalised or failed (CONTRACT 13); RESOURCE_UNKNOWN."""
-    known = bank.documents.get("authorisation", authorisation_id)
-    if known is None or known["target"] != target_id or known["cancels"] != cancels:
-        raise BankError("RESOURCE_UNKNOWN", "There is no such authorisation.", "authorisationId")
-    opened = sca.get(bank, known["sca"])
-    if opened is None or (sca.is_open(opened) and sca.is_late(bank, opened)):
-        return "failed"
-    return str(opened["status"])

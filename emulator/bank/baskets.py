@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from emulator.bank import approach, payments, sca, sca_ends
+from emulator.bank import approach, authorisations, payments, sca, sca_ends
 from emulator.bank.approach import Approach
 from emulator.bank.bank import Bank
 from emulator.bank.basket_status import members, state
@@ -100,7 +100,7 @@ def delete(bank: Bank, basket: Document) -> None:
     """Take the basket away while it is not authorised; its payments stay. CONFLICT afterwards."""
     if is_signed(basket):
         raise BankError("CONFLICT", "The basket is authorised and cannot be deleted any more.")
-    approach.forget(bank, basket["id"])
+    authorisations.forget(bank, basket["id"])
     for payment in members(bank, basket):
         payment.pop("basketId", None)
         bank.documents.put("payment", payment)
@@ -113,10 +113,10 @@ def start_authorisation(bank: Bank, basket: Document, how: Approach, *, national
     if not waiting:
         raise BankError("CONFLICT", "No payment of this basket waits for a signature.")
     how, signer = payments.addressed(bank, how, waiting, national_id)
-    token = approach.open_for(bank, how, basket, "basket", signer=signer)
+    authorisation, token = authorisations.start(bank, how, basket, "basket", signer=signer)
     basket["sca"] = token
     bank.documents.put("basket", basket)
-    return approach.keep(bank, basket, token), token
+    return authorisation, token
 
 
 def authorised(bank: Bank, basket_id: str, national_id: str) -> None:

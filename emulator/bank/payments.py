@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from decimal import Decimal
 
-from emulator.bank import approach, lifecycle, people, products, progression, sca, sca_ends
+from emulator.bank import approach, authorisations, lifecycle, people, products, progression, sca, sca_ends
 from emulator.bank.approach import Approach
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
@@ -84,10 +84,10 @@ def start_authorisation(bank: Bank, payment: Document, how: Approach, *, nationa
     if payment["status"] not in UNSIGNED:
         raise BankError("CONFLICT", f"A payment in {payment['status']} needs no authorisation.")
     how, signer = addressed(bank, how, [payment], national_id)
-    token = approach.open_for(bank, how, payment, "payment", signer=signer)
+    authorisation, token = authorisations.start(bank, how, payment, "payment", signer=signer)
     payment["sca"] = token
     bank.documents.put("payment", payment)
-    return approach.keep(bank, payment, token), token
+    return authorisation, token
 
 
 def authorised(bank: Bank, payment_id: str, national_id: str) -> None:
@@ -246,8 +246,7 @@ def start_cancellation(bank: Bank, payment: Document, how: Approach, *, national
     _refuse_unless_cancellable(payment)
     if national_id is not None and not _may_cancel(bank, payment, national_id):
         national_id = payment["nationalId"]
-    token = approach.open_for(bank, how, payment, "cancellation", signer=national_id)
-    return approach.keep(bank, payment, token, cancels=True), token
+    return authorisations.start(bank, how, payment, "cancellation", signer=national_id)
 
 
 def _may_cancel(bank: Bank, payment: Document, person: str) -> bool:

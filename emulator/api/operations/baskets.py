@@ -10,7 +10,7 @@ from emulator.api.headers import BASKET_GET, BASKET_POST
 from emulator.api.operation import Access, Call, Operation, Reply
 from emulator.api.operations.payments import PISP, REDIRECT, authorisation_reply, context_to_come
 from emulator.api.render import message_body
-from emulator.bank import approach, basket_status, baskets
+from emulator.bank import authorisations, basket_status, baskets
 from emulator.store import Document
 
 _BASKETS = "/v1/signing-baskets"
@@ -90,7 +90,7 @@ def start_basket_authorisation(call: Call) -> Reply:
 def get_basket_authorisation(call: Call) -> Reply:
     """scaStatus of a basket's authorisation."""
     basket = _basket(call)
-    return Reply(200, {"scaStatus": approach.status(call.bank, basket["id"], call.params["authorisationId"])})
+    return Reply(200, {"scaStatus": authorisations.status(call.bank, basket["id"], call.params["authorisationId"])})
 
 
 _ANSWERS = "emulator.api.shapes.answers"

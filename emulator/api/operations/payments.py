@@ -12,7 +12,7 @@ from emulator.api.negotiation import content_language
 from emulator.api.operation import Access, Call, Operation, Params, Reply
 from emulator.api.query import ALLOW_LOGICAL_DUPLICATE
 from emulator.api.render import message_body
-from emulator.bank import approach, payment_views, payments, products, progression
+from emulator.bank import authorisations, payment_views, payments, products, progression
 from emulator.bank.errors import BankError
 from emulator.bank.psu_messages import in_norwegian
 from emulator.bank.transitions import FINAL, INSTANT, UNSIGNED
@@ -149,7 +149,7 @@ def start_authorisation(call: Call) -> Reply:
 def get_authorisation(call: Call) -> Reply:
     """scaStatus of an authorisation."""
     payment = _payment(call)
-    found = approach.status(call.bank, payment["id"], call.params["authorisationId"])
+    found = authorisations.status(call.bank, payment["id"], call.params["authorisationId"])
     return Reply(200, {"scaStatus": found})
 
 
@@ -164,7 +164,7 @@ def start_cancellation_authorisation(call: Call) -> Reply:
 def get_cancellation_authorisation(call: Call) -> Reply:
     """scaStatus of the authorisation of a cancellation."""
     payment = _payment(call)
-    found = approach.status(call.bank, payment["id"], call.params["authorisationId"], cancels=True)
+    found = authorisations.status(call.bank, payment["id"], call.params["authorisationId"], cancels=True)
     return Reply(200, {"scaStatus": found})
 
 

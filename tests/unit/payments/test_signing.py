@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from emulator.bank import approach, ledger, payments, progression, sandbox, sca, sca_control
+from emulator.bank import authorisations, ledger, payments, progression, sandbox, sca, sca_control
 from emulator.bank.approach import Approach
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
@@ -320,9 +320,9 @@ def test_an_earlier_sca_that_fails_leaves_the_link_to_the_newer_one(bank: Bank) 
 def test_an_authorisation_that_nobody_has_completed_in_time_has_failed(bank: Bank) -> None:
     payment_id = initiate(bank, STRAKS, domestic())
     authorisation, _ = payments.start_authorisation(bank, payment(bank, payment_id), HOW, national_id=KARI)
-    assert approach.status(bank, payment_id, authorisation) == "started"
+    assert authorisations.status(bank, payment_id, authorisation) == "started"
     advance(bank, minutes=10)
-    assert approach.status(bank, payment_id, authorisation) == "failed"
+    assert authorisations.status(bank, payment_id, authorisation) == "failed"
 
 
 # DELETE and cancellation
@@ -512,13 +512,13 @@ def test_authorisations_that_nobody_completes_do_not_pile_up(bank: Bank) -> None
 
     signed = start()
     approve(bank, payment_id, SIRI)
-    started = [start() for _ in range(2 * approach.AUTHORISATIONS_KEPT)]
-    assert bank.documents.count("authorisation") == approach.AUTHORISATIONS_KEPT
-    assert bank.documents.count("sca") == approach.AUTHORISATIONS_KEPT + 2, "the payment's own two as well"
-    assert approach.status(bank, payment_id, signed) == "finalised"
-    assert approach.status(bank, payment_id, started[-1]) == "started"
+    started = [start() for _ in range(2 * authorisations.MOST_KEPT)]
+    assert bank.documents.count("authorisation") == authorisations.MOST_KEPT
+    assert bank.documents.count("sca") == authorisations.MOST_KEPT + 2, "the payment's own two as well"
+    assert authorisations.status(bank, payment_id, signed) == "finalised"
+    assert authorisations.status(bank, payment_id, started[-1]) == "started"
     with pytest.raises(BankError) as refused:
-        approach.status(bank, payment_id, started[0])
+        authorisations.status(bank, payment_id, started[0])
     assert refused.value.code == "RESOURCE_UNKNOWN"
     approve(bank, payment_id, TOR)
     assert status(bank, payment_id) != "PATC"
