@@ -9,7 +9,7 @@ from emulator.api.operation import Call, Operation, Reply
 from emulator.api.operations.sandbox_accounts import account_shown
 from emulator.api.operations.sandbox_agreements import agreement_shown
 from emulator.api.query import Parameter
-from emulator.bank import accounts, fixtures, sandbox
+from emulator.bank import accounts, fixtures, sandbox, sandbox_customers
 from emulator.store import Document
 
 _BODY = "emulator.api.shapes.sandbox"
@@ -44,7 +44,7 @@ def initialize(call: Call) -> Reply:
 
 def create(call: Call) -> Reply:
     """A new customer."""
-    return Reply(201, customer_shown(call, sandbox.create_customer(call.bank, call.body)))
+    return Reply(201, customer_shown(call, sandbox_customers.create_customer(call.bank, call.body)))
 
 
 def list_all(call: Call) -> Reply:
@@ -59,13 +59,13 @@ def get(call: Call) -> Reply:
 
 def update(call: Call) -> Reply:
     """A customer replaced."""
-    replaced = sandbox.replace_customer(call.bank, call.params["customerId"], call.body)
+    replaced = sandbox_customers.replace_customer(call.bank, call.params["customerId"], call.body)
     return Reply(200, customer_shown(call, replaced))
 
 
 def delete(call: Call) -> Reply:
     """A customer removed with all that hangs on it."""
-    sandbox.delete_customer(call.bank, call.params["customerId"])
+    sandbox_customers.delete_customer(call.bank, call.params["customerId"])
     return Reply(204)
 
 

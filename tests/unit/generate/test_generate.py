@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from stdnum.no import orgnr
 
-from emulator.bank import fixtures, ledger, norway, people, sandbox
+from emulator.bank import fixtures, ledger, norway, people, sandbox_customers
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
 from emulator.bank.generate import Plan, generate, plan_from
@@ -188,7 +188,7 @@ def test_customers_and_accounts_that_were_renumbered_stay_beside_new_ones() -> N
     filled = bank()
     plan = Plan(1, 1, 5, 30, 5)
     [made] = generate(filled, plan)["customers"]
-    sandbox.replace_customer(
+    sandbox_customers.replace_customer(
         filled, made["customerId"], {"customerNumber": "12345678", "name": "Renamed", "type": "private"}
     )
     [account] = filled.documents.all("account")

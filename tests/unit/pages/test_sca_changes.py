@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from emulator.bank import people, sandbox, sca, sca_control, sessions
+from emulator.bank import people, sandbox, sandbox_customers, sca, sca_control, sessions
 from emulator.bank.bank import Bank
 from tests.unit.pages.living import DEBTOR, STRAKS, Living, living, straks
 from tests.unit.pages.living import KARI as PAYER
@@ -20,15 +20,17 @@ Change = Callable[[Bank], object]
 
 
 def renumber(bank: Bank) -> None:
-    sandbox.replace_customer(bank, "c-kari", {"customerNumber": "12345678", "name": "Kari", "type": "private"})
+    sandbox_customers.replace_customer(
+        bank, "c-kari", {"customerNumber": "12345678", "name": "Kari", "type": "private"}
+    )
 
 
 def make_corporate(bank: Bank) -> None:
-    sandbox.replace_customer(bank, "c-kari", {"customerNumber": KARI, "name": "Kari", "type": "corporate"})
+    sandbox_customers.replace_customer(bank, "c-kari", {"customerNumber": KARI, "name": "Kari", "type": "corporate"})
 
 
 def delete_customer(bank: Bank) -> None:
-    sandbox.delete_customer(bank, "c-kari")
+    sandbox_customers.delete_customer(bank, "c-kari")
 
 
 def delete_agreement(bank: Bank) -> None:
@@ -163,15 +165,17 @@ def payer(bank: Bank) -> str:
 
 
 def remove_payer(bank: Bank) -> None:
-    sandbox.delete_customer(bank, payer(bank))
+    sandbox_customers.delete_customer(bank, payer(bank))
 
 
 def renumber_payer(bank: Bank) -> None:
-    sandbox.replace_customer(bank, payer(bank), {"customerNumber": "12345678", "name": "K", "type": "private"})
+    sandbox_customers.replace_customer(
+        bank, payer(bank), {"customerNumber": "12345678", "name": "K", "type": "private"}
+    )
 
 
 def incorporate_payer(bank: Bank) -> None:
-    sandbox.replace_customer(bank, payer(bank), {"customerNumber": PAYER, "name": "K", "type": "corporate"})
+    sandbox_customers.replace_customer(bank, payer(bank), {"customerNumber": PAYER, "name": "K", "type": "corporate"})
 
 
 @pytest.mark.parametrize("how", ["get", "approve", "decline", "control"])
