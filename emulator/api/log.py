@@ -86,9 +86,13 @@ class Exchange:
             return {}
         return body if isinstance(body, dict) else {}
 
+    def _messages(self) -> list[dict[str, str]]:
+        """Why the request was refused; what a rule has made of the answer need not be messages."""
+        said = self._answer().get("tppMessages") if self.status >= 400 else None
+        return [entry for entry in said if _is_message(entry)] if isinstance(said, list) else []
+
     def summary(self) -> dict[str, Any]:
         """One line of `GET requests`."""
-        errors = self._answer().get("tppMessages") or [] if self.status >= 400 else []
         shown: dict[str, Any] = {
             "id": str(self.id),
             "at": date_time(self.at),
@@ -99,7 +103,7 @@ class Exchange:
             "tpp": self.tpp,
             "paymentId": self.payment_id,
             "rules": list(self.rules),
-            "messages": errors,
+            "messages": self._messages(),
             "milliseconds": round(self.seconds * 1000, 2),
         }
         return self._unnamed({name: value for name, value in shown.items() if value not in (None, [])})
@@ -146,6 +150,11 @@ class Exchange:
             said = self._unsaid(_text(self.response.body, self.sizes[1]))
             shown["response"]["body"] = said if self.status < 400 else _without_numbers(said)
         return shown
+
+
+def _is_message(value: Any) -> bool:
+    """Whether a JSON value is of the form of a TppMessage (SPEC 2.8)."""
+    return isinstance(value, dict) and isinstance(value.get("code"), str) and isinstance(value.get("text"), str)
 
 
 def _masked(name: str, value: str) -> str:

@@ -651,6 +651,18 @@ def test_snapshots_are_saved_restored_and_deleted(emulator: Living, browser: Vis
     assert "None yet." in page.text
 
 
+@pytest.mark.parametrize("said", [5, "no", {"0": {}}, ["no"], [{"x": 1}], [{"code": "CONFLICT"}]])
+def test_an_answer_whose_messages_a_rule_made_up_is_shown_without_them(
+    emulator: Living, browser: Visitor, said: Any
+) -> None:
+    rule = {"then": {"answer": {"status": 400, "json": {"tppMessages": said}}}}
+    browser.send("POST", "/_emulator/rules", json.dumps(rule).encode(), Content_Type="application/json")
+    assert emulator.call("GET", "/v1/accounts").status == 400
+    for page in ("/console", "/console/requests", "/console/requests/1"):
+        assert browser.get(page).status == 200, page
+    assert "messages" not in json.loads(browser.get("/_emulator/requests/1").source)
+
+
 def test_more_than_a_hundred_rules_are_shown(emulator: Living, browser: Visitor) -> None:
     rules = [{"name": f"rule-{n}-", "then": {"delay": "1s"}} for n in range(101)]
     browser.send("POST", "/_emulator/rules", json.dumps(rules).encode(), Content_Type="application/json")
