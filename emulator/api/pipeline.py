@@ -44,7 +44,7 @@ class Acting(Protocol):
     @property
     def names(self) -> Sequence[str]: ...
     def before(self, call: Call) -> Reply | None: ...
-    def after(self, call: Call, response: Response) -> Response: ...
+    def after(self, response: Response) -> None: ...
 
 
 class Rules(Protocol):
@@ -135,8 +135,7 @@ class Pipeline:
             logger.error("the state cannot be written: %s", failed)
             response = render.refusal(render.UNWRITABLE)
         for effects in acting:
-            if exchange.call is not None:
-                response = effects.after(exchange.call, response)
+            effects.after(response)
         return response
 
     def _routed(self, exchange: Exchange, headers: Headers) -> Call:

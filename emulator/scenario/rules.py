@@ -68,13 +68,11 @@ class ActingRules:
             reply = reply or given
         return reply
 
-    def after(self, call: Call, response: Response) -> Response:
+    def after(self, response: Response) -> None:
         """The late faults."""
-        del call
         for effect, dice in self.effects.values():
             if effect.after is not None:
                 effect.after(response, dice)
-        return response
 
 
 class RuleSet:
