@@ -37,6 +37,7 @@ class Exchange:
     rules: Sequence[str] = ()
     seconds: float = 0.0
     cut_from: tuple[int, int] | None = None
+    made: str | None = None  # the new payment, noted before a rule could spoil the answer that tells it
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -76,8 +77,8 @@ class Exchange:
             return None
         named = self.call.params.get("paymentId")
         if named is None and self.operation == "createPayment" and self.status == 201:
-            named = self._answer().get("paymentId")
-        return named
+            named = self.made or self._answer().get("paymentId")
+        return named if isinstance(named, str) else None
 
     def _answer(self) -> dict[str, Any]:
         try:

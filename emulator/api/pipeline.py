@@ -134,8 +134,11 @@ class Pipeline:
         except StoreUnwritable as failed:
             logger.error("the state cannot be written: %s", failed)
             response = render.refusal(render.UNWRITABLE)
-        for effects in acting:
-            effects.after(response)
+        if acting:
+            exchange.response = response
+            exchange.made = exchange.payment_id
+            for effects in acting:
+                effects.after(response)
         return response
 
     def _routed(self, exchange: Exchange, headers: Headers) -> Call:

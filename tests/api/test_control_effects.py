@@ -181,6 +181,8 @@ def test_a_malformed_answer_is_of_a_payment_that_is_there(desk: Desk, form: str)
     assert ("Content-Type", "application/json; charset=utf-8") in response.headers
     kept = desk.control.get("/payments")["payments"]
     assert len(kept) == 1
+    [logged] = desk.control.get(f"/requests?paymentId={kept[0]['paymentId']}")["requests"]
+    assert (logged["operation"], logged["paymentId"]) == ("createPayment", kept[0]["paymentId"])
     if form == "wrong-type":
         body = json.loads(response.body)
         assert body["paymentId"] == len(kept[0]["paymentId"])
@@ -190,6 +192,12 @@ def test_a_malformed_answer_is_of_a_payment_that_is_there(desk: Desk, form: str)
     else:
         with pytest.raises(ValueError):
             json.loads(response.body)
+
+
+def test_a_payment_that_a_rule_made_up_is_named_only_by_text(desk: Desk) -> None:
+    desk.rule({"answer": {"status": 201, "json": {"paymentId": 36}}})
+    assert desk.pay().status == 201
+    assert "paymentId" not in desk.control.get("/requests")["requests"][0]
 
 
 def test_the_effects_inside_the_bank_reach_it(desk: Desk) -> None:
