@@ -63,7 +63,8 @@ class ActingRules:
     def before(self, call: Call) -> Reply | None:
         """Tell the domain what was scripted; the reply that an effect gives in the bank's place."""
         reply: Reply | None = None
-        for effect, _ in self.effects.values():
+        # An answer may send the customer to an SCA, and what is scripted for that one has to be known by then.
+        for effect, _ in sorted(self.effects.values(), key=lambda acting: acting[0].instead):
             given = effect.before(call) if effect.before is not None else None
             reply = reply or given
         return reply

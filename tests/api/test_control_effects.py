@@ -115,6 +115,14 @@ def test_a_scripted_401_sends_to_sca_wherever_that_is_about_a_customer(
     assert list(json.loads(response.body).get("_links", {})) == links
 
 
+def test_what_is_scripted_for_an_sca_holds_for_that_of_a_scripted_401_too(desk: Desk) -> None:
+    desk.rule({"answer": {"code": "CONSENT_EXPIRED"}})
+    desk.rule({"sca": "reject"})
+    link = json.loads(desk.read().body)["_links"]["scaRedirect"]["href"]
+    ended = desk.control.do("POST", f"/sca/{link.rpartition('/')[2]}/approve", {"nationalId": KARI})
+    assert "code=SCA_INVALID" in ended["redirect"]
+
+
 def test_any_json_may_be_answered(desk: Desk) -> None:
     desk.rule({"answer": {"json": [1, {"a": None}]}}, times={"first": 1})
     desk.rule({"answer": {"status": 204}}, times={"first": 1})
