@@ -123,6 +123,15 @@ def test_what_is_scripted_for_an_sca_holds_for_that_of_a_scripted_401_too(desk: 
     assert "code=SCA_INVALID" in ended["redirect"]
 
 
+def test_a_scripted_401_is_answered_without_a_link_where_nobody_could_be_led_back(desk: Desk) -> None:
+    desk.control.do("PUT", "/settings", {"profile": "lenient"})
+    payment_id = json.loads(desk.pay().body)["paymentId"]
+    desk.rule({"answer": {"status": 401}})
+    response = desk.send("GET", f"{DOMESTIC}/{payment_id}/status", headers={"TPP-Redirect-URI": None})
+    assert told(response) == (401, "PSU_CREDENTIALS_INVALID")
+    assert "_links" not in json.loads(response.body)
+
+
 def test_any_json_may_be_answered(desk: Desk) -> None:
     desk.rule({"answer": {"json": [1, {"a": None}]}}, times={"first": 1})
     desk.rule({"answer": {"status": 204}}, times={"first": 1})

@@ -63,10 +63,11 @@ class Answer:
         response.headers += self.headers
 
     def _sends_to_sca(self, message: Message, call: Call) -> bool:
-        """A 401 of the bank carries scaRedirect (CONTRACT 3.3), where an SCA helps and it is known who asks."""
+        """A 401 of the bank carries scaRedirect (CONTRACT 3.3), where an SCA helps, and who asks can be led back."""
         of_the_bank = STATUS.get(message.code) == 401 and message.category == "ERROR"
         about_a_customer = call.operation.access is not Access.OPEN or call.operation.before_first_sca
-        return self.status == 401 and of_the_bank and bool(call.tpp.id) and about_a_customer
+        led_back = bool(call.tpp.id) and "tpp-redirect-uri" in call.headers
+        return self.status == 401 and of_the_bank and about_a_customer and led_back
 
 
 def _status(part: Part | None, code: str | None) -> int:
