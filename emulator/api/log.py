@@ -192,7 +192,7 @@ class RequestLog:
 
     def __init__(self) -> None:
         self._ring: deque[Exchange] = deque(maxlen=KEPT)
-        self._large: deque[Exchange] = deque()
+        self._large: deque[tuple[Exchange, int]] = deque()  # each with its bytes as they were counted
         self._large_bytes = 0
         self._next = 1
 
@@ -208,11 +208,12 @@ class RequestLog:
 
         1000 of a mebibyte each would fill a small machine.
         """
-        self._large.append(latest)
-        self._large_bytes += sum(latest.sizes)
+        size = sum(latest.sizes)
+        self._large.append((latest, size))
+        self._large_bytes += size
         while self._large_bytes > LARGE_KEPT:
-            oldest = self._large.popleft()
-            self._large_bytes -= sum(oldest.sizes)
+            oldest, size = self._large.popleft()
+            self._large_bytes -= size
             oldest.cut()
 
     def newest(self) -> Iterator[Exchange]:

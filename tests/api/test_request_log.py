@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from emulator.api.branch import Branch
-from emulator.api.log import BODY_KEPT, LARGE_KEPT
+from emulator.api.log import BODY_KEPT, LARGE_KEPT, RequestLog
+from emulator.api.messages import Request, Response
 from emulator.api.signature import SignatureRefused
+from emulator.web.refusals import unkept
 from tests.api.desk import DeskClient
 
 KARI = "14888520059"
@@ -48,6 +50,19 @@ def test_after_the_log_was_emptied_it_counts_anew(branch: Branch, tpp: DeskClien
             tpp.post(SEPA, body=body)
         assert {len(exchange.request.body) for exchange in branch.log.newest()} == {len(body)}
         branch.log.clear()
+
+
+def test_large_answers_that_were_taken_back_do_not_weigh_for_ever() -> None:
+    log, large = RequestLog(), bytes(1_000_000)
+    for _ in range(3 * LARGE_KEPT // len(large)):
+        exchange = log.begin("2026-03-02T08:00:00.000000Z", Request("GET", "/v1/accounts"))
+        exchange.response = Response(200, [], large)
+        log.weigh(exchange)
+        unkept(OSError("the disk is full"), exchange.response)
+    exchange = log.begin("2026-03-02T08:00:00.000000Z", Request("GET", "/v1/accounts"))
+    exchange.response = Response(200, [], large)
+    log.weigh(exchange)
+    assert exchange.response.body == large
 
 
 def test_a_refusal_and_a_signing_string_name_nobody(branch: Branch, tpp: DeskClient) -> None:
