@@ -77,25 +77,10 @@ class Control:
         headers = Headers(request.headers)
         try:
             self._gate.check(request, headers)
-            return self._answered(branch, request, headers)
-        except MethodRefused as error:
-            return render.refusal(error, headers=[("Allow", ", ".join(error.allowed)), NO_STORE])
         except BankError as error:
             challenge = [("WWW-Authenticate", "Bearer")] if error.status == 401 else []
             return render.refusal(error, headers=[*challenge, NO_STORE])
-        except ScenarioRefused as error:
-            return render.refusal(refused(error), headers=[NO_STORE])
-        except FixtureError as error:
-            return render.refusal(BankError("FORMAT_ERROR", str(error), "fixtures"), headers=[NO_STORE])
-        except StoreUnwritable as error:
-            logger.error("the state cannot be written: %s", error)
-            return render.refusal(render.UNWRITABLE, headers=[NO_STORE])
-        except OSError as error:
-            logger.error("%s %s: %s", request.method, split_target(request.target)[0], error)
-            return render.refusal(render.UNUSABLE, headers=[NO_STORE])
-        except Exception:
-            logger.exception("%s %s failed", request.method, split_target(request.target)[0])
-            return render.refusal(render.INTERNAL)
+        return self._answer(branch, request, headers)
 
     def stage(self) -> Stage:
         """A new bank in memory for a story to play on; it and its TPPs are none of those that there are."""
@@ -109,14 +94,34 @@ class Control:
         branch.settle()
         if not split_target(request.target)[0].startswith(f"{PREFIX}/"):
             return branch.handle(request)
-        try:
-            return self._answered(branch, request, Headers(request.headers))
-        except BankError as error:
-            return render.refusal(error)
-        except ScenarioRefused as error:
-            return render.refusal(refused(error))
+        return self._answer(branch, request, Headers(request.headers))
 
-    def _answered(self, branch: Branch, request: Request, headers: Headers) -> Response | Stream:
+    def _answer(self, branch: Branch, request: Request, headers: Headers) -> Response | Stream:
+        """What an operation answers, or why it does not."""
+        response: Response | Stream
+        try:
+            response = self._operated(branch, request, headers)
+        except MethodRefused as error:
+            response = render.refusal(error, headers=[("Allow", ", ".join(error.allowed))])
+        except BankError as error:
+            response = render.refusal(error)
+        except ScenarioRefused as error:
+            response = render.refusal(refused(error))
+        except FixtureError as error:
+            response = render.refusal(BankError("FORMAT_ERROR", str(error), "fixtures"))
+        except StoreUnwritable as error:
+            logger.error("the state cannot be written: %s", error)
+            response = render.refusal(render.UNWRITABLE)
+        except OSError as error:
+            logger.error("%s %s: %s", request.method, split_target(request.target)[0], error)
+            response = render.refusal(render.UNUSABLE)
+        except Exception:
+            logger.exception("%s %s failed", request.method, split_target(request.target)[0])
+            response = render.refusal(render.INTERNAL)
+        response.headers.append(NO_STORE)
+        return response
+
+    def _operated(self, branch: Branch, request: Request, headers: Headers) -> Response | Stream:
         path, query = split_target(request.target)
         operation, params = self._find(request.method, path[len(request.prefix) + len(PREFIX) :])
         call = ControlCall(
@@ -132,9 +137,7 @@ class Control:
         )
         if operation.method in gate.CHANGING:
             self._read_body(call, operation, headers)
-        response = operation.handler(call)
-        response.headers.append(NO_STORE)
-        return response
+        return operation.handler(call)
 
     def _read_body(self, call: ControlCall, operation: ControlOperation, headers: Headers) -> None:
         if operation.yaml and gate.is_yaml(headers):

@@ -427,6 +427,22 @@ def test_a_scenario_may_start_from_a_snapshot_and_set_the_clock_back(desk: Contr
     assert desk.get("/clock") == {"now": "2026-03-01T11:00:00+00:00", "mode": "frozen"}
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("GET", "/clock", b""),
+        ("DELETE", "/ledger", b""),
+        ("GET", "/nowhere", b""),
+        ("POST", "/scenario", b'{"scenario": "X"}'),
+        ("POST", "/reset", b'{"fixtures": 5}'),
+    ],
+)
+def test_a_story_is_answered_as_everybody_is(desk: ControlDesk, method: str, path: str, body: bytes) -> None:
+    headers = (("Host", "127.0.0.1:8080"), ("Content-Type", "application/json"))
+    request = Request(method, f"/_emulator{path}", headers, body)
+    assert desk.control.enter(desk.branch, request) == desk.control.handle(desk.branch, request)
+
+
 def test_the_library_is_listed_shown_and_played_beside_the_bank(desk: ControlDesk, house: House) -> None:
     names = [entry["name"] for entry in desk.get("/scenarios")["scenarios"]]
     assert names == sorted(loader.library())
