@@ -141,3 +141,15 @@ def test_what_a_killed_process_left_of_a_snapshot_is_gone_with_the_next_start(si
     left.write_text("half")
     assemble(ServeSettings(state=tmp_path)).close()
     assert not left.exists()
+
+
+def test_a_tpp_whose_files_are_damaged_is_named_until_it_is_issued_anew(site: Site, tmp_path: Path) -> None:
+    key = tmp_path / "tpps" / "zed" / "key.pem"
+    key.unlink()
+    seeding = {"tpp": "zed", "nationalId": "14888520059"}
+    for method, path, body in (("GET", "tpps", None), ("POST", "tpps", {"name": "zed"}), ("POST", "sessions", seeding)):
+        status, told = asked(site, method, f"/_emulator/{path}", body)
+        assert (status, told["tppMessages"][0]["code"]) == (503, "SYSTEM_ERROR")
+        assert told["tppMessages"][0]["text"] == f"A TPP cannot be read: {key}: the key is missing."
+    assert asked(site, "POST", "/_emulator/tpps", {"name": "zed", "replace": True})[0] == 201
+    assert asked(site, "POST", "/_emulator/sessions", seeding)[0] == 200
