@@ -161,6 +161,11 @@ def test_every_operation_is_in_the_openapi_document_which_is_valid(desk: Control
         ("/settings", {"progression": {"polls": 3}}),
         *(("/generate", {name: 0, "seed": 1}) for name in ("customers", "accountsPerCustomer", "days")),
         ("/generate", {"customers": 1, "transactionsPerAccount": 0, "seed": 0}),
+        ("/clock", {}),
+        ("/clock", {"mode": "frozen"}),
+        ("/scenario", {}),
+        ("/scenario", {"name": "insufficient-funds"}),
+        ("/scenario", {"scenario": "mine"}),
     ],
     ids=str,
 )

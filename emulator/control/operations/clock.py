@@ -76,7 +76,10 @@ OPERATIONS = (
         summary="Set bank time to a later moment, or let it run or stand still.",
         handler=_set,
         answers={200: "now and mode."},
-        body=object_of(now={"type": "string", "format": "date-time"}, mode={"enum": list(MODES)}),
+        body={
+            **object_of(now={"type": "string", "format": "date-time"}, mode={"enum": list(MODES)}),
+            "minProperties": 1,
+        },
         example={"now": "2026-03-02T09:00:00+01:00", "mode": "frozen"},
     ),
     ControlOperation(

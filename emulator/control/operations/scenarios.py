@@ -72,7 +72,11 @@ def _play(call: ControlCall) -> Response:
 _SCENARIO = {
     "oneOf": [
         object_of(("name",), name={**TEXT, "description": "A ready scenario."}),
-        {"type": "object", "description": "A scenario, as /_emulator/scenario-schema.json says."},
+        {
+            "type": "object",
+            "required": ["scenario"],
+            "description": "A scenario, as /_emulator/scenario-schema.json says.",
+        },
     ]
 }
 
