@@ -167,7 +167,7 @@ def _shared(caller: Caller, member: str, reached: list[Document]) -> list[Docume
 
 
 def session_holder(bank: Bank, claim: Claim) -> Caller:
-    """A PSU with a live session, in whatever context it runs: agreements, user."""
+    """A PSU with a live session, in whatever context it runs: agreements."""
     psu = known_psu(bank, claim)
     own = _own_sessions(bank, claim, psu["nationalId"])
     live = [s for s in own if sessions.is_live(bank, s)]

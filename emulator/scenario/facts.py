@@ -43,10 +43,6 @@ class Facts:
         """The facts of a request in the log, with what is known of it since: its status, the payment that it made."""
         return cls(exchange.request, exchange.call, exchange)
 
-    def single(self, name: str) -> tuple[Any, ...]:
-        """The values of a fact that has no members."""
-        return SINGLE[name](self)
-
     def header(self, name: str) -> tuple[Any, ...]:
         """The values of a header, whatever its spelling."""
         return tuple(self._headers.get(name.lower(), ()))
