@@ -26,6 +26,7 @@ from emulator.bank.fixtures import Fixture
 from emulator.bank.ids import Ids
 from emulator.bank.kinds import KINDS
 from emulator.bank.settings import Settings
+from emulator.scenario.stage import Stage
 from emulator.store import Store, StoreDamaged, StoreError, memory_store, open_store
 from emulator.store.compaction import Abandoned
 
@@ -170,6 +171,12 @@ class House:
             return common
         seed: int | None = (documents.get("meta", "bank") or {}).get("seed", common)
         return seed
+
+    def stage(self) -> Stage:
+        """A new bank in memory for a story to play on; it and its TPPs are none of those that there are."""
+        from emulator.assemble.stages import beside  # a stage is a site, and a site has a house
+
+        return beside(self)
 
     def apart(self, authority: Authority) -> House:
         """A house of the same kind in memory that shares no bank with this one, under another sandbox CA."""

@@ -16,7 +16,6 @@ from emulator.api.query import parse
 from emulator.api.router import MethodRefused, split_target
 from emulator.authority import Authority, AuthorityDamaged
 from emulator.bank.bank import Bank
-from emulator.bank.clock import real_now
 from emulator.bank.errors import BankError
 from emulator.bank.fixtures import FixtureError
 from emulator.bank.snapshots import Snapshots
@@ -26,7 +25,6 @@ from emulator.control.operations import table
 from emulator.scenario.mistakes import ScenarioRefused
 from emulator.scenario.part import Part
 from emulator.scenario.rules import RuleSet
-from emulator.scenario.stage import InProcess, Stage
 from emulator.scenario.staging import Theatre
 from emulator.store import StoreUnwritable
 
@@ -75,36 +73,15 @@ class Control:
     def handle(self, branch: Branch, request: Request) -> Response | Stream:
         """Answer a request under /_emulator about the bank of `branch`; never raises."""
         headers = Headers(request.headers)
-        try:
-            self._gate.check(request, headers)
-        except BankError as error:
-            challenge = [("WWW-Authenticate", "Bearer")] if error.status == 401 else []
-            return render.refusal(error, headers=[*challenge, NO_STORE])
-        return self._answer(branch, request, headers)
-
-    def stage(self) -> Stage:
-        """A new bank in memory for a story to play on; it and its TPPs are none of those that there are."""
-        authority = Authority(None, clock=real_now)
-        banks = self._banks.apart(authority)
-        control = Control(banks, authority)
-        return InProcess(lambda request: control.enter(banks.default, request))
-
-    def enter(self, branch: Branch, request: Request) -> Response | Stream:
-        """Answer a request of either interface from inside: for stories, which have passed the gate already."""
-        branch.settle()
-        if not split_target(request.target)[0].startswith(f"{PREFIX}/"):
-            return branch.handle(request)
-        return self._answer(branch, request, Headers(request.headers))
-
-    def _answer(self, branch: Branch, request: Request, headers: Headers) -> Response | Stream:
-        """What an operation answers, or why it does not."""
         response: Response | Stream
         try:
+            self._gate.check(request, headers)
             response = self._operated(branch, request, headers)
         except MethodRefused as error:
             response = render.refusal(error, headers=[("Allow", ", ".join(error.allowed))])
         except BankError as error:
-            response = render.refusal(error)
+            challenge = [("WWW-Authenticate", "Bearer")] if error.status == 401 else []
+            response = render.refusal(error, headers=challenge)
         except ScenarioRefused as error:
             response = render.refusal(refused(error))
         except FixtureError as error:
@@ -133,7 +110,7 @@ class Control:
             banks=self._banks,
             authority=self._authority,
             theatre_of=self.theatre,
-            stage=self.stage,
+            stage=self._banks.stage,
             request=request,
             params=params,
             query=parse(operation.query, query),

@@ -9,12 +9,12 @@ import pytest
 
 from emulator.api.branch import Branch
 from emulator.assemble.house import House
+from emulator.assemble.stages import on
 from emulator.authority import Authority
 from emulator.bank.clock import real_now
 from emulator.cli import main
-from emulator.control import Control
 from emulator.scenario import stage as stages
-from emulator.scenario.stage import InProcess, StageFailed
+from emulator.scenario.stage import Stage, StageFailed
 from tests.api.desk import DeskClient, monday, seeded_house
 
 Run = Callable[..., tuple[int, str, str]]
@@ -51,12 +51,12 @@ def run(
     capsys: pytest.CaptureFixture[str],
 ) -> Run:
     """Runs a command against the bank of the test: exit status, stdout, stderr."""
-    control = Control(house, authority)
+    stage = on(house, authority)
 
-    def running(base: str, **_: Any) -> InProcess:
+    def running(base: str, **_: Any) -> Stage:
         if base != "http://127.0.0.1:8080":
             raise StageFailed(f"{base} does not answer.")
-        return InProcess(lambda request: control.enter(branch, request))
+        return stage
 
     monkeypatch.setattr(stages, "Running", running)
     monkeypatch.delenv("BANK_EMULATOR_URL", raising=False)

@@ -11,11 +11,9 @@ from emulator.assemble.house import House, HouseRules
 from emulator.authority import Authority
 from emulator.bank.clock import real_now
 from emulator.bank.settings import Settings
-from emulator.control import Control
 from emulator.scenario import loader
 from emulator.scenario.player import Played, play
 from emulator.scenario.rules import RuleSet
-from emulator.scenario.stage import InProcess
 
 Play = Callable[[Mapping[str, Any]], Played]
 
@@ -37,11 +35,8 @@ def stage_play() -> Play:
             sign_response=lambda response: None,
         )
     )
-    control = Control(house, authority)
 
     def run(source: Mapping[str, Any]) -> Played:
-        branch = house.make("stage")
-        control.theatre(branch).refresh()
-        return play(loader.from_value(dict(source)), InProcess(lambda request: control.enter(branch, request)))
+        return play(loader.from_value(dict(source)), house.stage())
 
     return run

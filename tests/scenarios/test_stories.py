@@ -134,3 +134,17 @@ def test_sandbox_data_needs_no_customer(stage_play: Play) -> None:
         {"tpp": "POST /v1/sandbox/customers", "body": "{", "expect": {"status": 400}},
     ]
     assert stage_play(story(*steps)).passed
+
+
+def test_a_story_reaches_every_address_of_its_banks(stage_play: Play) -> None:
+    played = stage_play(
+        {
+            "scenario": "addresses",
+            "story": [
+                {"tpp": "GET /api-sandbox/v1/accounts", "expect": {"status": 200}},
+                {"control": "PUT banks/other", "json": {"fixtures": "empty"}},
+                {"tpp": "GET /banks/other/v1/sandbox/customers", "expect": {"status": 200, "json": []}},
+            ],
+        }
+    )
+    assert [step.differences for step in played.steps] == [[], [], []]
