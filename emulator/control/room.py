@@ -5,14 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from urllib.parse import unquote
 from weakref import WeakKeyDictionary
 
 from emulator.api import render
 from emulator.api.branch import Branch
 from emulator.api.headers import Headers
 from emulator.api.messages import Request, Response, Stream
-from emulator.api.query import parse
+from emulator.api.query import parse, unescaped
 from emulator.api.router import MethodRefused, split_target
 from emulator.authority import Authority, AuthorityDamaged
 from emulator.bank.bank import Bank
@@ -150,9 +149,10 @@ def _fitting(pattern: str, segments: list[str]) -> dict[str, str] | None:
     params = {}
     for name, segment in zip(wanted, segments, strict=True):
         if name.startswith("{"):
-            if not segment:
+            value = unescaped(segment)
+            if not value:
                 return None
-            params[name[1:-1]] = unquote(segment)
+            params[name[1:-1]] = value
         elif name != segment:
             return None
     return params

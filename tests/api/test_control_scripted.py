@@ -46,6 +46,14 @@ def kari(tpp: DeskClient) -> DeskClient:
     return tpp.log_in(KARI)
 
 
+def test_a_name_in_an_address_is_read_as_the_tpp_interface_reads_one(desk: ControlDesk) -> None:
+    desk.do("POST", "/rules", {"name": "%ZZ/ø", "then": {"delay": "1s"}})
+    for malformed in ("%ZZ%2F%C3%B8", "%25ZZ%2F%F8"):
+        refused = desk.ask("DELETE", f"/rules/{malformed}")
+        assert (refused.status, refused.told()) == (404, [("NOT_FOUND", None)])
+    assert desk.ask("DELETE", "/rules/%25ZZ%2F%C3%B8").status == 204
+
+
 def test_a_rule_is_given_back_as_it_came(desk: ControlDesk) -> None:
     first = {"name": "slow", "when": {"operation": "getAccounts"}, "times": {"every": 2}, "then": {"delay": "1s"}}
     second = {"then": {"malformed": "empty"}}
