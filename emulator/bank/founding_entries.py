@@ -14,6 +14,7 @@ from emulator.bank.accounts import own_side
 from emulator.bank.clock import OSLO, stamp
 from emulator.bank.money import plain, quantum
 from emulator.bank.norway import iban_of
+from emulator.bank.patterns import TRANSFER_IN, TRANSFER_OUT
 from emulator.store import Document
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ def account_entry(
         document["due"] = stamp(datetime.combine(days.on(definition.books), BOOKING_HOUR, OSLO))
     outgoing = amount < 0
     document |= own_side(account, owner, outgoing=outgoing) | _other_side(definition, currency, outgoing=outgoing)
-    document |= _texts(definition) | _codes(definition)
+    document |= _texts(definition) | _codes(definition, outgoing=outgoing)
     if definition.exchange is not None:
         exchange = definition.exchange.model_dump(by_alias=True, exclude_none=True)
         document["currencyExchange"] = {**exchange, "quotationDate": day.isoformat()}
@@ -174,11 +175,12 @@ def _texts(definition: d.Transaction | d.BatchEntry) -> dict[str, Any]:
     return made
 
 
-def _codes(definition: d.Transaction) -> dict[str, Any]:
+def _codes(definition: d.Transaction, *, outgoing: bool) -> dict[str, Any]:
+    """What kind of transaction it is: a domestic transfer unless it says so itself (SPEC 2.10 demands a code)."""
     further = {
         "endToEndId": definition.end_to_end_id,
         "purposeCode": definition.purpose_code,
-        "bankTransactionCode": definition.bank_transaction_code,
+        "bankTransactionCode": definition.bank_transaction_code or (TRANSFER_OUT if outgoing else TRANSFER_IN),
         "proprietaryBankTransactionCode": definition.code,
     }
     return {name: value for name, value in further.items() if value is not None}
