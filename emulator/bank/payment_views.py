@@ -32,8 +32,9 @@ def status(payment: Document) -> dict[str, Any]:
 
 
 def details(bank: Bank, payment: Document) -> dict[str, Any]:
-    """The members of the initiation, and what has become of it (CONTRACT 6)."""
+    """The members of the initiation, and what has become of it, but for fundsAvailable (CONTRACT 6; SPEC 2.8)."""
     shown = {**payment["initiation"], **status(payment), **fees(payment)}
+    shown.pop("fundsAvailable", None)
     debtor = bank.documents.get("account", payment["debtorAccountId"])
     name = entries.holder(bank, debtor) if debtor is not None else None
     if name is not None:

@@ -189,7 +189,6 @@ class PaymentDetails(InitiatedPayment):
 
     paymentId: str
     transactionStatus: TransactionStatus
-    fundsAvailable: NotRequired[bool]
     transactionFees: NotRequired[ShownAmount]
     transactionFeeIndicator: NotRequired[bool]
     psuMessage: NotRequired[PsuMessage]

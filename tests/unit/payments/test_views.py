@@ -122,15 +122,14 @@ def test_text_whose_letters_become_several_stays_within_its_limit(bank: Bank) ->
 # details
 
 
-def test_details_echo_the_initiation(bank: Bank) -> None:
+def test_details_echo_the_initiation_and_leave_the_funds_to_the_status(bank: Bank) -> None:
     initiation = domestic("100.00", purposeCode="SALA")
     payment_id = initiate(bank, STRAKS, initiation)
-    assert payment_views.details(bank, payment(bank, payment_id)) == {
-        **initiation,
-        "paymentId": payment_id,
-        "transactionStatus": "RCVD",
-        "debtorName": "Kari Kladd",
-    }
+    told = {**initiation, "paymentId": payment_id, "debtorName": "Kari Kladd"}
+    assert payment_views.details(bank, payment(bank, payment_id)) == {**told, "transactionStatus": "RCVD"}
+    approve(bank, payment_id)
+    assert payment_views.status(payment(bank, payment_id))["fundsAvailable"] is True
+    assert payment_views.details(bank, payment(bank, payment_id)) == {**told, "transactionStatus": "ACTC"}
 
 
 def test_details_of_bulk_and_periodic_payments_tell_more_once_they_are_authorised(bank: Bank) -> None:
