@@ -83,10 +83,13 @@ def _engage(bank: Bank, agreement: Document, body: Body, prefix: str) -> Documen
 
 
 def engagements(bank: Bank, agreement: Document) -> list[Document]:
-    """The engagements of an agreement; those of a private owner's own accounts are there by themselves (`joined`)."""
+    """The engagements of an agreement; those of a private owner's own accounts are there by themselves (`joined`).
+
+    As they are stored nowhere, they go by the ids of their accounts.
+    """
     own = [
         {
-            "id": bank.ids.fixed(f"engagement:{agreement['id']}:{account['id']}"),
+            "id": account["id"],
             "customer": agreement["owner"],
             "accountId": account["id"],
             "iban": account["iban"],

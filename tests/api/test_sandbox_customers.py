@@ -12,6 +12,7 @@ from emulator.authority import Authority
 from emulator.bank import fixtures, people
 from emulator.bank.definitions import Additions
 from emulator.bank.generate import Plan, generate
+from emulator.bank.ids import Ids
 from tests.api.desk import DeskClient, approve, messages
 from tests.api.test_payments import BODIES, DOMESTIC
 
@@ -269,6 +270,17 @@ def test_a_private_owners_account_that_is_engaged_is_paid_from_as_its_engagement
     assert (may_pay("99901100019"), may_pay("99901100027")) == (False, True)
     ok(tpp.delete(f"{path}/{made['engagementId']}"), 204)
     assert may_pay("99901100019")
+
+
+def test_a_private_owners_accounts_keep_their_engagements_whatever_form_new_ids_have(
+    tpp: DeskClient, branch: Branch
+) -> None:
+    (own,) = people.agreements_of(branch.bank, EVEN)
+    path = f"{AGREEMENTS}/{own['id']}/engagements"
+    listed = ok(tpp.get(path))
+    branch.bank.ids = Ids(branch.bank.documents, form="opaque")  # as after a restart with --ids opaque
+    assert ok(tpp.get(path)) == listed
+    assert [ok(tpp.get(f"{path}/{engagement['engagementId']}")) for engagement in listed] == listed
 
 
 def test_a_guest_under_a_private_owners_agreement_does_what_its_engagement_says(
