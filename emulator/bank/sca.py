@@ -278,15 +278,20 @@ def expire(bank: Bank, sca: Document) -> str:
 
 def fail(bank: Bank, sca: Document, failure: Failure = CORE_FAILED) -> str:
     """End an SCA without success and return the redirect that says why."""
-    redirect = redirects.failure(
+    redirect = way_back(sca, failure)
+    _close(bank, sca, "failed", redirect)
+    return redirect
+
+
+def way_back(sca: Document, failure: Failure) -> str:
+    """The redirect that would tell of `failure`; nothing ends."""
+    return redirects.failure(
         sca["redirectUri"],
         status=failure.status,
         code=failure.code,
         message=failure.message,
         system=failure.system,
     )
-    _close(bank, sca, "failed", redirect)
-    return redirect
 
 
 def _close(bank: Bank, sca: Document, status: str, redirect: str | None = None) -> None:

@@ -110,7 +110,11 @@ class _Turn:
     def _hindered(self) -> Response | None:
         """The way back to the TPP when the 10 minutes are over, or what is behind the SCA has changed under it."""
         failure = sca.obstacle(self._bank, self._document)
-        return None if failure is None else self._ended(lambda: sca.fail(self._bank, self._document, failure))
+        if failure is None:
+            return None
+        if self._visit.looks_only:
+            return see_other(sca.way_back(self._document, failure))
+        return self._ended(lambda: sca.fail(self._bank, self._document, failure))
 
     def _ended(self, act: Callable[[], str | None]) -> Response:
         """The way back to the TPP after `act`."""

@@ -35,6 +35,12 @@ class Visit:
         return self.chosen or self._customers or browsers or NORWEGIAN
 
     @property
+    def looks_only(self) -> bool:
+        """Whether no customer has come yet: a HEAD, or a browser that fetches a link before it is followed."""
+        purpose = header(self.request, "sec-purpose") or ""
+        return self.request.method == "HEAD" or purpose.partition(";")[0].strip() == "prefetch"
+
+    @property
     def path(self) -> str:
         """The path of the page as links write it."""
         return root_of(self.request) + path_below(self.request)

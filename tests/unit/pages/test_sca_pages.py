@@ -158,6 +158,22 @@ def test_after_ten_minutes_the_customer_is_sent_back_with_sca_expired(bank: Bank
 
 
 @pytest.mark.parametrize(
+    ("method", "headers"),
+    [("HEAD", {}), ("GET", {"Sec-Purpose": "prefetch"}), ("GET", {"Sec-Purpose": "prefetch;prerender"})],
+)
+def test_who_only_looks_at_a_link_that_is_too_old_does_not_end_the_sca(
+    bank: Bank, visitor: Visitor, method: str, headers: dict[str, str]
+) -> None:
+    token = open_access(bank)
+    bank.clock.advance(timedelta(minutes=10))
+    before = bank.documents.get("sca", token)
+    looked = visitor.send(method, f"/sca/{token}", **headers)
+    assert looked.status == 303
+    assert bank.documents.get("sca", token) == before
+    assert visitor.get(f"/sca/{token}").headers["location"] == looked.headers["location"]
+
+
+@pytest.mark.parametrize(
     ("outcome", "code", "system"),
     [("reject", "SCA_INVALID", None), ("expire", "SCA_EXPIRED", None), ("fail", "SYSTEM_ERROR", "core")],
 )
