@@ -461,6 +461,14 @@ def test_a_scenario_is_read_applied_and_taken_away(emulator: Living, browser: Vi
     assert "No scenario is applied" in press(browser, applied, "/withdraw").text
 
 
+def test_a_scenario_without_a_summary_is_shown_by_its_name(browser: Visitor) -> None:
+    content = json.dumps({"scenario": "bare"}).encode()
+    browser.send("POST", "/_emulator/scenario", content, Content_Type="application/json")
+    for place in ("", "/scenarios"):
+        page = browser.get(f"/console{place}")
+        assert (page.status, "bare" in page.text) == (200, True)
+
+
 def test_a_scenarios_text_is_checked_and_applied(emulator: Living, browser: Visitor) -> None:
     page = browser.get("/console/scenarios/new")
     example = re.search(r"<textarea[^>]*>(.*?)</textarea>", page.source, re.DOTALL)
