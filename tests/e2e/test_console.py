@@ -179,6 +179,17 @@ def test_what_is_changed_from_elsewhere_shows_without_a_reload(served: ServedPag
     assert complaints(browser) == []
 
 
+def test_a_page_that_tells_of_a_refusal_shows_changes_too(served: ServedPages, browser: Chrome) -> None:
+    browser.get(f"{served.url}/console")
+    browser.find_element(By.ID, "by").send_keys("soon")
+    press(browser, button(browser, "Advance"))
+    assert browser.find_element(By.ID, "problem").is_displayed()
+    wait(browser).until(lambda window: window.find_element(By.CSS_SELECTOR, "[data-watching]").is_displayed())
+    served.call("GET", "/v1/accounts")
+    wait(browser).until(lambda window: "getAccounts" in window.find_element(By.TAG_NAME, "main").text)
+    assert browser.find_element(By.ID, "problem").is_displayed()
+
+
 def test_more_tabs_may_be_open_than_a_browser_has_connections(served: ServedPages, browser: Chrome) -> None:
     first = browser.current_window_handle
     browser.set_page_load_timeout(30)

@@ -11,7 +11,36 @@ from emulator.web.console.screen import Screen
 
 View = Callable[[Screen], Response]
 
+
+def _leads_to(page: str) -> View:
+    def lead(screen: Screen) -> Response:
+        return screen.go(*(segment.format(**screen.params) for segment in page.split("/") if segment))
+
+    return lead
+
+
+# Where forms are sent that stand on a page of another address, and that page: after a refusal the browser is there, and
+# a reload of the address, or of the parts that are live, must not find nothing.
+_SENT_TO = (
+    ("clock", ""),
+    ("sca/{id}", "sca"),
+    ("consents/{id}", "consents"),
+    ("sessions/{id}", "consents"),
+    ("scenarios/check", "scenarios/new"),
+    ("scenarios/withdraw", "scenarios"),
+    ("scenarios/{name}/play", "scenarios/{name}"),
+    ("rules/clear", "scenarios"),
+    ("requests/clear", "requests"),
+    ("snapshots/{name}/restore", "snapshots"),
+    ("snapshots/{name}/delete", "snapshots"),
+    ("reset", "snapshots"),
+    ("generate", "snapshots"),
+    ("banks", "snapshots"),
+    ("banks/{name}/delete", "snapshots"),
+)
+
 PAGES: tuple[tuple[str, View], ...] = (
+    *((address, _leads_to(page)) for address, page in _SENT_TO),
     ("", overview.show),
     ("customers", customers.listing),
     ("customers/{id}", customers.one),

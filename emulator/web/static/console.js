@@ -73,7 +73,7 @@
     if (asking) { missed = true; return; }
     asking = true;
     try {
-      const answer = await fetch(location.href, { headers: { Accept: "text/html" }, redirect: "error" });
+      const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
       if (answer.ok) {
         const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
         for (const region of document.querySelectorAll("[data-live]")) {

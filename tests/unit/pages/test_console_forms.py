@@ -1,0 +1,54 @@
+"""The forms of the console: where their addresses lead, and what stays of them after a mistake."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from emulator.web.console import places
+from tests.unit.pages.living import KARI, STRAKS, Living, living, straks
+from tests.unit.pages.visitor import Visitor
+
+
+@pytest.fixture
+def emulator() -> Iterator[Living]:
+    with living() as made:
+        yield made
+
+
+@pytest.fixture
+def browser(emulator: Living) -> Visitor:
+    return emulator.visitor()
+
+
+def control(browser: Visitor, method: str, path: str, body: Any) -> Any:
+    """Ask the control interface; the JSON answer."""
+    content = json.dumps(body).encode()
+    return json.loads(browser.send(method, f"/_emulator/{path}", content, Content_Type="application/json").source)
+
+
+def busy(emulator: Living, browser: Visitor) -> str:
+    """A bank in which there is something for every form; the id of a payment that waits."""
+    made = control(browser, "POST", "sessions", {"tpp": "demo", "nationalId": KARI})
+    emulator.tpp.psu_id, emulator.tpp.session_id = made["psuId"], made["tppSessionId"]
+    control(browser, "POST", "scenario", {"scenario": "own", "rules": [{"then": {"delay": "1s"}}]})
+    control(browser, "PUT", "snapshots/lost-answer", {})
+    control(browser, "PUT", "banks/lost-answer", {})
+    answer = emulator.call("POST", STRAKS, json=straks(), headers={"PSU-Context": "PRIVATE"})
+    return str(json.loads(answer.body)["paymentId"])
+
+
+@pytest.mark.parametrize("address", [address for address, _ in places.ACTIONS])
+def test_an_address_that_a_form_is_sent_to_leads_its_reader_to_the_page_with_the_form(
+    emulator: Living, browser: Visitor, address: str
+) -> None:
+    page = browser.get(f"/console/{address.format(id=busy(emulator, browser), name='lost-answer')}")
+    if page.status == 303:
+        page = browser.get(page.headers["location"])
+    assert page.status == 200
+    sent_to = re.sub(r"{\w+}", "[^/]+", address)
+    assert [form.action for form in page.forms if re.fullmatch(f"/console/{sent_to}", form.action)] != []
