@@ -66,7 +66,7 @@ class Screen:
     def page(
         self, template: str, *, status: int = 200, refused: ControlRefused | None = None, **values: Any
     ) -> Response:
-        """A console page; `refused`: the last change was, the page has its status and says why."""
+        """A console page; `refused`: the last change was, the page has its status, its reasons, and what was typed."""
         bank = self.bank
         return html(
             self.request,
@@ -79,6 +79,8 @@ class Screen:
             navigation=NAVIGATION,
             csrf=self.csrf,
             problem=refused.texts if refused else [],
+            wrong=refused.members if refused else frozenset(),
+            typed=self.form,
             done=DONE.get(self.query.get("done")),
             bank_id=bank.name,
             now=bank.clock.now(),

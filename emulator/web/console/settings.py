@@ -27,7 +27,7 @@ FIELDS: tuple[tuple[str, str, tuple[str, ...] | None], ...] = (
 
 
 def show(screen: Screen, refused: ControlRefused | None = None) -> Response:
-    """All settings of this bank; `refused`: why the form was, which then stays as it was typed."""
+    """All settings of this bank; `refused`: why the form was."""
     kept = screen.bank.settings.as_document()
     return screen.page(
         "settings",
@@ -39,7 +39,6 @@ def show(screen: Screen, refused: ControlRefused | None = None) -> Response:
                 "choices": choices,
                 "was": screen.form.get(f"{name}-was", _as_text(kept[name])),
                 "value": screen.form.get(name, _as_text(kept[name])),
-                "wrong": refused is not None and name in refused.members,
             }
             for name, text, choices in FIELDS
         ],
@@ -108,7 +107,7 @@ def _change(screen: Screen, done: str, method: str, path: str, body: Any = None)
 
 def save_snapshot(screen: Screen) -> Response:
     """Keep the bank as it stands under a name."""
-    return _change(screen, "saved", "PUT", f"snapshots/{_segment(screen.form.get('name'))}", {})
+    return _change(screen, "saved", "PUT", f"snapshots/{_segment(screen.form.get('snapshot'))}", {})
 
 
 def restore_snapshot(screen: Screen) -> Response:
@@ -139,11 +138,10 @@ def generate(screen: Screen) -> Response:
 
 def make_bank(screen: Screen) -> Response:
     """Another bank beside those that there are: the control interface would make one of these anew."""
-    name = screen.form.get("name")
+    name = screen.form.get("bank")
     if any(bank["name"] == name for bank in _banks(screen)):
-        return snapshots(
-            screen, ControlRefused(409, [f"There is a bank {name} already. Its own console can reset it."])
-        )
+        said = f"There is a bank {name} already. Its own console can reset it."
+        return snapshots(screen, ControlRefused(409, [said], frozenset({"name"})))
     return _change(screen, "bank-made", "PUT", f"banks/{_segment(name)}", {})
 
 

@@ -26,7 +26,6 @@ def listing(screen: Screen, refused: ControlRefused | None = None) -> Response:
         tpps=screen.control.every("tpps"),
         roles=ROLES,
         flaws=FLAWS,
-        typed=screen.form,
     )
 
 

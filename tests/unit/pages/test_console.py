@@ -647,9 +647,9 @@ def test_bank_time_is_frozen_advanced_and_let_run(emulator: Living, browser: Vis
 
 
 def test_snapshots_are_saved_restored_and_deleted(emulator: Living, browser: Visitor) -> None:
-    page = press(browser, browser.get("/console/snapshots"), "/snapshots", name="before lunch")
+    page = press(browser, browser.get("/console/snapshots"), "/snapshots", snapshot="before lunch")
     assert page.status == 400
-    page = press(browser, page, "/snapshots", name="before-lunch")
+    page = press(browser, page, "/snapshots", snapshot="before-lunch")
     assert "The snapshot was saved." in page.text
     paid(emulator, browser)
     page = press(browser, page, "/restore")
@@ -705,13 +705,13 @@ def test_customers_are_made_up(emulator: Living, browser: Visitor) -> None:
 
 
 def test_further_banks_have_consoles_of_their_own(emulator: Living, browser: Visitor) -> None:
-    page = press(browser, browser.get("/console/snapshots"), "/banks", name="second")
+    page = press(browser, browser.get("/console/snapshots"), "/banks", bank="second")
     assert 'href="/banks/second/console"' in page.source
     other = Visitor(browser._room, emulator.branch)
     second = other.get("/banks/second/console/snapshots")
     assert 'href="/banks/second/console/customers"' in second.source
     assert 'href="/console"' in second.source
-    saved = press(other, second, "/snapshots", name="one")
+    saved = press(other, second, "/snapshots", snapshot="one")
     assert "The snapshot was saved." in saved.text
     assert "None yet." in browser.get("/console/snapshots").text
     assert "It was deleted." in press(browser, page, "/banks/second/delete").text
@@ -719,10 +719,10 @@ def test_further_banks_have_consoles_of_their_own(emulator: Living, browser: Vis
 
 @pytest.mark.parametrize("name", ["default", "second"])
 def test_a_new_bank_takes_the_place_of_none_that_is_there(emulator: Living, browser: Visitor, name: str) -> None:
-    page = press(browser, browser.get("/console/snapshots"), "/banks", name="second")
+    page = press(browser, browser.get("/console/snapshots"), "/banks", bank="second")
     banks = [emulator.house.default, emulator.house.find("second")]
     documents = [branch.bank.documents.dump() for branch in banks if branch is not None]
-    refused = press(browser, page, "/banks", name=name)
+    refused = press(browser, page, "/banks", bank=name)
     assert refused.status == 409
     assert f"There is a bank {name} already." in refused.text
     assert [branch.bank.documents.dump() for branch in banks if branch is not None] == documents

@@ -52,3 +52,28 @@ def test_an_address_that_a_form_is_sent_to_leads_its_reader_to_the_page_with_the
     assert page.status == 200
     sent_to = re.sub(r"{\w+}", "[^/]+", address)
     assert [form.action for form in page.forms if re.fullmatch(f"/console/{sent_to}", form.action)] != []
+
+
+@pytest.mark.parametrize(
+    ("place", "sent_to", "typed", "wrong"),
+    [
+        ("", "clock", {"by": "soon <&"}, "by"),
+        ("/snapshots", "generate", {"customers": "many", "days": "30"}, "customers"),
+        ("/snapshots", "snapshots", {"snapshot": "before lunch"}, "snapshot"),
+        ("/snapshots", "banks", {"bank": "My Bank"}, "bank"),
+        ("/snapshots", "banks", {"bank": "default"}, "bank"),
+        ("/tpps", "tpps", {"name": "../x", "organizationIdentifier": "PSDNO-FSA-1"}, "name"),
+        ("/settings", "settings", {"date_skew": "70", "straks_limit": "a lot"}, "straks_limit"),
+    ],
+)
+def test_what_was_typed_stays_after_a_refusal_and_what_was_wrong_is_marked(
+    browser: Visitor, place: str, sent_to: str, typed: dict[str, str], wrong: str
+) -> None:
+    page = browser.get(f"/console{place}")
+    [form] = [number for number, form in enumerate(page.forms) if form.action == f"/console/{sent_to}"][:1]
+    page = browser.submit(page, form=form, **typed)
+    assert page.status >= 400
+    assert 'id="problem"' in page.source
+    fields = {field.name: field for one in page.forms for field in one.fields}
+    assert {name: fields[name].value for name in typed} == typed
+    assert [name for name, field in fields.items() if "problem" in field.described_by] == [wrong]

@@ -21,6 +21,7 @@ class Field:
         self.kind = attributes.get("type") or "text"
         self.value = attributes.get("value") or ""
         self.checked = "checked" in attributes
+        self.described_by = (attributes.get("aria-describedby") or "").split()
 
 
 class PageForm:
