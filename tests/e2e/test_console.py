@@ -124,6 +124,37 @@ def test_a_name_and_a_number_without_blanks_go_on_in_the_next_line(
         wait(browser).until(lambda window: not is_too_wide(window), page)
 
 
+@pytest.mark.parametrize("width", [1280, 1000, 390])
+def test_customers_whose_names_have_no_blanks_fit_on_every_page_that_names_them(
+    served: ServedPages, browser: Chrome, width: int
+) -> None:
+    number, iban, digits = "98765432", "NO8599909990000", "1" * 35
+    served.call("POST", "/v1/sandbox/customers", json={"customerNumber": number, "name": "W" * 70, "type": "private"})
+    held = {"customerNumber": number, "currency": "NOK", "product": "P" * 70}
+    account = {**held, "accountName": "W" * 70, "bban": "99909990000", "iban": iban}
+    served.call("POST", "/v1/sandbox/accounts", json=account)
+    card = served.call("POST", "/v1/sandbox/card-accounts", json={**held, "maskedPan": digits, "name": "K" * 70})
+    spent = {
+        "transactionAmount": {"amount": "1.00", "currency": "NOK"},
+        "originalAmount": {"amount": "123456789012345.67", "currency": "EUR"},
+        "bookingDate": "2020-01-01",
+    }
+    path = f"/v1/sandbox/card-accounts/{card['resourceId']}/transactions"
+    assert served.call("POST", path, json=spent)["id"]
+    made = served.control("POST", "sessions", {"tpp": "demo", "nationalId": number})
+    served.emulator.tpp.psu_id, served.emulator.tpp.session_id = made["psuId"], made["tppSessionId"]
+    body = straks(debtorAccount={"bban": account["bban"], "currency": "NOK"})
+    assert served.call("POST", STRAKS, json=body, headers={"PSU-Context": "PRIVATE"})["paymentId"]
+    documents = served.emulator.branch.bank.documents
+    customer = documents.first("customer", customerNumber=number) or {}
+    owned = documents.find("account", customerId=customer["id"])[0]["id"]
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {**PHONE, "width": width, "mobile": width < 500})
+    places = ["", "/customers", f"/customers/{customer['id']}", f"/accounts/{owned}", f"/cards/{card['resourceId']}"]
+    for place in [*places, "/sca", "/consents", "/requests"]:
+        browser.get(f"{served.url}/console{place}")
+        wait(browser).until(lambda window: not is_too_wide(window), place)
+
+
 def test_a_request_and_a_payment_show_without_a_reload(served: ServedPages, browser: Chrome) -> None:
     browser.get(f"{served.url}/console/requests")
     wait(browser).until(lambda window: window.find_element(By.CSS_SELECTOR, "[data-watching]").is_displayed())
