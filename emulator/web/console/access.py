@@ -8,6 +8,7 @@ from urllib.parse import parse_qsl, urlsplit
 from emulator.api.messages import Response
 from emulator.bank import consents, sca, sca_views, sessions
 from emulator.store import Document
+from emulator.web.console import payments
 from emulator.web.console.control import ControlRefused
 from emulator.web.console.screen import Names, Screen
 from emulator.web.pages import approval
@@ -26,7 +27,10 @@ def sca_listing(screen: Screen, refused: ControlRefused | None = None) -> Respon
     return screen.page(
         "sca",
         refused=refused,
-        waiting=[{**_row(screen, document), "people": _who(screen, document)} for document in waiting[:MOST_WAITING]],
+        waiting=[
+            {**_row(screen, document), "people": _who(screen, document), "asks": payments.asked_for(screen, document)}
+            for document in waiting[:MOST_WAITING]
+        ],
         waiting_in_all=f"{len(waiting)} or more" if len(waiting) == sca_views.LOOKED_AT else len(waiting),
         past=[_row(screen, document) for document in sca_views.past(bank, MOST)],
         most=MOST,

@@ -7,6 +7,7 @@ from typing import Any
 from emulator.api.messages import Response
 from emulator.bank import sca_views
 from emulator.scenario import staging
+from emulator.web.console import payments
 from emulator.web.console.control import ControlRefused
 from emulator.web.console.screen import Screen
 
@@ -32,7 +33,7 @@ def show(screen: Screen, refused: ControlRefused | None = None) -> Response:
         fixtures=kept.get("fixtures", ""),
         scenario=scenario(screen),
         rules=rules(screen),
-        waiting=sca_views.waiting(bank, 5),
+        waiting=[{**sca, "asks": payments.asked_for(screen, sca)} for sca in sca_views.waiting(bank, 5)],
         exchanges=[exchange.summary() for exchange in screen.branch.log.entries(limit=8)],
     )
 

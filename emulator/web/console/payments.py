@@ -71,6 +71,18 @@ def _row(screen: Screen, payment: Document) -> dict[str, Any]:
     return {**payment, "kind": products.of(payment).words, "to": to, "shown_amount": amount}
 
 
+def asked_for(screen: Screen, sca: Document) -> dict[str, Any] | None:
+    """What an SCA is to approve, in short: `to` and, of a payment, its `amount`; None where no money is asked for."""
+    target = sca.get("target", "")
+    if (payment := screen.bank.documents.get("payment", target)) is not None:
+        row = _row(screen, payment)
+        return {"to": row["to"], "amount": row["shown_amount"]}
+    if (found := screen.bank.documents.get("basket", target)) is not None:
+        count = len(found["payments"])
+        return {"to": f"{count} payment{'s' if count > 1 else ''}", "amount": None}
+    return None
+
+
 def _timeline(payment: Document) -> list[dict[str, Any]]:
     """The statuses so far, each with its moment and the time since the one before."""
     shown = []

@@ -330,6 +330,19 @@ def test_an_authentication_is_ended_and_the_redirect_shown(
     assert again.status == 409
 
 
+def test_who_has_several_things_to_approve_can_tell_them_apart(emulator: Living, browser: Visitor) -> None:
+    first, other = (
+        paid(emulator, browser, creditorName=name, instructedAmount={"amount": amount, "currency": "NOK"})
+        for name, amount in (("Rent", "9000.00"), ("Bread", "42.50"))
+    )
+    emulator.call("POST", "/v1/signing-baskets", json={"paymentIds": [first, other]})
+    emulator.call("POST", "/v1/consents")
+    shown = ("basket of 2 payments", "payment of 42.50 NOK to Bread", "payment of 9,000.00 NOK to Rent")
+    for place in ("", "/sca"):
+        text = " ".join(browser.get(f"/console{place}").text.split())
+        assert [said for said in shown if said not in text] == []
+
+
 def test_an_approval_that_the_bank_refuses_is_not_called_one(emulator: Living, browser: Visitor) -> None:
     payment, bank = paid(emulator, browser), emulator.branch.bank
     account = bank.documents.first("account", bban=DEBTOR) or {}
