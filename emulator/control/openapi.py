@@ -61,6 +61,7 @@ def _operation(row: ControlOperation) -> dict[str, Any]:
     parameters += [_query(parameter) for parameter in row.query]
     shown: dict[str, Any] = {
         "operationId": row.id,
+        "tags": [row.handler.__module__.rpartition(".")[2]],
         "summary": row.summary,
         "responses": {str(status): _answer(row, status, text) for status, text in row.answers.items()},
     }

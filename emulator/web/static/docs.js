@@ -40,9 +40,15 @@
   const limits = (schema) => {
     const shape = resolved(schema);
     const found = [];
-    const say = (name, words) => { if (shape[name] !== undefined) found.push(`${words} ${shape[name]}`); };
-    say("minLength", "at least"); say("maxLength", "at most"); say("minimum", "from"); say("maximum", "to");
-    say("minItems", "at least"); say("maxItems", "at most"); say("pattern", "pattern");
+    const between = (low, high, unit = "") => {
+      const bounds = low === undefined ? `at most ${high}` : high === undefined ? `at least ${low}` : `${low} to ${high}`;
+      const counted = unit && (high ?? low) === 1 ? unit : unit && `${unit}s`;
+      if (low !== undefined || high !== undefined) found.push(`${bounds} ${counted}`.trim());
+    };
+    if (!shape.enum) between(shape.minLength, shape.maxLength, "character");
+    between(shape.minimum, shape.maximum);
+    between(shape.minItems, shape.maxItems, "item");
+    if (shape.pattern !== undefined) found.push(`pattern ${shape.pattern}`);
     if (shape.default !== undefined) found.push(`default ${JSON.stringify(shape.default)}`);
     if (shape.enum) {
       const shown = shape.enum.slice(0, 30).map(String).join(", ");
@@ -98,7 +104,7 @@
         parameter.description ? make("span", { class: "about", text: parameter.description }) : null)));
       const many = place === "header" && found.length > 3;
       return [many ? make("details", {}, make("summary", { text: `${title} (${found.length})` }), list)
-        : make("div", {}, make("h4", { text: title }), list)];
+        : make("div", {}, make("h3", { text: title }), list)];
     });
   };
 
@@ -133,8 +139,8 @@
     const inside = make("div", { class: "inside" },
       operation.description ? make("p", { class: "about", text: operation.description }) : null,
       ...drawParameters(parameters),
-      body.content ? make("div", {}, make("h4", { text: "Body" }), ...drawContent(body.content)) : null,
-      make("h4", { text: "Answers" }),
+      body.content ? make("div", {}, make("h3", { text: "Body" }), ...drawContent(body.content)) : null,
+      make("h3", { text: "Answers" }),
       make("ul", { class: "answers" }, ...Object.entries(operation.responses || {}).map(([status, answer]) => {
         const found = resolved(answer);
         const head = [make("b", { class: `status s${status[0]}`, text: status }), " ", found.description || ""];
@@ -151,8 +157,13 @@
       make("p", { class: "soft" }, "operationId ", make("code", { text: name })), inside);
   };
 
+  // What the page has to say about itself; the drawn document is no news, and is not read out.
+  const status = document.querySelector("[role=status]");
+  const placeOf = (tag) => `tag-${tag.replaceAll(" ", "-")}`; // an id has no blanks
+
   const draw = (source) => {
     whole = source;
+    status.textContent = "";
     const groups = new Map();
     for (const [path, item] of Object.entries(source.paths || {})) {
       for (const method of METHODS) {
@@ -165,15 +176,16 @@
     const about = Object.fromEntries((source.tags || []).map((tag) => [tag.name, tag.description]));
     const place = document.querySelector(".operations");
     const contents = document.querySelector(".contents");
-    place.replaceChildren(...[...groups].map(([tag, operations]) => make("section", { "aria-label": tag, id: `tag-${tag}` },
+    place.replaceChildren(...[...groups].map(([tag, operations]) => make("section", { "aria-label": tag, id: placeOf(tag) },
       make("h2", { text: tag }), about[tag] ? make("p", { class: "soft", text: about[tag] }) : null, ...operations)));
     contents.replaceChildren(make("ul", {}, ...[...groups].map(([tag, operations]) =>
-      make("li", {}, make("a", { href: `#tag-${tag}` }, tag, " ", make("span", { class: "count", text: String(operations.length) }))))));
+      make("li", {}, make("a", { href: `#${placeOf(tag)}` }, tag, " ", make("span", { class: "count", text: String(operations.length) }))))));
   };
 
   const openNamed = () => {
-    const named = document.getElementById(decodeURIComponent(location.hash.slice(1)));
-    if (named && named.matches("details")) { named.open = true; named.scrollIntoView(); }
+    const named = document.getElementById(location.hash.slice(1));
+    if (named?.matches("details")) named.open = true;
+    named?.scrollIntoView();
   };
 
   const find = document.getElementById("find");
@@ -188,27 +200,29 @@
         any ||= !operation.hidden;
       }
       section.hidden = !any;
+      document.querySelector(`.contents [href="#${section.id}"]`).parentElement.hidden = !any;
       found ||= any;
     }
-    document.querySelector(".nothing").textContent = found ? "" : "No operation fits.";
+    status.textContent = found ? "" : "No operation fits.";
   });
   document.addEventListener("toggle", (event) => {
     if (event.target.matches(".operation") && event.target.open) history.replaceState(null, "", `#${event.target.id}`);
   }, true);
   addEventListener("hashchange", openNamed);
 
-  const lock = () => document.querySelector(".operations").replaceChildren(make("p", { class: "note", role: "alert" },
-    "This bank was started with a control token: ",
-    make("a", { href: document.body.dataset.console, text: "log in at the console" }), " to read this."));
+  const warn = (...said) => {
+    status.textContent = "";
+    document.querySelector(".operations").replaceChildren(make("p", { class: "note", role: "alert" }, ...said));
+  };
+  const lock = () => warn("This bank was started with a control token: ",
+    make("a", { href: document.body.dataset.console, text: "log in at the console" }), " to read this.");
 
-  document.querySelector("[data-waiting]").hidden = false;
+  status.textContent = "Reading the document …";
   fetch(document.body.dataset.source, { headers: { Accept: "application/json" } })
     .then((answer) => {
       if (answer.status === 401) return lock();
       if (!answer.ok) throw new Error(`The bank answered ${answer.status}.`);
       return answer.json().then((source) => { draw(source); openNamed(); });
     })
-    .catch((error) => {
-      document.querySelector(".operations").replaceChildren(make("p", { class: "note", role: "alert", text: `The document could not be read. ${error.message}` }));
-    });
+    .catch((error) => warn(`The document could not be read. ${error.message}`));
 })();
