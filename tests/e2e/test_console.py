@@ -357,7 +357,8 @@ def test_with_a_control_token_people_log_in(tmp_path: Path) -> None:
         assert heading(browser) == "Log in"
         browser.find_element(By.ID, "token").send_keys("open sesame")
         press(browser, button(browser, "Log in"))
-        assert heading(browser) == "Overview"
+        assert heading(browser) == "Payments"
+        browser.get(f"{served.url}/console")
         wait(browser).until(lambda window: window.find_element(By.CSS_SELECTOR, "[data-watching]").is_displayed())
         press(browser, button(browser, "Freeze"))
         assert browser.find_element(By.CSS_SELECTOR, "[role=status]").text == "Bank time was changed."

@@ -22,6 +22,8 @@ def _leads_to(page: str) -> View:
 # Where forms are sent that stand on a page of another address, and that page: after a refusal the browser is there, and
 # a reload of the address, or of the parts that are live, must not find nothing.
 _SENT_TO = (
+    ("login", ""),
+    ("logout", ""),
     ("clock", ""),
     ("sca/{id}", "sca"),
     ("consents/{id}", "consents"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from emulator.api.branch import Branch
 
 FORMS = "console"  # what the console's form tokens are for
+_PLACE = re.compile(r"/console([/?][!-~]*)?")  # of the console, as an address may write it
 
 
 class Console:
@@ -101,24 +103,30 @@ class Console:
         return False
 
     def _cookie(self, request: Request, value: str | None) -> tuple[str, str]:
-        secure = "; Secure" if request.base.startswith("https:") else ""
+        base = urlsplit(request.base)
+        secure = "; Secure" if base.scheme == "https" else ""
         ending = "; Max-Age=0" if value is None else ""
         return (
             "Set-Cookie",
-            f"{self._cookie_name(request)}={value or ''}; Path=/; HttpOnly; SameSite=Strict{secure}{ending}",
+            f"{self._cookie_name(request)}={value or ''}; Path={base.path or '/'}; HttpOnly; SameSite=Strict"
+            f"{secure}{ending}",
         )
 
     def _login(self, request: Request, segments: Sequence[str]) -> Response:
-        home = root_of(request) + "/console"
+        """Ask for the token, and lead who knows it to the page that was asked for."""
+        root, place = root_of(request), request.target.removeprefix(request.prefix)
         wrong = False
         if request.method == "POST":
             if list(segments) != ["login"]:
-                return see_other(home)
-            given = read_form(request).get("token")
-            if hmac.compare_digest(given.encode(), (self._token or "").encode()):
-                return see_other(home, headers=(self._cookie(request, self._session()),))
+                return see_other(f"{root}/console")
+            form = read_form(request)
+            asked = form.get("place")
+            place = asked if _PLACE.fullmatch(asked) else "/console"
+            if hmac.compare_digest(form.get("token").encode(), (self._token or "").encode()):
+                return see_other(root + place, headers=(self._cookie(request, self._session()),))
             wrong = True
-        return html(request, "console/login.html", status=403 if wrong else 401, at_home=True, home=home, wrong=wrong)
+        status = 403 if wrong else 401
+        return html(request, "console/login.html", status=status, at_home=True, place=place, wrong=wrong)
 
 
 def _bare(request: Request, status: int, title: str, text: str, *headers: tuple[str, str]) -> Response:

@@ -6,12 +6,13 @@ import json
 import shlex
 from collections.abc import Iterator
 from html import unescape
+from urllib.parse import urlencode
 
 import pytest
 
 from emulator.api.messages import Request, Response
 from tests.unit.pages.living import Living, living
-from tests.unit.pages.visitor import Visitor
+from tests.unit.pages.visitor import HOST, Visitor
 
 TOKEN = "a control token ø"
 
@@ -98,6 +99,34 @@ def test_the_token_opens_the_console_with_a_strict_cookie(guarded: Living) -> No
     logout = next(form for form in page.forms if form.action.endswith("/logout"))
     left = browser.post(logout.action, logout.sent())
     assert "Max-Age=0" in left.headers["set-cookie"]
+
+
+@pytest.mark.parametrize("place", ["/console", "/console/payments?status=RCVD&offset=100", "/console/login"])
+def test_the_login_leads_to_the_page_that_was_asked_for(guarded: Living, place: str) -> None:
+    browser = guarded.visitor()
+    again = browser.submit(browser.get(place), token="wrong")
+    assert again.status == 403
+    entered = browser.submit(again, token=TOKEN)
+    assert entered.headers["location"] == place
+    browser.headers["Cookie"] = entered.headers["set-cookie"].partition(";")[0]
+    assert browser.get(place).headers.get("location", place) in (place, "/console")
+
+
+@pytest.mark.parametrize("place", ["//elsewhere.example", "https://elsewhere.example", "/console\r\nX: y", "/consoles"])
+def test_the_login_leads_nowhere_else(guarded: Living, place: str) -> None:
+    entered = guarded.visitor().post("/console/login", [("token", TOKEN), ("place", place)])
+    assert (entered.status, entered.headers["location"]) == (303, "/console")
+
+
+def test_the_cookie_of_a_login_stays_below_the_public_address(guarded: Living) -> None:
+    headers = (("Host", HOST), ("Content-Type", "application/x-www-form-urlencoded"))
+    body = urlencode({"token": TOKEN, "place": "/console/sca"}).encode()
+    base, prefix = "https://bank.example/one", "/banks/second"
+    guarded.house.make("second")
+    answer = guarded.site.handle(Request("POST", f"{prefix}/console/login", headers, body, base=base))
+    assert isinstance(answer, Response)
+    assert dict(answer.headers)["Location"] == f"/one{prefix}/console/sca"
+    assert "; Path=/one;" in dict(answer.headers)["Set-Cookie"]
 
 
 @pytest.mark.parametrize("token", ["", "wrong", TOKEN[:-1], TOKEN + "x"])
