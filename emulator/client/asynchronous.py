@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import ssl
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from emulator.client.identity import HoldsKey
 from emulator.client.response import Headers, Response
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 class AsyncTppClient(Tpp):
     """As TppClient, with coroutines and for many requests at once; close it, or use `async with`.
 
-    Raises OSError for a `ca` that cannot be read.
+    Raises OSError for a `ca` that cannot be read, and where no answer comes.
     """
 
     def __init__(
@@ -99,4 +100,18 @@ class AsyncTppClient(Tpp):
             cookie_jar=DummyCookieJar(),  # as the synchronous client: what is sent is what was asked for
             auto_decompress=False,  # a body is given as it came, as by the synchronous client
             skip_auto_headers=("User-Agent", "Accept-Encoding", "Content-Type"),
+            middlewares=(_once,),
         )
+
+
+async def _once(request: Any, send: Callable[[Any], Awaitable[Any]]) -> Any:
+    """Send a request a single time: aiohttp itself would repeat a GET, PUT or DELETE whose answer is lost."""
+    from aiohttp import ClientConnectorError, ClientOSError, ServerDisconnectedError
+
+    try:
+        return await send(request)
+    except ClientConnectorError:
+        raise
+    except (ClientOSError, ServerDisconnectedError) as lost:
+        # aiohttp hands this on as a ClientOSError, which is an OSError and a ClientError.
+        raise ConnectionResetError(errno.ECONNRESET, "the connection was closed without an answer") from lost

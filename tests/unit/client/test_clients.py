@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import os
@@ -333,6 +334,30 @@ async def test_the_asynchronous_client_does_the_same(server: str, credentials: C
         assert answer.headers["x-twice"] == "1, 2"
     assert (await made.get("/v1/x")).status == 200
     await made.close()
+
+
+@pytest.mark.parametrize("method", ["GET", "POST", "PUT", "DELETE"])
+async def test_a_request_whose_answer_is_lost_is_sent_once_by_both_clients(
+    credentials: Credentials, method: str
+) -> None:
+    """As after a scripted `disconnect`: the bank may have carried it out, so whether to repeat it is not theirs."""
+    asked = 0
+
+    async def lose(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal asked
+        await reader.readuntil(b"\r\n\r\n")
+        asked += 1
+        writer.close()
+
+    async with await asyncio.start_server(lose, "127.0.0.1", 0) as bank:
+        address = f"http://127.0.0.1:{bank.sockets[0].getsockname()[1]}"
+        async with AsyncTppClient(address, credentials) as client:
+            with pytest.raises(OSError, match="without an answer"):
+                await client.request(method, "/v1/x")
+        assert asked == 1
+        with TppClient(address, credentials) as one, pytest.raises(OSError):
+            await asyncio.to_thread(one.request, method, "/v1/x")
+        assert asked == 2
 
 
 def test_sign_gives_the_headers_for_any_library(credentials: Credentials, tmp_path: Path) -> None:
