@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from emulator.testing.options import BankFactory, BankOptions
-    from emulator.testing.running import BankClock, RunningBank, TestTpp
+    from emulator.testing.running import BankClock, RunningBank, TestTpp, banks
 
-__all__ = ["BankClock", "BankFactory", "BankOptions", "RunningBank", "TestTpp"]
+__all__ = ["BankClock", "BankFactory", "BankOptions", "RunningBank", "TestTpp", "banks"]
 
 _PLACES = {
     "BankClock": "emulator.testing.running",
@@ -20,6 +20,7 @@ _PLACES = {
     "BankOptions": "emulator.testing.options",
     "RunningBank": "emulator.testing.running",
     "TestTpp": "emulator.testing.running",
+    "banks": "emulator.testing.running",
 }
 
 

@@ -21,9 +21,9 @@ def bank_factory() -> Iterator[BankFactory]:
     The arguments are those of `emulator.testing.BankOptions`. Each bank is fresh, runs on a free port, and stops with
     the test.
     """
-    from emulator.testing.running import factory
+    from emulator.testing import banks
 
-    with factory() as make:
+    with banks() as make:
         yield make
 
 

@@ -274,8 +274,8 @@ def _tpp_id(identity: Identity) -> str:
 
 
 @contextmanager
-def factory() -> Iterator[BankFactory]:
-    """Makes banks that stop at the end, also when one of them could not start."""
+def banks() -> Iterator[BankFactory]:
+    """Makes banks that stop at the end, also when one of them could not start; for fixtures of any scope."""
     running: list[RunningBank] = []
 
     def make(**options: Unpack[BankOptions]) -> RunningBank:

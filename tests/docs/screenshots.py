@@ -10,8 +10,7 @@ from typing import Any
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 
-from emulator.testing import RunningBank, TestTpp
-from emulator.testing.running import factory
+from emulator.testing import RunningBank, TestTpp, banks
 from tests.e2e.browser import chromium
 from tests.e2e.clicking import press
 
@@ -85,7 +84,7 @@ def to_the_approval(browser: Chrome, link: str) -> None:
 
 def main() -> None:
     IMAGES.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory() as profile, factory() as make, chromium(Path(profile)) as browser:
+    with tempfile.TemporaryDirectory() as profile, banks() as make, chromium(Path(profile)) as browser:
         bank = make(now=NOW, seed=1)
         tpp = bank.tpp(name="demo")
         shown = lived(bank, tpp)

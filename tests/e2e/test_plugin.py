@@ -14,7 +14,7 @@ import pytest
 
 from emulator.bank.errors import BankError
 from emulator.scenario.mistakes import ScenarioRefused
-from emulator.testing import BankFactory, RunningBank, TestTpp
+from emulator.testing import BankFactory, RunningBank, TestTpp, banks
 
 SHOP = Path(__file__).parents[1] / "examples" / "shop"
 KARI, EVEN, SIRI = "14888520059", "03817910172", "21909220006"
@@ -42,6 +42,15 @@ def test_every_test_gets_a_fresh_bank(bank: RunningBank, bank_factory: BankFacto
     other = bank_factory()
     assert other.url != bank.url
     assert (len(bank.payments()), other.payments(), other.requests()) == (1, [], [])
+
+
+def test_a_bank_for_several_tests_lives_as_long_as_its_maker_wants() -> None:
+    """What a fixture of a class or of the whole run does: `bank` and `bank_factory` are made for each test."""
+    with banks() as make:
+        tpp = make(seed=1).tpp().log_in()
+        created(tpp)
+    with pytest.raises(OSError):
+        tpp.get("/v1/accounts")
 
 
 def test_the_clock_stands_until_it_is_moved_and_what_falls_due_happens(bank: RunningBank) -> None:

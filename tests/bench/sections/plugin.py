@@ -14,12 +14,12 @@ GOAL = 50.0  # milliseconds
 
 def measure(rounds: int, requests: int) -> Iterator[Row]:
     del rounds, requests
-    from emulator.testing.running import factory
+    from emulator.testing import banks
 
     took = []
     for _ in range(COUNT + 1):
         began = time.perf_counter()
-        with factory() as make:
+        with banks() as make:
             make().tpp()
             took.append((time.perf_counter() - began) * 1000)
     yield Row("plugin", "a fresh bank for a test", median(took[1:]), "ms", at_most=GOAL)
