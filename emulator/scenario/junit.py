@@ -13,7 +13,7 @@ _NOT_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def report(stories: Sequence[Played]) -> str:
-    """One test suite for each story, one test case for each step."""
+    """One test suite for each story, one test case for each step, of the same name in every run."""
     root = ElementTree.Element("testsuites", name="scenarios")
     for story in stories:
         suite = ElementTree.SubElement(
@@ -30,7 +30,7 @@ def report(stories: Sequence[Played]) -> str:
                 suite,
                 "testcase",
                 classname=story.scenario,
-                name=_clean(f"{step.number} {step.title}"),
+                name=_clean(f"{step.number} {step.written or step.title}"),
                 time=f"{step.seconds:.3f}",
             )
             if step.outcome == SKIPPED:

@@ -19,7 +19,10 @@ PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
 
 @dataclass(slots=True)
 class StepResult:
-    """How one step went; `differences` are sentences, `answer` is None for a step that was not played."""
+    """How one step went; `differences` are sentences, `answer` is None for a step that was not played.
+
+    `written` is the title as it stands in the story, where the names in it have been filled in.
+    """
 
     number: int
     title: str
@@ -28,6 +31,7 @@ class StepResult:
     answer: Answer | None = None
     differences: list[str] = field(default_factory=list)
     seconds: float = 0.0
+    written: str = ""
 
     def found(self) -> dict[str, Any] | None:
         """What came back, for people and tools."""
@@ -124,7 +128,7 @@ def _is_refusal(result: StepResult | None) -> bool:
 
 
 def _play_step(number: int, step: Step, cast: Cast, variables: Variables) -> StepResult:
-    result = StepResult(number, step.title, FAILED, step.expect)
+    result = StepResult(number, step.title, FAILED, step.expect, written=step.title)
     began = time.perf_counter()
     try:
         result.title = f"{step.kind} {variables.fill(step.title.partition(' ')[2])}"

@@ -151,3 +151,15 @@ def test_junit_holds_any_text() -> None:
     root = ElementTree.fromstring(report)
     assert root[0].attrib | {"time": ""} == {"name": "s", "tests": "3", "failures": "1", "skipped": "1", "time": ""}
     assert root[0][0][0].attrib["message"] == "a?b <&>"
+
+
+def test_junit_calls_a_step_the_same_in_every_run_whatever_ids_the_bank_has_given() -> None:
+    """CI servers follow a test from run to run by its name."""
+    stage = Told(consents=(200, {"consents": [{"consentId": "c1"}]}))
+    saved = {"control": "GET consents", "save": {"consent": "consents[0].consentId"}}
+    played = play(story(saved, {"control": "POST consents/${consent}/revoke"}), stage)
+    root = ElementTree.fromstring(junit.report([played]))
+    assert [case.attrib["name"] for case in root[0]] == [
+        "1 control GET consents",
+        "2 control POST consents/${consent}/revoke",
+    ]
