@@ -217,6 +217,15 @@ def test_a_payment_that_a_rule_made_up_is_named_only_by_text(desk: Desk) -> None
     assert "paymentId" not in desk.control.get("/requests")["requests"][0]
 
 
+@pytest.mark.parametrize("form", ["truncated", "not-json", "wrong-type", "empty"])
+def test_an_answer_without_a_body_has_none_that_could_be_malformed(desk: Desk, form: str) -> None:
+    """No 204 can carry one: a story and the log would show what no client ever sees."""
+    made = json.loads(desk.pay().body)["paymentId"]
+    desk.rule({"malformed": form})
+    answer = desk.send("DELETE", f"{DOMESTIC}/{made}")
+    assert (answer.status, answer.body) == (204, b"")
+
+
 def test_the_effects_inside_the_bank_reach_it(desk: Desk) -> None:
     progress = ["ACTC", {"PDNG": "1s"}, {"RJCT": "5s"}]
     desk.rule({"fee": "12.50", "progress": progress}, when={"body": {"creditorName": "A*"}})

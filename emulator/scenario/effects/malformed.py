@@ -47,10 +47,11 @@ FORMS: Mapping[str, Callable[[bytes], bytes]] = {
 
 
 def _spoilt(form: str) -> Effect:
-    """The body is changed; status and headers stay."""
+    """The body, where there is one, is changed; status and headers stay."""
 
     def after(response: Response, _dice: Random) -> None:
-        response.body = FORMS[form](response.body)
+        if response.body:
+            response.body = FORMS[form](response.body)
 
     return Effect(after=after)
 
