@@ -62,7 +62,7 @@ class TestTpp(TppClient):
         client.redirect_uri = self.redirect_uri
         return client
 
-    def approve(self, link_or_id: str = "latest", **choices: Any) -> dict[str, str]:
+    def approve(self, link_or_id: str | None = "latest", **choices: Any) -> dict[str, str]:
         """The PSU approves; the client takes over psu-id and session from the redirect, whose query is returned."""
         return self.remember(self.bank.approve(link_or_id, **choices))
 
@@ -158,19 +158,21 @@ class RunningBank:
         self._clients.append(client)
         return client
 
-    def approve(self, link_or_id: str = "latest", **choices: Any) -> str:
+    def approve(self, link_or_id: str | None = "latest", **choices: Any) -> str:
         """The PSU approves an SCA: its scaRedirect, its token, or the id of what it is for; where the browser goes.
 
-        Choices: nationalId, method, context, agreement, accounts (or in Python's spelling, national_id).
+        Choices: nationalId, method, context, agreement, accounts (or in Python's spelling, national_id). Raises
+        BankError for an SCA that is not there, as for None, the scaRedirect of an answer without one.
         """
         choices = {{"nationalId": "national_id"}.get(name, name): value for name, value in choices.items()}
         return self._sca(link_or_id, lambda bank, found: sca_control.approve(bank, found, **choices)) or ""
 
-    def reject(self, link_or_id: str = "latest") -> str:
+    def reject(self, link_or_id: str | None = "latest") -> str:
         """The PSU declines; where the browser goes."""
         return self._sca(link_or_id, sca_control.reject)
 
-    def _sca(self, link_or_id: str, act: Callable[..., Result]) -> Result:
+    def _sca(self, link_or_id: str | None, act: Callable[..., Result]) -> Result:
+        link_or_id = str(link_or_id)
         name = urlsplit(link_or_id).path.rpartition("/")[2] or link_or_id
 
         def work(branch: Branch) -> Result:
@@ -249,6 +251,8 @@ def _freeze(branch: Branch) -> None:
 
 
 def _duration(by: str | timedelta | None, units: dict[str, float]) -> Duration:
+    if by is not None and units:
+        raise TypeError("bank time moves by one length of time, or by days, hours and so on, not by both")
     if isinstance(by, str):
         found = durations.parse(by)
         if found is None:

@@ -66,6 +66,21 @@ def test_the_clock_stands_until_it_is_moved_and_what_falls_due_happens(bank: Run
     assert bank.clock.advance(timedelta(minutes=1)) - before == timedelta(days=1, hours=2, minutes=1, seconds=10)
 
 
+def test_the_clock_is_not_told_two_lengths_of_time_at_once(bank: RunningBank) -> None:
+    before = bank.clock.now
+    with pytest.raises(TypeError, match="not by both"):
+        bank.clock.advance("1h", days=1)
+    assert bank.clock.now == before
+
+
+def test_an_answer_without_a_redirect_leads_to_no_sca(bank: RunningBank) -> None:
+    tpp = bank.tpp().log_in()
+    answer = tpp.get("/v1/accounts")
+    for decide in (bank.approve, bank.reject, tpp.approve):
+        with pytest.raises(BankError, match="There is no SCA None"):
+            decide(answer.sca_redirect)
+
+
 def test_the_clock_goes_on_by_months_of_the_calendar(bank_factory: BankFactory) -> None:
     bank = bank_factory(now=datetime(2026, 1, 31, 11, 0, tzinfo=UTC))
     assert bank.clock.advance("P1M") == datetime(2026, 2, 28, 11, 0, tzinfo=UTC)
