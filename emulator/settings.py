@@ -72,6 +72,11 @@ def _text(value: str) -> str:
     return value
 
 
+def _address(value: str) -> str:
+    """A name or an address, IPv6 with or without the brackets that it has in a URL."""
+    return _text(value.removeprefix("[").removesuffix("]"))
+
+
 def _port(value: str) -> int:
     if not re.fullmatch(r"[0-9]{1,5}", value) or int(value) > 65535:
         raise ValueError("takes a port number, 0 to 65535")
@@ -125,7 +130,7 @@ def _one_of(*names: str) -> Parse:
 
 
 FLAGS: tuple[Flag, ...] = (
-    Flag("host", "ADDRESS", _text, "The address to listen on."),
+    Flag("host", "ADDRESS", _address, "The address to listen on."),
     Flag("port", "N", _port, "The port to listen on; 0 picks a free one."),
     Flag("tls-port", "N", _port, "Also listen with TLS on this port; 0 picks a free one."),
     Flag("state", "DIR", lambda value: Path(_text(value)), "Where certificates and the bank's documents are kept."),

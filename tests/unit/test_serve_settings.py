@@ -49,6 +49,7 @@ def test_the_flags_are_those_of_the_contract_and_each_has_its_variable() -> None
 
 VALUES = [
     ("host", "0.0.0.0", "0.0.0.0"),
+    ("host", "[::1]", "::1"),
     ("port", "0", 0),
     ("tls_port", "8443", 8443),
     ("state", "somewhere/else", Path("somewhere/else")),
@@ -98,6 +99,7 @@ def test_an_empty_variable_counts_as_not_set() -> None:
         *(("public_url", text) for text in ("http://u@bank.test", "http://bank.test/?q", "http://bank.test/#f")),
         *(("allow_host", text) for text in ("bank.test:80", "http://bank.test", "a/b", "-a", "a b")),
         *(("control_token", text) for text in ("a b", "å", "a\n", "x" * 513)),
+        ("host", "[]"),
         ("state", ""),
         ("fixtures", "\0"),
     ],
