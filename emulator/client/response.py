@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 
@@ -36,7 +36,7 @@ class Response:
     """Status, headers and the raw body of an answer."""
 
     status: int
-    headers: Headers
+    headers: Headers = field(repr=False)  # a failing test shows the beginning and the end: status and body tell why
     body: bytes
 
     @property

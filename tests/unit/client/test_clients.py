@@ -21,6 +21,7 @@ from emulator.api.signature import SignaturePolicy, SignatureRefused, check
 from emulator.api.signature.check import verifies
 from emulator.authority import Authority, Credentials
 from emulator.client import TAMPERINGS, AsyncTppClient, Identity, TppClient, sign, signed_headers
+from emulator.client.response import Headers, Response
 from emulator.httpsig.digest import digest_value
 from emulator.httpsig.header import parse
 from emulator.httpsig.keyid import key_id_for
@@ -282,6 +283,11 @@ def test_an_answer_reads_like_those_of_other_libraries(client: TppClient) -> Non
     assert json.loads(answer.text) == answer.json()
     assert answer.sca_redirect is None
     assert answer.status_code == answer.status
+
+
+def test_an_answer_shows_first_what_the_bank_said() -> None:
+    refused = Response(400, Headers([("Content-Type", "application/json")]), b'{"tppMessages":[]}')
+    assert repr(refused) == """Response(status=400, body=b'{"tppMessages":[]}')"""
 
 
 @pytest.mark.parametrize("tamper", TAMPERINGS)
