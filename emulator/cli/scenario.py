@@ -73,15 +73,19 @@ def show_(name: str, output: str) -> None:
 @click.argument("files", nargs=-1, required=True)
 @OUTPUT
 def check(files: tuple[str, ...], output: str) -> None:
-    """Check FILES without a bank: every mistake with line and column; exit 1 when there is one."""
-    from emulator.scenario import loader
+    """Check FILES without a running bank: every mistake with line and column; exit 1 when there is one.
+
+    A file whose `from` names a fixture is also started, on a new bank in this process; its story is not played.
+    """
+    from emulator.assemble.stages import new_stages
     from emulator.scenario.mistakes import ScenarioMissing, ScenarioRefused
 
+    stage = new_stages()
     results: list[dict[str, Any]] = []
     for file in files:
         mistakes: list[dict[str, Any]] = []
         try:
-            loader.named_or_file(file)
+            _check(file, stage)
         except ScenarioMissing as missing:
             raise _failed(missing) from missing
         except ScenarioRefused as refused:
@@ -98,6 +102,18 @@ def check(files: tuple[str, ...], output: str) -> None:
         click.echo(json.dumps(results, indent=2, ensure_ascii=False))
     if any(result["mistakes"] for result in results):
         raise CheckFailed("")
+
+
+def _check(file: str, stage: Callable[[], Stage]) -> None:
+    """Refuse what cannot be read, and what the fixture that it names does not fit; raises ScenarioRefused."""
+    from emulator.bank import fixtures
+    from emulator.scenario import loader
+
+    scenario = loader.named_or_file(file)
+    if scenario.start.base in fixtures.names():
+        answer = stage().control("POST", "/scenario", dict(scenario.source))
+        if answer.status == 400:
+            raise scenario.origin.refused_by(answer.json()["tppMessages"])
 
 
 @command.command(epilog="Example: bank-emulator scenario apply slow-bank")
