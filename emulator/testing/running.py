@@ -17,6 +17,7 @@ from emulator.assemble import apply_all, assemble, authority_for
 from emulator.assemble.site import Site
 from emulator.authority import Authority, Credentials
 from emulator.bank import fixtures, payments, progression, sca_control, sessions
+from emulator.bank.clock import real_now
 from emulator.bank.errors import BankError
 from emulator.client import AsyncTppClient, TppClient
 from emulator.client.identity import Identity
@@ -39,8 +40,12 @@ def authority() -> Authority:
 
 
 @cache
-def _issued(name: str, roles: tuple[str, ...], flaw: str | None) -> Credentials:
-    """A TPP of this test process; where its name is taken by one with other roles or flaw, that one makes way."""
+def _issued(name: str, roles: tuple[str, ...], flaw: str | None, hour: datetime) -> Credentials:
+    """A TPP of this test process; where its name is taken by one with other roles or flaw, that one makes way.
+
+    `hour` is that of real time, which dates a certificate: a test may have moved it.
+    """
+    del hour
     return authority().issue(name, roles=roles, flaw=flaw, replace=True)
 
 
@@ -154,7 +159,8 @@ class RunningBank:
         """A signed client of a TPP with these roles, one or several; `flaw` spoils its certificate (CONTRACT 9.7)."""
         wanted = (roles,) if isinstance(roles, str) else tuple(sorted(roles))
         name = name or "-".join(["test", *(role.lower() for role in wanted), *([flaw] if flaw else [])])
-        client = TestTpp(self, Identity.of(_issued(name, wanted, flaw)))
+        hour = real_now().replace(minute=0, second=0, microsecond=0)
+        client = TestTpp(self, Identity.of(_issued(name, wanted, flaw, hour)))
         self._clients.append(client)
         return client
 

@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
+from emulator.authority import Authority
 from emulator.bank.errors import BankError
 from emulator.scenario.mistakes import ScenarioRefused
-from emulator.testing import BankFactory, RunningBank, TestTpp, banks
+from emulator.testing import BankFactory, RunningBank, TestTpp, banks, running
 
 SHOP = Path(__file__).parents[1] / "examples" / "shop"
 KARI, EVEN, SIRI = "14888520059", "03817910172", "21909220006"
@@ -118,6 +119,18 @@ def test_log_in_is_for_any_person_and_context(bank: RunningBank) -> None:
     siri = bank.tpp().log_in(SIRI, context="CORPORATE")
     assert siri.psu_corporate_id
     assert {account["usage"] for account in siri.get("/v1/accounts").json()["accounts"]} == {"ORGA"}
+
+
+def test_a_certificate_holds_at_the_real_time_that_a_test_has_moved_to(
+    bank: RunningBank, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other tools of a test stop or move `datetime.now`, by which the bank judges certificates."""
+    at = moved = datetime(2031, 5, 17, 12, 30, tzinfo=UTC)
+    monkeypatch.setattr(running, "real_now", lambda: moved)
+    monkeypatch.setattr(running, "authority", lambda: Authority(None, clock=lambda: moved))
+    for moved in (at, at - timedelta(minutes=29), at - timedelta(days=4000)):
+        certificate = bank.tpp(name="traveller").identity.certificate
+        assert certificate.not_valid_before_utc <= moved < certificate.not_valid_after_utc
 
 
 def test_certificates_have_roles_and_flaws(bank: RunningBank) -> None:
