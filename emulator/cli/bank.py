@@ -30,9 +30,16 @@ def bank_options(command: Command) -> Command:
 
 
 def named(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
-    """Refuse an empty name or id, as a variable gives that was not set: its address is that of all there are."""
+    """Refuse an empty name or id, as a variable gives that was not set: its address is that of all there are.
+
+    One whose bytes are no UTF-8 has no address.
+    """
     if value == "":
         raise click.BadParameter("it is empty", context, option)
+    try:
+        quote(value or "")
+    except UnicodeEncodeError:
+        raise click.BadParameter("it is not UTF-8", context, option) from None
     return value
 
 

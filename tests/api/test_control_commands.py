@@ -197,11 +197,12 @@ NAMING = (
 
 
 @pytest.mark.parametrize("command", NAMING)
-def test_an_empty_name_is_wrong_use_and_changes_nothing(run: Run, command: str) -> None:
+@pytest.mark.parametrize("name, told", [("", "it is empty"), ("bl\udce5", "it is not UTF-8")], ids=["empty", "latin-1"])
+def test_what_is_no_name_is_wrong_use_and_changes_nothing(run: Run, command: str, name: str, told: str) -> None:
     run("rules", "add", '{"name": "slow", "then": {"delay": "1s"}}')
-    status, out, err = run(*command.split(), "")
+    status, out, err = run(*command.split(), name)
     assert (status, out, err.count("\n")) == (2, "", 1)
-    assert "it is empty" in err
+    assert told in err
     assert "slow" in run("rules", "list")[1]
 
 
