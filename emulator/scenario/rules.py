@@ -134,9 +134,11 @@ class RuleSet:
         return acting if acting.names else None
 
     def _by_name(self) -> Iterator[tuple[str, _Live]]:
-        """The rules with what they are called: one without a name by its place."""
+        """The rules with what they are called: one without a name by its place, in a way that no other is called."""
+        given = {live.rule.name for live in self.rules}
         for number, live in enumerate(self.rules, 1):
-            yield live.rule.name or f"rule {number}", live
+            place = f"rule {number}"
+            yield live.rule.name or (f"{place} without a name" if place in given else place), live
 
     def _taken_by(self, call: Call) -> set[str]:
         """The effects that have a rule already, also from before the signature of the same request."""

@@ -83,6 +83,14 @@ def test_a_rule_without_a_name_is_called_by_its_place_after_a_restart_too(desk: 
     assert called() == ["mine", "rule 2", "rule 3"]
 
 
+def test_a_rule_without_a_name_is_never_called_as_another_one_is_named(desk: ControlDesk) -> None:
+    desk.do("POST", "/rules", [{"name": "rule 2", **DOWN}, {"then": {"delay": "1s"}}])
+    called = ["rule 2", "rule 2 without a name"]
+    assert [count["name"] for count in desk.get("/rules")["counts"]] == called
+    desk.do("DELETE", "/rules/rule%202%20without%20a%20name")
+    assert [count["name"] for count in desk.get("/rules")["counts"]] == called[:1]
+
+
 def test_a_rule_that_is_none_is_told_its_own_mistake_alone(desk: ControlDesk) -> None:
     assert desk.ask("POST", "/rules", {"when": {"operation": "getAccounts"}}).texts() == "The member then is missing."
     assert desk.ask("POST", "/rules", []).texts() == "Expected a rule, or a list of rules."
