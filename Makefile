@@ -1,5 +1,6 @@
-# Everything starts here: `make run` on a machine with Python 3.11 and make gives a running bank.
+# Everything starts here: `make run` on a machine with Python 3.11 or later and make gives a running bank.
 # The environment stands in .venv; a stamp for each set of libraries is older than pyproject.toml when it changed.
+# Its scripts name the place where it was made: in a checkout that was moved or copied it is made anew.
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
@@ -8,6 +9,9 @@ INSTALL = @echo "Installing into $(VENV) ..." >&2; $(BIN)/python -m pip install 
 PYTEST := $(BIN)/python -m pytest -n auto --dist loadfile -m "not long"
 
 .PHONY: help run test check bench soak fuzz clean
+ifeq ($(shell test -x $(BIN)/python && grep -ls "VIRTUAL_ENV=[\"']*$(CURDIR)/$(VENV)" $(BIN)/activate),)
+.PHONY: $(BIN)/activate
+endif
 
 help:
 	@echo "make run      start the bank (ARGS=\"--port 0 --ephemeral\" for its flags)"
@@ -46,24 +50,24 @@ clean:
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .hypothesis .import_linter_cache .bench .fuzz .coverage .coverage.* htmlcov
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-$(BIN)/python:
+$(BIN)/activate:
 	@test -n "$(PYTHON)" && "$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "Python 3.11 or later is needed (PYTHON=/path/to/python3 make ...)" >&2; exit 1; }
-	@"$(PYTHON)" -m venv $(VENV) \
+	@"$(PYTHON)" -m venv --clear $(VENV) \
 	  || { rm -rf $(VENV); echo "python3-venv is needed: apt-get install python3-venv" >&2; exit 1; }
 
-$(VENV)/installed: pyproject.toml | $(BIN)/python
+$(VENV)/installed: pyproject.toml $(BIN)/activate
 	$(INSTALL) . >&2
 	@touch $@
 
-$(VENV)/installed-test: pyproject.toml | $(BIN)/python
+$(VENV)/installed-test: pyproject.toml $(BIN)/activate
 	$(INSTALL) '.[test]' >&2
 	@touch $@ $(VENV)/installed
 
-$(VENV)/installed-check: pyproject.toml | $(BIN)/python
+$(VENV)/installed-check: pyproject.toml $(BIN)/activate
 	$(INSTALL) '.[test,check]' >&2
 	@touch $@ $(VENV)/installed $(VENV)/installed-test
 
-$(VENV)/installed-fuzz: pyproject.toml | $(BIN)/python
+$(VENV)/installed-fuzz: pyproject.toml $(BIN)/activate
 	$(INSTALL) '.[test]' 'atheris>=2.3' >&2
 	@touch $@ $(VENV)/installed $(VENV)/installed-test

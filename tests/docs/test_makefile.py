@@ -1,0 +1,50 @@
+"""What `make run` would do with the environment it finds; nothing is run."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A checkout, in a folder with a blank, whose environment is complete."""
+    place = tmp_path / "a checkout"
+    scripts = place / ".venv" / "bin"
+    scripts.mkdir(parents=True)
+    for name in ("Makefile", "pyproject.toml"):
+        shutil.copyfile(ROOT / name, place / name)
+    (scripts / "python").symlink_to("/bin/sh")
+    (scripts / "activate").write_text(f"VIRTUAL_ENV='{place}/.venv'\n")
+    (place / ".venv" / "installed").touch()
+    return place
+
+
+def planned(checkout: Path) -> list[str]:
+    told = subprocess.run(["make", "-n", "run"], cwd=checkout, capture_output=True, text=True, check=True)
+    return [step for step in ("-m venv", "-m pip", "serve") if step in told.stdout]
+
+
+def test_a_complete_environment_is_used_as_it_is(checkout: Path) -> None:
+    assert planned(checkout) == ["serve"]
+
+
+def test_a_checkout_without_an_environment_gets_one(checkout: Path) -> None:
+    shutil.rmtree(checkout / ".venv")
+    assert planned(checkout) == ["-m venv", "-m pip", "serve"]
+
+
+def test_a_moved_checkout_gets_a_new_environment(checkout: Path) -> None:
+    assert planned(checkout.rename(checkout.with_name("moved"))) == ["-m venv", "-m pip", "serve"]
+
+
+def test_an_environment_whose_python_is_gone_is_made_anew(checkout: Path) -> None:
+    python = checkout / ".venv" / "bin" / "python"
+    python.unlink()
+    python.symlink_to(checkout / "gone")
+    assert planned(checkout) == ["-m venv", "-m pip", "serve"]
