@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from emulator.client.identity import HoldsKey
 from emulator.client.response import Headers, Response
@@ -83,7 +83,7 @@ class AsyncTppClient(Tpp):
             await self._session.close()
             self._session = None
 
-    async def __aenter__(self) -> AsyncTppClient:
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(

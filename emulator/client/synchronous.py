@@ -9,7 +9,7 @@ from datetime import datetime
 from http.client import HTTPConnection, HTTPSConnection
 from pathlib import Path
 from types import TracebackType
-from typing import Unpack
+from typing import Self, Unpack
 from urllib.parse import urlsplit
 
 from emulator.client.identity import HoldsKey
@@ -84,7 +84,7 @@ class TppClient(Tpp):
             self._connection.close()
             self._connection = None
 
-    def __enter__(self) -> TppClient:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

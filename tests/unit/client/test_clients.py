@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, Self, get_type_hints
 
 import pytest
 from cryptography.hazmat.primitives import serialization
@@ -437,3 +437,8 @@ def test_importing_the_client_does_not_import_aiohttp() -> None:
 
     code = "import sys, emulator.client; print('aiohttp' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
+
+
+@pytest.mark.parametrize("enter", [TppClient.__enter__, AsyncTppClient.__aenter__])
+def test_to_a_type_checker_a_with_block_gives_what_it_was_given_such_as_a_client_of_a_test(enter: Any) -> None:
+    assert get_type_hints(enter)["return"] is Self
