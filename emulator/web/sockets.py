@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import errno
+import resource
 import socket
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Literal
 
 BACKLOG = 2048
 COPIES = 16
-_OPEN_FILES = 65536
+_OPEN_FILES = (65536, 10240)  # macOS tells of no hard limit and refuses what is above another of its own
 
 
 class CannotListen(Exception):
@@ -66,12 +67,12 @@ def port_of(sockets: list[socket.socket]) -> int:
 
 
 def raise_file_limit() -> None:
-    """Let this process hold a thousand connections and more where the hard limit allows it."""
-    try:
-        import resource
-    except ImportError:  # not on Windows
-        return
+    """Let this process hold a thousand connections and more where the system allows it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(_OPEN_FILES, hard)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    for wanted in _OPEN_FILES:
+        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        if soft == resource.RLIM_INFINITY or soft >= most:
+            return
+        with suppress(ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+            return
