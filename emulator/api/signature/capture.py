@@ -10,6 +10,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 _LENGTH = re.compile(r"[0-9]{1,9}")
+_CHUNK_SIZE = re.compile(
+    rb"(?:\r?\n)?([0-9A-Fa-f]{1,8})[ \t]*(?:;[^\r\n]*)?\r?\n"
+)  # behind the end of the chunk before
 _ESCAPED = re.compile("[\udc80-\udcff]")  # a byte, as surrogateescape has it
 _METHODS = ("GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS")
 
@@ -20,7 +23,7 @@ class CaptureUnreadable(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Capture:
-    """A request as it was sent; `body` is None when the capture does not show it."""
+    """A request as it was sent; `body` is None when the capture does not show it, or not whole."""
 
     method: str
     target: str
@@ -70,16 +73,36 @@ def _from_http(text: str) -> Capture:
     first, *rest = head.splitlines() or [""]
     method, target = _request_line(first)
     headers = _headers(rest)
-    return Capture(method, target, headers, _cut_to_length(body.encode("utf-8", "surrogateescape"), headers))
+    return Capture(method, target, headers, _sent_body(body.encode("utf-8", "surrogateescape"), headers))
 
 
-def _cut_to_length(body: bytes, headers: Iterable[tuple[str, str]]) -> bytes:
-    """Without what by Content-Length stands behind it: an editor's blanks, or the answer that a tool printed."""
+def _sent_body(shown: bytes, headers: Iterable[tuple[str, str]]) -> bytes | None:
+    """The body that the bank got, None where less than all of it is shown.
+
+    What by Content-Length stands behind it is left out: an editor's blanks, or the answer that a tool printed.
+    """
     for name, value in headers:
+        if name.lower() == "transfer-encoding":
+            return _joined_chunks(shown)
         if name.lower() == "content-length" and _LENGTH.fullmatch(value):
-            behind = body[int(value) :].lstrip()
-            return body[: int(value)] if not behind or behind.startswith(b"HTTP/") else body
-    return body
+            length = int(value)
+            if len(shown) < length:
+                return None
+            behind = shown[length:].lstrip()
+            return shown[:length] if not behind or behind.startswith(b"HTTP/") else shown
+    return shown
+
+
+def _joined_chunks(shown: bytes) -> bytes | None:
+    """The content of a body in chunks; what does not begin with one is the content itself, as many tools show it."""
+    pieces: list[bytes] = []
+    at = 0
+    while size := _CHUNK_SIZE.match(shown, at):
+        at = size.end() + int(size[1], 16)
+        if at == size.end():
+            return b"".join(pieces)
+        pieces.append(shown[size.end() : at])
+    return None if at or not shown else shown
 
 
 def _request_line(line: str) -> tuple[str, str]:

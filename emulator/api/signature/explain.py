@@ -122,7 +122,7 @@ def _remarks(
     seen: Capture, found: Evidence, sent_at: datetime | None, now: datetime, policy: SignaturePolicy
 ) -> Iterator[str]:
     if seen.body is None and "digest" in found.present:
-        yield "The capture does not show the body, so the Digest was not compared with it."
+        yield "The capture does not show the whole body, so the Digest was not compared with it."
     if sent_at is not None and abs((now - sent_at).total_seconds()) > policy.date_skew:
         yield f"The request is of {sent_at:%Y-%m-%d %H:%M:%S} UTC; sent again now, its Date would be refused."
 

@@ -94,7 +94,7 @@ def test_a_bad_capture_is_explained(making: Making, form: Any) -> None:
 def test_curl_does_not_show_the_body_so_the_digest_is_left_alone(making: Making) -> None:
     told = explain(curl(making), now=NOW)
     assert told.valid
-    assert told.data["remarks"] == ["The capture does not show the body, so the Digest was not compared with it."]
+    assert told.data["remarks"] == ["The capture does not show the whole body, so the Digest was not compared with it."]
     assert explain(curl(making), now=NOW, body=BODY).data.get("remarks") is None
     wrong = explain(curl(making), now=NOW, body=BODY + b" ")
     assert [message["path"] for message in wrong.data["messages"]] == ["Digest"]
@@ -198,6 +198,28 @@ def test_what_stands_behind_a_body_of_known_length_is_none_of_it(behind: str) ->
 
 def test_a_body_that_is_longer_than_its_length_is_shown_whole() -> None:
     assert read_capture("POST /a HTTP/1.1\nContent-Length: 3\n\nabcd HTTP/").body == b"abcd HTTP/"
+
+
+CHUNKS = "3;x=y\r\nabc\r\nA \r\n0123\r\n6789\r\n0\r\n\r\n"
+
+
+@pytest.mark.parametrize(("shown", "body"), [(CHUNKS, b"abc0123\r\n6789"), ('{"a": 1}', b'{"a": 1}')])
+def test_a_body_in_chunks_is_read_whether_or_not_the_tool_shows_them(shown: str, body: bytes) -> None:
+    assert read_capture(f"POST /a HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n{shown}").body == body
+
+
+@pytest.mark.parametrize(
+    ("header", "shown"),
+    [
+        ("Content-Length: 3", "\r\n\r\nab"),
+        ("Content-Length: 3", "\r\n\r\n"),
+        ("Content-Length: 3", ""),
+        ("Transfer-Encoding: chunked", "\r\n\r\n"),
+        ("Transfer-Encoding: chunked", "\r\n\r\n3\r\nabc\r\n5\r\nde"),
+    ],
+)
+def test_a_body_of_which_less_is_shown_than_was_sent_is_not_judged_by_that(header: str, shown: str) -> None:
+    assert read_capture(f"POST /a HTTP/1.1\r\n{header}{shown}").body is None
 
 
 @pytest.mark.parametrize("form", ["GET /a HTTP/1.1\r\n{}\r\n\r\n", "> GET /a HTTP/1.1\n> {}\n"])
