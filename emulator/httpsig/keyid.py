@@ -10,7 +10,7 @@ from cryptography import x509
 
 from emulator.httpsig.names import Attribute, NameUnreadable, Rdn, ReadName, certificate_name, read_name, tool_order
 
-_HEXADECIMAL = re.compile(r"[0-9A-Fa-f]{1,128}")
+_HEXADECIMAL = re.compile(r"-?[0-9A-Fa-f]{1,128}")  # some libraries draw serial numbers below zero
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from hypothesis import given
@@ -222,11 +222,20 @@ def test_leading_zeros_of_the_serial_do_not_matter(serial: str) -> None:
         ("AB:CD:EF", "the serial number is to be written without 0x, colons and blanks"),
         ("", "the serial number is not hexadecimal"),
         ("ＡＢ", "the serial number is not hexadecimal"),
-        ("-ABCDEF", "the serial number is not hexadecimal"),
+        ("-ABCDEF", "the serial number is not the certificate's"),
     ],
 )
 def test_a_serial_that_is_refused_says_why(serial: str, fault: str) -> None:
     assert compare_key_id(f"SN={serial},CA=CN=Some CA,O=Issuer AS,C=NO", PLAIN).fault == fault
+
+
+@pytest.mark.filterwarnings("ignore:Parsed a serial number")
+def test_a_serial_below_zero_is_written_as_the_bank_and_openssl_write_it() -> None:
+    der = PLAIN.public_bytes(serialization.Encoding.DER)
+    cert = x509.load_der_x509_certificate(der.replace(bytes.fromhex("020400abcdef"), bytes.fromhex("0204ff543211")))
+    assert key_id_for(cert).startswith("SN=-ABCDEF,")
+    assert compare_key_id(key_id_for(cert), cert).fault is None
+    assert compare_key_id(key_id_for(PLAIN), cert).fault == "the serial number is not the certificate's"
 
 
 def test_a_serial_in_lower_case_is_for_the_lenient_profile() -> None:
