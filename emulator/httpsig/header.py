@@ -99,14 +99,18 @@ def _trouble(text: str, at: int) -> str:
     name, equals, value = rest.partition("=")
     name, value = name.strip(" \t"), value.lstrip(" \t")
     where = f"at character {at + 1}"
-    if not equals or not re.fullmatch(_TOKEN, name[:100]):
+    if not equals or not re.fullmatch(_TOKEN, name[:100]) or not value.strip("="):  # the end of base64
         return f'{where} key="value" was expected, found {rest[:30]!r}'
+    if value.startswith(":"):
+        return f"{name[:40]}=:...: is the form of RFC 9421, the bank reads that of draft-cavage-http-signatures-10"
     if not value.startswith('"'):
         return f'the value of {name[:40]} is not in double quotes (write {name[:40]}="...")'
     closed = re.match(_QUOTED, value, re.DOTALL)
     if closed is None:
         return f"the quoted value of {name[:40]} does not end"
-    return f"after the value of {name[:40]} a comma was expected, found {value[closed.end() :][:30]!r}"
+    behind = value[closed.end() :]
+    hint = ' (inside it, write \\" for a double quote, \\, for a comma of a name)' if behind[:1].isalnum() else ""
+    return f"after the value of {name[:40]} a comma was expected, found {behind[:30]!r}{hint}"
 
 
 def render(*, key_id: str, algorithm: str, headers: Sequence[str], signature: str) -> str:

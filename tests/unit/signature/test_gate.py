@@ -106,7 +106,13 @@ def test_an_unsigned_header_may_be_sent_twice(making: Making) -> None:
         (lambda h: h.rstrip('"'), "the quoted value of signature does not end."),
         (lambda h: h.replace(",algorithm", " algorithm"),
          "after the value of keyId a comma was expected, found ' algorithm=\"rsa-sha256\",header'."),
+        (lambda h: h.replace("CA=CN", 'CA=O="A, B",CN'),
+         'found \'A, B",CN=Bank Emulator Sandbox\' '
+         '(inside it, write \\" for a double quote, \\, for a comma of a name).'),
         (lambda h: h + ",nothing", "key=\"value\" was expected, found 'nothing'."),
+        (lambda h: "c2lnbmF0dXJl" * 4 + "==", "key=\"value\" was expected, found 'c2lnbmF0dXJlc2lnbmF0dXJlc2lnbm'."),
+        (lambda h: "sig1=:c2lnbmF0dXJl:",
+         "sig1=:...: is the form of RFC 9421, the bank reads that of draft-cavage-http-signatures-10."),
         (lambda h: h + ',keyId="x"', "the parameter keyId is there twice."),
         (lambda h: "=?koi8-r?B?eA==?=", "its charset 'koi8-r' is neither utf-8 nor iso-8859-1."),
         (lambda h: "=?utf-8?X?eA==?=", "its encoding 'X' is neither B nor Q."),
