@@ -79,6 +79,8 @@ def read_name(text: str, *, lists: bool = False) -> ReadName:
     """
     if not text.strip(" "):
         return ReadName(())
+    if text.startswith("/"):
+        raise NameUnreadable("it is in OpenSSL's old form with slashes (openssl writes it with -nameopt RFC2253)")
     oddities: dict[str, None] = {}
     rdns: list[Rdn] = []
     for piece in _split(text, ","):
@@ -93,7 +95,7 @@ def read_name(text: str, *, lists: bool = False) -> ReadName:
 def _attribute(text: str, oddities: dict[str, None]) -> Attribute:
     at = _unescaped(text, "=")
     if at < 0:
-        raise NameUnreadable(f"{text.strip()[:40]!r} has no '=' (a comma inside a value must be written \\,)")
+        raise NameUnreadable(f"{text.strip()[:40]!r} has no '=' (a comma or plus inside a value is written \\, or \\+)")
     kind, value = text[:at], text[at + 1 :]
     oid = _RFC2253.get(kind)
     if oid is None:

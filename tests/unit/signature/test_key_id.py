@@ -99,7 +99,11 @@ def test_an_issuer_in_an_accepted_form(cert: x509.Certificate, issuer: str, note
         (PLAIN, "CN=Some%20CA,O=Issuer%20AS,C=NO", "blanks of the issuer are written as %20"),
         (PLAIN, "", "parts of the issuer are missing"),
         (PLAIN, "CN=Some CA,O=Issuer AS,C=NO,", "the issuer cannot be read as an RFC 2253 name: '' has no '=' "
-         "(a comma inside a value must be written \\,)"),
+         "(a comma or plus inside a value is written \\, or \\+)"),
+        (PLAIN, "/C=NO/O=Issuer AS/CN=Some CA", "the issuer cannot be read as an RFC 2253 name: it is in OpenSSL's old "
+         "form with slashes (openssl writes it with -nameopt RFC2253)"),
+        (PLAIN, "CN=Some+CA,O=Issuer AS,C=NO", "the issuer cannot be read as an RFC 2253 name: 'CA' has no '=' "
+         "(a comma or plus inside a value is written \\, or \\+)"),
         (PLAIN, "XY=Some CA,C=NO",
          "the issuer cannot be read as an RFC 2253 name: the attribute type 'XY' is not known"),
         (PLAIN, r"CN=Some\xCA,C=NO", "the issuer cannot be read as an RFC 2253 name: a backslash must protect a "
@@ -107,7 +111,7 @@ def test_an_issuer_in_an_accepted_form(cert: x509.Certificate, issuer: str, note
         (PLAIN, "CN=#zz,C=NO", "the issuer cannot be read as an RFC 2253 name: a value that begins with # must be "
          "hexadecimal"),
         (certificate(name("CN=a,b")), "CN=a,b", "the issuer cannot be read as an RFC 2253 name: 'b' has no '=' "
-         "(a comma inside a value must be written \\,)"),
+         "(a comma or plus inside a value is written \\, or \\+)"),
         (certificate(name("CN=a,b")), r"CN=a\\,b", "the backslashes of the issuer are doubled"),
         (FULL, "CN=CA,O=Issuer AS,L=Oslo,S=Viken,C=NO", "parts of the issuer are missing"),
         (
