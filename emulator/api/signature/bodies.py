@@ -9,10 +9,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from emulator.api.json_body import is_plain, too_deep
+from emulator.bank.errors import quoted
 from emulator.httpsig.digest import HASHES, digest_value
 
 _LARGEST = 64 * 1024  # bytes; a larger body is not hashed in forty other forms
 _MOST_WRITTEN = 256 * 1024  # characters in all; an indented layout grows with depth times length
+_MOST_SHOWN = 20  # characters
 _BY_LENGTH = {16: "MD5", 20: "SHA-1", 32: "SHA-256", 48: "SHA-384", 64: "SHA-512"}
 
 
@@ -35,6 +37,7 @@ def other_bodies(body: bytes) -> Iterator[tuple[str, bytes]]:
     try:
         text = body.decode()
     except UnicodeDecodeError:
+        yield "the body in UTF-8, while ISO-8859-1 was sent", body.decode("latin-1").encode()
         return
     yield "the body in UTF-16", text.encode("utf-16-le")
     if not text.isascii():
@@ -50,6 +53,8 @@ def _other_json(text: str) -> Iterator[tuple[str, bytes]]:
     except ValueError:
         return
     yield "the JSON text as a quoted string", json.dumps(text).encode()
+    if isinstance(value, str):
+        yield "the text inside the JSON string that was sent", value.encode("utf-8", "surrogatepass")
     left = _MOST_WRITTEN
     for phrase, options in _layouts(text):
         layout = _written(value, options, left)
@@ -97,7 +102,7 @@ def explain_digest(name: str, value: str, body: bytes) -> str:
     expected = digest_value(body, name)
     cause = _other_spelling(name, value, body) or _other_hash(name, value, body) or _other_bytes(name, value, body)
     if cause is None:
-        cause = _no_hash(name, value) or "it is that of other bytes"
+        cause = _no_hash(name, value) or f"it is that of other bytes{_unless_json(body)}"
     return f"The Digest does not fit the body of {len(body)} bytes that arrived (expected {expected}): {cause}"
 
 
@@ -134,6 +139,17 @@ def _no_hash(name: str, value: str) -> str | None:
         return "it is not base64"
     expected = HASHES[name]().digest_size
     return None if size == expected else f"it is the base64 of {size} bytes, a {name} hash has {expected}"
+
+
+def _unless_json(body: bytes) -> str:
+    """How a body begins that is no JSON: a client may have hashed an object, and sent what its library made of it."""
+    text = body.decode("latin-1")  # reads any bytes, and what makes JSON of them is ASCII
+    try:
+        if 0 < len(body) <= _LARGEST and not too_deep(text):
+            json.loads(text)
+    except ValueError:
+        return f", and no JSON was sent but {quoted(text[:_MOST_SHOWN])}"
+    return ""
 
 
 def _other_bytes(name: str, value: str, body: bytes) -> str | None:

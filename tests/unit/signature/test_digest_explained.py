@@ -96,12 +96,28 @@ def test_other_spellings_of_the_same_json_are_recognised(hashed: str, phrase: st
         (b" a\n", b"a", "the body without the blanks and newlines around it"),
         (b"a", "a".encode("utf-16-le"), "the body in UTF-16"),
         ("ø".encode(), b"\xf8", "the body in ISO-8859-1"),
+        (COMPACT.decode().encode("latin-1"), COMPACT, "the body in UTF-8, while ISO-8859-1 was sent"),
+        (json.dumps(COMPACT.decode()).encode(), COMPACT,
+         "the text inside the JSON string that was sent"),
         (json.dumps(VALUE, indent=2).encode(), COMPACT, "the JSON written compactly"),
     ],
-)
+)  # fmt: skip
 def test_other_bytes_are_recognised(sent: bytes, hashed: bytes, phrase: str) -> None:
     value = digest_value(hashed).removeprefix("SHA-256=")
     assert explain_digest("SHA-256", value, sent).endswith(f": it was made over {phrase}")
+
+
+@pytest.mark.parametrize(
+    ("sent", "told"),
+    [
+        (b"[object Object]", ', and no JSON was sent but "[object Object]"'),
+        (b"instructedAmount=amount&creditorName=x", ', and no JSON was sent but "instructedAmount=amo"'),
+        (COMPACT.decode().encode("latin-1"), ""),
+        (b"", ""),
+    ],
+)
+def test_what_was_sent_in_the_place_of_json_is_shown(sent: bytes, told: str) -> None:
+    assert explain_digest("SHA-256", b64(bytes(32)), sent).endswith(f": it is that of other bytes{told}")
 
 
 BODIES = st.binary(max_size=200) | st.text(max_size=100).map(lambda text: text.encode("utf-8", "surrogatepass"))
