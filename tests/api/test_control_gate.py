@@ -152,6 +152,12 @@ def test_every_operation_is_in_the_openapi_document_which_is_valid(desk: Control
     assert document["servers"] == [{"url": "http://127.0.0.1:8080"}]
 
 
+@pytest.mark.parametrize("row", [row for row in table() if row.example is not None], ids=lambda row: row.id)
+def test_the_openapi_document_takes_its_own_examples(row: ControlOperation) -> None:
+    assert row.body is not None
+    jsonschema.validate(row.example, row.body, jsonschema.Draft202012Validator)
+
+
 @pytest.mark.parametrize(
     "path, body",
     [
