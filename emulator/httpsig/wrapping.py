@@ -28,6 +28,8 @@ def unwrap(text: str) -> str:
     charset = ""
     rest = text.strip(" \t")
     while rest:
+        if pieces and not is_wrapped(rest):
+            raise WrappingUnreadable("after its encoded words it goes on in plain text; it is to be encoded whole")
         named, encoding, payload, rest = _word(rest)
         if charset not in ("", named):
             raise WrappingUnreadable("its encoded words name different charsets")

@@ -118,6 +118,8 @@ def test_an_unsigned_header_may_be_sent_twice(making: Making) -> None:
         (lambda h: "=?utf-8?X?eA==?=", "its encoding 'X' is neither B nor Q."),
         (lambda h: "=?utf-8?B?eA=?=", "its encoded word is not valid base64."),
         (lambda h: "=?utf-8?B?/w==?=", "its bytes are not utf-8, the charset that it names."),
+        (lambda h: f'=?utf-8?B?a2V5SWQ9?= {h.removeprefix("keyId=")}',
+         "after its encoded words it goes on in plain text; it is to be encoded whole."),
         (lambda h: "=?utf-8?B", "it is not of the RFC 2047 form =?charset?encoding?text?=."),
     ],
 )  # fmt: skip
