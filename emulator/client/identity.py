@@ -45,12 +45,12 @@ class Identity:
     def from_pem(cls, certificate: Pem, key: Pem, *, password: str | None = None) -> Identity:
         """From PEM text or the paths of PEM files; raise ValueError when they hold something else."""
         try:
-            loaded = serialization.load_pem_private_key(_content(key), password.encode() if password else None)
+            loaded = serialization.load_pem_private_key(_content("key", key), password.encode() if password else None)
         except TypeError as error:  # a password that is missing, or one too many
             raise ValueError(str(error)) from None
         if not isinstance(loaded, RSAPrivateKey):
             raise ValueError("the signing key must be an RSA key")
-        read = x509.load_pem_x509_certificate(_content(certificate))
+        read = x509.load_pem_x509_certificate(_content("certificate", certificate))
         if read.public_key() != loaded.public_key():
             raise ValueError("the key is not that of the certificate")
         return cls(read, loaded)
@@ -61,9 +61,11 @@ class Identity:
         return cls.from_pem(Path(folder) / "certificate.pem", Path(folder) / "key.pem")
 
 
-def _content(pem: Pem) -> bytes:
-    if isinstance(pem, Path):
-        return pem.read_bytes()
-    if isinstance(pem, bytes):
-        return pem
-    return pem.encode() if "-----BEGIN" in pem else Path(pem).read_bytes()
+def _content(name: str, pem: Pem) -> bytes:
+    """The bytes of PEM text, whatever file they come from; ValueError by `name` for another encoding."""
+    if isinstance(pem, str):
+        pem = pem.encode() if "-----BEGIN" in pem else Path(pem)
+    content = pem.read_bytes() if isinstance(pem, Path) else pem
+    if b"-----BEGIN" not in content:  # DER, PKCS #12 or UTF-16, of which the library says little
+        raise ValueError(f"the {name} is no PEM text: it has no line -----BEGIN")
+    return content

@@ -395,6 +395,16 @@ def test_a_key_that_is_not_the_certificates_is_refused(credentials: Credentials,
         Identity.from_pem(credentials.certificate_pem, other.key_pem)
 
 
+def test_what_is_no_pem_text_is_refused_by_its_name(credentials: Credentials, tmp_path: Path) -> None:
+    der = tmp_path / "certificate.der"
+    der.write_bytes(credentials.certificate.public_bytes(serialization.Encoding.DER))
+    for certificate in (der, str(der), der.read_bytes()):
+        with pytest.raises(ValueError, match="the certificate is no PEM text: it has no line -----BEGIN"):
+            Identity.from_pem(certificate, credentials.key_pem)
+    with pytest.raises(ValueError, match="the key is no PEM text"):
+        Identity.from_pem(credentials.certificate_pem, credentials.key_pem.decode().encode("utf-16"))
+
+
 def test_an_encrypted_key_needs_its_password(credentials: Credentials) -> None:
     encryption = serialization.BestAvailableEncryption(b"secret")
     pkcs8 = serialization.PrivateFormat.PKCS8
