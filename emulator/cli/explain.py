@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -93,6 +94,8 @@ def _bytes(file: str) -> bytes:
 
 def _read(file: str) -> str:
     content = _whole(sys.stdin.buffer, "stdin") if file == "-" else _bytes(file)
+    if content.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):  # what PowerShell makes of a program's output
+        return content.decode("utf-16", "replace")
     return content.decode("utf-8", "surrogateescape")
 
 

@@ -119,6 +119,17 @@ def test_a_captured_body_is_judged_byte_for_byte_whatever_its_encoding(
     assert (status, out.splitlines()[0]) == (0, f"The signature holds. TPP {tpp.tpp_id}, roles AISP, PISP.")
 
 
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_a_capture_is_read_in_the_encodings_that_windows_writes(
+    run: Run, tpp: DeskClient, tmp_path: Path, encoding: str
+) -> None:
+    file = tmp_path / "capture.txt"
+    file.write_bytes(
+        raw(tpp.prepare("GET", "/v1/accounts", headers={"PSU-User-Agent": "Bjørn"})).decode().encode(encoding)
+    )
+    assert run("explain", str(file))[0] == 0
+
+
 def test_a_capture_is_read_whole_or_refused_for_its_length(
     run: Run, tpp: DeskClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
