@@ -70,7 +70,7 @@ def _play(call: ControlCall) -> Response:
 
 
 _SCENARIO = {
-    "anyOf": [
+    "oneOf": [
         object_of(("name",), name={**TEXT, "description": "A ready scenario."}),
         {
             "type": "object",
