@@ -5,6 +5,7 @@ from __future__ import annotations
 import selectors
 import ssl
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime
 from http.client import HTTPConnection, HTTPSConnection
 from pathlib import Path
@@ -19,11 +20,11 @@ from emulator.httpsig.sendable import check_sendable
 
 
 class TppClient(Tpp):
-    """A signed client: `client.post("/v1/...", json=...)` -> Response. One connection is kept open; not for threads.
+    """A signed client: `client.post("/v1/...", json=...)` -> Response, from one thread or several at once.
 
-    `ca` is the file of the CA that the bank's TLS certificate must come from (default: those of the system),
-    `timeout` in seconds. A connection that fails is not tried again: the request may have been carried out.
-    Further arguments as for Tpp.
+    Connections are kept open, as many as requests were under way at once; one that fails is not tried again: the
+    request may have been carried out. `ca` is the file of the CA that the bank's TLS certificate must come from
+    (default: those of the system), `timeout` in seconds. Further arguments as for Tpp.
     """
 
     def __init__(
@@ -39,7 +40,7 @@ class TppClient(Tpp):
         super().__init__(base_url, identity, defaults=defaults, clock=clock)
         self._timeout = timeout
         self._ca = ca
-        self._connection: HTTPConnection | None = None
+        self._idle: list[HTTPConnection] = []
 
     def request(self, method: str, path: str, **options: Unpack[Options]) -> Response:
         """Send a signed request; options as for `prepare`."""
@@ -72,17 +73,18 @@ class TppClient(Tpp):
             if prepared.body or prepared.method in ("POST", "PUT", "PATCH"):
                 connection.putheader("Content-Length", str(len(prepared.body)))
             connection.endheaders(prepared.body or None)
-            answer = connection.getresponse()
-            return Response(answer.status, Headers(answer.getheaders()), answer.read())
+            received = connection.getresponse()
+            answer = Response(received.status, Headers(received.getheaders()), received.read())
         except BaseException:
-            self.close()
+            connection.close()
             raise
+        self._idle.append(connection)
+        return answer
 
     def close(self) -> None:
-        """Close the connection; the next request opens one again."""
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        """Close what is open; the next request opens a connection again."""
+        while self._idle:
+            self._idle.pop().close()
 
     def __enter__(self) -> Self:
         return self
@@ -93,17 +95,12 @@ class TppClient(Tpp):
         self.close()
 
     def _live_connection(self) -> HTTPConnection:
-        """The open connection, unless the bank has closed it meanwhile."""
-        if self._connection is not None and self._connection.sock is not None:
-            # select.select() takes no file beyond the first 1024 of a process
-            with selectors.DefaultSelector() as ready:
-                ready.register(self._connection.sock, selectors.EVENT_READ)
-                ended = ready.select(0)  # nothing was asked, so this is the end of the stream
-            if ended:
-                self.close()
-        if self._connection is None:
-            self._connection = self._new_connection()
-        return self._connection
+        """A connection for one request: one that is idle, unless the bank has closed it meanwhile."""
+        with suppress(IndexError):  # none is left; other threads take from them too
+            while not _is_live(connection := self._idle.pop()):
+                connection.close()
+            return connection
+        return self._new_connection()
 
     def _new_connection(self) -> HTTPConnection:
         parts = urlsplit(self.origin)
@@ -112,3 +109,12 @@ class TppClient(Tpp):
             return HTTPConnection(host, parts.port, timeout=self._timeout)
         context = ssl.create_default_context(cafile=str(self._ca) if self._ca is not None else None)
         return HTTPSConnection(host, parts.port, timeout=self._timeout, context=context)
+
+
+def _is_live(connection: HTTPConnection) -> bool:
+    if connection.sock is None:  # it opens by itself
+        return True
+    # select.select() takes no file beyond the first 1024 of a process
+    with selectors.DefaultSelector() as ready:
+        ready.register(connection.sock, selectors.EVENT_READ)
+        return not ready.select(0)  # nothing was asked, so this would be the end of the stream

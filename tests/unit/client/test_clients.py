@@ -9,6 +9,8 @@ import os
 import resource
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -88,14 +90,22 @@ def credentials(authority: Authority) -> Credentials:
     return authority.issue("client", organization_identifier="PSDNO-SBX-3")
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[str]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), Gate) as listening:
+@contextmanager
+def serving(handler: type[Gate]) -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as listening:
         thread = threading.Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
-        yield f"http://127.0.0.1:{listening.server_port}"
-        listening.shutdown()
-        thread.join()
+        try:
+            yield f"http://127.0.0.1:{listening.server_port}"
+        finally:
+            listening.shutdown()
+            thread.join()
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    with serving(Gate) as address:
+        yield address
 
 
 @pytest.fixture
@@ -256,9 +266,24 @@ def test_a_prepared_request_can_be_sent_twice(client: TppClient) -> None:
 def test_a_connection_that_the_bank_closed_is_opened_again(client: TppClient) -> None:
     for _ in range(3):
         assert client.get("/v1/close").json()["tpp"]
-        if client._connection is not None and client._connection.sock is not None:
-            client._connection.sock.recv(1)  # wait for the end of the stream
+        if (socket := client._idle[0].sock) is not None:
+            socket.recv(1)  # wait for the end of the stream
             assert client.get("/v1/x").json()["tpp"]
+
+
+def test_several_threads_may_ask_at_once(credentials: Credentials) -> None:
+    """Two customers pay at the same moment: neither waits for the other, and each gets its own answer."""
+    together = threading.Barrier(2, timeout=30)
+
+    class Meeting(Gate):
+        def do_GET(self) -> None:
+            together.wait()
+            self.handle_any()
+
+    with serving(Meeting) as address, TppClient(address, credentials) as shared, ThreadPoolExecutor(2) as threads:
+        for _ in range(3):
+            answers = threads.map(shared.get, ["/v1/a", "/v1/b"])
+            assert [answer.json()["target"] for answer in answers] == ["/v1/a", "/v1/b"]
 
 
 def test_a_process_may_have_many_files_open(client: TppClient) -> None:
