@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from operator import attrgetter
 from typing import Any
 
 from emulator.bank.accounts import BIC, own_side, usage
 from emulator.bank.bank import Bank
-from emulator.bank.errors import BankError, Message
+from emulator.bank.errors import BankError
+from emulator.bank.generate_plan import Plan
 from emulator.bank.ids import Ids, fixed_id
 from emulator.bank.norway import (
     iban_of,
@@ -21,66 +21,9 @@ from emulator.bank.norway import (
 from emulator.bank.patterns import TRANSFER_IN, TRANSFER_OUT, Move, Pools, firm, household, savings, transfers
 from emulator.store import Document
 
-MOST_TRANSACTIONS = 1_000_000
-MOST_ACCOUNTS = 200_000
 MOST_DRAWS = 10_000  # of a number that nobody has: as many are taken only where next to none are left
 BATCH = 2_000  # documents in one change of the store
 FIRMS = 4  # every so many customers is a firm
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """How much is made; `seed` None: different every time (unless the bank has a seed)."""
-
-    customers: int = 10
-    accounts_per_customer: int = 2
-    transactions_per_account: int = 100
-    days: int = 90
-    seed: int | None = None
-
-    @property
-    def accounts(self) -> int:
-        return self.customers * self.accounts_per_customer
-
-    @property
-    def transactions(self) -> int:
-        return self.accounts * self.transactions_per_account
-
-
-_LARGEST = {
-    "customers": 100_000,
-    "accountsPerCustomer": 100,
-    "transactionsPerAccount": MOST_TRANSACTIONS,
-    "days": 3650,
-    "seed": 2**63 - 1,
-}
-_SMALLEST = {"transactionsPerAccount": 0, "seed": 0}
-
-
-def plan_from(body: Mapping[str, Any]) -> Plan:
-    """The plan in `{customers, accountsPerCustomer, transactionsPerAccount, days, seed}`, all of them optional.
-
-    BankError FORMAT_ERROR names every mistake.
-    """
-    wrong = []
-    for name, value in body.items():
-        if name not in _LARGEST:
-            wrong.append(Message("FORMAT_ERROR", f"There is no member {name}; there are {', '.join(_LARGEST)}.", name))
-            continue
-        low, high = _SMALLEST.get(name, 1), _LARGEST[name]
-        good = isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
-        if not good and not (name == "seed" and value is None):
-            wrong.append(Message("FORMAT_ERROR", f"{name} is a whole number from {low} to {high}.", name))
-    if wrong:
-        raise BankError.several(wrong)
-    plan = Plan(**{field.name: body[name] for field, name in zip(fields(Plan), _LARGEST, strict=True) if name in body})
-    if plan.accounts > MOST_ACCOUNTS:
-        text = f"{plan.accounts} accounts are too many; {MOST_ACCOUNTS} can be made at once."
-        raise BankError("FORMAT_ERROR", text, "accountsPerCustomer")
-    if plan.transactions > MOST_TRANSACTIONS:
-        text = f"{plan.transactions} transactions are too many; {MOST_TRANSACTIONS} can be made at once."
-        raise BankError("FORMAT_ERROR", text, "transactionsPerAccount")
-    return plan
 
 
 def generate(bank: Bank, plan: Plan) -> dict[str, Any]:

@@ -11,7 +11,8 @@ from emulator.api.branch import Branch
 from emulator.authority import Authority
 from emulator.bank import fixtures, people
 from emulator.bank.definitions import Additions
-from emulator.bank.generate import Plan, generate
+from emulator.bank.generate import generate
+from emulator.bank.generate_plan import Plan
 from emulator.bank.ids import Ids
 from tests.api.desk import DeskClient, approve, messages
 from tests.api.test_payments import BODIES, DOMESTIC

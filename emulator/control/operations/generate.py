@@ -5,15 +5,13 @@ from __future__ import annotations
 from emulator.api.messages import Response
 from emulator.api.render import json_response
 from emulator.bank.errors import BankError
+from emulator.bank.generate_plan import SCHEMAS, plan_from
 from emulator.control.operation import ControlCall, ControlOperation, object_of
-
-_WHOLE = {"type": "integer", "minimum": 0}
-_POSITIVE = {"type": "integer", "minimum": 1}
 
 
 def _generate(call: ControlCall) -> Response:
     # Most banks are never filled: what makes people up is imported when somebody asks for it.
-    from emulator.bank.generate import generate, plan_from
+    from emulator.bank.generate import generate
 
     if not isinstance(call.body.value, dict):
         raise BankError("FORMAT_ERROR", "Expected a mapping.")
@@ -28,13 +26,7 @@ OPERATIONS = (
         summary="Add made-up customers with accounts and transactions; a seed makes them repeat.",
         handler=_generate,
         answers={200: "counts, and the customers with their IBANs and who acts for them."},
-        body=object_of(
-            customers=_POSITIVE,
-            accountsPerCustomer=_POSITIVE,
-            transactionsPerAccount=_WHOLE,
-            days=_POSITIVE,
-            seed=_WHOLE,
-        ),
+        body=object_of(**SCHEMAS),
         example={"customers": 10, "accountsPerCustomer": 2, "transactionsPerAccount": 100, "days": 90, "seed": 7},
     ),
 )

@@ -10,7 +10,8 @@ from time import perf_counter
 
 from emulator.bank import fixtures
 from emulator.bank.bank import Bank
-from emulator.bank.generate import Plan, generate
+from emulator.bank.generate import generate
+from emulator.bank.generate_plan import Plan
 from emulator.bank.kinds import KINDS
 from emulator.store import open_store
 from tests.bench.harness import Row

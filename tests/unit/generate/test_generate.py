@@ -13,7 +13,8 @@ from stdnum.no import orgnr
 from emulator.bank import fixtures, ledger, norway, people, sandbox_customers
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
-from emulator.bank.generate import Plan, generate, plan_from
+from emulator.bank.generate import generate
+from emulator.bank.generate_plan import Plan, plan_from
 from emulator.bank.kinds import KINDS
 from emulator.store import memory_store
 
