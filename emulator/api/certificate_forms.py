@@ -34,6 +34,8 @@ def why_no_base64(text: str) -> str:
     """What a text without blanks is that is not base64, as a sentence."""
     if "%2B" in text or "%2F" in text or "%0A" in text or "%3D" in text:
         return "it is URL-encoded; send the base64 as it is"
+    if text.startswith("=?"):
+        return "it is wrapped as RFC 2047 has it, which Signature alone may be; send the base64 as it is"
     if _BASE64.fullmatch(text.replace("-", "+").replace("_", "/")):
         return "it is URL-safe base64; send the base64 alphabet with + and /"
     if "\\n" in text:

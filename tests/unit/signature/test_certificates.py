@@ -22,6 +22,7 @@ from emulator.api.certificates import CertificateUnreadable, identity, read_cert
 from emulator.api.signature import SignaturePolicy
 from emulator.authority import Authority, Credentials
 from emulator.authority.statements import _element, psd2_statements
+from emulator.httpsig.wrapping import wrap
 from tests.unit.signature.making import NOW, Making
 
 PEM_NOTE = "TPP-Signature-Certificate: PEM text in place of base64 DER on one line"
@@ -112,6 +113,8 @@ def test_remembered_key_ids_are_bounded(credentials: Credentials) -> None:
         (lambda c: c.certificate_header[:400], "it is cut off: its base64 holds 300 bytes, the certificate has "),
         (lambda c: c.certificate_header.replace("+", "%2B").replace("/", "%2F") + "%0A",
          "it is URL-encoded; send the base64 as it is"),
+        (lambda c: wrap(c.certificate_header),
+         "it is wrapped as RFC 2047 has it, which Signature alone may be; send the base64 as it is"),
         (lambda c: "-_" + c.certificate_header.replace("+", "-").replace("/", "_"),
          "it is URL-safe base64; send the base64 alphabet with + and /"),
         (lambda c: base64.b64encode(c.certificate_pem.encode()).decode(),
