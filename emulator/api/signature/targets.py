@@ -11,6 +11,11 @@ from emulator.api.signature.recipe import Mistake, value
 from emulator.httpsig.message import REQUEST_TARGET
 
 _ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
+# Where proxies tell the path that they were asked for, or the part of it that they took off.
+_BEFORE_PROXY = (
+    *("X-Forwarded-Prefix", "X-Forwarded-Path", "X-Forwarded-Uri"),
+    *("X-Original-URI", "X-Original-URL", "X-Envoy-Original-Path"),
+)
 _METHODS = ("get", "post", "put", "delete", "patch")
 
 
@@ -58,6 +63,12 @@ def other_targets(found: Evidence) -> Iterator[tuple[str, str, str]]:
             yield "prefix-left-out", phrase, path.removeprefix(prefix)
     if not path.startswith("/api-sandbox/"):
         yield "prefix-added", "with /api-sandbox before the path", f"/api-sandbox{target}"
+    for name in _BEFORE_PROXY:
+        told = found.present.get(name.lower())
+        if told:
+            phrase = f"with the path of {name}, which a proxy has changed since"
+            yield "path-before-proxy", phrase, told.removesuffix("/") + target
+            yield "path-before-proxy", phrase, told
     for scheme in ("https", "http"):
         if host:
             yield "whole-address", f"with the whole {scheme} address as target", f"{scheme}://{host}{target}"

@@ -44,6 +44,9 @@ def other_values(found: Evidence, name: str, text: str) -> Iterator[tuple[str, s
     elif name == "host":
         host = text.rpartition(":")[0] or text
         yield "host", "with the host without its port", host
+        forwarded = found.present.get("x-forwarded-host")
+        if forwarded:
+            yield "host", "with the host of X-Forwarded-Host, which a proxy has changed since", forwarded
         for port in ("80", "443", "8080"):
             yield "host", f"with the port {port} after the host", f"{host}:{port}"
     elif name == "tpp-redirect-uri":

@@ -195,6 +195,24 @@ def test_the_sandbox_prefix_and_that_of_a_bank_are_recognised(making: Making) ->
         assert refused.text.startswith(f"{OVER}without {prefix} before the path (")
 
 
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [("X-Forwarded-Prefix", "/psd2"), ("X-Forwarded-Prefix", "/psd2/"), ("X-Envoy-Original-Path", "/psd2" + TARGET)],
+)
+def test_a_path_that_a_proxy_has_changed_is_recognised_where_the_proxy_tells_it(
+    making: Making, name: str, told: str
+) -> None:
+    refused = making.with_header(name, told).but(text=target(f"post /psd2{TARGET}")).refused()
+    assert refused.text.startswith(f"{OVER}with the path of {name}, which a proxy has changed since (")
+
+
+def test_a_host_that_a_proxy_has_changed_is_recognised_where_the_proxy_tells_it(making: Making) -> None:
+    names = [*(name for name in CANDIDATES if name != "psu-corporate-id"), "host"]
+    sent = making.with_header("X-Forwarded-Host", "bank.example")
+    refused = sent.but(names=names, text=value("host", "bank.example")).refused()
+    assert refused.text.startswith(f"{OVER}with the host of X-Forwarded-Host, which a proxy has changed since (")
+
+
 def test_encoded_and_decoded_targets_are_recognised(making: Making) -> None:
     encoded = making.but(target="/v1/accounts/enc!!%C3%B8%3D/balances?x=a%20b")
     decoded = encoded.but(text=target("post /v1/accounts/enc!!ø=/balances?x=a b")).refused()
