@@ -724,6 +724,7 @@ def test_further_banks_have_consoles_of_their_own(emulator: Living, browser: Vis
     second = other.get("/banks/second/console/snapshots")
     assert 'href="/banks/second/console/customers"' in second.source
     assert 'href="/console"' in second.source
+    assert "<title>Snapshots and reset – Sandbanken console, bank second</title>" in second.source
     saved = press(other, second, "/snapshots", snapshot="one")
     assert "The snapshot was saved." in saved.text
     assert "None yet." in browser.get("/console/snapshots").text
