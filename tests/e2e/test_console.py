@@ -155,6 +155,46 @@ def test_customers_whose_names_have_no_blanks_fit_on_every_page_that_names_them(
         wait(browser).until(lambda window: not is_too_wide(window), place)
 
 
+def drawn(browser: Chrome, selector: str, pseudo: str = "") -> str:
+    """The background that a reader sees of the first element that fits."""
+    script = "return getComputedStyle(document.querySelector(arguments[0]), arguments[1]).backgroundColor"
+    return str(browser.execute_script(script, selector, pseudo))
+
+
+def test_with_a_palette_of_the_readers_own_a_payments_life_and_the_steps_of_an_sca_are_seen(
+    served: ServedPages, browser: Chrome
+) -> None:
+    payment = paid(served)
+    token = served.control("GET", f"sca/{payment}")["id"]
+    palette = [{"name": "forced-colors", "value": "active"}]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": palette})
+    try:
+        browser.get(f"{served.url}/console/payments/{payment}")
+        paper = drawn(browser, "body")
+        assert paper not in (drawn(browser, ".timeline li", "::before"), drawn(browser, ".timeline li", "::after"))
+        browser.get(f"{served.url}/sca/{token}")
+        steps = {drawn(browser, ".progress .done"), drawn(browser, ".progress li:not(.done)")}
+        assert len({*steps, paper}) == 3
+    finally:
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
+
+def test_on_paper_a_request_stands_whole_and_without_what_can_only_be_pressed(
+    served: ServedPages, browser: Chrome
+) -> None:
+    served.call("GET", "/v1/accounts")
+    request = served.control("GET", "requests")["requests"][0]["id"]
+    browser.get(f"{served.url}/console/requests/{request}")
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    try:
+        hidden = "return [...document.querySelectorAll('pre, .headers')].filter(one => one.checkVisibility())"
+        assert browser.execute_script(f"{hidden}.filter(one => one.scrollHeight > one.clientHeight + 1).length") == 0
+        pressed = browser.find_elements(By.CSS_SELECTOR, "nav, button")
+        assert [one for one in pressed if one.is_displayed()] == []
+    finally:
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+
+
 def test_a_request_and_a_payment_show_without_a_reload(served: ServedPages, browser: Chrome) -> None:
     browser.get(f"{served.url}/console/requests")
     wait(browser).until(lambda window: window.find_element(By.CSS_SELECTOR, "[data-watching]").is_displayed())
