@@ -26,7 +26,7 @@ from emulator.web.pages.form import root_of
 logger = logging.getLogger(__name__)
 
 _ABOUT = ("/health", "/ready", "/openapi.json")
-_NAMED_BANK = re.compile(r"/banks/([a-z0-9][a-z0-9-]{0,62})(?=/)")
+_NAMED_BANK = re.compile(r"/banks/([a-z0-9][a-z0-9-]{0,62})(?=/|$)")
 
 
 class Room(Protocol):
@@ -110,7 +110,7 @@ class Site:
             return room.handle(branch, request)
         if path in _ABOUT:
             return self._about(branch, request, path)
-        if path == "/" and "console" in self._rooms and request.method in ("GET", "HEAD"):
+        if path in ("", "/") and "console" in self._rooms and request.method in ("GET", "HEAD"):
             return Response(303, [("Location", f"{root_of(request)}/console")])
         return branch.handle(request)
 

@@ -199,6 +199,7 @@ def test_a_program_is_told_so_in_json(emulator: Living, path: str) -> None:
         ("http://127.0.0.1:8080", "/", "/console"),
         ("https://bank.example/some/prefix", "/", "/some/prefix/console"),
         ("https://bank.example/some/prefix", "/banks/second/", "/some/prefix/banks/second/console"),
+        ("http://127.0.0.1:8080", "/banks/second", "/banks/second/console"),
     ],
 )
 def test_the_bare_address_leads_to_the_console_below_the_public_address(
