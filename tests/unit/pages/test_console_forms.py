@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 
@@ -52,6 +53,13 @@ def test_an_address_that_a_form_is_sent_to_leads_its_reader_to_the_page_with_the
     assert page.status == 200
     sent_to = re.sub(r"{\w+}", "[^/]+", address)
     assert [form.action for form in page.forms if re.fullmatch(f"/console/{sent_to}", form.action)] != []
+
+
+def test_a_filter_of_requests_says_what_it_is_also_when_the_log_has_nothing_like_it(browser: Visitor) -> None:
+    wanted = {"operation": "getUser", "status": "418", "tpp": "PSDNO-SBX-gone", "q": "/v1"}
+    page = browser.get(f"/console/requests?{urlencode(wanted)}")
+    [form] = [form for form in page.forms if any(field.name == "operation" for field in form.fields)]
+    assert {field.name: field.value for field in form.fields if field.name in wanted} == wanted
 
 
 @pytest.mark.parametrize(
