@@ -181,7 +181,8 @@ def test_a_second_tab_finds_the_page_used_up(served: ServedPages, browser: Chrom
 
 def test_everything_is_done_with_the_keyboard_alone(served: ServedPages, browser: Chrome, tpp_site: str) -> None:
     browser.get(sca_link(served, f"{tpp_site}/back", **{"PSU-Accept-Language": "en"}))
-    # The field has the focus; Enter sends the form.
+    # The field has the focus, which Chromium gives it a moment after the page; Enter sends the form.
+    wait(browser).until(lambda window: window.execute_script("return document.activeElement.id") == "nationalId")
     ActionChains(browser).send_keys(KARI, Keys.ENTER).perform()
     wait(browser).until(lambda window: heading(window) == "How do you want to confirm?")
     _tab_to(browser, "input[type=radio]")
