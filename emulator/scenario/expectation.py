@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from emulator.scenario import conditions
+from emulator.scenario import stated
 from emulator.scenario.conditions import ABSENT
 from emulator.scenario.mistakes import shown
 from emulator.scenario.part import Part
@@ -24,10 +24,10 @@ def read(part: Part) -> None:
             member.boolean()
         elif name == "headers":
             for header in member.mapping().values():
-                conditions.read(header, nested=False)
+                stated.read(header, nested=False)
         elif "${" not in str(member.value):
             # With names in it, it can only be judged when they are known.
-            conditions.read(member, nested=name == "json", strict=True)
+            stated.read(member, nested=name == "json", strict=True)
 
 
 def differences(expected: Mapping[str, Any] | None, answer: Answer) -> list[str]:
@@ -62,7 +62,7 @@ def _differing(name: str, part: Part, answer: Answer) -> list[str]:
 
 
 def _told(part: Part, value: Any, name: str) -> list[str]:
-    condition = conditions.read(part, strict=not name.startswith("header"))
+    condition = stated.read(part, strict=not name.startswith("header"))
     told = condition.differences(value) if condition is not None else ()
     return [f"{shown((name, *path)) if name else shown(path) or 'the body'}: {text}" for path, text in told]
 

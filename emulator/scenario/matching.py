@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
-from emulator.scenario import conditions
+from emulator.scenario import conditions, stated
 from emulator.scenario.conditions import ABSENT, Condition, OneOf, wildcard
 from emulator.scenario.facts import SINGLE, Facts
 from emulator.scenario.part import Part
@@ -44,11 +44,11 @@ def read(part: Part, *, answered: bool = False) -> Matcher:
         elif name in SINGLE:
             _note(found, SINGLE[name], _single(name, member))
         elif name == "body":
-            _note(found, lambda facts: (facts.body,), conditions.read(member))
+            _note(found, lambda facts: (facts.body,), stated.read(member))
         else:
             by_name = Facts.header if name == "headers" else Facts.query
             for inner, named in member.mapping().items():
-                _note(found, _named(by_name, inner), conditions.read(named, nested=False))
+                _note(found, _named(by_name, inner), stated.read(named, nested=False))
     return Matcher(tuple(found))
 
 
@@ -62,7 +62,7 @@ def _named(by_name: Callable[[Facts, str], tuple[Any, ...]], name: str) -> _Valu
 
 
 def _single(name: str, part: Part) -> Condition | None:
-    condition = conditions.read(part, nested=False)
+    condition = stated.read(part, nested=False)
     known = vocabulary().of(name)
     if condition is None or known is None:
         return condition

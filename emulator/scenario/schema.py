@@ -8,7 +8,7 @@ from emulator.authority import FLAWS, TPP_NAME
 from emulator.bank import fixtures
 from emulator.bank.definitions import Additions
 from emulator.bank.settings import SCHEMAS
-from emulator.scenario import conditions, durations, loader, matching, persona, rule, start, story, variables
+from emulator.scenario import conditions, durations, loader, matching, persona, rule, start, stated, story, variables
 from emulator.scenario.effects import effects
 from emulator.scenario.model import CURRENT, SNAPSHOT
 from emulator.scenario.part import MOMENT, text_schema
@@ -81,13 +81,13 @@ def _operators(choice: dict[str, Any]) -> dict[str, Any]:
         "regex": text_schema(),
         "absent": {"type": "boolean"},
     }
-    return {**_object({name: operators[name] for name in conditions.OPERATORS}), "minProperties": 1}
+    return {**_object({name: operators[name] for name in stated.OPERATORS}), "minProperties": 1}
 
 
 def _nested() -> dict[str, Any]:
     """A condition, or members and entries that are such in their turn."""
     nested = {"$ref": "#/$defs/nested"}
-    names = {"not": {"enum": [*conditions.OPERATORS, *sorted(conditions.FOREIGN)]}}
+    names = {"not": {"enum": [*stated.OPERATORS, *sorted(stated.FOREIGN)]}}
     members = {"type": "object", "propertyNames": names, "additionalProperties": nested}
     return {"anyOf": [{"$ref": "#/$defs/condition"}, {"type": "array", "items": nested}, members]}
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emulator.scenario import conditions
+from emulator.scenario import conditions, stated
 from emulator.scenario.conditions import ABSENT
 from emulator.scenario.mistakes import shown
 from emulator.scenario.part import Part
@@ -19,7 +19,7 @@ from tests.unit.effort import calls
 
 def fits(wanted: Any, value: Any, *, strict: bool = False) -> bool:
     part = Part(wanted)
-    condition = conditions.read(part, strict=strict)
+    condition = stated.read(part, strict=strict)
     assert condition is not None, part.report.mistakes
     assert not part.report
     return conditions.fits(condition, value)
@@ -27,7 +27,7 @@ def fits(wanted: Any, value: Any, *, strict: bool = False) -> bool:
 
 def mistakes(wanted: Any, *, nested: bool = True) -> list[str]:
     part = Part(wanted)
-    conditions.read(part, nested=nested)
+    stated.read(part, nested=nested)
     return [f"{shown(mistake.path)}: {mistake.text}" for mistake in part.report.mistakes]
 
 
@@ -112,7 +112,7 @@ def test_an_expectation_is_strict_about_types(wanted: Any, value: Any, expected:
 
 
 def test_a_text_is_not_compared_with_each_of_many_others() -> None:
-    few, many = (conditions.read(Part({"in": [f"x{n}" for n in range(size)]})) for size in (2, 1000))
+    few, many = (stated.read(Part({"in": [f"x{n}" for n in range(size)]})) for size in (2, 1000))
     assert few is not None
     assert many is not None
     assert calls(lambda: conditions.fits(many, "y")) == calls(lambda: conditions.fits(few, "y"))
@@ -146,7 +146,7 @@ def test_a_header_has_one_value() -> None:
 
 
 def test_differences_say_where_and_why() -> None:
-    condition = conditions.read(Part({"a": {"b": "x"}, "list": [{"code": "X", "n": 1}]}), strict=True)
+    condition = stated.read(Part({"a": {"b": "x"}, "list": [{"code": "X", "n": 1}]}), strict=True)
     assert condition is not None
     found = condition.differences({"a": {"b": 5}, "list": [{"code": "X", "n": 2}, {"code": "Z"}]})
     assert [(shown(path), text) for path, text in found] == [
