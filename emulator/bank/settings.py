@@ -56,7 +56,7 @@ _YES_OR_NO = Takes("true or false", {"type": "boolean"}, lambda value: isinstanc
 
 _MOST_SECONDS = 10**9
 _SECONDS = Takes(
-    "a whole number of seconds, 0 or more",
+    f"a whole number of seconds from 0 to {_MOST_SECONDS}",
     {"type": "integer", "minimum": 0, "maximum": _MOST_SECONDS},
     lambda value: _whole(value, 0, _MOST_SECONDS),
 )

@@ -184,3 +184,9 @@ def test_what_the_openapi_document_takes_of_a_body_the_bank_takes(
     (row,) = (row for row in table() if row.path == path and row.body is not None)
     taken = jsonschema.Draft202012Validator(row.body).is_valid(body)
     assert (desk.ask(row.method, path, body).status == 200) is taken
+
+
+def test_the_longest_skew_of_clocks_is_told(desk: ControlDesk) -> None:
+    assert desk.ask("PUT", "/settings", {"date_skew": 10**9}).status == 200
+    refused = desk.ask("PUT", "/settings", {"date_skew": 10**9 + 1})
+    assert refused.texts() == "The setting date_skew takes a whole number of seconds from 0 to 1000000000."
