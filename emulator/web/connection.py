@@ -15,7 +15,7 @@ from emulator.web.answers import CLOSE, Refusal, head
 from emulator.web.exchange import BadBody, Exchange
 from emulator.web.handler import Acted
 from emulator.web.limits import MAX_FIELD_BYTES, MAX_HEAD_BYTES, MAX_TARGET_BYTES, MAX_WAITING_BYTES
-from emulator.web.refusals import headers_too_large, parser_refusal, reason, wire_refusal
+from emulator.web.refusals import head_without_end, parser_refusal, reason, wire_refusal
 from emulator.web.shortcut import Shortcut
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Connection(RequestHandler):
         self._head_timer: asyncio.TimerHandle | None = None
         self._last_payload = EMPTY_PAYLOAD
         self._body_bytes = 0  # what the body that still comes had at the last look
-        self._partial = 0  # bytes since the parser gave out anything: of a head, of trailers, of a chunk's frame
+        self._partial = bytearray()  # since the parser gave out anything: of a head, of trailers, of a chunk's frame
         self._unanswered = 0  # requests that the parser gave out and that are not answered
         self._refused = False  # what still comes is not read as requests
         self._ended = False  # the client will send no more, but reads
@@ -80,7 +80,7 @@ class Connection(RequestHandler):
             read_bufsize=65536,
             auto_decompress=False,
         )
-        self._shortcut = Shortcut(self._parser)
+        self._shortcut = Shortcut(self._parser, self._partial)
         self._parser = cast(Any, self._shortcut)
 
     @property
@@ -128,15 +128,16 @@ class Connection(RequestHandler):
         if self._close or self._force_close:
             self._take_rest(data)
             return
-        self.received = self._partial + len(data)
+        self.received = len(self._partial) + len(data)
         behind = None if self._unanswered else self._shortcut.answered(data, self._at_once)
         if behind is not None:
-            self._partial = 0
+            if self._partial:
+                self._partial.clear()
             if self._head_timer is not None:
                 self._forget_timer()
             if behind:
                 self._last_payload = EMPTY_PAYLOAD
-                self._took_part(behind)
+                self._took_part(data[-behind:])
             # now and not when the answers leave, which could find the connection closed for idleness
             self._next_keepalive_close_time = self._loop.time() + self.limits.idle_seconds
             if self._keepalive_handle is None:  # some versions of aiohttp begin to wait only after their first answer
@@ -149,7 +150,7 @@ class Connection(RequestHandler):
         if new:
             self._took(new)
         else:
-            self._took_part(len(data))
+            self._took_part(data)
 
     def _take_rest(self, data: bytes) -> None:
         """On a connection that ends with the request it is at: what still belongs to that one's body.
@@ -180,7 +181,7 @@ class Connection(RequestHandler):
     def _took(self, new: int) -> None:
         self._forget_timer()
         self._unanswered += new
-        self._partial = 0
+        self._partial.clear()
         message, payload = self._messages[-1]
         if isinstance(message, RawRequestMessage):
             self._last_payload = EMPTY_PAYLOAD if payload.is_eof() else payload
@@ -191,24 +192,24 @@ class Connection(RequestHandler):
         if not self._last_payload.is_eof():
             self._break_body(reason(message.message))
 
-    def _took_part(self, size: int) -> None:
+    def _took_part(self, data: bytes) -> None:
         """Take note of bytes that completed no request."""
         body = self._last_payload
         if body is EMPTY_PAYLOAD:
-            self._partial += size
-            if self._partial > MAX_HEAD_BYTES:
+            self._partial += data
+            if len(self._partial) > MAX_HEAD_BYTES:
                 self._refuse_head()
             elif self._partial and self._head_timer is None:
                 self._await_head()
         elif body.is_eof():
             self._last_payload = EMPTY_PAYLOAD
-            self._partial = 0
+            self._partial.clear()
         elif body.total_bytes > self._body_bytes:
             self._body_bytes = body.total_bytes
-            self._partial = 0
+            self._partial.clear()
         else:
-            self._partial += size
-            if self._partial > MAX_HEAD_BYTES:
+            self._partial += data
+            if len(self._partial) > MAX_HEAD_BYTES:
                 self._refused = True
                 self._break_body(f"what stands around it is over {MAX_HEAD_BYTES} bytes")
 
@@ -223,7 +224,7 @@ class Connection(RequestHandler):
             self._ended = True  # the answers that are owed come first, and the last of them closes
             return
         self._listener.handler.turns.end()
-        response = headers_too_large(f"together over {MAX_HEAD_BYTES} bytes")
+        response = head_without_end(self._partial)
         if self.transport is not None:
             self.transport.write(head(response, [f"Content-Length: {len(response.body)}", CLOSE]) + response.body)
         self._loop.call_later(self.limits.linger_seconds, self.force_close)

@@ -11,7 +11,7 @@ from aiohttp.http_exceptions import InvalidURLError
 from emulator.api.headers import Headers
 from emulator.api.messages import AT_ONCE, HeaderPairs, Response, Stream
 from emulator.api.pipeline import finish
-from emulator.web.limits import MAX_FIELD_BYTES, MAX_TARGET_BYTES
+from emulator.web.limits import MAX_FIELD_BYTES, MAX_HEAD_BYTES, MAX_TARGET_BYTES
 
 JSON_TYPE = "application/json; charset=utf-8"
 
@@ -57,10 +57,18 @@ def parser_refusal(error: HttpProcessingError, message: str) -> Response:
     return response
 
 
-def sent_id(data: bytes) -> Any:
-    """The X-Request-ID in the first head of `data`, which the parser has refused, as `headers` of its error."""
-    head = data.partition(b"\r\n\r\n")[0]
-    fields = [line.partition(b":") for line in head.split(b"\r\n")[1:]]
+def head_without_end(begun: bytes | bytearray) -> Response:
+    """431 to a head that is too large before it has come whole; `begun`: what has come of it."""
+    response = headers_too_large(f"together over {MAX_HEAD_BYTES} bytes")
+    finish(response, Headers(sent_id(begun)))
+    return response
+
+
+def sent_id(data: bytes | bytearray) -> Any:
+    """The X-Request-ID in the first head of `data`, which may not be whole, as `headers` of the parser's error."""
+    head, whole, _ = data.partition(b"\r\n\r\n")
+    lines = head.split(b"\r\n")
+    fields = [line.partition(b":") for line in (lines[1:] if whole else lines[1:-1])]
     return [(name.decode(), value.decode("latin-1")) for name, _, value in fields if name.lower() == b"x-request-id"]
 
 

@@ -38,10 +38,14 @@ def _refusal(raised: HttpProcessingError | ValueError) -> HttpProcessingError:
 
 
 class Shortcut:
-    """Stands before aiohttp's parser, and gives aiohttp only what was not answered at once."""
+    """Stands before aiohttp's parser, and gives aiohttp only what was not answered at once.
 
-    def __init__(self, parser: Any) -> None:
+    `begun`: kept by the connection, what has come by now of a head that is not whole.
+    """
+
+    def __init__(self, parser: Any, begun: bytearray) -> None:
         self._parser = parser
+        self._begun = begun
         self._left: Sequence[Any] | HttpProcessingError | None = None  # what `answered` has taken from the parser
 
     def answered(self, data: bytes, at_once: Callable[[Any, Any], bool]) -> int | None:
@@ -59,7 +63,7 @@ class Shortcut:
             except (HttpProcessingError, ValueError) as raised:
                 self._left = _refusal(raised)
                 if last is None:
-                    self._left.headers = sent_id(data)
+                    self._left.headers = sent_id(self._begun + data)
                 return None
             for done, (message, last) in enumerate(messages):
                 if not last.is_eof() or not at_once(message, last):

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import re
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from emulator.api.messages import Delivery, Request, Response
 from emulator.web.address import Base
 from emulator.web.handler import Handler
-from emulator.web.limits import Limits
+from emulator.web.limits import MAX_FIELD_BYTES, MAX_HEAD_BYTES, Limits
 from emulator.web.listener import Listener
 from tests.e2e.serving import MadeUpSite, get, head, post
 from tests.unit.web.test_turns import Client, turn
@@ -47,11 +48,15 @@ class Site(MadeUpSite):
         return answer
 
 
+def client_of(site: Site) -> Client:
+    base = Base(scheme="http", host="127.0.0.1", port=1, public_url=None, allowed=())
+    return Client(Listener(Handler(site), base, Limits()))
+
+
 async def answers(parts: list[bytes], pauses: list[bool], number: int) -> tuple[list[int], list[str], list[str]]:
     """Statuses of `number` answers, what they say, and what reached the core; between parts the loop may run."""
     site = Site()
-    base = Base(scheme="http", host="127.0.0.1", port=1, public_url=None, allowed=())
-    client = Client(Listener(Handler(site), base, Limits()))
+    client = client_of(site)
     for part, pause in zip(parts, pauses, strict=True):
         client.connection.data_received(part)
         if pause:
@@ -97,3 +102,44 @@ def test_answers_do_not_depend_on_how_requests_come(
     parts = cut(data, places)
     pauses = [pausing] * len(parts)
     assert asyncio.run(answers(parts, pauses, len(expected[0]))) == expected
+
+
+LARGE = "a" * (MAX_FIELD_BYTES - 10)
+TOO_LARGE = [f"X-{number}: {LARGE}" for number in range(MAX_HEAD_BYTES // MAX_FIELD_BYTES + 1)]
+
+
+@pytest.mark.parametrize(
+    ("refused", "status"),
+    [
+        (get("/", "X-Request-ID: its-id", "Host: another"), 400),
+        (get("/", "X-Request-ID: its-id", "X-A: " + "a" * (MAX_FIELD_BYTES + 1)), 431),
+        (get("/", "X-Request-ID: its-id", *TOO_LARGE).removesuffix(b"\r\n"), 431),
+    ],
+    ids=["two hosts", "a long header", "long together, without end"],
+)
+@pytest.mark.parametrize("before", [b"", get("/v1/get", "X-Request-ID: another")], ids=["first", "second"])
+async def test_a_refused_head_has_its_x_request_id_returned_in_however_many_pieces_it_comes(
+    refused: bytes, status: int, before: bytes
+) -> None:
+    end_of_id = refused.index(b"its-id\r\n") + len(b"its-id\r\n")
+    for place in range(1, end_of_id + 1):
+        client = client_of(Site())
+        client.connection.data_received(before)
+        for part in cut(refused, [place, end_of_id, 30_000]):
+            await turn()
+            client.connection.data_received(part)
+        await turn()
+        assert client.statuses == [200] * bool(before) + [status]
+        assert client.got.count(b"X-Request-ID: its-id\r\n") == 1
+        client.connection.connection_lost(None)
+        await turn()
+
+
+async def test_half_an_x_request_id_is_not_returned() -> None:
+    client = client_of(Site())
+    client.connection.data_received(get("/", "X-A: a\x01b", "X-Request-ID: its-id").removesuffix(b"id\r\n\r\n"))
+    await turn()
+    assert client.statuses == [400]
+    assert b"its-" not in client.got
+    client.connection.connection_lost(None)
+    await turn()

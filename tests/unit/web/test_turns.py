@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -52,7 +53,7 @@ class Client(asyncio.Transport):
 
     @property
     def statuses(self) -> list[int]:
-        return [int(part[:3]) for part in self.got.decode().split("HTTP/1.1 ")[1:]]
+        return [int(status) for status in re.findall(r"HTTP/1\.1 (\d{3}) ", self.got.decode())]
 
     @property
     def last(self) -> str:
