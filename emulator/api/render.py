@@ -61,7 +61,8 @@ def message_body(message: Message) -> dict[str, str]:
     shown = {"category": message.category, "code": message.code}
     if message.path is not None:
         shown["path"] = message.path
-    shown["text"] = message.text[:TEXT_LIMIT]
+    # a path may hold bytes that are no UTF-8
+    shown["text"] = message.text.encode(errors="backslashreplace").decode()[:TEXT_LIMIT]
     return shown
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -38,15 +40,19 @@ def snapshot(tmp_path: Path) -> Path:
 @pytest.fixture
 def site(tmp_path: Path, snapshot: Path, authority: Authority) -> Iterator[Site]:
     """The site over a bank x of an earlier run, which has a snapshot `kept` and damaged documents."""
-    settings = ServeSettings(state=tmp_path)
+    site = damaged(tmp_path, snapshot, authority)
+    yield site
+    site.close()
+
+
+def damaged(state: Path, snapshot: Path, authority: Authority) -> Site:
+    settings = ServeSettings(state=state)
     before = assemble(settings, authority=authority)
     assert asked(before, "PUT", BANK)[0] == 201
     assert asked(before, "PUT", "/banks/x/_emulator/snapshots/kept")[0] < 300
     before.close()
     snapshot.write_bytes(b"gar" + snapshot.read_bytes())
-    site = assemble(settings, authority=authority)
-    yield site
-    site.close()
+    return assemble(settings, authority=authority)
 
 
 @pytest.mark.parametrize("target", ["/banks/x/v1/accounts", "/banks/x/_emulator/clock", "/banks/x/console"])
@@ -63,6 +69,22 @@ def test_a_damaged_bank_is_503_and_names_file_and_byte(
     [logged] = caplog.records
     assert "documents.json" in logged.getMessage()
     assert logged.exc_info is None, "logged once, without a traceback"
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="its file names are UTF-8")
+def test_a_path_that_is_no_utf_8_is_told_with_its_bytes_escaped(tmp_path: Path, authority: Authority) -> None:
+    state = tmp_path / os.fsdecode(b"b\xf8k")
+    kept = state / "banks" / "x" / "snapshots" / "kept.snapshot.json"
+    site = damaged(state, state / "banks" / "x" / "documents.json", authority)
+    status, body = asked(site, "GET", "/banks/x/_emulator/clock")
+    assert status == 503
+    assert rf"{tmp_path}/b\udcf8k/banks/x/documents.json is damaged" in body["tppMessages"][0]["text"]
+    repair(state / "banks" / "x", KINDS)
+    kept.write_bytes(b"gar" + kept.read_bytes())
+    status, body = asked(site, "POST", "/banks/x/_emulator/snapshots/kept/restore")
+    assert status == 409
+    assert rf"{tmp_path}/b\udcf8k/banks/x/snapshots/kept" in body["tppMessages"][0]["text"]
+    site.close()
 
 
 def test_put_makes_a_damaged_bank_anew(site: Site, tmp_path: Path) -> None:
