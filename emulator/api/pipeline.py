@@ -16,6 +16,7 @@ from cryptography.x509 import Certificate
 
 from emulator.api import customer, render
 from emulator.api import query as queries
+from emulator.api.failures import failed
 from emulator.api.headers import Headers, check_headers
 from emulator.api.json_body import UTF_8, charset_of, is_plain, read_doubled
 from emulator.api.log import BODY_KEPT, Exchange, RequestLog
@@ -87,9 +88,8 @@ class Pipeline:
         headers = Headers(request.headers)
         try:
             response = self._through_the_gates(exchange, headers)
-        except Exception:
-            logger.exception("%s %s failed", request.method, split_target(request.target)[0])
-            response = render.refusal(render.INTERNAL)
+        except Exception as error:
+            response = render.refusal(failed(request, error))
         finally:
             bank.clock.release()
         finish(response, headers)
@@ -131,8 +131,8 @@ class Pipeline:
             response = render.refusal(refused, headers=[("Allow", ", ".join(refused.allowed))])
         except BankError as refused:
             response = render.refusal(refused)
-        except StoreUnwritable as failed:
-            logger.error("the state cannot be written: %s", failed)
+        except StoreUnwritable as error:
+            logger.error("the state cannot be written: %s", error)
             response = render.refusal(render.UNWRITABLE)
         if acting:
             exchange.response = response
@@ -257,9 +257,9 @@ def settle(bank: Bank) -> None:
     try:
         with bank.documents.at_once():  # a step that cannot be written must not take the request along
             progression.run_due(bank)
-    except StoreUnwritable as failed:
+    except StoreUnwritable as error:
         # Reads go on with the state as it stands; a write answers 503 by itself.
-        logger.error("what is due cannot be written: %s", failed)
+        logger.error("what is due cannot be written: %s", error)
 
 
 @lru_cache(maxsize=64)

@@ -40,12 +40,8 @@ STATUS: Mapping[str, int] = {
     "SYSTEM_ERROR": 500,
 }
 TEXT_LIMIT = 512  # SPEC 8
-INTERNAL = BankError("SYSTEM_ERROR", "The bank failed; its log says why.")
 UNWRITABLE = BankError(
     "SYSTEM_ERROR", "The bank cannot write its state at the moment; nothing was changed.", status=503
-)
-UNUSABLE = BankError(
-    "SYSTEM_ERROR", "The bank cannot read or write its files at the moment; its log says why.", status=503
 )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,6 +10,7 @@ from typing import Protocol, runtime_checkable
 
 from emulator.api import about, render
 from emulator.api.branch import Branch
+from emulator.api.failures import failed
 from emulator.api.headers import Headers
 from emulator.api.messages import Request, Response, Stream
 from emulator.api.pipeline import API_PREFIX, finish
@@ -22,8 +22,6 @@ from emulator.bank.errors import BankError
 from emulator.scenario.staging import Theatre
 from emulator.store import Store
 from emulator.web.pages.form import root_of
-
-logger = logging.getLogger(__name__)
 
 _ABOUT = ("/health", "/ready", "/openapi.json")
 _NAMED_BANK = re.compile(r"/banks/([a-z0-9][a-z0-9-]{0,62})(?=/|$)")
@@ -82,12 +80,8 @@ class Site:
             return self._dispatch(request)
         except BankError as refused:
             response = render.refusal(refused)
-        except OSError as error:
-            logger.error("%s %s: %s", request.method, split_target(request.target)[0], error)
-            response = render.refusal(render.UNUSABLE)
-        except Exception:
-            logger.exception("%s %s failed", request.method, split_target(request.target)[0])
-            response = render.refusal(render.INTERNAL)
+        except Exception as error:
+            response = render.refusal(failed(request, error))
         finish(response, Headers(request.headers))
         return response
 

@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 
 from emulator.api import render
 from emulator.api.branch import Branch
+from emulator.api.failures import failed
 from emulator.api.headers import Headers
 from emulator.api.messages import Request, Response, Stream
 from emulator.api.query import parse, unescaped
@@ -91,12 +92,8 @@ class Control:
         except StoreUnwritable as error:
             logger.error("the state cannot be written: %s", error)
             response = render.refusal(render.UNWRITABLE)
-        except OSError as error:
-            logger.error("%s %s: %s", request.method, split_target(request.target)[0], error)
-            response = render.refusal(render.UNUSABLE)
-        except Exception:
-            logger.exception("%s %s failed", request.method, split_target(request.target)[0])
-            response = render.refusal(render.INTERNAL)
+        except Exception as error:
+            response = render.refusal(failed(request, error))
         response.headers.append(NO_STORE)
         return response
 

@@ -218,3 +218,21 @@ def test_what_falls_due_and_cannot_be_written_takes_no_read_along(
     documents.flush()
     disk.full = False
     assert tpp.get(f"{DOMESTIC}/{created['paymentId']}/status").json()["transactionStatus"] == "ACSP"
+
+
+def test_any_file_that_the_system_refuses_a_request_is_503_with_one_line_in_the_log(
+    branch: Branch, authority: Authority, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    tpp = DeskClient(branch, authority).log_in(KARI)
+
+    def refuse() -> None:  # as where a module is imported for the first time, and no more files may be open
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), "some.py")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(branch.bank.documents, "transaction", refuse)
+        refused = tpp.get("/v1/accounts")
+    assert (refused.status, messages(refused)) == (503, [("SYSTEM_ERROR", None)])
+    assert [(record.getMessage(), record.exc_info) for record in caplog.records] == [
+        ("GET /v1/accounts: [Errno 24] Too many open files: 'some.py'", None)
+    ]
+    assert tpp.get("/v1/accounts").status == 200

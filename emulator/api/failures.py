@@ -1,0 +1,26 @@
+"""Where the bank itself fails: what its client is told, and what its log says."""
+
+from __future__ import annotations
+
+import logging
+
+from emulator.api.messages import Request
+from emulator.api.router import split_target
+from emulator.bank.errors import BankError
+
+logger = logging.getLogger(__name__)
+
+_FAILED = BankError("SYSTEM_ERROR", "The bank failed; its log says why.")
+_UNUSABLE = BankError(
+    "SYSTEM_ERROR", "The bank cannot read or write its files at the moment; its log says why.", status=503
+)
+
+
+def failed(request: Request, error: Exception) -> BankError:
+    """The refusal of a request at which `error` came up, logged: 503 where the system refuses a file, else 500."""
+    asked = f"{request.method} {split_target(request.target)[0]}"
+    if isinstance(error, OSError):
+        logger.error("%s: %s", asked, error)
+        return _UNUSABLE
+    logger.error("%s failed", asked, exc_info=error)
+    return _FAILED
