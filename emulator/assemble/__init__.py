@@ -67,7 +67,7 @@ def assemble(settings: ServeSettings, *, authority: Authority | None = None) -> 
     except StoreError as error:
         raise StartRefused(f"--state {settings.state}: {error}") from error
     except OSError as error:
-        raise StartRefused(f"--state {settings.state}: {error.strerror or error}") from error
+        raise StartRefused(f"--state {error.filename or settings.state}: {error.strerror or error}") from error
 
 
 def _assembled(settings: ServeSettings, authority: Authority) -> Site:

@@ -86,7 +86,7 @@ def authority_in(state: Path) -> Iterator[Authority]:
     except AuthorityDamaged as error:
         raise StateDamaged(str(error)) from error
     except OSError as error:
-        raise Failed(f"--state {state}: {error.strerror or error}") from error
+        raise Failed(f"--state {error.filename or state}: {error.strerror or error}") from error
 
 
 def identity_of(*, state: str | None, tpp: str, certificate: str | None, key: str | None) -> Identity:

@@ -41,6 +41,16 @@ def test_a_refused_second_scenario_takes_the_first_one_back(tmp_path: Path, auth
     after.close()
 
 
+@pytest.mark.parametrize("file", ["ca.pem", "tpps/demo/key.pem", "banks/default/lock"])
+def test_a_file_that_the_system_refuses_is_named(tmp_path: Path, file: str) -> None:
+    assemble(ServeSettings(state=tmp_path)).close()
+    (tmp_path / file).unlink()
+    (tmp_path / file).mkdir()
+    with pytest.raises(StartRefused) as refused:
+        assemble(ServeSettings(state=tmp_path))
+    assert str(refused.value) == f"--state {tmp_path / file}: Is a directory"
+
+
 def test_a_full_disk_is_told_with_the_directory(
     tmp_path: Path, authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:

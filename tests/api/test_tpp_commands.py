@@ -57,6 +57,13 @@ def test_a_directory_that_cannot_be_written_is_2_and_named(
     assert run("tpp", "new", "shop") == (2, "", f"bank-emulator: --state {state}: No space left on device\n")
 
 
+def test_a_file_that_the_system_refuses_is_named(run: Run, state: Path) -> None:
+    certificate = state / "tpps" / "demo" / "certificate.pem"
+    certificate.unlink()
+    certificate.mkdir()
+    assert run("tpp", "list") == (2, "", f"bank-emulator: --state {certificate}: Is a directory\n")
+
+
 def test_tpps_are_listed_with_roles_and_end(run: Run, state: Path) -> None:
     [line] = run("tpp", "list")[1].splitlines()
     assert line.startswith("demo  PSDNO-SBX-demo  AISP, PISP  20")
