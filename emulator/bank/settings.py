@@ -14,15 +14,15 @@ from emulator.bank.errors import BankError, Message
 class Settings:
     """What a bank may be told to do differently; the defaults are the sandbox's (CONTRACT 1, 3.1, 5, 6)."""
 
-    profile: str = "documented"  # or lenient: only the headers an operation needs to work
-    links: str = "relative"  # or absolute
-    trust: str = "any"  # or sandbox-ca
-    date_skew: int = 300  # seconds between Date and real time
+    profile: str = "documented"
+    links: str = "relative"
+    trust: str = "any"
+    date_skew: int = 300
     sign_responses: bool = False
-    pending: str = "filtered"  # or unfiltered: SPEC 8's production rule
-    progression: str | dict[str, int] = "time"  # immediate, manual, {"polls": N}
-    funds_check: str = "execution"  # or initiation
-    calendar: str = "always-open"  # or norway
+    pending: str = "filtered"
+    progression: str | dict[str, int] = "time"
+    funds_check: str = "execution"
+    calendar: str = "always-open"
     straks_limit: str = "500000.00"
     known_issues: bool = False
 
@@ -107,7 +107,22 @@ TAKES: Mapping[str, Takes] = {
     "straks_limit": _KRONER,
     "known_issues": _YES_OR_NO,
 }
-SCHEMAS: Mapping[str, Mapping[str, Any]] = {name: takes.schema for name, takes in TAKES.items()}
+DECIDES: Mapping[str, str] = {
+    "profile": "How strictly headers and signatures are read: as SPEC asks, or as far as an operation needs.",
+    "links": "How links in answers are written; scaRedirect is always a whole address.",
+    "trust": "Whose certificates are taken: those of any issuer, or of the sandbox CA alone.",
+    "date_skew": "How many seconds Date may be off real time.",
+    "sign_responses": "Whether the bank signs its answers.",
+    "pending": "Whether dates and limit filter pending transactions too; in production they do not (SPEC 8).",
+    "progression": "How approved payments go on: by time, immediate, manual, or by reads of the status (polls: N).",
+    "funds_check": "When missing money is noticed: at execution (ACCP), or at initiation (400 PAYMENT_FAILED).",
+    "calendar": "When payments are executed: at once, or at 14:00 of banking days; straks at once in both.",
+    "straks_limit": "The most that one instant payment may be, in NOK.",
+    "known_issues": "Whether a domestic payment cannot be read before it is approved, the known issue of SPEC 7.",
+}
+SCHEMAS: Mapping[str, Mapping[str, Any]] = {
+    name: {"description": DECIDES[name], **takes.schema} for name, takes in TAKES.items()
+}
 
 
 def mistakes(changes: Mapping[str, Any]) -> list[Message]:

@@ -50,11 +50,13 @@ def transitions() -> str:
 
 
 def settings() -> str:
-    from emulator.bank.settings import TAKES, Settings
+    from emulator.bank.settings import DECIDES, TAKES, Settings
 
-    defaults = Settings().as_document()
-    rows = ((f"`{name}`", f"`{defaults[name]}`", takes.words) for name, takes in TAKES.items())
-    return _table(("Setting", "Default", "Takes"), rows)
+    rows = []
+    for name, default in Settings().as_document().items():
+        shown = default if isinstance(default, str) else json.dumps(default)
+        rows.append((f"`{name}`", f"`{shown}`", TAKES[name].words, DECIDES[name]))
+    return _table(("Setting", "Default", "Takes", ""), rows)
 
 
 def effects() -> str:

@@ -16,7 +16,7 @@ import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from emulator.api.operations import table
-from emulator.bank.settings import TAKES
+from emulator.bank.settings import SCHEMAS, TAKES
 from emulator.cli.main import COMMANDS, group
 from emulator.control.operations import table as control_table
 from emulator.scenario import loader
@@ -54,6 +54,11 @@ def names() -> Iterator[str]:
 def test_nothing_that_has_a_name_is_missing(name: str) -> None:
     shown = name in TEXT or (name.startswith("`--") and f"{name} " in TEXT)
     assert shown, name
+
+
+@pytest.mark.parametrize("name", TAKES)
+def test_of_every_setting_there_stands_what_it_decides(name: str) -> None:
+    assert f"{SCHEMAS[name]['description']} |" in TEXT
 
 
 # The headings of SPEC.md that say what the service does; what each is called there.

@@ -7,23 +7,9 @@ from urllib.parse import quote
 
 from emulator.api.messages import Response
 from emulator.bank import fixtures
+from emulator.bank.settings import SCHEMAS
 from emulator.web.console.control import ControlRefused
 from emulator.web.console.screen import Screen
-
-# Name, what it decides, and the values to choose from; None: free text, a list of booleans: yes or no.
-FIELDS: tuple[tuple[str, str, tuple[str, ...] | None], ...] = (
-    ("profile", "How strictly headers and signatures are read", ("documented", "lenient")),
-    ("links", "How links in answers are written", ("relative", "absolute")),
-    ("trust", "Whose certificates are taken", ("any", "sandbox-ca")),
-    ("date_skew", "Seconds that Date may be off", None),
-    ("sign_responses", "Sign the bank's own answers", ("false", "true")),
-    ("pending", "Whether dates filter pending transactions too", ("filtered", "unfiltered")),
-    ("progression", "How payments go on: time, immediate, manual, or polls: N", None),
-    ("funds_check", "When missing money is noticed", ("execution", "initiation")),
-    ("calendar", "Which days the bank works", ("always-open", "norway")),
-    ("straks_limit", "Most that one instant payment may be, in NOK", None),
-    ("known_issues", "Show the known issues of the real interface", ("false", "true")),
-)
 
 
 def show(screen: Screen, refused: ControlRefused | None = None) -> Response:
@@ -35,12 +21,12 @@ def show(screen: Screen, refused: ControlRefused | None = None) -> Response:
         fields=[
             {
                 "name": name,
-                "text": text,
-                "choices": choices,
+                "text": schema["description"],
+                "choices": ("false", "true") if schema.get("type") == "boolean" else schema.get("enum"),
                 "was": screen.form.get(f"{name}-was", _as_text(kept[name])),
                 "value": screen.form.get(name, _as_text(kept[name])),
             }
-            for name, text, choices in FIELDS
+            for name, schema in SCHEMAS.items()
         ],
     )
 
@@ -55,9 +41,10 @@ def _as_text(value: Any) -> str:
 
 def _as_value(name: str, text: str) -> Any:
     """What the form's text means; what it cannot mean is left for the control interface to refuse."""
-    if name in ("sign_responses", "known_issues"):
+    kind = SCHEMAS[name].get("type")
+    if kind == "boolean":
         return {"true": True, "false": False}.get(text, text)
-    if name == "date_skew" and text.isascii() and text.isdigit() and len(text) < 12:
+    if kind == "integer" and text.isascii() and text.isdigit() and len(text) < 12:
         return int(text)
     if name == "progression" and text.replace(" ", "").startswith("polls:"):
         count = text.partition(":")[2].strip()
@@ -68,7 +55,7 @@ def _as_value(name: str, text: str) -> Any:
 def save(screen: Screen) -> Response:
     """Merge what somebody has changed in the form into the settings; others may have changed the rest meanwhile."""
     form = screen.form
-    typed = {name: form.get(name) for name, _, _ in FIELDS if name in form}
+    typed = {name: form.get(name) for name in SCHEMAS if name in form}
     changes = {name: _as_value(name, text) for name, text in typed.items() if text != form.get(f"{name}-was")}
     try:
         screen.control.ask("PUT", "settings", changes)
