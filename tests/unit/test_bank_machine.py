@@ -74,6 +74,11 @@ class Known:
     parts: list[Part]
     statuses: list[str]
 
+    @property
+    def waits(self) -> bool:
+        """Whether a basket may take it, as far as the payment itself goes."""
+        return self.statuses == ["RCVD"] and self.flow not in ("batch", "standing")
+
 
 class BankMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
@@ -259,14 +264,20 @@ class BankMachine(RuleBasedStateMachine):
         self._attempt(lambda: progression.read(self.bank, document))
 
     @precondition(lambda self: self.known)
-    @rule(places=st.lists(PLACES, min_size=1, max_size=4))
-    def group(self, places: list[int]) -> None:
+    @rule(places=st.lists(PLACES, min_size=1, max_size=4), fitting=st.booleans(), approved=APPROVED)
+    def group(self, places: list[int], fitting: bool, approved: bool) -> None:
         ids = list(dict.fromkeys(self._payment(place)[0] for place in places))
         who = self.known[ids[0]].who
+        if fitting:
+            ids = [payment_id for payment_id, known in self.known.items() if known.who == who and known.waits][
+                :10
+            ] or ids
         owner = {"tpp_id": TPP, "national_id": who, "context": "PRIVATE", "agreement": None}
         made = self._attempt(lambda: baskets.create(self.bank, payment_ids=ids, how=HOW, **owner))
         if made is not None:
             self.baskets[made["id"]] = ids
+            if approved:
+                self._authenticate(made["id"], who, "approve")
 
     @precondition(lambda self: self.baskets)
     @rule(place=PLACES, act=st.sampled_from(["approve", "approve", "reject", "expire", "stranger", "delete"]))

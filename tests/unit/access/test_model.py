@@ -120,6 +120,7 @@ class AccessAgainstModel(RuleBasedStateMachine):
         attended=st.booleans(),
         number=st.integers(0, 2),
         quota=quotas,
+        times=st.sampled_from([1, 1, 5]),
     )
     def a_tpp_reads_what_its_customer_has(
         self,
@@ -128,12 +129,14 @@ class AccessAgainstModel(RuleBasedStateMachine):
         attended: bool,
         number: int,
         quota: str | None,
+        times: int,
     ) -> None:
         person, _, agreement = acting
         accounts, cards = REACHED[acting]
         has = [*accounts, *cards, None]
         claim = Claim(TPP, self.known[TPP, person], None, session_id, None, agreement, attended)
-        self._read(claim, has[number % len(has)], quota)
+        for _ in range(times):
+            self._read(claim, has[number % len(has)], quota)
 
     @rule(
         tpp=tpps,
