@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from emulator.api.headers import Headers
 from emulator.api.json_body import read_json
 from emulator.api.validate import validate
-from emulator.bank.errors import BankError
 from tests.unit.shapes.bodies import DROPPED, changed, mistakes
 
 ACCOUNT = {
@@ -108,15 +107,14 @@ def test_amounts_are_numbers_or_text_and_stay_what_they_were(sent, kept):
     assert type(found["amount"]) is type(kept)
 
 
-@pytest.mark.parametrize("sent", ['"1.0.0"', '"1e2"', '"+1"', '""', '"ten"', "true", "null", "[]", "{}", '"٣"', '" 1"'])
-def test_what_is_no_amount_is_refused(sent):
-    assert paths("Transactions", read_json(f'{{"amount": {sent}}}'.encode(), Headers())) == ["amount"]
-
-
 @pytest.mark.parametrize(
-    "sent", ["1e300", "1e-300", "0.1234567", '"0.123456"', "1e18", '"1234567890123456789"', "9" * 40]
+    "sent",
+    [
+        *('"1.0.0"', '"1e2"', '"+1"', '""', '"ten"', "true", "null", "[]", "{}", '"٣"', '" 1"'),
+        *("1e300", "1e-300", "0.1234567", '"0.123456"', "1e18", '"1234567890123456789"', "9" * 40),
+    ],
 )
-def test_amounts_without_measure_are_refused(sent):
+def test_what_is_no_amount_or_one_without_measure_is_refused(sent):
     assert paths("Transactions", read_json(f'{{"amount": {sent}}}'.encode(), Headers())) == ["amount"]
 
 
@@ -229,8 +227,5 @@ def test_what_is_no_e_mail_address_is_refused(mail):
 @given(st.integers(-(10**15), 10**15), st.integers(0, 5), st.booleans())
 def test_whatever_amount_is_taken_can_be_written_as_json_and_read_back_exactly(units, digits, as_text):
     number = Decimal(units).scaleb(-digits)
-    try:
-        kept = clean("Transactions", {"amount": format(number, "f") if as_text else number})["amount"]
-    except BankError:
-        return
+    kept = clean("Transactions", {"amount": format(number, "f") if as_text else number})["amount"]
     assert Decimal(str(orjson.loads(orjson.dumps(kept)))) == number
