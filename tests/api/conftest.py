@@ -13,8 +13,10 @@ from emulator.assemble.stages import on
 from emulator.authority import Authority
 from emulator.bank.clock import real_now
 from emulator.cli import main
+from emulator.control import Control
 from emulator.scenario import stage as stages
 from emulator.scenario.stage import Stage, StageFailed
+from tests.api.control_desk import ControlDesk
 from tests.api.desk import DeskClient, monday, seeded_house
 
 Run = Callable[..., tuple[int, str, str]]
@@ -40,6 +42,11 @@ def branch(house: House) -> Branch:
 @pytest.fixture
 def tpp(branch: Branch, authority: Authority) -> DeskClient:
     return DeskClient(branch, authority)
+
+
+@pytest.fixture
+def desk(house: House, branch: Branch, authority: Authority) -> ControlDesk:
+    return ControlDesk(Control(house, authority), branch)
 
 
 @pytest.fixture

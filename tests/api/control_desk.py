@@ -8,6 +8,7 @@ from typing import Any
 
 from emulator.api.branch import Branch
 from emulator.api.messages import Request, Response
+from emulator.assemble.site import Site
 from emulator.control import Control
 
 BASE = "http://127.0.0.1:8080"
@@ -68,3 +69,11 @@ class ControlDesk:
         answer = self.ask(method, path, body)
         assert answer.status < 300, answer.json
         return answer.json
+
+
+def asked(site: Site, method: str, target: str, body: Any = None) -> tuple[int, Any]:
+    """Status and JSON of what a whole site answers; a change without a body sends an empty object."""
+    content = json.dumps(body or {}).encode() if method in ("PUT", "POST") else b""
+    answer = site.handle(Request(method, target, (("Host", "127.0.0.1:8080"), JSON), content))
+    assert isinstance(answer, Response)
+    return answer.status, json.loads(answer.body) if answer.body else None

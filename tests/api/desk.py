@@ -117,6 +117,12 @@ def advance(branch: Branch, **by: float) -> None:
     branch.settle()
 
 
+def ok(answer: Response, status: int = 200) -> Any:
+    """The JSON of an answer that must have this status; None without a body."""
+    assert answer.status == status, answer.body
+    return answer.json() if answer.body else None
+
+
 def messages(response: Response) -> list[tuple[str, str | None]]:
     """Code and path of every message of a refusal."""
     return [(entry["code"], entry.get("path")) for entry in response.json()["tppMessages"]]

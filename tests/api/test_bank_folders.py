@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,22 +10,16 @@ from typing import Any
 
 import pytest
 
-from emulator.api.messages import Request, Response, Stream
+from emulator.api.messages import Request, Stream
 from emulator.assemble import assemble, house
 from emulator.assemble.site import Site
 from emulator.authority import Authority
 from emulator.settings import ServeSettings
 from emulator.store.disk import Disk
+from tests.api.control_desk import asked
 
 HEADERS = (("Host", "127.0.0.1:8080"), ("Content-Type", "application/json"))
 BANK = "/_emulator/banks/x"
-
-
-def asked(site: Site, method: str, target: str, body: Any = None) -> tuple[int, Any]:
-    content = json.dumps(body or {}).encode() if method in ("PUT", "POST") else b""
-    answer = site.handle(Request(method, target, HEADERS, content))
-    assert isinstance(answer, Response)
-    return answer.status, json.loads(answer.body) if answer.body else None
 
 
 def names(site: Site) -> list[str]:

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from emulator.api.branch import Branch
 from emulator.api.messages import Request, Stream
 from emulator.assemble import house_for
 from emulator.assemble.house import House
@@ -32,11 +31,6 @@ PAYMENT = {
     "debtorAccount": {"bban": "99901000014", "currency": "NOK"},
 }
 DOMESTIC = "/v1/payments/norwegian-domestic-credit-transfers"
-
-
-@pytest.fixture
-def desk(house: House, branch: Branch, authority: Authority) -> ControlDesk:
-    return ControlDesk(Control(house, authority), branch)
 
 
 def pay(tpp: DeskClient) -> str:

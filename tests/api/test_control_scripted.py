@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from emulator.api.branch import Branch
 from emulator.api.messages import Request
 from emulator.assemble import house_for
 from emulator.assemble.folders import Folders
@@ -34,11 +33,6 @@ PAYMENT = {
 }
 DOMESTIC = "/v1/payments/norwegian-domestic-credit-transfers"
 DOWN = {"then": {"answer": {"status": 503, "text": "Closed."}}}
-
-
-@pytest.fixture
-def desk(house: House, branch: Branch, authority: Authority) -> ControlDesk:
-    return ControlDesk(Control(house, authority), branch)
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import logging
 import os
 import stat
@@ -13,20 +12,12 @@ from typing import Any
 
 import pytest
 
-from emulator.api.messages import Request, Response
 from emulator.assemble import assemble
 from emulator.assemble.site import Site
 from emulator.settings import ServeSettings
+from tests.api.control_desk import asked
 
-HEADERS = (("Host", "127.0.0.1:8080"), ("Content-Type", "application/json"))
 TPP = {"name": "acme", "roles": ["PISP"]}
-
-
-def asked(site: Site, method: str, target: str, body: Any = None) -> tuple[int, Any]:
-    content = json.dumps(body or {}).encode() if method in ("PUT", "POST") else b""
-    answer = site.handle(Request(method, target, HEADERS, content))
-    assert isinstance(answer, Response)
-    return answer.status, json.loads(answer.body) if answer.body else None
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 
 from emulator.api.branch import Branch
 from emulator.bank import ledger
-from tests.api.desk import DeskClient, advance, messages
+from tests.api.desk import DeskClient, advance, messages, ok
 from tests.unit.payments.world import domestic
 
 KARI = "14888520059"
@@ -43,11 +43,6 @@ CARD = {
     "product": "Kredittkort",
     "status": "ENABLED",
 }
-
-
-def ok(answer: Any, status: int = 200) -> Any:
-    assert answer.status == status, answer.body
-    return answer.json() if answer.body else None
 
 
 @pytest.fixture

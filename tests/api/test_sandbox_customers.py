@@ -14,7 +14,7 @@ from emulator.bank.definitions import Additions
 from emulator.bank.generate import generate
 from emulator.bank.generate_plan import Plan
 from emulator.bank.ids import Ids
-from tests.api.desk import DeskClient, approve, messages
+from tests.api.desk import DeskClient, approve, messages, ok
 from tests.api.test_payments import BODIES, DOMESTIC
 
 KARI = "14888520059"
@@ -23,11 +23,6 @@ SIRI = "21909220006"
 TOR = "09877410142"
 CUSTOMERS = "/v1/sandbox/customers"
 AGREEMENTS = "/v1/sandbox/agreements"
-
-
-def ok(answer: Any, status: int = 200) -> Any:
-    assert answer.status == status, answer.body
-    return answer.json() if answer.body else None
 
 
 def by_number(tpp: DeskClient, number: str, query: str = "") -> dict[str, Any]:

@@ -28,20 +28,14 @@ def served() -> Iterator[ServedPages]:
         yield running
 
 
-@pytest.fixture(scope="module")
-def _window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
-    with chromium(tmp_path_factory.mktemp("profile")) as window:
-        yield window
-
-
 @pytest.fixture
-def browser(_window: Chrome, served: ServedPages) -> Iterator[Chrome]:
+def browser(window: Chrome, served: ServedPages) -> Iterator[Chrome]:
     served.control("POST", "reset", {})
     served.emulator.tpp.forget()
-    _window.get("about:blank")
-    complaints(_window)
-    yield _window
-    _window.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    window.get("about:blank")
+    complaints(window)
+    yield window
+    window.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
 def seeded(served: ServedPages) -> None:

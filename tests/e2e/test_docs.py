@@ -9,7 +9,6 @@ import pytest
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 
-from tests.e2e.browser import chromium
 from tests.e2e.clicking import button, complaints, press, wait
 from tests.e2e.pages_served import served_pages
 
@@ -17,12 +16,6 @@ pytestmark = pytest.mark.browser
 
 TOKEN = "a-control-token"
 TOP = "return scrollY"
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
-    with chromium(tmp_path_factory.mktemp("profile")) as window:
-        yield window
 
 
 @pytest.fixture(scope="module")

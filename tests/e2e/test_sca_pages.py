@@ -61,18 +61,12 @@ def served() -> Iterator[ServedPages]:
         yield running
 
 
-@pytest.fixture(scope="module")
-def _window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
-    with chromium(tmp_path_factory.mktemp("profile")) as window:
-        yield window
-
-
 @pytest.fixture
-def browser(_window: Chrome) -> Iterator[Chrome]:
-    complaints(_window)
-    yield _window
-    _window.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-    _window.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+def browser(window: Chrome) -> Iterator[Chrome]:
+    complaints(window)
+    yield window
+    window.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    window.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
 
 
 def sca_link(served: ServedPages, back: str, **headers: str) -> str:

@@ -10,7 +10,6 @@ from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 
 from emulator.bank import sessions
-from tests.e2e.browser import chromium
 from tests.e2e.clicking import cut_off, is_too_wide, press
 from tests.e2e.pages_served import ServedPages, served_pages
 from tests.unit.pages.living import KARI, STRAKS, straks
@@ -28,12 +27,6 @@ const end = name => document.querySelector(name).getBoundingClientRect().right;
 const padding = parseFloat(getComputedStyle(document.querySelector('.top')).paddingRight);
 return [end('.languages'), innerWidth < 600 ? end('.sheet') : end('.top') - padding];
 """
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
-    with chromium(tmp_path_factory.mktemp("profile")) as window:
-        yield window
 
 
 @pytest.fixture
