@@ -68,7 +68,15 @@ def _group(debug: bool) -> None:
         click.echo(context.get_help())
 
 
-group = click.Group(
+class _InOrder(click.Group):
+    """Lists its commands as the table does: what a newcomer needs comes first."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        del ctx  # click sorts by name; the order is the same wherever it is asked for
+        return list(self.commands)
+
+
+group = _InOrder(
     commands=_Commands(),
     callback=_group,
     help=_group.__doc__,

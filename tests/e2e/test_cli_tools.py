@@ -346,6 +346,16 @@ def test_a_shell_gets_its_completion_script(bank: Served, shell: str) -> None:
     assert "_BANK_EMULATOR_COMPLETE" in run(bank, "completion", shell).stdout
 
 
+def test_the_commands_are_listed_in_the_order_in_which_they_are_needed() -> None:
+    from click.testing import CliRunner
+
+    from emulator.cli.main import COMMANDS, group
+
+    listed = CliRunner().invoke(group, ["--help"]).output.partition("Commands:\n")[2]
+    assert [line.split()[0] for line in listed.splitlines()[: len(COMMANDS)]] == list(COMMANDS)
+    assert next(iter(COMMANDS)) == "serve"
+
+
 def test_every_command_has_help_with_an_example(bank: Served) -> None:
     from click.testing import CliRunner
 
