@@ -72,7 +72,10 @@ def test_a_damaged_bank_is_503_and_names_file_and_byte(
 
 
 @pytest.mark.skipif(sys.platform == "darwin", reason="its file names are UTF-8")
-def test_a_path_that_is_no_utf_8_is_told_with_its_bytes_escaped(tmp_path: Path, authority: Authority) -> None:
+def test_a_path_that_is_no_utf_8_is_told_with_its_bytes_escaped(
+    tmp_path: Path, authority: Authority, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.CRITICAL)  # what is captured goes from a test's process to the other as UTF-8
     state = tmp_path / os.fsdecode(b"b\xf8k")
     kept = state / "banks" / "x" / "snapshots" / "kept.snapshot.json"
     site = damaged(state, state / "banks" / "x" / "documents.json", authority)
