@@ -245,7 +245,8 @@ def start_cancellation(bank: Bank, payment: Document, how: Approach, *, national
         raise BankError("CONFLICT", "The payment is not authorised yet: DELETE cancels it at once.")
     _refuse_unless_cancellable(payment)
     if national_id is not None and not _may_cancel(bank, payment, national_id):
-        national_id = payment["nationalId"]
+        how, national_id = how.copy(), payment["nationalId"]
+        how.pop("identityHint", None)  # whoever it names, the page is to preselect nobody who may not
     return authorisations.start(bank, how, payment, "cancellation", signer=national_id)
 
 

@@ -453,8 +453,10 @@ def test_a_cancellation_asked_for_by_who_may_only_view_is_for_who_ordered_the_pa
     engage(bank, engaged("c-kari", "VIEW", "REGISTER"), engaged("c-even", "VIEW"))
     later = {**from_firm(), "requestedExecutionDate": "2026-03-09"}
     payment_id = paid(bank, DOMESTIC, later, who=KARI, context="CORPORATE", agreement=AGREEMENT)
-    _, token = payments.start_cancellation(bank, payment(bank, payment_id), HOW, national_id=EVEN)
-    assert sca.expected(sca.get(bank, token) or {}) == KARI
+    how = Approach(redirectUri="https://tpp.example/back", identityHint=EVEN)
+    _, token = payments.start_cancellation(bank, payment(bank, payment_id), how, national_id=EVEN)
+    opened = sca.get(bank, token) or {}
+    assert (sca.expected(opened), opened.get("identityHint")) == (KARI, None)
     assert outcome(approve(bank, token, KARI)) == "ok"
     assert status(bank, payment_id) == "CANC"
 
