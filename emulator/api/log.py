@@ -154,8 +154,8 @@ class Exchange:
 
 
 def _is_message(value: Any) -> bool:
-    """Whether a JSON value is of the form of a TppMessage (SPEC 2.8)."""
-    return isinstance(value, dict) and isinstance(value.get("code"), str) and isinstance(value.get("text"), str)
+    """Whether a JSON value can be shown as a TppMessage, which need not have a text (SPEC 2.8)."""
+    return isinstance(value, dict) and isinstance(value.get("code"), str) and isinstance(value.get("text", ""), str)
 
 
 def _masked(name: str, value: str) -> str:

@@ -67,7 +67,7 @@ def _kept(request: str, url: str | None) -> Explanation:
 
     entry = logged(bank_url(url), request)
     if "signature" not in entry:
-        told = "; ".join(message["text"] for message in entry.get("messages", []))
+        told = "; ".join(message.get("text", message["code"]) for message in entry.get("messages", []))
         answered = f"request {entry['id']} was answered {entry['status']} before its signature was looked at"
         raise Failed(f"{answered}: {told}" if told else answered)
     return explain_kept(entry["signature"])

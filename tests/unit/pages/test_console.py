@@ -672,7 +672,7 @@ def test_snapshots_are_saved_restored_and_deleted(emulator: Living, browser: Vis
     assert "None yet." in page.text
 
 
-@pytest.mark.parametrize("said", [5, "no", {"0": {}}, ["no"], [{"x": 1}], [{"code": "CONFLICT"}]])
+@pytest.mark.parametrize("said", [5, "no", {"0": {}}, ["no"], [{"x": 1}], [{"code": "CONFLICT", "text": 5}]])
 def test_an_answer_whose_messages_a_rule_made_up_is_shown_without_them(
     emulator: Living, browser: Visitor, said: Any
 ) -> None:
@@ -682,6 +682,16 @@ def test_an_answer_whose_messages_a_rule_made_up_is_shown_without_them(
     for page in ("/console", "/console/requests", "/console/requests/1"):
         assert browser.get(page).status == 200, page
     assert "messages" not in json.loads(browser.get("/_emulator/requests/1").source)
+
+
+def test_a_scripted_message_without_a_text_is_shown_by_its_code(emulator: Living, browser: Visitor) -> None:
+    message = {"category": "ERROR", "code": "ACCESS_EXCEEDED"}
+    rule = {"then": {"answer": {"status": 429, "json": {"tppMessages": [message]}}}}
+    browser.send("POST", "/_emulator/rules", json.dumps(rule).encode(), Content_Type="application/json")
+    emulator.call("GET", "/v1/accounts")
+    for page in ("/console", "/console/requests", "/console/requests/1"):
+        assert "ACCESS_EXCEEDED" in re.sub(r"<pre.*?</pre>", "", browser.get(page).source, flags=re.DOTALL), page
+    assert json.loads(browser.get("/_emulator/requests/1").source)["messages"] == [message]
 
 
 def test_more_than_a_hundred_rules_are_shown(emulator: Living, browser: Visitor) -> None:
