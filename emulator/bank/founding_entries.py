@@ -176,7 +176,7 @@ def _texts(definition: d.Transaction | d.BatchEntry) -> dict[str, Any]:
 
 
 def _codes(definition: d.Transaction, *, outgoing: bool) -> dict[str, Any]:
-    """What kind of transaction it is: a domestic transfer unless it says so itself (SPEC 2.10 demands a code)."""
+    """What kind of transaction it is: a domestic transfer where it names no code (SPEC 2.10 demands one)."""
     further = {
         "endToEndId": definition.end_to_end_id,
         "purposeCode": definition.purpose_code,
