@@ -109,7 +109,8 @@ def _trouble(text: str, at: int) -> str:
     if closed is None:
         return f"the quoted value of {name[:40]} does not end"
     behind = value[closed.end() :]
-    hint = ' (inside it, write \\" for a double quote, \\, for a comma of a name)' if behind[:1].isalnum() else ""
+    goes_on = behind[:1].isalnum() and not _PARAMETER.match(behind)
+    hint = ' (inside it, write \\" for a double quote, \\, for a comma of a name)' if goes_on else ""
     return f"after the value of {name[:40]} a comma was expected, found {behind[:30]!r}{hint}"
 
 

@@ -106,6 +106,8 @@ def test_an_unsigned_header_may_be_sent_twice(making: Making) -> None:
         (lambda h: h.rstrip('"'), "the quoted value of signature does not end."),
         (lambda h: h.replace(",algorithm", " algorithm"),
          "after the value of keyId a comma was expected, found ' algorithm=\"rsa-sha256\",header'."),
+        (lambda h: h.replace(",algorithm", "algorithm"),
+         "after the value of keyId a comma was expected, found 'algorithm=\"rsa-sha256\",headers'."),
         (lambda h: h.replace("CA=CN", 'CA=O="A, B",CN'),
          'found \'A, B",CN=Bank Emulator Sandbox\' '
          '(inside it, write \\" for a double quote, \\, for a comma of a name).'),
