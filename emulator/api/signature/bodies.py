@@ -143,7 +143,7 @@ def _no_hash(name: str, value: str) -> str | None:
 
 def _unless_json(body: bytes) -> str:
     """How a body begins that is no JSON: a client may have hashed an object, and sent what its library made of it."""
-    text = body.decode("latin-1")  # reads any bytes, and what makes JSON of them is ASCII
+    text = body.decode(errors="replace")  # what makes JSON of bytes is ASCII
     try:
         if 0 < len(body) <= _LARGEST and not too_deep(text):
             json.loads(text)

@@ -112,6 +112,8 @@ def test_other_bytes_are_recognised(sent: bytes, hashed: bytes, phrase: str) -> 
     [
         (b"[object Object]", ', and no JSON was sent but "[object Object]"'),
         (b"instructedAmount=amount&creditorName=x", ', and no JSON was sent but "instructedAmount=amo"'),
+        ("beløp=1".encode(), ', and no JSON was sent but "beløp=1"'),
+        (b"\xef\xbb\xbf{}", ", and no JSON was sent but '\\ufeff{}'"),
         (COMPACT.decode().encode("latin-1"), ""),
         (b"", ""),
     ],
