@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 from urllib.parse import quote
 
@@ -46,8 +47,8 @@ def _as_value(name: str, text: str) -> Any:
         return {"true": True, "false": False}.get(text, text)
     if kind == "integer" and text.isascii() and text.isdigit() and len(text) < 12:
         return int(text)
-    if name == "progression" and text.replace(" ", "").startswith("polls:"):
-        count = text.partition(":")[2].strip()
+    setting, _, count = re.sub(r'[{}" ]', "", text).partition(":")  # polls: 3, or as a refusal writes it
+    if name == "progression" and setting == "polls":
         return {"polls": int(count) if count.isascii() and count.isdigit() and len(count) < 6 else count}
     return text
 

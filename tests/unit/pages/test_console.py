@@ -607,6 +607,8 @@ def test_settings_are_saved_and_mistakes_named(emulator: Living, browser: Visito
     settings = emulator.branch.bank.settings
     assert (settings.progression, settings.sign_responses, settings.date_skew) == ({"polls": 3}, True, 60)
     assert 'value="polls: 3"' in saved.source
+    press(browser, saved, "/settings", progression='{"polls": 4}')
+    assert emulator.branch.bank.settings.progression == {"polls": 4}
     wrong = press(browser, page, "/settings", straks_limit="much", date_skew="-1")
     assert wrong.status == 400
     assert "straks_limit" in wrong.text
