@@ -77,15 +77,13 @@ def check(files: tuple[str, ...], output: str) -> None:
 
     A file whose `from` names a fixture is also started, on a new bank in this process; its story is not played.
     """
-    from emulator.assemble.stages import new_stages
     from emulator.scenario.mistakes import ScenarioMissing, ScenarioRefused
 
-    stage = new_stages()
     results: list[dict[str, Any]] = []
     for file in files:
         mistakes: list[dict[str, Any]] = []
         try:
-            _check(file, stage)
+            _check(file)
         except ScenarioMissing as missing:
             raise _failed(missing) from missing
         except ScenarioRefused as refused:
@@ -104,14 +102,15 @@ def check(files: tuple[str, ...], output: str) -> None:
         raise CheckFailed("")
 
 
-def _check(file: str, stage: Callable[[], Stage]) -> None:
+def _check(file: str) -> None:
     """Refuse what cannot be read, and what the fixture that it names does not fit; raises ScenarioRefused."""
     from emulator.bank import fixtures
     from emulator.scenario import loader
 
     scenario = loader.named_or_file(file)
     if scenario.start.base in fixtures.names():
-        answer = stage().control("POST", "/scenario", dict(scenario.source))
+        stage = _stages(None)()  # most of the time goes there: made only where it is needed
+        answer = stage.control("POST", "/scenario", dict(scenario.source))
         if answer.status == 400:
             raise scenario.origin.refused_by(answer.json()["tppMessages"])
 

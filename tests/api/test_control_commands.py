@@ -12,6 +12,7 @@ from unittest.mock import Mock
 import pytest
 
 from emulator.api.branch import Branch
+from emulator.assemble import stages as assembled
 from emulator.authority import Authority
 from emulator.bank.clock import real_now
 from emulator.bank.errors import BankError
@@ -278,6 +279,18 @@ def test_what_only_the_fixture_shows_to_be_wrong_is_told_with_its_place_too(run:
     for base in ("current", "snapshot:monday"):  # what stands there only a running bank knows
         file.write_text(MISFIT.replace("known-state", base))
         assert run("scenario", "check", str(file)) == (0, f"{file}: fine\n", "")
+
+
+@pytest.mark.parametrize("start", ["", "start: {from: current}\n", "start: {from: nowhere}\n"])
+def test_a_file_that_names_no_fixture_is_checked_without_waiting_for_a_bank(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, start: str
+) -> None:
+    made = Mock()
+    monkeypatch.setattr(assembled, "new_stages", made)
+    file = tmp_path / "rules.yaml"
+    file.write_text(f"scenario: rules-alone\nsummary: A slow bank.\n{start}rules: [{{then: {{delay: 1s}}}}]\n")
+    assert run("scenario", "check", str(file))[0] == ("nowhere" in start)
+    assert made.mock_calls == []
 
 
 STORY = """\
