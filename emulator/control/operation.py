@@ -25,8 +25,6 @@ LIMIT = Parameter("limit", "int", "How many at most.", minimum=1, maximum=1000, 
 class Banks(Protocol):
     """The banks of this process, as assemble hands them in."""
 
-    @property
-    def default(self) -> Branch: ...
     def made_with(self, bank: Bank) -> Fixture: ...
     def names(self) -> list[str]: ...
     def find(self, name: str) -> Branch | None: ...
@@ -40,15 +38,16 @@ class Banks(Protocol):
         prepare: Callable[[Branch], None] = ...,
     ) -> Branch: ...
     def close_bank(self, name: str) -> None: ...
-    def stage(self) -> Stage: ...
+    def stage(self) -> Stage:
+        """A bank for a story to play on, which nobody else knows."""
+        ...
 
 
 @dataclass(slots=True)
 class ControlCall:
     """A request on its way to its handler: the bank it is about, its parameters and its JSON body.
 
-    `theatre` has what scenarios change; `text` is a body that came as YAML; `stage` gives a bank for a story to play
-    on, which nobody else knows.
+    `theatre` has what scenarios change; `text` is a body that came as YAML.
     """
 
     branch: Branch
@@ -56,7 +55,6 @@ class ControlCall:
     banks: Banks
     authority: Authority
     theatre_of: Callable[[Branch], Theatre]
-    stage: Callable[[], Stage]
     request: Request
     params: Mapping[str, str] = field(default_factory=dict)
     query: Mapping[str, Any] = field(default_factory=dict)

@@ -106,7 +106,6 @@ class Control:
             banks=self._banks,
             authority=self._authority,
             theatre_of=self.theatre,
-            stage=self._banks.stage,
             request=request,
             params=params,
             query=parse(operation.query, query),

@@ -66,7 +66,7 @@ def _play(call: ControlCall) -> Response:
     # What plays stories signs requests as well: imported when a story is played.
     from emulator.scenario.player import play
 
-    return json_response(200, play(_named(call), call.stage()).as_json())
+    return json_response(200, play(_named(call), call.banks.stage()).as_json())
 
 
 _SCENARIO = {
