@@ -9,7 +9,7 @@ INSTALL = @echo "Installing into $(VENV) ..." >&2; $(BIN)/python -m pip install 
 PYTEST := $(BIN)/python -m pytest -n auto --dist loadfile -m "not long"
 
 .PHONY: help run test check bench soak fuzz clean
-ifeq ($(shell test -x $(BIN)/python && grep -ls "VIRTUAL_ENV=[\"']*$(CURDIR)/$(VENV)" $(BIN)/activate),)
+ifeq ($(shell test -x $(BIN)/python && grep -ls "VIRTUAL_ENV=[\"']*$(abspath $(VENV))" $(BIN)/activate),)
 .PHONY: $(BIN)/activate
 endif
 

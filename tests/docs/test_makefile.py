@@ -25,13 +25,20 @@ def checkout(tmp_path: Path) -> Path:
     return place
 
 
-def planned(checkout: Path) -> list[str]:
-    told = subprocess.run(["make", "-n", "run"], cwd=checkout, capture_output=True, text=True, check=True)
+def planned(checkout: Path, *variables: str) -> list[str]:
+    told = subprocess.run(["make", "-n", "run", *variables], cwd=checkout, capture_output=True, text=True, check=True)
     return [step for step in ("-m venv", "-m pip", "serve") if step in told.stdout]
 
 
 def test_a_complete_environment_is_used_as_it_is(checkout: Path) -> None:
     assert planned(checkout) == ["serve"]
+
+
+def test_a_complete_environment_elsewhere_is_used_too(checkout: Path, tmp_path: Path) -> None:
+    elsewhere = (checkout / ".venv").rename(tmp_path / "elsewhere")
+    (elsewhere / "bin" / "activate").write_text(f"VIRTUAL_ENV='{elsewhere}'\n")
+    (elsewhere / "installed").touch()
+    assert planned(checkout, f"VENV={elsewhere}") == ["serve"]
 
 
 def test_a_checkout_without_an_environment_gets_one(checkout: Path) -> None:
