@@ -111,7 +111,7 @@ def _check(file: str) -> None:
     if scenario.start.base in fixtures.names():
         stage = _stages(None)()  # most of the time goes there: made only where it is needed
         answer = stage.control("POST", "/scenario", dict(scenario.source))
-        if answer.status == 400:
+        if answer.status != 200:
             raise scenario.origin.refused_by(answer.json()["tppMessages"])
 
 

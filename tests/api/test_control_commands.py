@@ -293,6 +293,16 @@ def test_a_file_that_names_no_fixture_is_checked_without_waiting_for_a_bank(
     assert made.mock_calls == []
 
 
+def test_a_file_that_no_bank_takes_as_json_is_not_fine(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "long.yaml"
+    rule = f"{{then: {{answer: {{json: {'å' * 200_000}}}}}}}"
+    file.write_text(f"scenario: long\nsummary: s\nstart: {{from: empty}}\nrules: [{rule}]\n", "utf-8")
+    for command in ("check", "apply"):
+        status, out, err = run("scenario", command, str(file))
+        assert status != 0
+        assert "A body has at most 1048576 bytes" in out + err
+
+
 STORY = """\
 scenario: two-steps
 summary: One step goes well, one does not.
