@@ -34,17 +34,6 @@ PLACES = (
 )
 
 
-@pytest.fixture
-def emulator() -> Iterator[Living]:
-    with living() as made:
-        yield made
-
-
-@pytest.fixture
-def browser(emulator: Living) -> Visitor:
-    return emulator.visitor()
-
-
 def read(emulator: Living, path: str, **options: Any) -> Any:
     return json.loads(emulator.call("GET", path, **options).body)
 

@@ -18,12 +18,6 @@ TOKEN = "a control token ø"
 
 
 @pytest.fixture
-def emulator() -> Iterator[Living]:
-    with living() as made:
-        yield made
-
-
-@pytest.fixture
 def guarded() -> Iterator[Living]:
     with living(token=TOKEN) as made:
         yield made

@@ -4,26 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
 
 from emulator.web.console import places
-from tests.unit.pages.living import KARI, STRAKS, Living, living, straks
+from tests.unit.pages.living import KARI, STRAKS, Living, straks
 from tests.unit.pages.visitor import Visitor
-
-
-@pytest.fixture
-def emulator() -> Iterator[Living]:
-    with living() as made:
-        yield made
-
-
-@pytest.fixture
-def browser(emulator: Living) -> Visitor:
-    return emulator.visitor()
 
 
 def control(browser: Visitor, method: str, path: str, body: Any) -> Any:

@@ -18,11 +18,6 @@ def emulator() -> Iterator[Living]:
         yield made
 
 
-@pytest.fixture
-def browser(emulator: Living) -> Visitor:
-    return emulator.visitor()
-
-
 @pytest.mark.parametrize("name", sorted(path.name for path in FOLDER.iterdir()))
 def test_every_static_file_is_served_with_its_type(browser: Visitor, name: str) -> None:
     answer = browser.get(f"/static/{name}")
