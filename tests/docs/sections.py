@@ -56,7 +56,7 @@ def settings() -> str:
     for name, default in Settings().as_document().items():
         shown = default if isinstance(default, str) else json.dumps(default)
         rows.append((f"`{name}`", f"`{shown}`", TAKES[name].words, DECIDES[name]))
-    return _table(("Setting", "Default", "Takes", ""), rows)
+    return _table(("Setting", "Default", "Takes", "Decides"), rows)
 
 
 def effects() -> str:
