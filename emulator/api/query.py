@@ -101,14 +101,14 @@ def _pairs(raw: str, declared: set[str], wrong: list[Message]) -> dict[str, str 
 
 
 def unescaped(text: str) -> str | None:
-    """`text` of an address with its percent escapes read as UTF-8; None where they are not well-formed."""
+    """`text` of an address with its percent escapes read as UTF-8; None where they, or it, are not well-formed."""
     if "%" not in text:
         return text
     if _BAD_ESCAPE.search(text):
         return None
     try:
         return unquote_to_bytes(text).decode()
-    except UnicodeDecodeError:
+    except UnicodeError:  # a captured address may hold bytes that are no UTF-8
         return None
 
 

@@ -48,6 +48,7 @@ FINDINGS = [
         _capture_with(b"Digest: ", b"X-\xff: 1\r\nDigest: "),
         id="header-name-that-is-no-text",
     ),
+    pytest.param("capture", b"GET /v1/\xff%41 HTTP/1.1", id="address-that-is-no-text"),
 ]
 
 
