@@ -6,8 +6,8 @@ from functools import lru_cache
 from typing import cast
 
 from emulator.api.operation import Call
-from emulator.bank import sca
-from emulator.bank.approach import Approach
+from emulator.bank.authentication import sca
+from emulator.bank.authentication.approach import Approach
 
 _MANNER = (
     "tpp-brand-logging-information",

@@ -7,7 +7,8 @@ from typing import Any
 from emulator.api.approach import approach_of
 from emulator.api.headers import Headers
 from emulator.api.operation import Access, Call
-from emulator.bank import access, people, sca
+from emulator.bank.authentication import sca
+from emulator.bank.customers import access, people
 from emulator.bank.errors import BankError
 
 ACCOUNT_INFORMATION = frozenset({"AISP"})  # the role of account and consent operations alone

@@ -15,7 +15,7 @@ from emulator.api.messages import Request, Response
 from emulator.api.operation import Call
 from emulator.api.signature import SignatureRefused, Verified
 from emulator.bank.clock import date_time
-from emulator.bank.norway import is_national_number
+from emulator.bank.reference.norway import is_national_number
 
 KEPT = 1000
 BODY_KEPT = 64 * 1024

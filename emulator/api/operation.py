@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 
 from emulator.api.headers import Headers
 from emulator.api.messages import Request
-from emulator.bank.access import Caller
 from emulator.bank.bank import Bank
+from emulator.bank.customers.access import Caller
 from emulator.bank.errors import Message
 from emulator.bank.script import UNSCRIPTED, Script
 from emulator.bank.tpp import NOBODY, Tpp

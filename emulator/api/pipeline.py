@@ -27,10 +27,11 @@ from emulator.api.repeats import Repeats
 from emulator.api.router import MethodRefused, Router, split_target
 from emulator.api.signature import SignaturePolicy, SignatureRefused, check
 from emulator.api.validate import read_usual, validate
-from emulator.bank import products, progression
+from emulator.bank import products
 from emulator.bank.bank import Bank
 from emulator.bank.clock import real_seconds
 from emulator.bank.errors import BankError, Message, ScaNeeded
+from emulator.bank.payment import progression
 from emulator.store import StoreUnwritable
 
 logger = logging.getLogger(__name__)

@@ -12,10 +12,10 @@ from emulator.assemble.answers import response_signer
 from emulator.assemble.house import House, HouseRules
 from emulator.assemble.site import Room, Site
 from emulator.authority import Authority, AuthorityDamaged
-from emulator.bank import fixtures
 from emulator.bank.bank import Bank
 from emulator.bank.clock import real_now
-from emulator.bank.fixtures import FixtureError
+from emulator.bank.founding import fixtures
+from emulator.bank.founding.fixtures import FixtureError
 from emulator.bank.settings import Settings
 from emulator.control.room import Control
 from emulator.scenario import loader, staging

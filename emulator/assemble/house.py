@@ -19,10 +19,10 @@ from emulator.api.router import Router
 from emulator.assemble.answers import response_signer
 from emulator.assemble.folders import NAME, Folders
 from emulator.authority import Authority
-from emulator.bank import fixtures
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
-from emulator.bank.fixtures import Fixture
+from emulator.bank.founding import fixtures
+from emulator.bank.founding.fixtures import Fixture
 from emulator.bank.ids import Ids
 from emulator.bank.kinds import KINDS
 from emulator.bank.settings import Settings

@@ -16,9 +16,9 @@ from emulator.api.messages import Request, Response, Stream
 from emulator.api.pipeline import API_PREFIX, finish
 from emulator.api.router import split_target
 from emulator.assemble.house import House
-from emulator.bank import progression
 from emulator.bank.clock import moment
 from emulator.bank.errors import BankError
+from emulator.bank.payment import progression
 from emulator.scenario.staging import Theatre
 from emulator.store import Store
 from emulator.web.pages.form import root_of

@@ -104,7 +104,7 @@ def check(files: tuple[str, ...], output: str) -> None:
 
 def _check(file: str) -> None:
     """Refuse what cannot be read, and what the fixture that it names does not fit; raises ScenarioRefused."""
-    from emulator.bank import fixtures
+    from emulator.bank.founding import fixtures
     from emulator.scenario import loader
 
     scenario = loader.named_or_file(file)

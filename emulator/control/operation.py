@@ -13,7 +13,7 @@ from emulator.api.query import Parameter
 from emulator.authority import Authority
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError, Message
-from emulator.bank.fixtures import Fixture
+from emulator.bank.founding.fixtures import Fixture
 from emulator.scenario.mistakes import ScenarioRefused
 from emulator.scenario.part import Part
 from emulator.scenario.stage import Stage

@@ -17,7 +17,7 @@ from emulator.api.router import MethodRefused, split_target
 from emulator.authority import Authority, AuthorityDamaged
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
-from emulator.bank.fixtures import FixtureError
+from emulator.bank.founding.fixtures import FixtureError
 from emulator.bank.snapshots import Snapshots
 from emulator.control import gate
 from emulator.control.operation import Banks, ControlCall, ControlOperation, refused

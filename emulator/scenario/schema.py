@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from emulator.authority import FLAWS, TPP_NAME
-from emulator.bank import fixtures
-from emulator.bank.definitions import Additions
+from emulator.bank.founding import fixtures
+from emulator.bank.founding.definitions import Additions
 from emulator.bank.settings import SCHEMAS
 from emulator.scenario import conditions, durations, loader, matching, persona, rule, start, stated, story, variables
 from emulator.scenario.effects import effects

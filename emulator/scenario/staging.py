@@ -9,13 +9,16 @@ from decimal import Decimal
 from typing import Any
 
 from emulator.api.log import RequestLog
-from emulator.bank import fixtures, ledger, people, progression
 from emulator.bank.bank import Bank
 from emulator.bank.clock import date_time
+from emulator.bank.customers import people
 from emulator.bank.errors import BankError
-from emulator.bank.fixtures import Fixture
-from emulator.bank.founding import DefinitionError
+from emulator.bank.founding import fixtures
+from emulator.bank.founding.documents import DefinitionError
+from emulator.bank.founding.fixtures import Fixture
+from emulator.bank.holdings import ledger
 from emulator.bank.money import plain, quantum
+from emulator.bank.payment import progression
 from emulator.bank.snapshots import Snapshots
 from emulator.scenario.mistakes import Mistake, Origin, Path
 from emulator.scenario.model import CURRENT, SNAPSHOT, Change, Scenario, Start

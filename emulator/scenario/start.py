@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from emulator.bank import fixtures
+from emulator.bank.founding import fixtures
 from emulator.bank.settings import TAKES, mistakes
 from emulator.scenario.model import CURRENT, SNAPSHOT, Change, Start
 from emulator.scenario.part import Part
@@ -14,7 +14,7 @@ from emulator.scenario.part import Part
 if TYPE_CHECKING:
     from pydantic import ValidationError
 
-    from emulator.bank.definitions import Additions
+    from emulator.bank.founding.definitions import Additions
 
 MEMBERS = ("from", "clock", "settings", "add", "change")
 ACCOUNT_CHANGES = ("balance", "creditLine", "paymentsRemoved", "demandsKid", "name")
@@ -67,7 +67,7 @@ def _settings(part: Part) -> dict[str, Any]:
 def _additions(part: Part) -> Additions | None:
     from pydantic import ValidationError
 
-    from emulator.bank.definitions import Additions
+    from emulator.bank.founding.definitions import Additions
 
     try:
         return Additions.model_validate(part.value)
@@ -78,8 +78,8 @@ def _additions(part: Part) -> Additions | None:
 
 def _note(part: Part, error: ValidationError) -> None:
     """The mistakes that pydantic found, in our words."""
-    from emulator.bank.definition_values import expected
-    from emulator.bank.definitions import members_at
+    from emulator.bank.founding.definition_values import expected
+    from emulator.bank.founding.definitions import members_at
 
     for detail in error.errors(include_url=False):
         path = tuple(_standing(detail["loc"], part.value))

@@ -16,9 +16,12 @@ from emulator.api.branch import Branch
 from emulator.assemble import apply_all, assemble, authority_for
 from emulator.assemble.site import Site
 from emulator.authority import Authority, Credentials
-from emulator.bank import fixtures, payments, progression, sca_control, sessions
+from emulator.bank.authentication import sca_control
 from emulator.bank.clock import real_now
+from emulator.bank.customers import sessions
 from emulator.bank.errors import BankError
+from emulator.bank.founding import fixtures
+from emulator.bank.payment import payments, progression
 from emulator.client import AsyncTppClient, TppClient
 from emulator.client.identity import Identity
 from emulator.scenario import durations, loader, staging

@@ -11,7 +11,9 @@ from emulator.api.messages import Request
 from emulator.assemble.answers import response_signer
 from emulator.assemble.house import House, HouseRules
 from emulator.authority import Authority
-from emulator.bank import fixtures, sca_control, sessions
+from emulator.bank.authentication import sca_control
+from emulator.bank.customers import sessions
+from emulator.bank.founding import fixtures
 from emulator.bank.settings import Settings
 from emulator.client.response import Headers, Response
 from emulator.client.tpp import Tpp

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from emulator.api.branch import Branch
-from emulator.bank import fixtures
+from emulator.bank.founding import fixtures
 from tests.api.desk import DeskClient
 
 KARI = "14888520059"

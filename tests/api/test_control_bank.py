@@ -15,8 +15,8 @@ from emulator.api.messages import Request, Stream
 from emulator.assemble import house_for
 from emulator.assemble.house import House
 from emulator.authority import Authority
-from emulator.bank import fixtures
-from emulator.bank.definitions import Additions
+from emulator.bank.founding import fixtures
+from emulator.bank.founding.definitions import Additions
 from emulator.control import Control
 from emulator.control.operations import table
 from emulator.settings import ServeSettings

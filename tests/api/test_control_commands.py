@@ -16,7 +16,7 @@ from emulator.assemble import stages as assembled
 from emulator.authority import Authority
 from emulator.bank.clock import real_now
 from emulator.bank.errors import BankError
-from emulator.bank.generate_plan import plan_from
+from emulator.bank.sandbox.generate_plan import plan_from
 from emulator.cli import bank, main
 from emulator.cli.generate import MOST
 from emulator.scenario import stage as stages

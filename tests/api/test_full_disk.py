@@ -21,7 +21,7 @@ from emulator.api.operation import Operation
 from emulator.api.operations import table
 from emulator.assemble.house import House
 from emulator.authority import Authority
-from emulator.bank import fixtures
+from emulator.bank.founding import fixtures
 from emulator.control import Control
 from emulator.control.operations import table as control_table
 from emulator.store.disk import Disk

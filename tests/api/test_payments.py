@@ -9,7 +9,9 @@ import pytest
 
 from emulator.api.branch import Branch
 from emulator.authority import Authority
-from emulator.bank import ledger, products, sca, sca_control
+from emulator.bank import products
+from emulator.bank.authentication import sca, sca_control
+from emulator.bank.holdings import ledger
 from tests.api.desk import BASE, DeskClient, advance, approve, messages, reject
 from tests.unit.payments.world import bulk, domestic, sepa
 

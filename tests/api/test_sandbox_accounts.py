@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from emulator.api.branch import Branch
-from emulator.bank import ledger
+from emulator.bank.holdings import ledger
 from tests.api.desk import DeskClient, advance, messages, ok
 from tests.unit.payments.world import domestic
 

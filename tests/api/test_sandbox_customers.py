@@ -9,11 +9,12 @@ import pytest
 
 from emulator.api.branch import Branch
 from emulator.authority import Authority
-from emulator.bank import fixtures, people
-from emulator.bank.definitions import Additions
-from emulator.bank.generate import generate
-from emulator.bank.generate_plan import Plan
+from emulator.bank.customers import people
+from emulator.bank.founding import fixtures
+from emulator.bank.founding.definitions import Additions
 from emulator.bank.ids import Ids
+from emulator.bank.sandbox.generate import generate
+from emulator.bank.sandbox.generate_plan import Plan
 from tests.api.desk import DeskClient, approve, messages, ok
 from tests.api.test_payments import BODIES, DOMESTIC
 

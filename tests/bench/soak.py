@@ -24,8 +24,8 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from emulator.bank.authentication.sca import PASSING_KEPT
 from emulator.bank.kinds import KINDS
-from emulator.bank.sca import PASSING_KEPT
 from emulator.store import open_store
 from tests.bench.customers import Customer
 from tests.bench.harness import Rate, Running, bank, mixed_rate, raw

@@ -44,7 +44,7 @@ def operations() -> str:
 
 
 def transitions() -> str:
-    from emulator.bank.transitions import diagram
+    from emulator.bank.scheme.transitions import diagram
 
     return f"```mermaid\n{diagram().strip()}\n```"
 

@@ -9,7 +9,7 @@ import pytest
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 
-from emulator.bank import sessions
+from emulator.bank.customers import sessions
 from tests.e2e.clicking import cut_off, is_too_wide, press
 from tests.e2e.pages_served import ServedPages, served_pages
 from tests.unit.pages.living import KARI, STRAKS, straks

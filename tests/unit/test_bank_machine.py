@@ -17,23 +17,17 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from emulator.bank import (
-    basket_status,
-    baskets,
-    bulk,
-    fixtures,
-    ledger,
-    payments,
-    products,
-    progression,
-    sca_control,
-    sca_ends,
-)
-from emulator.bank.approach import Approach
+from emulator.bank import products
+from emulator.bank.authentication import sca_control, sca_ends
+from emulator.bank.authentication.approach import Approach
 from emulator.bank.bank import Bank
+from emulator.bank.booking import bulk
 from emulator.bank.errors import BankError
+from emulator.bank.founding import fixtures
+from emulator.bank.holdings import ledger
 from emulator.bank.kinds import KINDS
-from emulator.bank.transitions import FINAL, STATUSES, allowed
+from emulator.bank.payment import basket_status, baskets, payments, progression
+from emulator.bank.scheme.transitions import FINAL, STATUSES, allowed
 from emulator.store import Document, memory_store
 
 NOW = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)

@@ -10,7 +10,8 @@ from emulator.api.headers import BASKET_GET, BASKET_POST
 from emulator.api.operation import Access, Call, Operation, Reply
 from emulator.api.operations.payments import PISP, REDIRECT, authorisation_reply, context_to_come
 from emulator.api.render import message_body
-from emulator.bank import authorisations, basket_status, baskets
+from emulator.bank.authentication import authorisations
+from emulator.bank.payment import basket_status, baskets
 from emulator.store import Document
 
 _BASKETS = "/v1/signing-baskets"

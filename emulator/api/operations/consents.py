@@ -8,7 +8,7 @@ from emulator.api.customer import claim, open_access
 from emulator.api.headers import DETAILS
 from emulator.api.operation import Access, Call, Operation, Reply
 from emulator.api.operations.accounts import AISP, caller_of
-from emulator.bank import access, people
+from emulator.bank.customers import access, people
 from emulator.bank.errors import ScaNeeded
 
 REDIRECT = frozenset({"tpp-redirect-uri"})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from emulator.api.operation import Call, Operation, Reply
-from emulator.bank import contacts
+from emulator.bank.customers import contacts
 from emulator.bank.errors import BankError
 
 

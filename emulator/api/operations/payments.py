@@ -12,10 +12,12 @@ from emulator.api.negotiation import content_language
 from emulator.api.operation import Access, Call, Operation, Params, Reply
 from emulator.api.query import ALLOW_LOGICAL_DUPLICATE
 from emulator.api.render import message_body
-from emulator.bank import authorisations, payment_views, payments, products, progression
+from emulator.bank import products
+from emulator.bank.authentication import authorisations
 from emulator.bank.errors import BankError
-from emulator.bank.psu_messages import in_norwegian
-from emulator.bank.transitions import FINAL, INSTANT, UNSIGNED
+from emulator.bank.payment import payment_views, payments, progression
+from emulator.bank.payment.psu_messages import in_norwegian
+from emulator.bank.scheme.transitions import FINAL, INSTANT, UNSIGNED
 from emulator.store import Document
 
 PISP = frozenset({"PISP"})

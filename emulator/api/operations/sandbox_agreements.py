@@ -6,7 +6,8 @@ from functools import partial
 from typing import Any
 
 from emulator.api.operation import Call, Operation, Reply
-from emulator.bank import sandbox, sandbox_agreements
+from emulator.bank.sandbox import agreements as sandbox_agreements
+from emulator.bank.sandbox import data as sandbox
 from emulator.store import Document
 
 _BODY = "emulator.api.shapes.sandbox"

@@ -16,9 +16,9 @@ from typing import Annotated, Any, NotRequired
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, WithJsonSchema, with_config
 from typing_extensions import TypedDict
 
-from emulator.bank.countries import COUNTRIES
 from emulator.bank.errors import Message
 from emulator.bank.money import CURRENCIES, MINOR_UNITS, MOST_DIGITS, is_amount, parse_amount, too_fine
+from emulator.bank.reference.countries import COUNTRIES
 
 
 def _as_documented(schema: dict[str, Any]) -> None:

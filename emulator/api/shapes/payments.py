@@ -33,7 +33,7 @@ from emulator.api.shapes.parts import (
     inner,
 )
 from emulator.bank.errors import Message
-from emulator.bank.schedule import FREQUENCIES, VARIABLE
+from emulator.bank.scheme.schedule import FREQUENCIES, VARIABLE
 
 # Amounts are text; see `validate.read_usual`.
 NO_NUMBERS = True

@@ -8,9 +8,9 @@ import re
 from dataclasses import dataclass
 from functools import cache
 
-from emulator.bank import transitions
 from emulator.bank.errors import BankError
-from emulator.bank.rules import Check
+from emulator.bank.scheme import transitions
+from emulator.bank.scheme.rules import Check
 
 PAYMENTS = "payments"
 PERIODIC = "periodic-payments"

@@ -1,8 +1,8 @@
 """Bulks of Norwegian domestic credit transfers; the checks are those of each entry (CONTRACT 6, Bulk)."""
 
-from emulator.bank import rules
 from emulator.bank.products import BULK, Product
-from emulator.bank.transitions import BATCH
+from emulator.bank.scheme import rules
+from emulator.bank.scheme.transitions import BATCH
 
 PRODUCT = Product(
     service=BULK,

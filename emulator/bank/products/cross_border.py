@@ -1,8 +1,8 @@
 """Cross-border credit transfers: any currency, the creditor by IBAN or by another account number (CONTRACT 13)."""
 
-from emulator.bank import rules
 from emulator.bank.products import PAYMENTS, Product
-from emulator.bank.transitions import FOREIGN
+from emulator.bank.scheme import rules
+from emulator.bank.scheme.transitions import FOREIGN
 
 PRODUCT = Product(
     service=PAYMENTS,

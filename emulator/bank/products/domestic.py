@@ -1,8 +1,8 @@
 """Norwegian domestic credit transfers (CONTRACT 6, 13)."""
 
-from emulator.bank import rules
 from emulator.bank.products import PAYMENTS, Product
-from emulator.bank.transitions import DATED
+from emulator.bank.scheme import rules
+from emulator.bank.scheme.transitions import DATED
 
 PRODUCT = Product(
     service=PAYMENTS,

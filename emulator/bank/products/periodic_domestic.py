@@ -1,8 +1,8 @@
 """Standing orders: periodic Norwegian domestic credit transfers (CONTRACT 6, Periodic)."""
 
-from emulator.bank import rules
 from emulator.bank.products import PERIODIC, Product
-from emulator.bank.transitions import STANDING
+from emulator.bank.scheme import rules
+from emulator.bank.scheme.transitions import STANDING
 
 PRODUCT = Product(
     service=PERIODIC,

@@ -1,8 +1,8 @@
 """SEPA credit transfers (SPEC 2.5)."""
 
-from emulator.bank import rules
 from emulator.bank.products import PAYMENTS, Product
-from emulator.bank.transitions import FOREIGN
+from emulator.bank.scheme import rules
+from emulator.bank.scheme.transitions import FOREIGN
 
 PRODUCT = Product(
     service=PAYMENTS,

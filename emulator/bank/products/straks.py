@@ -1,8 +1,8 @@
 """Instant Norwegian domestic credit transfers, straks (SPEC 2.4)."""
 
-from emulator.bank import rules
 from emulator.bank.products import PAYMENTS, Product
-from emulator.bank.transitions import INSTANT
+from emulator.bank.scheme import rules
+from emulator.bank.scheme.transitions import INSTANT
 
 PRODUCT = Product(
     service=PAYMENTS,

@@ -6,8 +6,8 @@ from datetime import datetime
 
 from emulator.api.messages import Response
 from emulator.api.render import json_response
-from emulator.bank import progression
 from emulator.bank.clock import Mode, date_time
+from emulator.bank.payment import progression
 from emulator.control.operation import TEXT, ControlCall, ControlOperation, object_of
 from emulator.scenario import durations
 from emulator.scenario.part import LATEST_YEAR

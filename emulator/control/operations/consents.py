@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from emulator.api.messages import Response
 from emulator.api.render import json_response
-from emulator.bank import consents
+from emulator.bank.customers import consents
 from emulator.control.operation import LIMIT, ControlCall, ControlOperation
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from emulator.api.messages import Response
 from emulator.api.render import json_response
 from emulator.bank.errors import BankError
-from emulator.bank.generate_plan import SCHEMAS, plan_from
+from emulator.bank.sandbox.generate_plan import SCHEMAS, plan_from
 from emulator.control.operation import ControlCall, ControlOperation, object_of
 
 
 def _generate(call: ControlCall) -> Response:
     # Most banks are never filled: what makes people up is imported when somebody asks for it.
-    from emulator.bank.generate import generate
+    from emulator.bank.sandbox.generate import generate
 
     if not isinstance(call.body.value, dict):
         raise BankError("FORMAT_ERROR", "Expected a mapping.")

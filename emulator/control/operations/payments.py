@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from emulator.api.messages import Response
 from emulator.api.render import json_response
-from emulator.bank import payments, progression
-from emulator.bank.transitions import STATUSES
+from emulator.bank.payment import payments, progression
+from emulator.bank.scheme.transitions import STATUSES
 from emulator.control.operation import LIMIT, ControlCall, ControlOperation, object_of
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from emulator.api.messages import Response
 from emulator.api.query import Parameter
 from emulator.api.render import json_response
-from emulator.bank import people
+from emulator.bank.customers import people
 from emulator.control.operation import ControlCall, ControlOperation
 
 MOST = 1_000_000  # a story looks for the owner of an account among all of them

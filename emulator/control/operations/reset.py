@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from emulator.api.messages import Response
 from emulator.api.render import json_response
-from emulator.bank import fixtures
+from emulator.bank.founding import fixtures
 from emulator.control.choices import chosen_fixture, chosen_scenario
 from emulator.control.operation import TEXT, ControlCall, ControlOperation, object_of
 from emulator.scenario import staging

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from emulator.api.messages import Response
 from emulator.api.render import STATUS, json_response
-from emulator.bank import sca, sca_control, sca_ends, sca_views
+from emulator.bank.authentication import sca, sca_control, sca_ends, sca_views
 from emulator.control.choices import WHO, WHO_SCHEMA, chosen_person
 from emulator.control.operation import LIMIT, TEXT, ControlCall, ControlOperation, object_of
 from emulator.store import Document

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from emulator.api.messages import Response
 from emulator.api.render import json_response
-from emulator.bank import sessions
+from emulator.bank.customers import sessions
 from emulator.control.choices import WHO, WHO_SCHEMA, chosen_person
 from emulator.control.operation import TEXT, ControlCall, ControlOperation, object_of
 from emulator.control.tpp_names import tpp_id

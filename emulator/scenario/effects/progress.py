@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from emulator.api.operation import Call
-from emulator.bank.transitions import FINAL, STATUSES
+from emulator.bank.scheme.transitions import FINAL, STATUSES
 from emulator.scenario.effect import Effect, EffectKind
 from emulator.scenario.part import Part
 

@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 from emulator.api.render import STATUS
-from emulator.bank.sca import ACCOUNT_ACCESS, METHODS, PASSING
+from emulator.bank.authentication.sca import ACCOUNT_ACCESS, METHODS, PASSING
 from emulator.scenario.cast import Cast
 from emulator.scenario.part import Part, text_schema
 from emulator.scenario.persona import Persona

@@ -6,7 +6,8 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from emulator.api.messages import Response
-from emulator.bank import consents, sca, sca_views, sessions
+from emulator.bank.authentication import sca, sca_views
+from emulator.bank.customers import consents, sessions
 from emulator.store import Document
 from emulator.web.console import payments
 from emulator.web.console.control import ControlRefused

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from emulator.api.messages import Response
-from emulator.bank import sca_views
+from emulator.bank.authentication import sca_views
 from emulator.scenario import staging
 from emulator.web.console import payments
 from emulator.web.console.control import ControlRefused

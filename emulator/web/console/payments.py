@@ -8,8 +8,10 @@ from typing import Any
 from urllib.parse import urlencode
 
 from emulator.api.messages import Response
-from emulator.bank import basket_status, baskets, payments, products, transitions
+from emulator.bank import products
 from emulator.bank.clock import moment
+from emulator.bank.payment import basket_status, baskets, payments
+from emulator.bank.scheme import transitions
 from emulator.store import Document
 from emulator.web.console.control import ControlRefused
 from emulator.web.console.screen import Screen

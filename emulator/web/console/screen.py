@@ -135,7 +135,7 @@ class Names:
 
     def person(self, national_id: str | None) -> str:
         """The name of a person, else the number."""
-        from emulator.bank import people
+        from emulator.bank.customers import people
 
         if not national_id:
             return "nobody yet"

@@ -7,8 +7,9 @@ from decimal import Decimal
 from itertools import islice
 from typing import Any
 
-from emulator.bank import people, sca
+from emulator.bank.authentication import sca
 from emulator.bank.bank import Bank
+from emulator.bank.customers import people
 from emulator.store import Document
 from emulator.web.pages.texts import KINDS_IN_NORWEGIAN
 from emulator.web.pages.wording import NORWEGIAN, day
@@ -48,11 +49,11 @@ def lines(bank: Bank, document: Document) -> list[Line]:
     """The payments behind an SCA, one line each (dynamic linking, SPEC 5.3.9): members of `payments.summary`."""
     # Payments open SCAs; each room is imported where a page shows it, as the SCA itself does.
     if document["purpose"] in ("payment", "cancellation"):
-        from emulator.bank import payments
+        from emulator.bank.payment import payments
 
         return payments.summary(bank, document["target"])
     if document["purpose"] == "basket":
-        from emulator.bank import baskets
+        from emulator.bank.payment import baskets
 
         return baskets.summary(bank, document["target"])
     return []

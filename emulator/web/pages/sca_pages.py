@@ -1,6 +1,7 @@
 """The pages where the customer authenticates, at `/sca/{token}` (SPEC 5.3, CONTRACT 4).
 
-One address with one form per step; the steps themselves and everything they change live in `bank/sca.py`.
+One address with one form per step; the steps themselves and everything they change live in
+`bank/authentication/sca.py`.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from emulator.api.messages import Request, Response
-from emulator.bank import people, sca
+from emulator.bank.authentication import sca
 from emulator.bank.bank import Bank
+from emulator.bank.customers import people
 from emulator.bank.errors import BankError
 from emulator.store import Document, StoreUnwritable
 from emulator.web.pages import approval

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from emulator.bank import access, consents, people, sessions
-from emulator.bank.access import Claim
 from emulator.bank.bank import Bank
+from emulator.bank.customers import access, consents, people, sessions
+from emulator.bank.customers.access import Claim
 from emulator.bank.errors import BankError, ScaNeeded
 from tests.unit.access.conftest import AGREEMENT, KARI, OLA, TPP, advance
 from tests.unit.effort import calls

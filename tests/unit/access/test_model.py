@@ -10,8 +10,9 @@ import hypothesis.strategies as st
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
-from emulator.bank import access, consents, sca, sca_control
-from emulator.bank.access import Caller, Claim
+from emulator.bank.authentication import sca, sca_control
+from emulator.bank.customers import access, consents
+from emulator.bank.customers.access import Caller, Claim
 from emulator.bank.errors import BankError, ScaNeeded
 from tests.unit.access.conftest import AGREEMENT, KARI, OLA, TPP, small_bank
 

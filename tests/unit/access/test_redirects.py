@@ -6,7 +6,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
-from emulator.bank import redirects
+from emulator.bank.authentication import redirects
 
 PSU = "0b9f9b6e-7f0a-4f0e-9a3e-3f6f1f4c2a11"
 

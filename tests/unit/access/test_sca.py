@@ -7,9 +7,10 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
-from emulator.bank import access, consents, people, sca, sca_control, sca_views, sessions
-from emulator.bank.access import Claim
+from emulator.bank.authentication import sca, sca_control, sca_views
 from emulator.bank.bank import Bank
+from emulator.bank.customers import access, consents, people, sessions
+from emulator.bank.customers.access import Claim
 from emulator.bank.errors import BankError, ScaNeeded
 from tests.unit.access.conftest import AGREEMENT, KARI, OLA, TPP, advance
 

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emulator.bank.calendar import (
+from emulator.bank.clock import OSLO
+from emulator.bank.reference.calendar import (
     ALWAYS_OPEN,
     NORWAY,
     effective_date,
@@ -16,7 +17,6 @@ from emulator.bank.calendar import (
     is_banking_day,
     next_banking_day,
 )
-from emulator.bank.clock import OSLO
 
 
 @pytest.mark.parametrize(

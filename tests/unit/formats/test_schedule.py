@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emulator.bank.calendar import is_banking_day
-from emulator.bank.schedule import DAYS, FREQUENCIES, MONTHS, VARIABLE, Plan, executions, next_execution, plan_of
+from emulator.bank.reference.calendar import is_banking_day
+from emulator.bank.scheme.schedule import DAYS, FREQUENCIES, MONTHS, VARIABLE, Plan, executions, next_execution, plan_of
 
 
 def norway(day: date) -> bool:

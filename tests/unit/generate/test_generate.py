@@ -10,12 +10,16 @@ from typing import Any
 import pytest
 from stdnum.no import orgnr
 
-from emulator.bank import fixtures, ledger, norway, people, sandbox_customers
 from emulator.bank.bank import Bank
+from emulator.bank.customers import people
 from emulator.bank.errors import BankError
-from emulator.bank.generate import generate
-from emulator.bank.generate_plan import Plan, plan_from
+from emulator.bank.founding import fixtures
+from emulator.bank.holdings import ledger
 from emulator.bank.kinds import KINDS
+from emulator.bank.reference import norway
+from emulator.bank.sandbox import customers as sandbox_customers
+from emulator.bank.sandbox.generate import generate
+from emulator.bank.sandbox.generate_plan import Plan, plan_from
 from emulator.store import memory_store
 
 NOW = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
@@ -201,7 +205,7 @@ def test_customers_and_accounts_that_were_renumbered_stay_beside_new_ones() -> N
 
 
 def test_a_bank_without_free_numbers_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("emulator.bank.generate.synthetic_account_number", lambda _draw, code: f"{code}0000000")
+    monkeypatch.setattr("emulator.bank.sandbox.generate.synthetic_account_number", lambda _draw, code: f"{code}0000000")
     with pytest.raises(BankError, match="hardly any numbers") as refused:
         generate(bank(), Plan(1, 2, 0, 1, 1))
     assert refused.value.code == "CONFLICT"

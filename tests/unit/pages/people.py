@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from emulator.bank import sca
+from emulator.bank.authentication import sca
 from emulator.bank.bank import Bank
 from emulator.bank.kinds import KINDS
 from emulator.store import memory_store

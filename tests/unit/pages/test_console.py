@@ -13,7 +13,8 @@ from unittest import mock
 
 import pytest
 
-from emulator.bank import bulk, sca
+from emulator.bank.authentication import sca
+from emulator.bank.booking import bulk
 from emulator.packaged import folder
 from emulator.store import StoreUnwritable
 from tests.unit.pages.living import DEBTOR, EVEN, KARI, STRAKS, Living, living, straks
@@ -244,7 +245,7 @@ def test_the_list_of_payments_does_not_read_the_entries_of_a_bulk(emulator: Livi
     for entries in (1, 3):
         body = {"debtorAccount": debtor, "payments": [single] * entries}
         assert emulator.call("POST", address, json=body, headers={"PSU-Context": "PRIVATE"}).status == 201
-    with mock.patch("emulator.bank.bulk.item", wraps=bulk.item) as read:
+    with mock.patch("emulator.bank.booking.bulk.item", wraps=bulk.item) as read:
         page = browser.get("/console/payments")
     assert read.call_count == 1
     assert "3 payments 750.00 NOK" in " ".join(page.text.split())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from emulator.api.messages import Request
-from emulator.bank import sca
+from emulator.bank.authentication import sca
 from emulator.bank.bank import Bank
 from emulator.web.pages.guard import Guard
 from tests.unit.pages.people import OLA, open_access

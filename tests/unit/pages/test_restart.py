@@ -9,7 +9,7 @@ from pathlib import Path
 
 from emulator.assemble import assemble
 from emulator.assemble.site import Site
-from emulator.bank import sca
+from emulator.bank.authentication import sca
 from emulator.settings import ServeSettings
 from tests.unit.pages.living import KARI
 from tests.unit.pages.visitor import Visitor

@@ -9,8 +9,11 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from emulator.bank import people, sandbox, sandbox_customers, sca, sca_control, sessions
+from emulator.bank.authentication import sca, sca_control
 from emulator.bank.bank import Bank
+from emulator.bank.customers import people, sessions
+from emulator.bank.sandbox import customers as sandbox_customers
+from emulator.bank.sandbox import data as sandbox
 from tests.unit.pages.living import DEBTOR, STRAKS, Living, living, straks
 from tests.unit.pages.living import KARI as PAYER
 from tests.unit.pages.people import FIRM, KARI, OLA, open_access

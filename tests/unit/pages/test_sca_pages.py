@@ -7,8 +7,9 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from emulator.bank import consents, sca
+from emulator.bank.authentication import sca
 from emulator.bank.bank import Bank
+from emulator.bank.customers import consents
 from tests.unit.pages.people import BACK, FIRM, KARI, OLA, TPP, open_access
 from tests.unit.pages.visitor import Page, Visitor
 

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from emulator.bank import sessions
+from emulator.bank.customers import sessions
 from tests.unit.pages.living import KARI, STRAKS, living, straks
 
 

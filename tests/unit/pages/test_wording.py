@@ -6,7 +6,9 @@ import string
 
 import pytest
 
-from emulator.bank import products, sca, standing
+from emulator.bank import products
+from emulator.bank.authentication import sca
+from emulator.bank.payment import standing
 from emulator.web.pages import approval, wording
 from emulator.web.pages.texts import METHOD_TEXTS, TEXTS
 

@@ -13,7 +13,7 @@ from emulator.api.messages import Request
 from emulator.api.operation import NO_QUERY, Call
 from emulator.api.operations.payments import OPERATIONS
 from emulator.api.route import Route
-from emulator.bank import approach, sca
+from emulator.bank.authentication import approach, sca
 from emulator.bank.bank import Bank
 from emulator.bank.kinds import KINDS
 from emulator.bank.script import Script

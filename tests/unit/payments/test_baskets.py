@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emulator.bank import basket_status, baskets, payments, progression, sca, sca_control
-from emulator.bank.approach import Approach
+from emulator.bank.authentication import sca, sca_control
+from emulator.bank.authentication.approach import Approach
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
-from emulator.bank.transitions import STATUSES
+from emulator.bank.payment import basket_status, baskets, payments, progression
+from emulator.bank.scheme.transitions import STATUSES
 from tests.unit.payments import world
 from tests.unit.payments.world import (
     AGREEMENT,

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from emulator.bank import ledger, payment_views, progression, sandbox
 from emulator.bank.bank import Bank
+from emulator.bank.holdings import ledger
+from emulator.bank.payment import payment_views, progression
+from emulator.bank.sandbox import data as sandbox
 from tests.unit.payments import world
 from tests.unit.payments.world import (
     AGREEMENT,

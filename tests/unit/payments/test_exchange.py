@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emulator.bank.bank import Bank
+from emulator.bank.booking.exchange import Quote, table
 from emulator.bank.errors import BankError
-from emulator.bank.exchange import Quote, table
 from emulator.bank.money import CURRENCIES, quantum
-from emulator.bank.rates import RATES
+from emulator.bank.reference.rates import RATES
 from tests.unit.payments import world
 
 BANK = world.build()

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from emulator.bank import payments
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
+from emulator.bank.payment import payments
 from emulator.bank.script import Script
 from tests.unit.payments import world
 from tests.unit.payments.world import (

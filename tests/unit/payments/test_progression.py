@@ -7,18 +7,12 @@ from typing import Any
 
 import pytest
 
-from emulator.bank import (
-    accounts,
-    ledger,
-    payment_views,
-    payments,
-    progression,
-    psu_messages,
-    sandbox,
-    sandbox_accounts,
-)
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
+from emulator.bank.holdings import accounts, ledger
+from emulator.bank.payment import payment_views, payments, progression, psu_messages
+from emulator.bank.sandbox import accounts as sandbox_accounts
+from emulator.bank.sandbox import data as sandbox
 from emulator.bank.script import Script
 from tests.unit.payments import world
 from tests.unit.payments.world import (

@@ -6,10 +6,13 @@ from typing import Any
 
 import pytest
 
-from emulator.bank import authorisations, ledger, payments, progression, sandbox, sca, sca_control
-from emulator.bank.approach import Approach
+from emulator.bank.authentication import authorisations, sca, sca_control
+from emulator.bank.authentication.approach import Approach
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
+from emulator.bank.holdings import ledger
+from emulator.bank.payment import payments, progression
+from emulator.bank.sandbox import data as sandbox
 from emulator.bank.script import Script
 from tests.unit.payments import world
 from tests.unit.payments.world import (

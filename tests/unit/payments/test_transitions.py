@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from emulator.bank import products
-from emulator.bank.transitions import ALL, FINAL, STATUSES, TRANSITIONS, allowed, diagram, following, path
+from emulator.bank.scheme.transitions import ALL, FINAL, STATUSES, TRANSITIONS, allowed, diagram, following, path
 
 SPEC_STATUSES = {"ACCP", "ACSC", "ACSP", "ACTC", "ACWC", "ACWP", "RCVD", "PDNG", "RJCT", "CANC", "PART"}
 

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emulator.bank import entries, payment_views, payments, psu_messages
 from emulator.bank.bank import Bank
+from emulator.bank.booking import entries
+from emulator.bank.payment import payment_views, payments, psu_messages
 from emulator.bank.script import Script
 from tests.unit.payments import world
 from tests.unit.payments.world import (

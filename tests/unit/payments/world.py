@@ -6,10 +6,13 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from emulator.bank import ledger, payments, products, progression, sca_control
-from emulator.bank.approach import Approach
+from emulator.bank import products
+from emulator.bank.authentication import sca_control
+from emulator.bank.authentication.approach import Approach
 from emulator.bank.bank import Bank
+from emulator.bank.holdings import ledger
 from emulator.bank.kinds import KINDS
+from emulator.bank.payment import payments, progression
 from emulator.bank.script import Script
 from emulator.store import Document, memory_store
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from emulator.bank.countries import COUNTRIES
 from emulator.bank.money import CURRENCIES
 from emulator.bank.products import table
+from emulator.bank.reference.countries import COUNTRIES
 from tests.unit.shapes.bodies import (
     BULK,
     CROSS_BORDER,

@@ -1,0 +1,314 @@
+"""Strong customer authentication: one state machine for the pages, the control interface and scenarios.
+
+An SCA is opened by a request, carries a single-use token, and goes through the steps identity, method, context and
+approve, each skipped when it is already known (CONTRACT 4). It ends `finalised` or `failed`, with the redirect
+that the customer's browser follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from emulator.bank.authentication import redirects
+from emulator.bank.authentication.sca_ends import (
+    CORE_FAILED,
+    DECLINED,
+    EXPIRED,
+    NO_CONTEXT,
+    NOT_AWAITED,
+    OTHER_PERSON,
+    OUTCOMES,
+    UNKNOWN_PERSON,
+    Failure,
+    refusal,
+)
+from emulator.bank.bank import Bank
+from emulator.bank.clock import moment
+from emulator.bank.customers import consents, people, sessions
+from emulator.bank.errors import BankError
+from emulator.store import Document
+
+LIFETIME = timedelta(minutes=10)
+STEPS = ("identity", "method", "context", "approve")
+# What the bank offers; the brands of SPEC 5.3.7 are written as the sandbox's own.
+METHODS = ("ENGANGSKODEAPP_BIOMETRI", "HA2", "SANDBOX_MOBILE", "SANDBOXID")
+ACCOUNT_ACCESS = ("access", "consent")
+# Purposes, and kinds of the documents whose `sca` is the token that they link to while it can be used.
+LINKED = ("payment", "basket")
+# A client that polls without a session opens an SCA each time; the oldest of these are let go of, and of those for
+# consents that nobody gives.
+PASSING = ("access", "consent", "user")
+PASSING_KEPT = 5_000
+
+
+def offered_method(preferred: str | None) -> str | None:
+    """The bank's method that a preferred one means, or None: a provider's own name stands for the sandbox's."""
+    if preferred is None or preferred in METHODS:
+        return preferred
+    if preferred.endswith("_MOBILE"):
+        return "SANDBOX_MOBILE"
+    return "SANDBOXID" if preferred.endswith("ID") else None
+
+
+def open_sca(bank: Bank, tpp_id: str, purpose: str, known: Mapping[str, Any]) -> str:
+    """Open an SCA and return its token.
+
+    `purpose`: access, consent, user, payment, basket or cancellation; `known`: what else its document holds at first:
+    `redirectUri` at least, an `Approach`, and of `target` (the id of what is approved), `nationalId` (the only person
+    who may complete it), `context` and `agreement` what there is.
+    """
+    document: Document = {
+        "id": bank.ids.token(),
+        "tpp": tpp_id,
+        "tppName": tpp_id,
+        "purpose": purpose,
+        "app": False,
+        "status": "started",
+        "created": bank.clock.stamp(),
+        **known,
+    }
+    if purpose in PASSING:
+        document["passing"] = "yes"
+        bank.make_room("sca", PASSING_KEPT, passing="yes")
+    bank.documents.put("sca", document)
+    return str(document["id"])
+
+
+def get(bank: Bank, token: str) -> Document | None:
+    """The SCA behind a token, whatever its state."""
+    return bank.documents.get("sca", token)
+
+
+def is_open(sca: Document) -> bool:
+    return bool(sca["status"] == "started")
+
+
+def expires(sca: Document) -> datetime:
+    """When it is too late: 10 minutes of bank time after it was opened."""
+    return moment(sca["created"]) + LIFETIME
+
+
+def is_late(bank: Bank, sca: Document) -> bool:
+    """Whether more than 10 minutes of bank time have passed."""
+    return bank.clock.now() >= expires(sca)
+
+
+def expected(sca: Document) -> str | None:
+    """Who is to complete the SCA: the only one who may, or whom the request names, or whom the bank presumes."""
+    number: str | None = sca.get("nationalId") or sca.get("identityHint") or sca.get("presumed")
+    return number
+
+
+def obstacle(bank: Bank, sca: Document) -> Failure | None:
+    """Why an open SCA cannot go on: it is too late or needed no more, or who identified may not act so any more."""
+    if is_late(bank, sca):
+        return EXPIRED
+    outcome = OUTCOMES.get(sca["purpose"])
+    if outcome is not None and not outcome.awaited(bank, sca["target"]):
+        return NOT_AWAITED
+    if "person" not in sca:
+        return None
+    if people.person(bank, sca["person"]) is None:
+        return UNKNOWN_PERSON
+    return None if _acting(bank, sca) else NO_CONTEXT
+
+
+def void(bank: Bank, target: str) -> None:
+    """End the open SCAs of something that is no more; their pages answer 410 (CONTRACT 13)."""
+    for sca in bank.documents.find("sca", target=target):
+        if is_open(sca):
+            _close(bank, sca, "failed")
+
+
+def release(bank: Bank, target: str) -> None:
+    """`void` for something whose document goes too: its SCAs are remembered for a while."""
+    void(bank, target)
+    for sca in bank.documents.find("sca", target=target):
+        bank.make_room("sca", PASSING_KEPT, passing="yes")
+        bank.documents.put("sca", {**sca, "passing": "yes"})
+
+
+def step(bank: Bank, sca: Document) -> str:
+    """The step at which an open SCA stands."""
+    if "person" not in sca:
+        return "identity"
+    if "method" not in sca:
+        return "method"
+    if needs_context(bank, sca):
+        return "context"
+    return "approve"
+
+
+def needs_context(bank: Bank, sca: Document) -> bool:
+    """Whether the person has to choose between contexts or agreements."""
+    return "chosen" not in sca and len(options(bank, sca)) > 1
+
+
+def options(bank: Bank, sca: Document) -> list[tuple[str, Document | None]]:
+    """The contexts (with agreement) that the person may choose, narrowed to what the request asked for."""
+    return [
+        (context, agreement)
+        for context, agreement in people.contexts_of(bank, sca["person"])
+        if sca.get("context") in (None, context)
+        and (sca.get("agreement") is None or (agreement is not None and agreement["id"] == sca["agreement"]))
+    ]
+
+
+def identify(bank: Bank, sca: Document, national_id: str) -> str | None:
+    """The customer types a national identity number; the redirect of a failure, or None to go on."""
+    known = people.person(bank, national_id)
+    if known is None:
+        return fail(bank, sca, UNKNOWN_PERSON)
+    if sca.get("nationalId") not in (None, national_id):
+        return fail(bank, sca, OTHER_PERSON)
+    if sca.get("person") != national_id:
+        sca.pop("chosen", None)  # by somebody else
+    sca["person"] = national_id
+    if not options(bank, sca):
+        return fail(bank, sca, NO_CONTEXT)
+    bank.documents.put("sca", sca)
+    return None
+
+
+def choose_method(bank: Bank, sca: Document, method: str) -> None:
+    """The customer chooses how to authenticate; FORMAT_ERROR for a method that the bank does not offer."""
+    if method not in METHODS:
+        raise BankError("FORMAT_ERROR", f"The bank offers {', '.join(METHODS)}.", "method")
+    sca["method"] = method
+    bank.documents.put("sca", sca)
+
+
+def choose_context(bank: Bank, sca: Document, context: str | None, agreement: str | None) -> None:
+    """The customer chooses to act privately or under an agreement; FORMAT_ERROR for what it does not have."""
+    fitting = people.first_fitting(options(bank, sca), context, agreement)
+    if fitting is not None:
+        sca["chosen"] = {"context": fitting[0], "agreement": fitting[1]}
+        bank.documents.put("sca", sca)
+        return
+    if context not in (None, sca.get("context", context)):
+        raise BankError("FORMAT_ERROR", f"The request asks for the context {sca['context']} only.", "context")
+    if agreement is not None:
+        raise BankError("FORMAT_ERROR", f"The person does not act here under the agreement {agreement}.", "agreement")
+    raise BankError("FORMAT_ERROR", "The person does not have this context.", "context")
+
+
+def acting_as(bank: Bank, sca: Document) -> tuple[str, str | None]:
+    """Context and agreement of the identified person, where there is no `obstacle`: chosen, or the first there is."""
+    return _acting(bank, sca)[0]
+
+
+def _acting(bank: Bank, sca: Document) -> list[tuple[str, str | None]]:
+    """What the person may act as now: what it chose, or else all that it may choose."""
+    possible = [(context, agreement["id"] if agreement else None) for context, agreement in options(bank, sca)]
+    chosen = sca.get("chosen")
+    return [one for one in possible if chosen is None or one == (chosen["context"], chosen["agreement"])]
+
+
+def complete(bank: Bank, sca: Document, accounts: list[str] | None = None) -> str | None:
+    """The customer approves: session, consent or authorisation follow; the redirect (None when it is abandoned).
+
+    What the business rules refuse fails the SCA; FORMAT_ERROR for `accounts` that the person does not have.
+    """
+    hindrance = obstacle(bank, sca)
+    if hindrance is not None:
+        return fail(bank, sca, hindrance)
+    scripted = sca.get("outcome")
+    if scripted == "abandon":
+        return None
+    if scripted is not None:
+        return {"reject": decline, "expire": expire, "fail": fail}[scripted](bank, sca)
+    outcome = OUTCOMES.get(sca["purpose"])
+    if outcome is not None:
+        try:
+            outcome.approved(bank, sca["target"], sca["person"])
+        except BankError as refused:
+            return fail(bank, sca, refusal(refused))
+    return _finalise(bank, sca, accounts)
+
+
+def _finalise(bank: Bank, sca: Document, accounts: list[str] | None) -> str:
+    """Start the session, give the consent if that is what was asked for, and send the customer back; the redirect."""
+    national_id = sca["person"]
+    context, agreement = acting_as(bank, sca)
+    session = sessions.start(
+        bank,
+        tpp_id=sca["tpp"],
+        national_id=national_id,
+        session_id=sca.get("sessionId") or bank.ids.uuid(),
+        context=context,
+        agreement=agreement,
+    )
+    if sca["purpose"] in ACCOUNT_ACCESS:
+        consents.grant(
+            bank,
+            tpp_id=sca["tpp"],
+            national_id=national_id,
+            context=context,
+            agreement=agreement,
+            accounts=accounts,
+            consent_id=sca.get("target"),
+        )
+    redirect = redirects.success(
+        sca["redirectUri"],
+        psu_id=session["psuId"],
+        agreement=agreement,
+        session_id=session["tppSessionId"],
+        context=context,
+    )
+    _close(bank, sca, "finalised", redirect)
+    return redirect
+
+
+def decline(bank: Bank, sca: Document) -> str:
+    """The customer says no: a payment or the RCVD payments of a basket are rejected (CONTRACT 6, 13)."""
+    hindrance = obstacle(bank, sca)
+    if hindrance is not None:
+        return fail(bank, sca, hindrance)
+    outcome = OUTCOMES.get(sca["purpose"])
+    if outcome is not None and outcome.declined is not None:
+        outcome.declined(bank, sca["target"])
+    return fail(bank, sca, DECLINED)
+
+
+def expire(bank: Bank, sca: Document) -> str:
+    """The customer is too late: nothing but the SCA itself changes."""
+    return fail(bank, sca, EXPIRED)
+
+
+def fail(bank: Bank, sca: Document, failure: Failure = CORE_FAILED) -> str:
+    """End an SCA without success and return the redirect that says why."""
+    redirect = way_back(sca, failure)
+    _close(bank, sca, "failed", redirect)
+    return redirect
+
+
+def way_back(sca: Document, failure: Failure) -> str:
+    """The redirect that would tell of `failure`; nothing ends."""
+    return redirects.failure(
+        sca["redirectUri"],
+        status=failure.status,
+        code=failure.code,
+        message=failure.message,
+        system=failure.system,
+    )
+
+
+def _close(bank: Bank, sca: Document, status: str, redirect: str | None = None) -> None:
+    sca["status"] = status
+    sca["ended"] = bank.clock.stamp()
+    if redirect is not None:
+        sca["redirect"] = redirect
+    bank.documents.put("sca", sca)
+    if status == "failed" and sca["purpose"] in LINKED:
+        _unlink(bank, sca)
+    bank.publish({"type": "sca", "id": sca["id"], "status": status, "target": sca.get("target"), "at": sca["ended"]})
+
+
+def _unlink(bank: Bank, sca: Document) -> None:
+    """What an SCA was for links to it no more; here, so that no reader of a status has to look at the SCA."""
+    target = bank.documents.get(sca["purpose"], sca["target"])
+    if target is not None and target.get("sca") == sca["id"]:
+        del target["sca"]
+        bank.documents.put(sca["purpose"], target)

@@ -1,0 +1,83 @@
+"""What is done to an SCA without its pages: by the control interface, scenarios and tests (CONTRACT 9.3, 13)."""
+
+from __future__ import annotations
+
+from emulator.bank.authentication import sca as machine
+from emulator.bank.authentication.sca_ends import EXPIRED, Failure
+from emulator.bank.bank import Bank
+from emulator.bank.customers import people
+from emulator.bank.errors import BankError
+from emulator.store import Document
+
+
+def find(bank: Bank, name: str) -> Document:
+    """The SCA that the control interface means: a token, an id of what is approved, or `latest`.
+
+    Of several the newest open one. Raises RESOURCE_UNKNOWN.
+    """
+    found = bank.documents.get("sca", name)
+    if found is not None:
+        return found
+    if name == "latest":
+        # By the order in which they were opened: on a clock that stands still they were all opened at one moment.
+        several = bank.documents.find("sca", status="started", newest_first=True, limit=1)
+        several = several or bank.documents.range("sca", "created", reverse=True, limit=1)
+    else:
+        several = bank.documents.find("sca", target=name, newest_first=True)
+    several.sort(key=machine.is_open, reverse=True)
+    if not several:
+        raise BankError("RESOURCE_UNKNOWN", f"There is no SCA {name}.")
+    return several[0]
+
+
+def approve(
+    bank: Bank,
+    sca: Document,
+    *,
+    national_id: str | None = None,
+    method: str | None = None,
+    context: str | None = None,
+    agreement: str | None = None,
+    accounts: list[str] | None = None,
+) -> str | None:
+    """All steps at once, without the pages; what is left out is chosen as CONTRACT 13 says.
+
+    FORMAT_ERROR for what the person does not have, and for `accounts` where none are shared.
+    """
+    _must_be_open(sca)
+    if accounts is not None and sca["purpose"] not in machine.ACCOUNT_ACCESS:
+        text = f"This SCA has the purpose {sca['purpose']} and shares no accounts: leave `accounts` out."
+        raise BankError("FORMAT_ERROR", text, "accounts")
+    who = national_id or sca.get("person") or machine.expected(sca)
+    if who is None:
+        known = ", ".join(list(people.names(bank))[:10])
+        raise BankError(
+            "FORMAT_ERROR", f"Nobody is behind this SCA yet; say who approves. Known: {known}.", "nationalId"
+        )
+    if machine.is_late(bank, sca):
+        return machine.fail(bank, sca, EXPIRED)
+    redirect = machine.identify(bank, sca, who)
+    if redirect is not None:
+        return redirect
+    if method is not None:
+        machine.choose_method(bank, sca, method)
+    if context is not None or agreement is not None:
+        machine.choose_context(bank, sca, context, agreement)
+    return machine.complete(bank, sca, accounts)
+
+
+def _must_be_open(sca: Document) -> None:
+    if not machine.is_open(sca):
+        raise BankError("CONFLICT", f"The SCA has already ended: {sca['status']}.")
+
+
+def reject(bank: Bank, sca: Document) -> str:
+    """`sca.decline` for the control interface: CONFLICT when the SCA has ended."""
+    _must_be_open(sca)
+    return machine.decline(bank, sca)
+
+
+def end(bank: Bank, sca: Document, failure: Failure) -> str:
+    """`sca.fail` and `sca.expire` for the control interface: CONFLICT when the SCA has ended."""
+    _must_be_open(sca)
+    return machine.fail(bank, sca, failure)

@@ -1,0 +1,226 @@
+"""The money of a bulk payment, entry by entry (CONTRACT 6, 13).
+
+`entries` of a payment runs beside its `initiation.payments`: `{status, amount, fee?, rate?, creditorAccountId?,
+pendingId?}`; status OPEN (not funded yet), HELD, ACSC or RJCT. At each run the entries are funded in order; one
+that the money does not reach waits for the next run, the later ones go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from emulator.bank import products
+from emulator.bank.bank import Bank
+from emulator.bank.booking import charges, entries
+from emulator.bank.clock import moment, oslo_date
+from emulator.bank.customers.people import CORPORATE
+from emulator.bank.holdings import accounts, ledger
+from emulator.bank.money import plain
+from emulator.store import Document
+
+ZERO = Decimal(0)
+OPEN, HELD, PAID, REJECTED = "OPEN", "HELD", "ACSC", "RJCT"
+
+
+def has_open(payment: Document) -> bool:
+    """Whether an entry still waits for money (never so for a payment that is no bulk)."""
+    return any(entry["status"] == OPEN for entry in payment.get("entries", ()))
+
+
+def is_waiting(payment: Document) -> bool:
+    """Whether all that remains of a bulk is entries without money."""
+    return has_open(payment) and all(entry["status"] != HELD for entry in payment["entries"])
+
+
+def is_decided(payment: Document) -> bool:
+    """Whether every entry of a bulk has come to its end."""
+    return all(entry["status"] not in (OPEN, HELD) for entry in payment["entries"])
+
+
+def outcome(payment: Document) -> str:
+    """The final status that the entries come to."""
+    paid = [entry["status"] == PAID for entry in payment["entries"]]
+    if all(paid):
+        return "ACSC"
+    return "PART" if any(paid) else "RJCT"
+
+
+def _cost(entry: Document) -> Decimal:
+    return Decimal(entry["amount"]) + _fee(entry)
+
+
+def _fee(entry: Document) -> Decimal:
+    return Decimal(entry.get("fee", "0"))
+
+
+def item(payment: Document, index: int) -> dict[str, Any]:
+    """An entry as if it were a payment of its own: its members and the bulk's debtor account."""
+    initiation = payment["initiation"]
+    return {**initiation["payments"][index], "debtorAccount": initiation["debtorAccount"]}
+
+
+def as_batch(payment: Document) -> bool:
+    """Whether the entries are booked as one: asked for, and in corporate context only (SPEC 2.9)."""
+    return payment["context"] == CORPORATE and bool(payment["initiation"].get("batchBookingPreferred"))
+
+
+def hold(bank: Bank, payment: Document, at: str, *, whole: bool = False, force: bool = False) -> bool:
+    """Hold the money of open entries back, in order; whether any was. `whole`: of all entries or of none."""
+    debtor = bank.documents.get("account", payment["debtorAccountId"])
+    if debtor is None:
+        if force:
+            close_open(payment, HELD)  # a hand leads it on without the account, as a single payment
+        return force
+    free = ledger.available(debtor)
+    chosen: list[int] = []
+    still_open = 0
+    for index, entry in enumerate(payment["entries"]):
+        if entry["status"] == OPEN:
+            still_open += 1
+            if force or _cost(entry) <= free:
+                chosen.append(index)
+                free -= _cost(entry)
+    if not chosen or (whole and len(chosen) < still_open):
+        return False
+    total = sum((_cost(payment["entries"][index]) for index in chosen), ZERO)
+    ledger.reserve(bank, debtor["id"], total, at=at)
+    payment["held"] = plain(total + Decimal(payment.get("held", "0")), debtor["currency"])
+    for index in chosen:
+        payment["entries"][index]["status"] = HELD
+    _pend(bank, payment, debtor, chosen, at)
+    charges.pend(bank, payment, _fees(payment, _held(payment)), at=at)
+    return True
+
+
+def _held(payment: Document) -> list[int]:
+    return [index for index, entry in enumerate(payment["entries"]) if entry["status"] == HELD]
+
+
+def _fees(payment: Document, chosen: list[int]) -> Decimal:
+    return sum((_fee(payment["entries"][index]) for index in chosen), ZERO)
+
+
+def _shown(bank: Bank, payment: Document, debtor: Document, index: int) -> tuple[dict[str, Any], Document | None]:
+    one = item(payment, index)
+    creditor = accounts.creditor(bank, one["creditorAccount"], payment["entries"][index].get("creditorAccountId"))
+    shown = entries.parties(bank, products.of(payment), one, debtor=debtor, creditor=creditor)
+    return shown, creditor
+
+
+def _debit(payment: Document, debtor: Document, index: int, shown: Mapping[str, Any], date: str) -> dict[str, Any]:
+    entry = payment["entries"][index]
+    return entries.debit(
+        shown,
+        products.of(payment),
+        payment["initiation"]["payments"][index],
+        payment_id=payment["id"],
+        amount=Decimal(entry["amount"]),
+        currency=debtor["currency"],
+        rate=entry.get("rate"),
+        date=date,
+    )
+
+
+def _batch(
+    bank: Bank, payment: Document, debtor: Document, shown: Mapping[int, dict[str, Any]], date: str
+) -> dict[str, Any]:
+    return entries.batch(
+        products.of(payment),
+        [(parties, Decimal(payment["entries"][index]["amount"])) for index, parties in shown.items()],
+        debtor=debtor,
+        debtor_name=entries.holder(bank, debtor),
+        payment_id=payment["id"],
+        information_id=payment["initiation"].get("paymentInformationId"),
+        date=date,
+    )
+
+
+def _pend(bank: Bank, payment: Document, debtor: Document, chosen: list[int], at: str) -> None:
+    """Show what is held pending: the `chosen` entries beside the others, or a batch of all in the place of the last."""
+    date = oslo_date(moment(at)).isoformat()
+    batched = as_batch(payment)
+    shown = {index: _shown(bank, payment, debtor, index)[0] for index in (_held(payment) if batched else chosen)}
+    if batched:
+        members = entries.pending(_batch(bank, payment, debtor, shown, date), payment.get("executeAt", at))
+        payment["pendingId"] = ledger.pend(bank, debtor["id"], members, pending=payment.get("pendingId"), at=at)
+        return
+    for index in chosen:
+        members = entries.pending(_debit(payment, debtor, index, shown[index], date), payment.get("executeAt", at))
+        payment["entries"][index]["pendingId"] = ledger.pend(bank, debtor["id"], members, at=at)
+
+
+def settle(bank: Bank, payment: Document, at: str) -> None:
+    """Book every entry whose money is held: one by one or as a batch, fees together, creditors in this bank each."""
+    chosen = _held(payment)
+    held, batch_pending = Decimal(payment.pop("held", "0")), payment.pop("pendingId", None)
+    debtor = bank.documents.get("account", payment["debtorAccountId"])
+    for index in chosen:
+        payment["entries"][index]["status"] = PAID
+    if debtor is None or not chosen:
+        return
+    date = oslo_date(moment(at)).isoformat()
+    shown: dict[int, dict[str, Any]] = {}
+    for index in chosen:
+        shown[index], creditor = _shown(bank, payment, debtor, index)
+        if creditor is not None:
+            credit = entries.credit(
+                bank, shown[index], products.of(payment), item(payment, index), to=creditor, date=date
+            )
+            ledger.book(bank, creditor["id"], credit, at=at)
+    ledger.release(bank, debtor["id"], held, at=at)
+    if as_batch(payment):
+        members = _batch(bank, payment, debtor, shown, date)
+        ledger.book(bank, debtor["id"], members, pending=batch_pending, at=at)
+    else:
+        for index in chosen:
+            pending = payment["entries"][index].pop("pendingId", None)
+            members = _debit(payment, debtor, index, shown[index], date)
+            ledger.book(bank, debtor["id"], members, pending=pending, at=at)
+    charges.book(bank, payment, _fees(payment, chosen), at=at)
+
+
+def let_go(bank: Bank, payment: Document, at: str) -> None:
+    """Give back what is held; its entries are open again."""
+    held, batch_pending = payment.pop("held", None), payment.pop("pendingId", None)
+    if held is not None and bank.documents.exists("account", payment["debtorAccountId"]):
+        ledger.release(bank, payment["debtorAccountId"], Decimal(held), at=at)
+    if batch_pending is not None:
+        ledger.withdraw(bank, batch_pending)
+    charges.let_go(bank, payment)
+    for entry in payment["entries"]:
+        if entry["status"] == HELD:
+            entry["status"] = OPEN
+            if "pendingId" in entry:
+                ledger.withdraw(bank, entry.pop("pendingId"))
+
+
+def close_open(payment: Document, status: str = REJECTED) -> None:
+    """Give the entries that have no money this status: given up, or with CANC those of a cancelled bulk."""
+    for entry in payment["entries"]:
+        if entry["status"] == OPEN:
+            entry["status"] = status
+
+
+def statuses(payment: Document) -> list[str]:
+    """The transactionStatus of each entry: its own once it is decided, ACCP while it alone waits for money."""
+    under_way = {OPEN: "ACCP" if payment["status"] == "ACSP" else payment["status"], HELD: payment["status"]}
+    return [under_way.get(entry["status"], entry["status"]) for entry in payment["entries"]]
+
+
+def finish(bank: Bank, payment: Document, at: str) -> None:
+    """Book everything that is not decided yet, money or not: a status set by hand or script."""
+    hold(bank, payment, at, force=True)
+    settle(bank, payment, at)
+
+
+def part(bank: Bank, payment: Document, at: str) -> None:
+    """Book what has money and reject the rest; of entries that all have money, the last (a status set by hand)."""
+    undecided = [entry for entry in payment["entries"] if entry["status"] in (OPEN, HELD)]
+    if undecided and not has_open(payment):
+        let_go(bank, payment, at)
+        undecided[-1]["status"] = REJECTED
+        hold(bank, payment, at, force=True)
+    settle(bank, payment, at)
+    close_open(payment)

@@ -1,0 +1,209 @@
+"""What a payment looks like in an account's transactions: the members of SPEC 2.9, where they apply."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from emulator.bank.bank import Bank
+from emulator.bank.booking.exchange import exchange_member, table
+from emulator.bank.clock import moment, oslo_date
+from emulator.bank.holdings.accounts import reference
+from emulator.bank.holdings.transactions import BATCH_MEMBERS
+from emulator.bank.money import plain
+from emulator.bank.products import Product
+from emulator.bank.reference.norway import digits_of, iban_of
+from emulator.bank.scheme.rules import structured_references
+from emulator.store import Document
+
+_CARRIED = ("purposeCode", "ultimateDebtor")
+FEE_CODE = "PMNT-ICDT-FEES"
+
+
+def carried(text: str, most: int) -> str:
+    """`text` as the payment systems carry it: ISO-8859-1, other letters without their marks, else `?` (assumed).
+
+    A letter may become several; what goes beyond `most` characters is cut off (SPEC 2.4, 2.9).
+    """
+    if text.isascii():
+        return text
+    return "".join(_carried_letter(letter) for letter in text)[:most]
+
+
+def _carried_letter(letter: str) -> str:
+    if letter <= "\xff":
+        return letter
+    plain_form = unicodedata.normalize("NFKD", letter)
+    kept = "".join(part for part in plain_form if part <= "\xff")
+    return kept or "?"
+
+
+def changes_text(initiation: Mapping[str, Any]) -> bool:
+    """Whether processing changes a text of the payment (SPEC 2.4: may be re-encoded; then ACWC, CONTRACT 6)."""
+    texts = (initiation.get("creditorName"), initiation.get("remittanceInformationUnstructured"))
+    return any(text is not None and carried(text, len(text)) != text for text in texts)
+
+
+def creditor_ref(product: Product, initiation: Mapping[str, Any], creditor: Document | None) -> dict[str, str]:
+    """The creditor's AccountRef: the account itself when it is here, else as the payment names it.
+
+    The IBAN of a Norwegian account number is known; what goes across a border may be any country's number.
+    """
+    if creditor is not None:
+        return reference(creditor)
+    named: Mapping[str, str] = initiation["creditorAccount"]
+    ref = {"currency": named["currency"]}
+    if "iban" in named:
+        return {"iban": named["iban"].replace(" ", ""), **ref}
+    number = digits_of(named["bban"])
+    if len(number) == 11 and number.isdigit() and not product.crosses_border:
+        return {"bban": number, "iban": iban_of(number), **ref}
+    return {"bban": named["bban"], **ref}
+
+
+def holder(bank: Bank, account: Mapping[str, Any]) -> str | None:
+    """The name of the customer who owns an account."""
+    owner = bank.documents.get("customer", account["customerId"])
+    return owner["name"] if owner is not None else None
+
+
+def _texts(initiation: Mapping[str, Any]) -> dict[str, Any]:
+    shown: dict[str, Any] = {name: initiation[name] for name in _CARRIED if initiation.get(name)}
+    if initiation.get("endToEndIdentification"):
+        shown["endToEndId"] = initiation["endToEndIdentification"]
+    text = initiation.get("remittanceInformationUnstructured")
+    if text:
+        text = carried(text, 140)
+        shown["remittanceInformationUnstructured"] = text
+        shown["remittanceInformationUnstructuredArray"] = [text]
+    references = [dict(told) for _, told in structured_references(initiation)]
+    if references:
+        shown["remittanceInformationStructuredArray"] = references
+    return shown
+
+
+def parties(
+    bank: Bank, product: Product, initiation: Mapping[str, Any], *, debtor: Document, creditor: Document | None
+) -> dict[str, Any]:
+    """Both sides of a payment and what it says, the same in either one's transactions."""
+    shown: dict[str, Any] = {
+        "creditorName": carried(initiation["creditorName"], 70),
+        "creditorAccount": creditor_ref(product, initiation, creditor),
+        "debtorAccount": reference(debtor),
+        "debtorAgent": debtor["bic"],
+        **_texts(initiation),
+    }
+    name = holder(bank, debtor)
+    if name is not None:
+        shown["debtorName"] = name
+    agent = creditor["bic"] if creditor is not None else initiation.get("creditorAgent")
+    if agent:
+        shown["creditorAgent"] = agent
+    return shown
+
+
+def debit(
+    shown: Mapping[str, Any],
+    product: Product,
+    initiation: Mapping[str, Any],
+    *,
+    payment_id: str,
+    amount: Decimal,
+    currency: str,
+    rate: str | None,
+    date: str,
+) -> dict[str, Any]:
+    """The debtor's transaction: `amount` leaves in the account's `currency`, at `rate` where it was converted."""
+    members = {
+        **shown,
+        "amount": -amount,
+        "bookingDate": date,
+        "valueDate": date,
+        "bankTransactionCode": product.issued,
+        "proprietaryBankTransactionCode": product.code,
+        "paymentId": payment_id,
+    }
+    if rate is not None:
+        instructed = initiation["instructedAmount"]["currency"]
+        members["currencyExchange"] = exchange_member(
+            source=currency, target=instructed, unit=instructed, rate=Decimal(rate), date=date
+        )
+    return members
+
+
+def pending(members: Mapping[str, Any], execute_at: str) -> dict[str, Any]:
+    """A debtor's transaction before it is booked: its value date is the day of the execution to come."""
+    day = max(oslo_date(moment(execute_at)).isoformat(), members["bookingDate"])
+    return {**{name: value for name, value in members.items() if name != "bookingDate"}, "valueDate": day}
+
+
+def credit(
+    bank: Bank, shown: Mapping[str, Any], product: Product, initiation: Mapping[str, Any], *, to: Document, date: str
+) -> dict[str, Any]:
+    """The creditor's transaction in its account's currency, free of charge (assumed)."""
+    instructed = initiation["instructedAmount"]
+    amount, currency = Decimal(instructed["amount"]), instructed["currency"]
+    members = {
+        **shown,
+        "bookingDate": date,
+        "valueDate": date,
+        "bankTransactionCode": product.received,
+        "proprietaryBankTransactionCode": product.code,
+    }
+    if to["currency"] != currency:
+        amount, rate = table(bank).converted(amount, currency, to["currency"])
+        members["currencyExchange"] = exchange_member(
+            source=currency, target=to["currency"], unit=currency, rate=rate, date=date
+        )
+    return {**members, "amount": amount}
+
+
+def fee(product: Product, *, payment_id: str, amount: Decimal, date: str) -> dict[str, Any]:
+    """The bank's fee for a payment, a transaction of its own beside it (assumed)."""
+    return {
+        "amount": -amount,
+        "bookingDate": date,
+        "valueDate": date,
+        "remittanceInformationUnstructured": f"Gebyr {product.code}",
+        "remittanceInformationUnstructuredArray": [f"Gebyr {product.code}"],
+        "bankTransactionCode": FEE_CODE,
+        "proprietaryBankTransactionCode": "Gebyr",
+        "feeFor": payment_id,
+    }
+
+
+def batch(
+    product: Product,
+    items: list[tuple[Mapping[str, Any], Decimal]],
+    *,
+    debtor: Document,
+    debtor_name: str | None,
+    payment_id: str,
+    information_id: str | None,
+    date: str,
+) -> dict[str, Any]:
+    """One transaction for several entries of a bulk (batchBookingPreferred); `items`: parties and amount of each."""
+    currency = debtor["currency"]
+    members: dict[str, Any] = {
+        "amount": -sum((amount for _, amount in items), Decimal(0)),
+        "bookingDate": date,
+        "valueDate": date,
+        "debtorAccount": reference(debtor),
+        "debtorAgent": debtor["bic"],
+        "bankTransactionCode": product.issued,
+        "proprietaryBankTransactionCode": product.code,
+        "paymentId": payment_id,
+        "batch": {"entries": [_batch_entry(shown, amount, currency) for shown, amount in items]},
+    }
+    if debtor_name is not None:
+        members["debtorName"] = debtor_name
+    if information_id:
+        members["endToEndId"] = information_id[:35]
+    return members
+
+
+def _batch_entry(shown: Mapping[str, Any], amount: Decimal, currency: str) -> dict[str, Any]:
+    entry = {name: shown[name] for name in BATCH_MEMBERS if name in shown}
+    return {"amount": plain(-amount, currency), "currency": currency, **entry}

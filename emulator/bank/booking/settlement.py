@@ -1,0 +1,132 @@
+"""The money of a single payment: held back when it is accepted, booked or let go in the end.
+
+A payment's `held` is its reservation (CONTRACT 6, Money); with it goes a pending transaction, `pendingId`.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from emulator.bank import products
+from emulator.bank.bank import Bank
+from emulator.bank.booking import bulk, charges, entries
+from emulator.bank.clock import moment, oslo_date
+from emulator.bank.holdings import accounts, ledger
+from emulator.bank.money import plain
+from emulator.bank.scheme.transitions import BATCH, STANDING
+from emulator.store import Document
+
+
+def cost(payment: Document) -> Decimal:
+    """What one execution takes from the debtor's account, fee included."""
+    return Decimal(payment["amount"]) + _fee(payment)
+
+
+def _fee(payment: Document) -> Decimal:
+    return Decimal(payment.get("fee", "0"))
+
+
+def foresee(bank: Bank, payment: Document, at: str) -> None:
+    """At acceptance: hold the whole amount if it is there; a standing order only looks whether it is."""
+    flow = products.of(payment).flow
+    if flow == STANDING:
+        payment["fundsAvailable"] = ledger.covers(bank, payment["debtorAccountId"], cost(payment))
+    elif flow == BATCH:
+        payment["fundsAvailable"] = bulk.hold(bank, payment, at, whole=True)
+    else:
+        hold(bank, payment, at)
+
+
+def hold(bank: Bank, payment: Document, at: str, *, force: bool = False) -> bool:
+    """Hold the payment's money back and show it pending; whether there was enough (of a bulk: for any entry).
+
+    `force` takes the account below its credit line: a status set by hand or script is followed by its money.
+    """
+    if "held" in payment:
+        return True
+    if products.of(payment).flow == BATCH:
+        enough = bulk.hold(bank, payment, at, force=force)
+    else:
+        enough = _hold_single(bank, payment, at, force=force)
+    payment["fundsAvailable"] = enough and not bulk.has_open(payment)
+    return enough
+
+
+def _hold_single(bank: Bank, payment: Document, at: str, *, force: bool) -> bool:
+    debtor = bank.documents.get("account", payment["debtorAccountId"])
+    if debtor is None:
+        return force
+    needed = cost(payment)
+    if not force and ledger.available(debtor) < needed:
+        return False
+    ledger.reserve(bank, debtor["id"], needed, at=at)
+    payment["held"] = plain(needed, debtor["currency"])
+    members = entries.pending(_debit(bank, payment, debtor, None, at)[0], payment.get("executeAt", at))
+    payment["pendingId"] = ledger.pend(bank, debtor["id"], members, at=at)
+    charges.pend(bank, payment, _fee(payment), at=at)
+    return True
+
+
+def _creditor(bank: Bank, payment: Document) -> Document | None:
+    return accounts.creditor(bank, payment["initiation"]["creditorAccount"], payment.get("creditorAccountId"))
+
+
+def _debit(
+    bank: Bank, payment: Document, debtor: Document, creditor: Document | None, at: str
+) -> tuple[dict[str, object], dict[str, object], str]:
+    """The debtor's transaction, what both sides show of the payment, and the Oslo date."""
+    product = products.of(payment)
+    initiation = payment["initiation"]
+    creditor = creditor or _creditor(bank, payment)
+    date = oslo_date(moment(at)).isoformat()
+    shown = entries.parties(bank, product, initiation, debtor=debtor, creditor=creditor)
+    debit = entries.debit(
+        shown,
+        product,
+        initiation,
+        payment_id=payment["id"],
+        amount=Decimal(payment["amount"]),
+        currency=debtor["currency"],
+        rate=payment.get("rate"),
+        date=date,
+    )
+    return debit, shown, date
+
+
+def settle(bank: Bank, payment: Document, at: str, debtor: Document | None = None) -> None:
+    """Book one execution: debtor, fee, and the creditor when it is in this bank; `debtor`: its account, if at hand."""
+    debtor = debtor or bank.documents.get("account", payment["debtorAccountId"])
+    held, pending = Decimal(payment.pop("held", "0")), payment.pop("pendingId", None)
+    if debtor is None:
+        return
+    product = products.of(payment)
+    creditor = _creditor(bank, payment)
+    debit, shown, date = _debit(bank, payment, debtor, creditor, at)
+    ledger.book(bank, debtor["id"], debit, pending=pending, released=held, at=at)
+    charges.book(bank, payment, _fee(payment), at=at)
+    if creditor is not None:
+        credit = entries.credit(bank, shown, product, payment["initiation"], to=creditor, date=date)
+        ledger.book(bank, creditor["id"], credit, at=at)
+
+
+def leave(bank: Bank, payment: Document, at: str) -> None:
+    """The debtor's account goes: what is being executed is booked before, what waits will find no money."""
+    if payment["status"] not in ("ACSP", "ACWP"):
+        let_go(bank, payment, at)
+    elif products.of(payment).flow == BATCH:
+        bulk.settle(bank, payment, at)
+    else:
+        settle(bank, payment, at)
+
+
+def let_go(bank: Bank, payment: Document, at: str) -> None:
+    """Give back what is held and take the pending transaction away."""
+    if products.of(payment).flow == BATCH:
+        bulk.let_go(bank, payment, at)
+        return
+    held, pending = payment.pop("held", None), payment.pop("pendingId", None)
+    if held is not None and bank.documents.exists("account", payment["debtorAccountId"]):
+        ledger.release(bank, payment["debtorAccountId"], Decimal(held), at=at)
+    if pending is not None:
+        ledger.withdraw(bank, pending)
+    charges.let_go(bank, payment)

@@ -1,0 +1,247 @@
+"""Who may see or do what: the gate between a signed request and a customer's accounts (SPEC 5.3, 8; CONTRACT 3, 4).
+
+On account data: PSU not known: 401. PSU known: an account that is unknown or another's: 404; then the session, then
+the consent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from emulator.bank.bank import Bank
+from emulator.bank.clock import moment, stamp
+from emulator.bank.customers import consents, people, sessions
+from emulator.bank.errors import BankError, ScaNeeded
+from emulator.store import Document
+
+UNATTENDED_CALLS = 4
+QUOTA_WINDOW = timedelta(hours=24)
+DETAILS_CONSENT = timedelta(days=90)
+
+
+@dataclass(slots=True)
+class Claim:
+    """What a request says of its customer: header values as sent (None: left out)."""
+
+    tpp_id: str
+    psu_id: str | None = None
+    identity: str | None = None
+    session_id: str | None = None
+    context: str | None = None
+    agreement: str | None = None
+    attended: bool = True
+
+
+@dataclass(slots=True)
+class Caller:
+    """The customer behind a request: the person, and in which context and under which agreement it acts."""
+
+    national_id: str
+    psu_id: str | None
+    context: str = people.PRIVATE
+    agreement: str | None = None
+    consent: Document | None = None
+
+
+def known_psu(bank: Bank, claim: Claim) -> Document:
+    """The PSU behind PSU-ID; ScaNeeded when there is none or it is not this TPP's."""
+    if claim.psu_id is None:
+        raise ScaNeeded("SCA_NOT_FOUND", "The customer is not known yet: send the PSU to scaRedirect.", "PSU-ID")
+    psu = people.psu_of(bank, claim.tpp_id, claim.psu_id)
+    if psu is None:
+        raise ScaNeeded("PSU_CREDENTIALS_INVALID", "This PSU-ID was not given to this TPP.", "PSU-ID")
+    return psu
+
+
+def _own_sessions(bank: Bank, claim: Claim, national_id: str) -> list[Document]:
+    if claim.session_id is None:
+        return []
+    return [s for s in sessions.with_id(bank, claim.tpp_id, claim.session_id) if s["nationalId"] == national_id]
+
+
+def _acting(bank: Bank, claim: Claim, national_id: str) -> tuple[str, str | None]:
+    """Context and agreement of the request: from its headers, else from its session (SPEC 5.3.6)."""
+    if claim.agreement is not None:
+        agreement = claim.agreement.lower()
+        if all(a["id"] != agreement for a in people.agreements_of(bank, national_id)):
+            raise ScaNeeded(
+                "PSU_CREDENTIALS_INVALID", "The customer has no such corporate agreement.", "PSU-Corporate-ID"
+            )
+        return people.CORPORATE, agreement
+    context = claim.context or _context_of_session(bank, claim, national_id)
+    if context == people.CORPORATE and claim.psu_id is not None:
+        raise BankError(
+            "HTTP_HEADER_REQUIRED",
+            "In the corporate context PSU-Corporate-ID says which agreement the customer acts under.",
+            "PSU-Corporate-ID",
+        )
+    return context, None
+
+
+def check_consenting(bank: Bank, claim: Claim) -> None:
+    """Refuse who asks for a consent with a PSU-ID as who reads accounts: no live session is needed, an agreement is.
+
+    Without a PSU-ID anybody may be behind the request.
+    """
+    if claim.psu_id is not None:
+        _acting(bank, claim, known_psu(bank, claim)["nationalId"])
+
+
+def _context_of_session(bank: Bank, claim: Claim, national_id: str) -> str:
+    contexts = {s["context"] for s in _own_sessions(bank, claim, national_id)}
+    return people.CORPORATE if contexts == {people.CORPORATE} else people.PRIVATE
+
+
+def likely_context(bank: Bank, claim: Claim, *, of_session: bool = False) -> str | None:
+    """The context that a caller would have, before anything is refused; None where the customer is not known.
+
+    `of_session`: as for `session_holder`, whatever the headers say.
+    """
+    psu = None if claim.psu_id is None else people.psu_of(bank, claim.tpp_id, claim.psu_id)
+    national_id = claim.identity if psu is None else psu["nationalId"]
+    if of_session and national_id is not None:
+        live = [s["context"] for s in _own_sessions(bank, claim, national_id) if sessions.is_live(bank, s)]
+        if live:
+            return str(live[0])
+    if claim.context is not None or claim.agreement is not None:
+        return claim.context or people.CORPORATE
+    return None if national_id is None else _context_of_session(bank, claim, national_id)
+
+
+def payer(bank: Bank, claim: Claim) -> Caller | None:
+    """The customer of a payment or basket operation: a PSU-ID, or the identity number that stands in for it.
+
+    No live session is needed (CONTRACT 13). None when neither was sent, which only the lenient profile lets pass.
+    """
+    if claim.psu_id is not None:
+        psu = known_psu(bank, claim)
+        context, agreement = _acting(bank, claim, psu["nationalId"])
+        return Caller(psu["nationalId"], psu["id"], context, agreement)
+    if claim.identity is None:
+        return None
+    if people.person(bank, claim.identity) is None:
+        raise ScaNeeded(
+            "PSU_CREDENTIALS_INVALID", "The bank knows no customer with this identity number.", "X-PSU-IDENTITY"
+        )
+    context, agreement = _acting(bank, claim, claim.identity)
+    return Caller(claim.identity, None, context, agreement)
+
+
+def account_reader(
+    bank: Bank, claim: Claim, *, resource: str | None = None, kind: str = "account", quota: str | None = None
+) -> Caller:
+    """The customer whose account data is read, with the consent.
+
+    `resource`: the account (or card account) id of the path, None for the lists, which need a live session without the
+    PSU too; `quota`: the unattended operation that the call counts as, if any (SPEC 8).
+    """
+    psu = known_psu(bank, claim)
+    national_id = psu["nationalId"]
+    if resource is not None and not people.owns(bank, national_id, resource, kind=kind):
+        raise BankError("RESOURCE_UNKNOWN", f"There is no account {resource}.", "id")
+    context, agreement = _acting(bank, claim, national_id)
+    caller = Caller(national_id, psu["id"], context, agreement)
+    if claim.attended or resource is None:
+        _check_session(bank, claim, caller)
+    caller.consent = _valid_consent(bank, claim, caller, resource, kind)
+    if not claim.attended and quota == "details" and consents.age(bank, caller.consent) > DETAILS_CONSENT:
+        raise ScaNeeded("CONSENT_EXPIRED", "Without the PSU present, details need a consent of the last 90 days.")
+    return caller
+
+
+def shared_accounts(bank: Bank, caller: Caller) -> list[Document]:
+    """The accounts of the caller's consent that the customer still reaches in its context and agreement."""
+    return _shared(caller, "accounts", people.accounts_of(bank, caller.national_id, caller.context, caller.agreement))
+
+
+def shared_cards(bank: Bank, caller: Caller) -> list[Document]:
+    """The card accounts of the caller's consent that are still the customer's."""
+    return _shared(caller, "cards", people.cards_of(bank, caller.national_id, caller.context))
+
+
+def _shared(caller: Caller, member: str, reached: list[Document]) -> list[Document]:
+    """Those that the consent names, in its order."""
+    by_id = {resource["id"]: resource for resource in reached}
+    return [by_id[name] for name in (caller.consent or {}).get(member, ()) if name in by_id]
+
+
+def session_holder(bank: Bank, claim: Claim) -> Caller:
+    """A PSU with a live session, in whatever context it runs: agreements."""
+    psu = known_psu(bank, claim)
+    own = _own_sessions(bank, claim, psu["nationalId"])
+    live = [s for s in own if sessions.is_live(bank, s)]
+    if not live:
+        raise _session_missing(bank, claim, own)
+    session = live[0]
+    return Caller(psu["nationalId"], psu["id"], session["context"], session["agreement"])
+
+
+def _session_missing(bank: Bank, claim: Claim, own: list[Document]) -> ScaNeeded:
+    """Why there is no live session: never one, over, or another person's."""
+    path = "TPP-Session-ID"
+    if claim.session_id is None:
+        return ScaNeeded("SCA_NOT_FOUND", "No session: send the PSU to scaRedirect.", path)
+    if any(session.get("ended") for session in own):
+        return ScaNeeded("SCA_EXPIRED", "A newer session has taken the place of this one.", path)
+    if own:
+        return ScaNeeded("SCA_EXPIRED", "The SCA of this session is an hour old or more.", path)
+    if sessions.with_id(bank, claim.tpp_id, claim.session_id):
+        return ScaNeeded("PSU_CREDENTIALS_INVALID", "This session is another PSU's.", path)
+    return ScaNeeded("SCA_NOT_FOUND", "No SCA has been completed under this session id.", path)
+
+
+def _check_session(bank: Bank, claim: Claim, caller: Caller) -> None:
+    """ScaNeeded where no live session runs in the context and agreement of the request."""
+    own = _own_sessions(bank, claim, caller.national_id)
+    matching = [s for s in own if s["context"] == caller.context and s["agreement"] == caller.agreement]
+    if any(sessions.is_live(bank, s) for s in matching):
+        return
+    if not matching and any(sessions.is_live(bank, s) for s in own):
+        path = "PSU-Corporate-ID" if claim.agreement else "PSU-Context"
+        raise ScaNeeded("PSU_CREDENTIALS_INVALID", "The session runs in another context or agreement.", path)
+    raise _session_missing(bank, claim, matching or own)
+
+
+def _valid_consent(bank: Bank, claim: Claim, caller: Caller, resource: str | None, kind: str) -> Document:
+    consent = consents.current(
+        bank,
+        tpp_id=claim.tpp_id,
+        national_id=caller.national_id,
+        context=caller.context,
+        agreement=caller.agreement,
+    )
+    if consent is None:
+        raise ScaNeeded("CONSENT_UNKNOWN", "The customer has given this TPP no consent in this context.")
+    state = consents.status(bank, consent)
+    if state == "revoked":
+        raise ScaNeeded("CONSENT_UNKNOWN", "The customer has revoked the consent.")
+    if state == "expired":
+        raise ScaNeeded("CONSENT_EXPIRED", "The last SCA for this consent is 180 days old or more.")
+    shared = consent["accounts"] if kind == "account" else consent["cards"]
+    acting = (bank, caller.national_id, caller.context, caller.agreement)
+    # what was shared may since be lost here and the person's own elsewhere
+    if resource is not None and (resource not in shared or not people.reaches(*acting, resource, kind=kind)):
+        raise ScaNeeded("CONSENT_INVALID", "The consent does not cover this account.")
+    return consent
+
+
+def count_unattended(bank: Bank, claim: Claim, resource: str, operation: str, *, exhausted: bool = False) -> None:
+    """Count one call without the PSU: 4 in 24 h per TPP, account and operation, else ACCESS_EXCEEDED (SPEC 8).
+
+    `exhausted`: a scripted rule says that it is one too many, and may say so with the PSU present too.
+    """
+    if exhausted and claim.attended:
+        text = f"A scripted rule says that the {operation} of this account have been read too often."
+        raise BankError("ACCESS_EXCEEDED", text)
+    key = f"{claim.tpp_id}|{resource}|{operation}"
+    now = bank.clock.now()
+    kept = bank.documents.get("quota", key) or {"id": key, "calls": []}
+    calls = [call for call in kept["calls"] if now - moment(call) < QUOTA_WINDOW]
+    if exhausted or len(calls) >= UNATTENDED_CALLS:
+        raise BankError(
+            "ACCESS_EXCEEDED",
+            f"Without PSU-IP-Address the {operation} of an account may be read {UNATTENDED_CALLS} times in 24 hours.",
+            "PSU-IP-Address",
+        )
+    bank.documents.put("quota", {"id": key, "calls": [*calls, stamp(now)]})

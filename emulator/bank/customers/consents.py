@@ -1,0 +1,135 @@
+"""Consents: which accounts a person shares with a TPP in a context, for 180 days from the last SCA (CONTRACT 4)."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from emulator.bank.bank import Bank
+from emulator.bank.clock import date_time, moment, stamp
+from emulator.bank.customers import people
+from emulator.bank.errors import BankError
+from emulator.store import Document
+
+LIFETIME = timedelta(days=180)
+# Of the revoked ones of a person, TPP and context, to be looked at.
+REVOKED_KEPT = 3
+
+
+def owner_key(tpp_id: str, national_id: str, context: str, agreement: str | None) -> str:
+    return f"{tpp_id}|{national_id}|{context}|{agreement or ''}"
+
+
+def current(bank: Bank, *, tpp_id: str, national_id: str, context: str, agreement: str | None) -> Document | None:
+    """The newest consent of a person to a TPP in a context, whatever its state."""
+    found = bank.documents.find(
+        "consent", owner=owner_key(tpp_id, national_id, context, agreement), newest_first=True, limit=1
+    )
+    return found[0] if found else None
+
+
+def age(bank: Bank, consent: Document) -> timedelta:
+    """Bank time since the SCA that gave or renewed the consent."""
+    return bank.clock.now() - moment(consent["lastSca"])
+
+
+def status(bank: Bank, consent: Document) -> str:
+    """`valid`, `revoked` or `expired`."""
+    if consent.get("revoked"):
+        return "revoked"
+    return "expired" if age(bank, consent) >= LIFETIME else "valid"
+
+
+def _selected(
+    bank: Bank, national_id: str, context: str, agreement: str | None, accounts: list[str] | None
+) -> tuple[list[str], list[str]]:
+    """Account and card ids that `accounts` (iban, bban or resourceId; None: all) names; FORMAT_ERROR if unknown."""
+    own = people.accounts_of(bank, national_id, context, agreement)
+    cards = people.cards_of(bank, national_id, context)
+    if accounts == [] and (own or cards):
+        raise BankError(
+            "FORMAT_ERROR", "At least one account must be shared; leave `accounts` out for all.", "accounts"
+        )
+    if accounts is None:
+        return [a["id"] for a in own], [c["id"] for c in cards]
+    by_name = {name: a["id"] for a in own for name in (a["id"], a["iban"], a["bban"])}
+    card_names = {c["id"]: c["id"] for c in cards}
+    chosen, chosen_cards = [], []
+    for index, name in enumerate(accounts):
+        if name in by_name:
+            chosen.append(by_name[name])
+        elif name in card_names:
+            chosen_cards.append(card_names[name])
+        else:
+            raise BankError("FORMAT_ERROR", f"The person has no account {name} to share.", f"accounts[{index}]")
+    return list(dict.fromkeys(chosen)), list(dict.fromkeys(chosen_cards))
+
+
+def grant(
+    bank: Bank,
+    *,
+    tpp_id: str,
+    national_id: str,
+    context: str,
+    agreement: str | None,
+    accounts: list[str] | None = None,
+    consent_id: str | None = None,
+) -> Document:
+    """Give (or renew) a consent after an SCA; it takes the place of the person's earlier one in that context."""
+    chosen, cards = _selected(bank, national_id, context, agreement, accounts)
+    now = stamp(bank.clock.now())
+    owner = owner_key(tpp_id, national_id, context, agreement)
+    earlier = bank.documents.find("consent", owner=owner, newest_first=True)
+    revoked = [old for old in earlier if old.get("revoked")]
+    for old in earlier:
+        if old not in revoked[:REVOKED_KEPT]:
+            bank.documents.delete("consent", old["id"])
+    consent = {
+        "id": consent_id or bank.ids.new(),
+        "owner": owner,
+        "tpp": tpp_id,
+        "nationalId": national_id,
+        "context": context,
+        "agreement": agreement,
+        "accounts": chosen,
+        "cards": cards,
+        "created": now,
+        "lastSca": now,
+    }
+    bank.documents.put("consent", consent)
+    bank.publish({"type": "consent", "id": consent["id"], "status": "valid", "at": now})
+    return consent
+
+
+def revoke(bank: Bank, consent_id: str) -> Document:
+    """The person takes a consent back at the bank; effective at the next call (SPEC 5.3.10)."""
+    consent = bank.documents.get("consent", consent_id)
+    if consent is None:
+        raise BankError("RESOURCE_UNKNOWN", f"There is no consent {consent_id}.")
+    if not consent.get("revoked"):
+        consent["revoked"] = bank.clock.stamp()
+        bank.documents.put("consent", consent)
+        bank.publish({"type": "consent", "id": consent_id, "status": "revoked", "at": consent["revoked"]})
+    return consent
+
+
+def view(bank: Bank, consent: Document) -> dict[str, Any]:
+    """A consent as the control interface and the console show it."""
+    return {
+        "consentId": consent["id"],
+        "tpp": consent["tpp"],
+        "nationalId": consent["nationalId"],
+        "context": consent["context"],
+        "agreement": consent["agreement"],
+        "accounts": consent["accounts"],
+        "cards": consent["cards"],
+        "status": status(bank, consent),
+        "lastSca": date_time(consent["lastSca"]),
+        "validUntil": date_time(moment(consent["lastSca"]) + LIFETIME),
+    }
+
+
+def listing(bank: Bank, limit: int | None = None) -> list[dict[str, Any]]:
+    """All consents, newest first."""
+    found = bank.documents.range("consent", "created", reverse=True, limit=limit)
+    return [view(bank, consent) for consent in found]

@@ -1,0 +1,125 @@
+"""SCA sessions: an SCA under a TPP-Session-ID spares further ones for an hour (SPEC 5.3.9, CONTRACT 4)."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from emulator.bank.bank import Bank
+from emulator.bank.clock import stamp
+from emulator.bank.customers import consents, people
+from emulator.bank.errors import BankError
+from emulator.bank.tpp import prefix
+from emulator.store import Document
+
+LIFETIME = timedelta(hours=1)
+# Those whose place a newer one has taken are remembered, to say so; the oldest of these are let go of.
+PAST_KEPT = 5_000
+
+
+def with_id(bank: Bank, tpp_id: str, session_id: str) -> list[Document]:
+    """Every session of a TPP under this TPP-Session-ID: one per person, context and agreement."""
+    return bank.documents.find("session", key=prefix(tpp_id) + session_id)
+
+
+def is_live(bank: Bank, session: Document) -> bool:
+    """Whether the hour is not over and no newer session has taken its place."""
+    return not session.get("ended") and bank.clock.stamp() < str(session["expires"])
+
+
+def start(
+    bank: Bank, *, tpp_id: str, national_id: str, session_id: str, context: str, agreement: str | None
+) -> Document:
+    """Begin (or renew) the session after a completed SCA; a live one under another id ends here (SPEC 5.3.9)."""
+    owner = f"{tpp_id}|{national_id}|{context}"
+    now = bank.clock.now()
+    for old in bank.documents.find("session", owner=owner):
+        if old["tppSessionId"] != session_id:
+            _set_aside(bank, old, stamp(now))
+    acting = (national_id, context, agreement)
+    same = (s for s in with_id(bank, tpp_id, session_id) if (s["nationalId"], s["context"], s["agreement"]) == acting)
+    renewed = next(same, None)
+    psu = people.psu_for(bank, tpp_id, national_id)
+    session = {
+        "id": renewed["id"] if renewed is not None else bank.ids.uuid(),
+        "key": prefix(tpp_id) + session_id,
+        "owner": owner,
+        "tpp": tpp_id,
+        "nationalId": national_id,
+        "psuId": psu["id"],
+        "tppSessionId": session_id,
+        "context": context,
+        "agreement": agreement,
+        "created": stamp(now),
+        "expires": stamp(now + LIFETIME),
+    }
+    bank.documents.put("session", session)
+    return session
+
+
+def _set_aside(bank: Bank, session: Document, at: str) -> None:
+    """A newer session takes the place of this one, which ends if its hour is not over."""
+    if is_live(bank, session):
+        session["ended"] = at
+    del session["owner"]
+    session["past"] = "yes"
+    bank.make_room("session", PAST_KEPT, past="yes")
+    # deleted first, so that it stands where the newest of these do
+    bank.documents.delete("session", session["id"])
+    bank.documents.put("session", session)
+
+
+def seed(
+    bank: Bank,
+    *,
+    tpp_id: str,
+    national_id: str,
+    context: str | None = None,
+    agreement: str | None = None,
+    accounts: list[str] | None = None,
+) -> dict[str, str]:
+    """A session and a consent without the pages: `{psuId, tppSessionId, psuCorporateId?}` (CONTRACT 9.3)."""
+    if people.person(bank, national_id) is None:
+        raise BankError("FORMAT_ERROR", "The bank knows no person with this national identity number.", "nationalId")
+    context, agreement = choose_context(bank, national_id, context, agreement)
+    session = start(
+        bank,
+        tpp_id=tpp_id,
+        national_id=national_id,
+        session_id=bank.ids.uuid(),
+        context=context,
+        agreement=agreement,
+    )
+    consents.grant(
+        bank,
+        tpp_id=tpp_id,
+        national_id=national_id,
+        context=context,
+        agreement=agreement,
+        accounts=accounts,
+    )
+    answer = {"psuId": session["psuId"], "tppSessionId": session["tppSessionId"]}
+    if agreement is not None:
+        answer["psuCorporateId"] = agreement
+    return answer
+
+
+def choose_context(bank: Bank, national_id: str, context: str | None, agreement: str | None) -> tuple[str, str | None]:
+    """The context and agreement a person acts in, with what is left out chosen: private first, the first agreement.
+
+    Raises FORMAT_ERROR for what the person does not have.
+    """
+    fitting = people.first_fitting(people.contexts_of(bank, national_id), context, agreement)
+    if fitting is not None:
+        return fitting
+    if agreement is not None:
+        raise BankError("FORMAT_ERROR", f"The person does not act under the agreement {agreement}.", "agreement")
+    raise BankError("FORMAT_ERROR", f"The person has no accounts in the context {context or 'PRIVATE'}.", "context")
+
+
+def end(bank: Bank, session_id: str) -> bool:
+    """End a live session before its hour is over; whether there was one."""
+    session = bank.documents.get("session", session_id)
+    if session is None or not is_live(bank, session):
+        return False
+    bank.documents.put("session", {**session, "ended": bank.clock.stamp()})
+    return True

@@ -1,0 +1,101 @@
+"""Accounts as their holders see them: references, balances and the members of Berlin Group 1.3 (CONTRACT 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from typing import Any
+
+from emulator.bank.bank import Bank
+from emulator.bank.clock import date_time
+from emulator.bank.errors import BankError
+from emulator.bank.holdings import ledger
+from emulator.bank.money import plain
+from emulator.bank.reference.norway import digits_of
+from emulator.store import Document
+
+BIC = "BEMUNO22XXX"  # the emulator's own; no bank has it (assumed)
+
+# ISO 20022 code -> what cashAccountType said before the fix cash-account-type-iso (SPEC 9, CONTRACT 5).
+OLD_ACCOUNT_TYPES: Mapping[str, str] = {
+    "CACC": "Current",
+    "SVGS": "Savings",
+    "LOAN": "Loan",
+    "TRAN": "Transaction",
+    "TAXE": "Tax",
+}
+
+_SHOWN = ("bban", "iban", "currency", "name", "product", "cashAccountType", "bic", "usage", "status")
+
+
+def usage(customer: Mapping[str, Any]) -> str:
+    """`ORGA` for a corporate customer's account, else `PRIV`."""
+    return "ORGA" if customer["type"] == "corporate" else "PRIV"
+
+
+def reference(account: Mapping[str, Any]) -> dict[str, str]:
+    """The AccountRef of an account of this bank (SPEC 2.9)."""
+    return {name: account[name] for name in ("bban", "iban", "currency")}
+
+
+def own_side(account: Mapping[str, Any], owner: str, *, outgoing: bool) -> dict[str, Any]:
+    """The members of a transaction that name the account itself: debtor of money that leaves, else creditor."""
+    role = "debtor" if outgoing else "creditor"
+    return {f"{role}Name": owner, f"{role}Account": reference(account), f"{role}Agent": account["bic"]}
+
+
+def find(bank: Bank, account_id: str) -> Document:
+    """The account; BankError RESOURCE_UNKNOWN when there is none."""
+    account = bank.documents.get("account", account_id)
+    if account is None:
+        raise BankError("RESOURCE_UNKNOWN", f"There is no account {account_id}.", "mockAccountId")
+    return account
+
+
+def creditor(bank: Bank, named: Mapping[str, str], account_id: str | None = None) -> Document | None:
+    """The creditor's account of a payment, when this bank holds it: the one with this id, else that of the number."""
+    held = bank.documents.get("account", account_id) if account_id else None
+    if held is not None:
+        return held
+    if "iban" in named:
+        return bank.documents.first("account", iban=named["iban"].replace(" ", ""))
+    return bank.documents.first("account", bban=digits_of(named["bban"])) if "bban" in named else None
+
+
+def newest_first(documents: Iterable[Document]) -> list[Document]:
+    """Accounts, customers, cards or agreements as lists show them (CONTRACT 13): those made since the fixture, newest
+    first, and then the fixture's, which are all of one age, in its order (assumed).
+    """
+    listed = list(documents)
+    return [*(d for d in reversed(listed) if "created" in d), *(d for d in listed if "created" not in d)]
+
+
+def view(account: Mapping[str, Any]) -> dict[str, Any]:
+    """`{resourceId, bban, iban, ...}`: the account without balances and links."""
+    return {"resourceId": account["id"], **{name: account[name] for name in _SHOWN}}
+
+
+def balances(bank: Bank, account: Document) -> list[dict[str, Any]]:
+    """closingBooked, expected and interimAvailable of an account (CONTRACT 5, 13).
+
+    expected is what is booked and pending together; interimAvailable is booked - reserved + credit line.
+    """
+    booked = Decimal(account["booked"])
+    pending = bank.documents.range("transaction", "shelf", group=f"{account['id']}|pending")
+    expected = sum((Decimal(transaction["amount"]) for transaction in pending), booked)
+    amounts = {"closingBooked": booked, "expected": expected, "interimAvailable": ledger.available(account)}
+    return balance_list(bank, account, amounts)
+
+
+def balance_list(bank: Bank, holder: Mapping[str, Any], amounts: Mapping[str, Decimal]) -> list[dict[str, Any]]:
+    """Balances by type, in the holder's currency, as of the Oslo date of bank time."""
+    currency = holder["currency"]
+    return [
+        {
+            "balanceAmount": {"amount": plain(amount, currency), "currency": currency},
+            "balanceType": name,
+            "referenceDate": bank.clock.today().isoformat(),
+            "lastChangeDateTime": date_time(holder["lastChange"]),
+        }
+        for name, amount in amounts.items()
+    ]

@@ -1,0 +1,42 @@
+"""A basket's one transactionStatus: the worst case of its payments (CONTRACT 7)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from emulator.bank.bank import Bank
+from emulator.bank.scheme.transitions import UNSIGNED
+from emulator.store import Document
+
+# Worst first; what a payment counts as: itself, or by this table (CONTRACT 7).
+WORST_FIRST = ("RJCT", "RCVD", "PATC", "ACTC")
+COUNTS_AS = {"CANC": "RJCT", "RJCT": "RJCT", "PART": "PATC", "PATC": "PATC", "RCVD": "RCVD"}
+
+
+def status_of(statuses: Iterable[str]) -> str:
+    """The worst case of the payments' statuses: RJCT, RCVD, PATC or ACTC; RJCT where a repair has saved no payment."""
+    counted = {COUNTS_AS.get(status, "ACTC") for status in statuses}
+    return next((status for status in WORST_FIRST if status in counted), "RJCT")
+
+
+def members(bank: Bank, basket: Document) -> list[Document]:
+    """The payments of a basket, in its order."""
+    found = (bank.documents.get("payment", payment_id) for payment_id in basket["payments"])
+    return [payment for payment in found if payment is not None]
+
+
+def state(bank: Bank, basket: Document) -> tuple[str, bool]:
+    """The basket's status, the worst case of its payments now, and whether one lacks a signature."""
+    statuses = [payment["status"] for payment in members(bank, basket)]
+    return status_of(statuses), any(status in UNSIGNED for status in statuses)
+
+
+def tell_change(bank: Bank, payment: Document, before: str, at: str) -> None:
+    """Publish the new status of the payment's basket where the payment's change from `before` made it another."""
+    basket = bank.documents.get("basket", payment["basketId"])
+    if basket is None:
+        return
+    others = [other["status"] for other in members(bank, basket) if other["id"] != payment["id"]]
+    status = status_of([*others, payment["status"]])
+    if status != status_of([*others, before]):
+        bank.publish({"type": "basket", "id": basket["id"], "status": status, "at": at})

@@ -1,0 +1,199 @@
+"""Signing baskets: one SCA for up to ten payments, each of which then goes its own way (SPEC 2.2, CONTRACT 7)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from emulator.bank.authentication import approach, authorisations, sca, sca_ends
+from emulator.bank.authentication.approach import Approach
+from emulator.bank.bank import Bank
+from emulator.bank.errors import BankError, Message
+from emulator.bank.payment import payments
+from emulator.bank.payment.basket_status import members, state
+from emulator.bank.products import PAYMENTS
+from emulator.bank.scheme.transitions import UNSIGNED
+from emulator.store import Document
+
+
+def create(
+    bank: Bank,
+    *,
+    tpp_id: str,
+    national_id: str | None,
+    context: str,
+    agreement: str | None,
+    payment_ids: Sequence[str],
+    how: Approach,
+) -> Document:
+    """Group payments into a basket whose SCA is open (`sca`: the token); BankError names every payment at fault.
+
+    RESOURCE_UNKNOWN (in the body), REFERENCE_MIX_INVALID or CONFLICT.
+    """
+    own = [_own(bank, payment_id, (tpp_id, national_id, context)) for payment_id in payment_ids]
+    # a request that names no agreement acts under that of its first payment
+    agreement = agreement or next((payment["agreement"] for payment in own if payment is not None), None)
+    members = [payment if payment is not None and payment["agreement"] == agreement else None for payment in own]
+    _refuse(members)
+    basket: Document = {
+        "id": bank.ids.new(),
+        "tpp": tpp_id,
+        "nationalId": national_id,
+        "context": context,
+        "agreement": agreement,
+        "payments": list(payment_ids),
+        "created": bank.clock.stamp(),
+    }
+    basket["sca"] = approach.open_for(bank, how, basket, "basket", signer=national_id)
+    bank.documents.put("basket", basket)
+    for payment in members:
+        if payment is not None:
+            payment["basketId"] = basket["id"]
+            bank.documents.put("payment", payment)
+    bank.publish({"type": "basket", "id": basket["id"], "status": "RCVD", "at": basket["created"]})
+    return basket
+
+
+def _own(bank: Bank, payment_id: str, owner: tuple[str, str | None, str]) -> Document | None:
+    payment = bank.documents.get("payment", payment_id)
+    if payment is None or (payment["tpp"], payment["nationalId"], payment["context"]) != owner:
+        return None
+    return payment
+
+
+def _refuse(members: Sequence[Document | None]) -> None:
+    """Say of each payment why it cannot be in the basket: which are none for one (400), else which are taken (409)."""
+    wrong, taken = [], []
+    for index, payment in enumerate(members):
+        path = f"paymentIds[{index}]"
+        if payment is None:
+            wrong.append(Message("RESOURCE_UNKNOWN", "There is no such payment of this customer.", path))
+        elif payment["service"] != PAYMENTS:
+            wrong.append(Message("REFERENCE_MIX_INVALID", "Bulk and periodic payments cannot be in a basket.", path))
+        elif payment["status"] != "RCVD":
+            taken.append(Message("CONFLICT", f"The payment is {payment['status']}; RCVD was expected.", path))
+        elif "basketId" in payment:
+            taken.append(Message("CONFLICT", "The payment is in another basket.", path))
+    if found := wrong or taken:
+        error = BankError.several(found)
+        error.in_body = found is wrong
+        raise error
+
+
+def find(bank: Bank, basket_id: str, *, tpp_id: str, national_id: str | None, agreement: str | None = None) -> Document:
+    """The TPP's own basket; RESOURCE_UNKNOWN for any other."""
+    basket = bank.documents.get("basket", basket_id)
+    if basket is None or basket["tpp"] != tpp_id or not payments.concerns(basket, national_id, agreement):
+        raise BankError("RESOURCE_UNKNOWN", "There is no such basket.", "basketId")
+    return basket
+
+
+def _waiting(bank: Bank, basket: Document) -> list[Document]:
+    return [payment for payment in members(bank, basket) if payment["status"] in UNSIGNED]
+
+
+def is_signed(basket: Document) -> bool:
+    """Whether the basket's SCA is done."""
+    return "signed" in basket
+
+
+def delete(bank: Bank, basket: Document) -> None:
+    """Take the basket away while it is not authorised; its payments stay. CONFLICT afterwards."""
+    if is_signed(basket):
+        raise BankError("CONFLICT", "The basket is authorised and cannot be deleted any more.")
+    authorisations.forget(bank, basket["id"])
+    for payment in members(bank, basket):
+        payment.pop("basketId", None)
+        bank.documents.put("payment", payment)
+    bank.documents.delete("basket", basket["id"])
+
+
+def start_authorisation(bank: Bank, basket: Document, how: Approach, *, national_id: str | None) -> tuple[str, str]:
+    """Open a further SCA for the basket: (authorisation id, token); CONFLICT when no payment lacks a signature."""
+    waiting = _waiting(bank, basket)
+    if not waiting:
+        raise BankError("CONFLICT", "No payment of this basket waits for a signature.")
+    how, signer = payments.addressed(bank, how, waiting, national_id)
+    authorisation, token = authorisations.start(bank, how, basket, "basket", signer=signer)
+    basket["sca"] = token
+    bank.documents.put("basket", basket)
+    return authorisation, token
+
+
+def authorised(bank: Bank, basket_id: str, national_id: str) -> None:
+    """One SCA signs all: each payment that waits for a signature goes its way; one that cannot stops no other.
+
+    Where none can, BankError says why of the first.
+    """
+    basket = bank.documents.get("basket", basket_id)
+    if basket is None:
+        raise BankError("SCA_INVALID", "The basket is gone.")
+    signed = _sign(bank, basket, national_id)
+    for payment in signed:
+        if payment["status"] not in UNSIGNED:
+            sca.void(bank, payment["id"])  # its own is needed no more
+    if basket["nationalId"] is None:  # then it is the first signer's
+        basket |= {name: signed[0][name] for name in ("nationalId", "agreement")}
+    basket["signed"] = bank.clock.stamp()
+    basket.pop("sca", None)
+    halfway = next((payment for payment in _waiting(bank, basket) if payment["status"] == "PATC"), None)
+    if halfway is not None:
+        token = approach.again(bank, basket, able=payments.next_signers(bank, halfway))
+        if token is not None:
+            basket["sca"] = token
+    bank.documents.put("basket", basket)
+
+
+def _sign(bank: Bank, basket: Document, national_id: str) -> list[Document]:
+    """Sign what waits as far as this person may: at least one payment, as they are afterwards."""
+    signed, refusals = [], []
+    for payment in _waiting(bank, basket):
+        try:
+            payments.authorised(bank, payment["id"], national_id)
+            signed.append(payment["id"])
+        except BankError as refusal:  # before it changed anything: the payment keeps its status
+            refusals.append(refusal)
+    if not signed:
+        raise refusals[0] if refusals else BankError("SCA_INVALID", "No payment of this basket waits for a signature.")
+    return [payment for payment in members(bank, basket) if payment["id"] in signed]
+
+
+def declined(bank: Bank, basket_id: str) -> None:
+    """The customer said no: the RCVD payments of the basket are rejected (CONTRACT 13)."""
+    basket = bank.documents.get("basket", basket_id)
+    if basket is not None:
+        for payment_id in basket["payments"]:
+            payments.declined(bank, payment_id)
+
+
+def summary(bank: Bank, basket_id: str) -> list[dict[str, Any]]:
+    """What the customer approves: the items of `payments.summary`, for each payment that waits for a signature."""
+    basket = bank.documents.get("basket", basket_id)
+    items = []
+    for payment in members(bank, basket) if basket is not None else []:
+        if payment["status"] in UNSIGNED:
+            items += payments.summary(bank, payment["id"])
+    return items
+
+
+def listing(bank: Bank, limit: int | None = None) -> list[dict[str, Any]]:
+    """All baskets, newest first, as the control interface and the console show them."""
+    return [
+        {
+            "basketId": basket["id"],
+            "tpp": basket["tpp"],
+            "nationalId": basket["nationalId"],
+            "context": basket["context"],
+            "transactionStatus": state(bank, basket)[0],
+            "payments": basket["payments"],
+        }
+        for basket in bank.documents.range("basket", "created", reverse=True, limit=limit)
+    ]
+
+
+def _awaits_signature(bank: Bank, basket_id: str) -> bool:
+    basket = bank.documents.get("basket", basket_id)
+    return basket is not None and state(bank, basket)[1]
+
+
+sca_ends.OUTCOMES["basket"] = sca_ends.Outcome(awaited=_awaits_signature, approved=authorised, declined=declined)

@@ -1,0 +1,301 @@
+"""A payment comes into being: the rules of its product and debtor, what it costs, and its first SCA (CONTRACT 6)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import orjson
+
+from emulator.bank.authentication import approach
+from emulator.bank.authentication.approach import Approach
+from emulator.bank.bank import Bank
+from emulator.bank.booking import bulk, exchange
+from emulator.bank.clock import later
+from emulator.bank.customers import people
+from emulator.bank.errors import BankError, Message
+from emulator.bank.holdings import accounts, ledger
+from emulator.bank.money import plain
+from emulator.bank.payment.progression import UNSIGNED_LIFETIME
+from emulator.bank.products import Product
+from emulator.bank.reference.norway import digits_of
+from emulator.bank.scheme import rules, schedule
+from emulator.bank.scheme.transitions import BATCH
+from emulator.bank.script import Script
+from emulator.store import Document
+
+DUPLICATE_WINDOW = timedelta(hours=24)
+DEAD = ("RJCT", "CANC")
+# The accounts of earlier orders by what those said of them, while nothing changed (None: not of this bank).
+Known = dict[tuple[str | None, ...], Document | None]
+# What may earn a warning, alone or inside.
+_WARNED_OF = frozenset({"remittanceInformationStructured", "dayOfExecution", "payments"})
+NOT_PAYABLE = ("LOAN",)  # assumed: the bank offers no payments from loans
+
+
+@dataclass(slots=True)
+class Order:
+    """A TPP's order to pay: for whom, from the body `initiation` (checked for its shape), and how to reach them.
+
+    `national_id` None: the customer is not known before SCA (lenient profile only).
+    """
+
+    tpp_id: str
+    initiation: Mapping[str, Any]
+    approach: Approach
+    national_id: str | None
+    context: str = people.PRIVATE
+    agreement: str | None = None
+    allow_duplicate: bool = True
+    script: Script = field(default_factory=Script)
+
+
+def initiate(bank: Bank, product: Product, order: Order) -> Document:
+    """Create a payment in RCVD with its SCA open (`sca`: the token); BankError names all that is wrong with it."""
+    known = bank.accounts.values()
+    debtor = _debtor(bank, order, known)
+    drafts = _drafts(bank, product, order.initiation, known, debtor)
+    payment = _received(bank, product, order, debtor, drafts)
+    _price(bank, product, payment, drafts, debtor, order.script)
+    if payment["agreement"] is not None:
+        check_register_limit(bank, payment)
+    if not order.allow_duplicate:
+        _refuse_duplicate(bank, payment, later(payment["created"], -DUPLICATE_WINDOW))
+    payment["sca"] = approach.open_for(bank, order.approach, payment, "payment", signer=order.national_id)
+    bank.documents.put("payment", payment)
+    if bank.watchers:
+        bank.publish({"type": "payment", "id": payment["id"], "status": "RCVD", "at": payment["created"]})
+    return payment
+
+
+def _received(bank: Bank, product: Product, order: Order, debtor: Document, drafts: list[rules.Draft]) -> Document:
+    """The document of a new payment, without what it costs."""
+    agreement = order.agreement
+    if order.context == people.CORPORATE and agreement is None and order.national_id is not None:
+        agreement = agreement_for(bank, order.national_id, debtor)
+    created = bank.clock.stamp()
+    payment: Document = {
+        "id": bank.ids.new(),
+        "service": product.service,
+        "product": product.name,
+        "tpp": order.tpp_id,
+        "nationalId": order.national_id,
+        "context": order.context,
+        "agreement": agreement,
+        "initiation": order.initiation,
+        "status": "RCVD",
+        "history": [{"status": "RCVD", "at": created}],
+        "created": created,
+        "due": later(created, UNSIGNED_LIFETIME),
+        "debtorAccountId": debtor["id"],
+        "likeness": _likeness(order, debtor, drafts),
+    }
+    if order.script.progress:
+        payment["progress"] = list(order.script.progress)
+    return payment
+
+
+def _debtor(bank: Bank, order: Order, known: Known) -> Document:
+    """The account to pay from, not to be changed; of an IBAN that of the last order alike, while nothing changed."""
+    named = order.initiation["debtorAccount"]
+    iban = named.get("iban")
+    if iban is None or order.script.permission_removed:
+        return _payable(bank, order, named)
+    said = (iban, order.national_id, order.context, order.agreement)
+    account = known.get(said)
+    if account is None:
+        account = known[said] = _payable(bank, order, named)
+    return account
+
+
+def _creditor(bank: Bank, initiation: Mapping[str, Any], known: Known) -> Document | None:
+    """The creditor's account when this bank holds it, not to be changed."""
+    named: Mapping[str, str] = initiation["creditorAccount"]
+    said = (named.get("iban"), named.get("bban"))
+    if said not in known:
+        known[said] = accounts.creditor(bank, named)
+    return known[said]
+
+
+def _payable(bank: Bank, order: Order, named: Mapping[str, Any]) -> Document:
+    """The named account; FORBIDDEN for one that is unknown, another's or shut to payments (CONTRACT 6, 13)."""
+    account = _named(bank, named)
+    allowed = account is not None and (
+        order.national_id is None
+        or people.may_pay_from(bank, order.national_id, order.context, order.agreement, account)
+    )
+    if account is None or not allowed:
+        raise BankError("FORBIDDEN", "The customer may not pay from this account.", "debtorAccount")
+    check_open(account, removed=order.script.permission_removed)
+    return account
+
+
+def check_open(account: Document, *, removed: bool = False) -> None:
+    """Refuse an account from which the bank allows no payments.
+
+    FORBIDDEN where it has taken the permission away (SPEC 5.3.10; `removed`: a scripted rule has), PRODUCT_INVALID for
+    a loan.
+    """
+    if removed or account.get("paymentsRemoved") or account["status"] != "enabled":
+        raise BankError("FORBIDDEN", "The bank does not allow payments from this account.", "debtorAccount")
+    if account["cashAccountType"] in NOT_PAYABLE:
+        text = f"Payments from an account of the type {account['cashAccountType']} are not offered."
+        raise BankError("PRODUCT_INVALID", text, "debtorAccount")
+
+
+def _named(bank: Bank, named: Mapping[str, Any]) -> Document | None:
+    documents = bank.documents
+    if "iban" in named:
+        return documents.first("account", iban=named["iban"].replace(" ", ""))
+    if "bban" in named:
+        number = digits_of(named["bban"])
+        return documents.first("account", bban=number) or documents.first("account", bban=named["bban"])
+    # A credit card account is named by the account it is settled through (relatedAccount, SPEC 2.4).
+    reference = digits_of(named["other"]["identification"])
+    account = documents.first("account", bban=reference) or documents.first("account", iban=reference)
+    if account is None or documents.first("card", accountNumber=account["bban"]) is None:
+        return None
+    return account
+
+
+def _drafts(
+    bank: Bank, product: Product, initiation: Mapping[str, Any], known: Known, debtor: Document
+) -> list[rules.Draft]:
+    """The payment, or the entries of a bulk; every rule of the product is run, and all that they find told at once."""
+    if product.flow != BATCH:
+        drafts = [rules.Draft(bank, initiation, _creditor(bank, initiation, known))]
+    else:
+        drafts = [
+            rules.Draft(bank, entry, _creditor(bank, entry, known), f"payments[{index}].")
+            for index, entry in enumerate(initiation["payments"])
+        ]
+    wrong: list[Message] = []
+    if initiation["debtorAccount"]["currency"] != debtor["currency"]:
+        wrong.append(Message("FORMAT_ERROR", f"The account is in {debtor['currency']}.", "debtorAccount.currency"))
+    for draft in drafts:
+        for check in product.checks:
+            wrong += check(draft)
+    for check in product.whole:
+        wrong += check(rules.Draft(bank, initiation))
+    if wrong:
+        raise BankError.several(wrong)
+    return drafts
+
+
+def _price(
+    bank: Bank, product: Product, payment: Document, drafts: list[rules.Draft], debtor: Document, script: Script
+) -> None:
+    """Set `amount` and `fee` in the debtor account's currency, and of a bulk its `entries`."""
+    currency = payment["currency"] = debtor["currency"]
+    table, crosses_border = exchange.table(bank), product.crosses_border
+    if product.flow == BATCH:
+        amount, fee = _bulk_price(table, crosses_border, payment, drafts, script)
+    else:
+        (draft,) = drafts
+        paid = draft.initiation["instructedAmount"]
+        amount, fee, members = table.charge(paid["amount"], paid["currency"], currency, crosses_border, script.fee)
+        payment.update(members)
+        if draft.creditor is not None:
+            payment["creditorAccountId"] = draft.creditor["id"]
+    if bank.settings.funds_check == "initiation" and ledger.available(debtor) < amount + fee:
+        raise BankError("PAYMENT_FAILED", "There is not enough money on the account.", "debtorAccount")
+
+
+def _bulk_price(
+    table: exchange.Table, crosses_border: bool, payment: Document, drafts: list[rules.Draft], script: Script
+) -> tuple[Decimal, Decimal]:
+    currency = payment["currency"]
+    total = fees = Decimal(0)
+    payment["entries"] = entries = []
+    for index, draft in enumerate(drafts):
+        scripted = script.fee if script.fee is None or index == 0 else "0"
+        paid = draft.initiation["instructedAmount"]
+        amount, fee, members = table.charge(paid["amount"], paid["currency"], currency, crosses_border, scripted)
+        total += amount
+        fees += fee
+        entry = {"status": bulk.OPEN, **members}
+        if draft.creditor is not None:
+            entry["creditorAccountId"] = draft.creditor["id"]
+        entries.append(entry)
+    payment["amount"] = plain(total, currency)
+    if fees:
+        payment["fee"] = plain(fees, currency)
+    return total, fees
+
+
+def agreement_for(bank: Bank, national_id: str, account: Document) -> str | None:
+    """The first agreement that lets a person pay from an account: what a request that names none acts under."""
+    for agreement in people.agreements_of(bank, national_id):
+        if people.may_pay_from(bank, national_id, people.CORPORATE, agreement["id"], account):
+            return str(agreement["id"])
+    return None
+
+
+def check_register_limit(bank: Bank, payment: Document) -> None:
+    """Refuse a payment above the registerLimit of its customer's engagement: FORBIDDEN.
+
+    Assumed: of the sum, in the account's currency.
+    """
+    limit = engagement_limit(bank, payment, payment["nationalId"], "registerLimit")
+    if limit is not None and Decimal(payment["amount"]) > limit:
+        what, path = ("a bulk", "payments") if "entries" in payment else ("a payment", "instructedAmount.amount")
+        text = f"Under this agreement {what} from this account comes to {limit} {payment['currency']} at most."
+        raise BankError("FORBIDDEN", text, path)
+
+
+def engagement_limit(bank: Bank, payment: Document, national_id: str, name: str) -> Decimal | None:
+    """`registerLimit` or `approvalLimit` of the engagement that lets a person pay a payment; of several the highest."""
+    agreement = bank.documents.get("agreement", payment["agreement"])
+    if agreement is None:
+        return None
+    registering = people.engagements_for(bank, agreement, "REGISTER", national_id)
+    engagements = [e for e in registering if e["accountId"] == payment["debtorAccountId"]]
+    if not engagements or any(e.get(name) is None for e in engagements):
+        return None
+    return max(Decimal(str(e[name])) for e in engagements)
+
+
+def _likeness(order: Order, debtor: Document, drafts: list[rules.Draft]) -> str:
+    """A hash of what logical duplicates have in common: TPP, debtor, creditor, amount, reference (CONTRACT 3.4)."""
+    parts: list[object] = [order.tpp_id, debtor["id"]]
+    for draft in drafts:
+        one, creditor = draft.initiation, draft.creditor
+        account, amount = one["creditorAccount"], one["instructedAmount"]
+        whole, _, fraction = amount["amount"].partition(".")
+        parts.append(
+            (
+                digits_of(account.get("iban") or account["bban"]) if creditor is None else creditor["id"],
+                (whole.lstrip("0"), fraction.rstrip("0")),  # 010.00 is 10.00
+                amount["currency"],
+                one.get("remittanceInformationUnstructured"),
+                [reference["reference"] for _, reference in rules.structured_references(one)],
+            )
+        )
+    return hashlib.blake2b(orjson.dumps(parts), digest_size=16).hexdigest()
+
+
+def _refuse_duplicate(bank: Bank, payment: Document, since: str) -> None:
+    # Newest first: of a thousand alike the first few decide, unless those were all rejected or cancelled.
+    for limit in (20, None):
+        alike = bank.documents.find("payment", likeness=payment["likeness"], newest_first=True, limit=limit)
+        for other in alike:
+            if other["created"] <= since:
+                return
+            if other["status"] not in DEAD:
+                text = "A payment like this one was made within the last 24 hours."
+                raise BankError("CONFLICT", text, "allowLogicalDuplicate")
+
+
+def warnings(bank: Bank, initiation: Mapping[str, Any]) -> list[Message]:
+    """WARNINGs for the answer to a creation."""
+    if _WARNED_OF.isdisjoint(initiation):
+        return []
+    found = rules.deprecations(bank, initiation)
+    if "dayOfExecution" in initiation and initiation["frequency"] in schedule.DAYS:
+        text = f"dayOfExecution says nothing with frequency {initiation['frequency']}, which counts from startDate."
+        found.append(Message("FORMAT_ERROR", text, "dayOfExecution", "WARNING"))
+    return found

@@ -1,0 +1,142 @@
+"""What a payment looks like: to its TPP, on the page where it is approved, and in the control room."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from emulator.bank import products
+from emulator.bank.bank import Bank
+from emulator.bank.booking import bulk, entries
+from emulator.bank.clock import date_time
+from emulator.bank.payment import standing
+from emulator.bank.scheme.rules import says_kid, structured_references
+from emulator.bank.scheme.transitions import BATCH, STANDING, UNSIGNED
+from emulator.store import Document
+
+
+def fees(payment: Document) -> dict[str, Any]:
+    """`transactionFees` and `transactionFeeIndicator`, if and only if there is a fee (CONTRACT 13)."""
+    if "fee" not in payment:
+        return {}
+    total = {"amount": payment["fee"], "currency": payment["currency"]}
+    return {"transactionFees": total, "transactionFeeIndicator": True}
+
+
+def status(payment: Document) -> dict[str, Any]:
+    """`{paymentId, transactionStatus, fundsAvailable?, psuMessage?}`: fundsAvailable from authorisation on."""
+    shown = {"paymentId": payment["id"], "transactionStatus": payment["status"]}
+    if "fundsAvailable" in payment:
+        shown["fundsAvailable"] = payment["fundsAvailable"]
+    if "psuMessage" in payment:
+        shown["psuMessage"] = payment["psuMessage"]
+    return shown
+
+
+def details(bank: Bank, payment: Document) -> dict[str, Any]:
+    """The members of the initiation, and what has become of it, but for fundsAvailable (CONTRACT 6; SPEC 2.8)."""
+    shown = {**payment["initiation"], **status(payment), **fees(payment)}
+    shown.pop("fundsAvailable", None)
+    debtor = bank.documents.get("account", payment["debtorAccountId"])
+    name = entries.holder(bank, debtor) if debtor is not None else None
+    if name is not None:
+        shown["debtorName"] = name
+    flow = products.of(payment).flow
+    if payment["status"] not in UNSIGNED:
+        if flow == BATCH:
+            shown["entryStatuses"] = bulk.statuses(payment)
+        elif flow == STANDING:
+            shown["executions"] = standing.executions(payment)
+    return shown
+
+
+def summary(bank: Bank, payment_id: str) -> list[dict[str, Any]]:
+    """What the customer approves, one item per payment or entry of a bulk.
+
+    `{kind, amount, currency, creditorName, creditorAccount, debtorAccount, debtorAccountName, fee?, date?,
+    message?, kid?, reference?}`, all text; of a standing order the `days_in_words` instead of the date.
+    """
+    payment = bank.documents.get("payment", payment_id)
+    if payment is None:
+        return []
+    if products.of(payment).flow != BATCH:
+        return [_item(bank, payment, payment["initiation"], payment.get("fee"))]
+    whole = payment["initiation"]
+    return [
+        _item(bank, payment, {**whole, **bulk.item(payment, index)}, entry.get("fee"))
+        for index, entry in enumerate(payment["entries"])
+    ]
+
+
+def _item(bank: Bank, payment: Document, initiation: Mapping[str, Any], fee: str | None) -> dict[str, Any]:
+    account = bank.documents.get("account", payment["debtorAccountId"]) or {}
+    creditor = initiation["creditorAccount"]
+    amount = initiation["instructedAmount"]
+    item = {
+        "kind": _kind(payment),
+        "amount": amount["amount"],
+        "currency": amount["currency"],
+        "creditorName": initiation["creditorName"],
+        "creditorAccount": creditor.get("iban") or creditor.get("bban") or "",
+        "debtorAccount": account.get("iban") or account.get("bban") or "",
+        "debtorAccountName": account.get("name") or "",
+    }
+    if fee is not None:
+        item["fee"] = f"{fee} {payment['currency']}"
+    if products.of(payment).flow == STANDING:
+        item |= standing.days_in_words(bank, payment)
+    elif (date := initiation.get("requestedExecutionDate")) is not None:
+        item["date"] = date
+    return {**item, **_remittance(initiation)}
+
+
+def _remittance(initiation: Mapping[str, Any]) -> dict[str, str]:
+    """What the creditor is told: `message`, or the references as `kid` and `reference`."""
+    if message := initiation.get("remittanceInformationUnstructured"):
+        return {"message": message}
+    told: dict[str, list[str]] = {}
+    for _, reference in structured_references(initiation):
+        told.setdefault("kid" if says_kid(reference) else "reference", []).append(reference["reference"])
+    return {name: ", ".join(references) for name, references in told.items()}
+
+
+def _kind(payment: Document) -> str:
+    """In plain words: `Instant transfer`, `Standing order, monthly from 2026-03-02`."""
+    words, initiation = products.of(payment).words, payment["initiation"]
+    frequency = initiation.get("frequency")
+    if frequency is None:
+        return words
+    kind = f"{words}, {standing.frequency_in_words(frequency)} from {initiation['startDate']}"
+    end = initiation.get("endDate")
+    return f"{kind} to {end}" if end is not None else kind
+
+
+def view(payment: Document) -> dict[str, Any]:
+    """A payment as the control interface and the console show it (CONTRACT 9.3)."""
+    initiation = payment["initiation"]
+    instructed = initiation.get("instructedAmount") or {"amount": payment["amount"], "currency": payment["currency"]}
+    shown = {
+        "paymentId": payment["id"],
+        "service": payment["service"],
+        "product": payment["product"],
+        "tpp": payment["tpp"],
+        "nationalId": payment["nationalId"],
+        "context": payment["context"],
+        "agreement": payment["agreement"],
+        "transactionStatus": payment["status"],
+        "fundsAvailable": payment.get("fundsAvailable"),
+        "instructedAmount": instructed,
+        "creditorName": initiation.get("creditorName"),
+        "debtorAccountId": payment["debtorAccountId"],
+        "psuMessage": payment.get("psuMessage"),
+        "basketId": payment.get("basketId"),
+        "created": date_time(payment["created"]),
+        "due": date_time(payment["due"]) if "due" in payment else None,
+        "history": [{"status": one["status"], "at": date_time(one["at"])} for one in payment["history"]],
+    }
+    return {name: value for name, value in shown.items() if value is not None}
+
+
+def listing(bank: Bank, limit: int | None = None) -> list[dict[str, Any]]:
+    """All payments, newest first."""
+    return [view(payment) for payment in bank.documents.range("payment", "created", reverse=True, limit=limit)]

@@ -1,0 +1,287 @@
+"""Payments: who may see and sign them, and what becomes of them when they do (CONTRACT 6).
+
+How a payment comes into being stands in `initiation`, how it goes on in `progression`, how it is shown in
+`payment_views`; those names that other rooms need are given on from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+
+from emulator.bank import products
+from emulator.bank.authentication import approach, authorisations, sca, sca_ends
+from emulator.bank.authentication.approach import Approach
+from emulator.bank.bank import Bank
+from emulator.bank.customers import people
+from emulator.bank.errors import BankError
+from emulator.bank.payment import lifecycle, progression
+from emulator.bank.payment.initiation import (
+    Order,
+    agreement_for,
+    check_open,
+    check_register_limit,
+    engagement_limit,
+    initiate,
+    warnings,
+)
+from emulator.bank.payment.payment_views import listing, summary, view
+from emulator.bank.payment.psu_messages import DECLINED
+from emulator.bank.scheme.transitions import UNSIGNED, allowed
+from emulator.store import Document
+
+__all__ = [
+    "Order",
+    "addressed",
+    "authorised",
+    "cancel",
+    "cancellable",
+    "cancelled",
+    "declined",
+    "find",
+    "initiate",
+    "listing",
+    "next_signers",
+    "start_authorisation",
+    "start_cancellation",
+    "summary",
+    "view",
+    "warnings",
+]
+
+
+def find(
+    bank: Bank,
+    payment_id: str,
+    service: str,
+    product: str,
+    tpp_id: str,
+    national_id: str | None,
+    agreement: str | None = None,
+) -> Document:
+    """The TPP's own payment under this address; RESOURCE_UNKNOWN for any other, whoever's it is (CONTRACT 3.3).
+
+    `national_id` None: any customer's. Who acts under the payment's agreement may see and sign it too.
+    """
+    payment = bank.documents.get("payment", payment_id)
+    if (
+        payment is None
+        or payment["tpp"] != tpp_id
+        or payment["product"] != product
+        or payment["service"] != service
+        or not concerns(payment, national_id, agreement)
+    ):
+        raise BankError("RESOURCE_UNKNOWN", "There is no such payment.", "paymentId")
+    return payment
+
+
+def concerns(target: Document, national_id: str | None, agreement: str | None) -> bool:
+    """Whether a payment or basket is this customer's, or of the agreement it acts under."""
+    if national_id is None or target["nationalId"] in (None, national_id):
+        return True
+    return agreement is not None and bool(target["agreement"] == agreement)
+
+
+def start_authorisation(bank: Bank, payment: Document, how: Approach, *, national_id: str | None) -> tuple[str, str]:
+    """Open a further SCA for a payment that lacks a signature: (authorisation id, token); CONFLICT for others."""
+    if payment["status"] not in UNSIGNED:
+        raise BankError("CONFLICT", f"A payment in {payment['status']} needs no authorisation.")
+    how, signer = addressed(bank, how, [payment], national_id)
+    authorisation, token = authorisations.start(bank, how, payment, "payment", signer=signer)
+    payment["sca"] = token
+    bank.documents.put("payment", payment)
+    return authorisation, token
+
+
+def authorised(bank: Bank, payment_id: str, national_id: str) -> None:
+    """The customer has signed: PATC when another must too, else the payment goes its way.
+
+    SCA_INVALID when it needs no signature (any more) or not this person's; PSU_CREDENTIALS_INVALID when the person
+    may not pay from the account, FORBIDDEN when it may not pay this, and as `check_open`. Nothing is changed then.
+    """
+    payment = bank.documents.get("payment", payment_id)
+    if payment is None or payment["status"] not in UNSIGNED:
+        state = payment["status"] if payment is not None else "gone"
+        raise BankError("SCA_INVALID", f"The payment is {state} and cannot be signed.")
+    if payment["nationalId"] is None:
+        _belongs_to(bank, payment, national_id)
+    _check_signer(bank, payment, national_id)
+    now = bank.clock.now()
+    signed = [*payment.get("signedBy", []), national_id]
+    payment["signedBy"] = signed
+    if len(signed) < _signatures_needed(bank, payment):
+        payment.pop("due", None)
+        lifecycle.change(bank, payment, "PATC", now)
+        token = approach.again(bank, payment, able=next_signers(bank, payment))
+        if token is not None:
+            payment["sca"] = token
+    else:
+        progression.accept(bank, payment, now)
+    bank.documents.put("payment", payment)
+
+
+def _belongs_to(bank: Bank, payment: Document, national_id: str) -> None:
+    """A payment whose customer was not known is the first signer's, and of the agreement that it acts under."""
+    payment["nationalId"] = national_id
+    account = bank.documents.get("account", payment["debtorAccountId"])
+    if payment["context"] == people.CORPORATE and payment["agreement"] is None and account is not None:
+        payment["agreement"] = agreement_for(bank, national_id, account)
+    if payment["agreement"] is not None:
+        check_register_limit(bank, payment)
+
+
+def _check_signer(bank: Bank, payment: Document, national_id: str) -> None:
+    if national_id in payment.get("signedBy", ()):
+        raise BankError("SCA_INVALID", "Another person has to sign this payment now.")
+    another = payment["status"] == "RCVD" and payment["nationalId"] != national_id
+    account = _payable(bank, payment, national_id)
+    if account is None or another:
+        raise BankError("PSU_CREDENTIALS_INVALID", "This person may not sign the payment.")
+    check_open(account)
+
+
+def _payable(bank: Bank, payment: Document, national_id: str) -> Document | None:
+    """The account of a payment, if the person may pay from it in the payment's context and agreement."""
+    account = bank.documents.get("account", payment["debtorAccountId"])
+    if account is None:
+        return None
+    may = people.may_pay_from(bank, national_id, payment["context"], payment["agreement"], account)
+    return account if may else None
+
+
+def _signatures_needed(bank: Bank, payment: Document) -> int:
+    """Two where the agreement says so, or above the first signer's approvalLimit (assumed), if two persons may sign."""
+    agreement = bank.documents.get("agreement", payment["agreement"]) if payment["agreement"] else None
+    if agreement is None or len(_signers(bank, payment)) < 2:
+        return 1
+    limit = engagement_limit(bank, payment, payment["signedBy"][0], "approvalLimit")
+    above = limit is not None and Decimal(payment["amount"]) > limit
+    return 2 if above else int(agreement.get("signatures", 1))
+
+
+def _signers(bank: Bank, payment: Document) -> list[str]:
+    """The persons of a payment's agreement who may pay from its account."""
+    agreement = bank.documents.get("agreement", payment["agreement"]) if payment["agreement"] else None
+    account = bank.documents.get("account", payment["debtorAccountId"])
+    if agreement is None or account is None:
+        return []
+    return [
+        person
+        for person in people.acting_under(bank, agreement)
+        if people.may_pay_from(bank, person, payment["context"], agreement["id"], account)
+    ]
+
+
+def addressed(
+    bank: Bank, how: Approach, waiting: Sequence[Document], asking: str | None
+) -> tuple[Approach, str | None]:
+    """Whom a further SCA for payments that lack a signature is for: `how` to reach them, and the only one who may.
+
+    It is for who asks, where that person may sign one of them, else for whoever may.
+    """
+    if asking is not None and any(_may_sign_next(bank, payment, asking) for payment in waiting):
+        return how, asking
+    able = [person for payment in waiting for person in next_signers(bank, payment)]
+    how, presumed = how.copy(), next(iter(able), asking)
+    if able and how.get("identityHint") not in able:
+        how.pop("identityHint", None)
+    if presumed is not None:
+        how["presumed"] = presumed
+    owner_alone = all(payment["status"] == "RCVD" for payment in waiting)
+    return how, waiting[0]["nationalId"] if owner_alone else None
+
+
+def _may_sign_next(bank: Bank, payment: Document, person: str) -> bool:
+    """Whether a person may give the signature that a payment lacks: anybody who may pay where it is nobody's yet."""
+    if payment["status"] == "RCVD" and payment["nationalId"] is None:
+        return _payable(bank, payment, person) is not None
+    return person in next_signers(bank, payment)
+
+
+def next_signers(bank: Bank, payment: Document) -> list[str]:
+    """Who may sign a payment next: first its own customer (CONTRACT 13), then the others who may pay from its account.
+
+    Of a payment whose customer is not known yet there is nobody to name.
+    """
+    if payment["status"] == "RCVD":
+        return [] if payment["nationalId"] is None else [payment["nationalId"]]
+    return [person for person in _signers(bank, payment) if person not in payment.get("signedBy", ())]
+
+
+def declined(bank: Bank, payment_id: str) -> None:
+    """The customer said no: RCVD becomes RJCT. A second signature that is declined leaves PATC (assumed)."""
+    payment = bank.documents.get("payment", payment_id)
+    if payment is not None and payment["status"] == "RCVD":
+        lifecycle.change(bank, payment, "RJCT", bank.clock.now(), reason=DECLINED)
+        bank.documents.put("payment", payment)
+
+
+def cancellable(payment: Document) -> bool:
+    """Whether the customer can cancel an authorised payment: the table says so, and nothing is executed yet."""
+    status = payment["status"]
+    return status not in UNSIGNED and allowed(products.of(payment).flow, status, "CANC")
+
+
+def cancel(bank: Bank, payment: Document) -> bool:
+    """DELETE: cancel at once what is not authorised (True), else say that an SCA must follow (False); CONFLICT."""
+    if payment["status"] in UNSIGNED:
+        sca.void(bank, payment["id"])
+        lifecycle.change(bank, payment, "CANC", bank.clock.now())
+        bank.documents.put("payment", payment)
+        return True
+    _refuse_unless_cancellable(payment)
+    return False
+
+
+def _refuse_unless_cancellable(payment: Document) -> None:
+    if not cancellable(payment):
+        raise BankError("CONFLICT", f"A payment in {payment['status']} cannot be cancelled any more.")
+
+
+def start_cancellation(bank: Bank, payment: Document, how: Approach, *, national_id: str | None) -> tuple[str, str]:
+    """Open the SCA that cancels an authorised payment: (authorisation id, token); CONFLICT when it is too late.
+
+    One signature cancels, also where two were needed to pay (assumed): of who asks, if that person may cancel it,
+    else of who ordered it.
+    """
+    if payment["status"] in UNSIGNED:
+        raise BankError("CONFLICT", "The payment is not authorised yet: DELETE cancels it at once.")
+    _refuse_unless_cancellable(payment)
+    if national_id is not None and not _may_cancel(bank, payment, national_id):
+        how, national_id = how.copy(), payment["nationalId"]
+        how.pop("identityHint", None)  # whoever it names, the page is to preselect nobody who may not
+    return authorisations.start(bank, how, payment, "cancellation", signer=national_id)
+
+
+def _may_cancel(bank: Bank, payment: Document, person: str) -> bool:
+    """Whether a person ordered a payment or may pay from its account."""
+    return person == payment["nationalId"] or _payable(bank, payment, person) is not None
+
+
+def cancelled(bank: Bank, payment_id: str, national_id: str) -> None:
+    """A person has signed the cancellation; CONFLICT when the payment has gone on in the meantime.
+
+    PSU_CREDENTIALS_INVALID for who may not cancel it.
+    """
+    payment = bank.documents.get("payment", payment_id)
+    if payment is None:
+        raise BankError("SCA_INVALID", "The payment is gone.")
+    _refuse_unless_cancellable(payment)
+    if not _may_cancel(bank, payment, national_id):
+        raise BankError("PSU_CREDENTIALS_INVALID", "This person may not cancel the payment.")
+    lifecycle.change(bank, payment, "CANC", bank.clock.now())
+    bank.documents.put("payment", payment)
+
+
+def _awaits_signature(bank: Bank, payment_id: str) -> bool:
+    payment = bank.documents.get("payment", payment_id)
+    return payment is not None and payment["status"] in UNSIGNED
+
+
+def _awaits_cancellation(bank: Bank, payment_id: str) -> bool:
+    payment = bank.documents.get("payment", payment_id)
+    return payment is not None and cancellable(payment)
+
+
+sca_ends.OUTCOMES["payment"] = sca_ends.Outcome(awaited=_awaits_signature, approved=authorised, declined=declined)
+sca_ends.OUTCOMES["cancellation"] = sca_ends.Outcome(awaited=_awaits_cancellation, approved=cancelled)

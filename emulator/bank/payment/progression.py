@@ -1,0 +1,281 @@
+"""How statuses follow bank time: due times in the documents, applied in due order (CONTRACT 6, Time).
+
+The setting `progression` paces the steps of an accepted payment: `time` (seconds), `immediate`, `polls` (a step
+each N status reads) or `manual`. It acts on the steps that are scheduled from then on. Dates, execution runs and
+retries follow bank time in all but `manual` (assumed).
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from emulator.bank import products
+from emulator.bank.authentication import sca
+from emulator.bank.bank import SETTINGS_FOLLOWERS, Bank
+from emulator.bank.booking import bulk, entries, settlement
+from emulator.bank.clock import moment, stamp
+from emulator.bank.errors import BankError
+from emulator.bank.holdings import ledger
+from emulator.bank.payment import lifecycle, standing
+from emulator.bank.payment.psu_messages import MOVED, NO_MONEY, NOT_APPROVED, TEXT_CHANGED
+from emulator.bank.scheme import execution
+from emulator.bank.scheme.transitions import BATCH, FINAL, FOREIGN, INSTANT, STANDING, STATUSES, UNSIGNED, path
+from emulator.bank.settings import Settings
+from emulator.store import Document
+
+UNSIGNED_LIFETIME = timedelta(hours=24)
+SECOND = timedelta(seconds=1)
+TO_BOOKING = timedelta(seconds=2)  # ACSP after 1 s, ACSC after 3 s
+NO_WAIT = timedelta(0)
+
+
+def next_due(bank: Bank) -> str | None:
+    """The stamp of the earliest step that waits for bank time, or None."""
+    first: Any = bank.documents.first_key
+    payment: str | None = first("payment", "due")
+    transaction: str | None = first("transaction", "due")
+    if transaction is None or (payment is not None and payment <= transaction):
+        return payment
+    return transaction
+
+
+def run_due(bank: Bank) -> None:
+    """Apply all that is due up to bank time, in due order; each step takes place at its own moment.
+
+    Payments that are due at one moment take turns in the order in which they were made: the first gets the money.
+    """
+    documents = bank.documents
+    until = bank.clock.stamp()
+    while (due := next_due(bank)) is not None and due <= until:
+        for payment in documents.at("payment", "due", due):
+            with documents.transaction():
+                _step(bank, payment, moment(due))
+                documents.put("payment", payment)
+        for transaction in documents.at("transaction", "due", due):
+            with documents.transaction():
+                ledger.settle_pending(bank, transaction)
+
+
+def accept(bank: Bank, payment: Document, at: datetime, status: str | None = None) -> None:
+    """The payment is authorised: plan its execution, hold its money, begin its way; the caller puts the document.
+
+    `status`: the first one, when a hand chooses it; else ACTC, or ACWC when the date is moved or a text changed.
+    """
+    flow = products.of(payment).flow
+    payment.pop("sca", None)
+    natural, reason = "ACTC", None
+    if flow == STANDING:
+        standing.begin(bank, payment, at)
+    elif flow == INSTANT:
+        payment["executeAt"] = stamp(at)
+    else:
+        natural, reason = _planned(bank, payment, at)
+    if "fundsAvailable" not in payment:
+        settlement.foresee(bank, payment, stamp(at))
+    progress = payment.get("progress")
+    scripted = progress.pop(0)[0] if status is None and progress and progress[0][1] <= 0 else None
+    first = status or scripted or natural
+    lifecycle.change(bank, payment, first, at, reason=reason if first == natural else None)
+    schedule(bank, payment, at)
+    if status is None:
+        _run_on(bank, payment, at)
+
+
+def _planned(bank: Bank, payment: Document, at: datetime) -> tuple[str, str | None]:
+    initiation = payment["initiation"]
+    run, moved = execution.first_run(bank, payment, at)
+    payment["executeAt"] = stamp(run)
+    several = initiation.get("payments") or [initiation]
+    changed = any(entries.changes_text(one) for one in several)
+    reasons = [reason for reason, given in ((MOVED, moved), (TEXT_CHANGED, changed)) if given]
+    return ("ACWC", " ".join(reasons)) if reasons else ("ACTC", None)
+
+
+def _run_on(bank: Bank, payment: Document, at: datetime) -> None:
+    """Take the steps that are due by `at` already, on the document in hand."""
+    until = stamp(at)
+    while payment.get("due") and payment["due"] <= until:
+        _step(bank, payment, moment(payment["due"]))
+
+
+def _step(bank: Bank, payment: Document, at: datetime, *, by_hand: bool = False) -> None:
+    """Take the next step at `at`, a scripted one or that of the table, and schedule the one after it.
+
+    `by_hand`: what waits for money waits no more.
+    """
+    progress = payment.get("progress")
+    if progress and not _lacks_signature(payment):
+        lifecycle.change(bank, payment, progress.pop(0)[0], at)
+    else:
+        _natural(bank, payment, at, by_hand=by_hand)
+    schedule(bank, payment, at)
+
+
+def _natural(bank: Bank, payment: Document, at: datetime, *, by_hand: bool) -> None:
+    status, flow = payment["status"], products.of(payment).flow
+    if status == "RCVD":
+        sca.void(bank, payment["id"])
+        lifecycle.change(bank, payment, "RJCT", at, reason=NOT_APPROVED)
+    elif flow == STANDING:
+        standing.execute(bank, payment, at)
+    elif status in ("ACTC", "ACWC") and payment["executeAt"] > stamp(at):
+        lifecycle.change(bank, payment, "PDNG", at)
+    elif status in ("ACTC", "ACWC", "PDNG", "ACCP"):
+        _execute(bank, payment, at, force=by_hand and status == "ACCP")
+    elif status == "ACSP" and flow == FOREIGN:
+        lifecycle.change(bank, payment, "ACWP", at)
+    elif status == "ACSP" and flow == BATCH:
+        _run_bulk(bank, payment, at, force=by_hand)
+    else:
+        lifecycle.change(bank, payment, "ACSC", at)
+
+
+def _execute(bank: Bank, payment: Document, at: datetime, *, force: bool) -> None:
+    if settlement.hold(bank, payment, stamp(at), force=force):
+        lifecycle.change(bank, payment, "ACSP", at)
+    elif payment["status"] != "ACCP":
+        lifecycle.change(bank, payment, "ACCP", at)
+    elif stamp(at) >= payment["giveUpAt"]:
+        lifecycle.change(bank, payment, "RJCT", at, reason=NO_MONEY)
+
+
+def _run_bulk(bank: Bank, payment: Document, at: datetime, *, force: bool) -> None:
+    """Book the entries that have money, else look for it at this run; what has none at the last run is given up.
+
+    Meanwhile the bulk is ACSP (assumed): some of it is executed, so it cannot be cancelled any more.
+    """
+    if bulk.is_waiting(payment):
+        settlement.hold(bank, payment, stamp(at), force=force)
+    else:
+        bulk.settle(bank, payment, stamp(at))
+    if bulk.has_open(payment) and stamp(at) >= payment["giveUpAt"]:
+        bulk.close_open(payment)
+    if bulk.is_decided(payment):
+        lifecycle.change(bank, payment, bulk.outcome(payment), at)
+
+
+def _lacks_signature(payment: Document) -> bool:
+    """Whether the payment waits for its customer; one that a script brings to PATC does not."""
+    return payment["status"] in UNSIGNED and "executeAt" not in payment
+
+
+def schedule(bank: Bank, payment: Document, at: datetime) -> None:
+    """Set `due`, the moment of the next step after one taken at `at`; nothing when no time brings it."""
+    payment.pop("due", None)
+    if payment["status"] not in FINAL and not _lacks_signature(payment):
+        due = _due(bank, payment, at)
+        if due is not None:
+            payment["due"] = stamp(due)
+
+
+def _due(bank: Bank, payment: Document, at: datetime) -> datetime | None:
+    status, flow, pace = payment["status"], products.of(payment).flow, bank.settings.progression
+    progress = payment.get("progress")
+    if progress is not None:
+        # A scripted payment goes where its script leads, and stays where the script ends (assumed).
+        timed = bool(progress) and pace in ("time", "immediate")
+        return at + timedelta(seconds=progress[0][1]) if timed else None
+    if pace == "manual":
+        return None
+    execute_at = moment(payment["executeAt"])
+    if flow == STANDING:
+        return standing.run_from(bank, payment, execute_at, at)
+    if status == "ACCP":
+        run = at + execution.INSTANT_RETRY if flow == INSTANT else execution.next_run(bank, payment, at)
+        return min(run, max(moment(payment["giveUpAt"]), at + SECOND))
+    if status == "ACSP" and bulk.is_waiting(payment):
+        return execution.next_run(bank, payment, at)
+    if isinstance(pace, dict):
+        return None
+    second = SECOND if pace == "time" else NO_WAIT
+    if status in ("ACTC", "ACWC") and execute_at > at + second:
+        return at + second
+    if status in ("ACTC", "ACWC", "PDNG"):
+        return max(execute_at, at) + second
+    if status == "ACSP" and flow != FOREIGN:
+        return at + (TO_BOOKING if pace == "time" else NO_WAIT)
+    return at + second
+
+
+def plan_anew(bank: Bank, before: Settings) -> None:
+    """With another `progression`, plan the steps that waited for a status read or a hand; others keep their moment."""
+    if bank.settings.progression == before.progression:
+        return
+    now = bank.clock.now()
+    for payment in bank.documents.all("payment"):
+        if payment["status"] not in FINAL and "due" not in payment:
+            schedule(bank, payment, now)
+            bank.documents.put("payment", payment)
+
+
+SETTINGS_FOLLOWERS.append(plan_anew)
+
+
+def read(bank: Bank, payment: Document) -> None:
+    """Count a status read; with `{polls: N}` the one that reaches N brings a step (CONTRACT 13)."""
+    pace = bank.settings.progression
+    if not isinstance(pace, dict) or not _polls_help(bank, payment):
+        return
+    payment["polls"] = payment.get("polls", 0) + 1
+    if payment["polls"] >= pace["polls"]:
+        payment["polls"] = 0
+        _step(bank, payment, bank.clock.now())
+    bank.documents.put("payment", payment)
+
+
+def _polls_help(bank: Bank, payment: Document) -> bool:
+    """Whether the next step is one that status reads bring: no date, run or approval has to come first."""
+    status = payment["status"]
+    if status in FINAL or _lacks_signature(payment):
+        return False
+    if "progress" in payment:
+        return bool(payment["progress"])
+    if "due" in payment:
+        return False
+    return status != "PDNG" or str(payment["executeAt"]) <= bank.clock.stamp()
+
+
+def advance(bank: Bank, payment_id: str, to: str | None = None) -> Document:
+    """Take the next step by hand, or go to the status `to` along the table; the payment's document.
+
+    Dates and missing money are no hindrance; RESOURCE_UNKNOWN, FORMAT_ERROR (no status) or CONFLICT (no way there).
+    """
+    payment = bank.documents.get("payment", payment_id)
+    if payment is None:
+        raise BankError("RESOURCE_UNKNOWN", f"There is no payment {payment_id}.")
+    if to is not None and to not in STATUSES:
+        raise BankError("FORMAT_ERROR", f"There is no status {to[:20]}; there are {', '.join(STATUSES)}.", "to")
+    status = payment["status"]
+    way = _way(payment, to) if to is not None else ()
+    if status in FINAL or (to is not None and not way):
+        raise BankError("CONFLICT", f"From {status} no step leads to {to}." if to else f"{status} is final.")
+    at = bank.clock.now()
+    with bank.documents.transaction():
+        if status in UNSIGNED:
+            sca.void(bank, payment_id)
+            payment.pop("sca", None)
+        if to is not None:
+            for step in way:
+                _go(bank, payment, step, at)
+        elif status in UNSIGNED:
+            accept(bank, payment, at)
+        else:
+            _step(bank, payment, at, by_hand=True)
+        bank.documents.put("payment", payment)
+    return payment
+
+
+def _way(payment: Document, to: str) -> tuple[str, ...]:
+    """The statuses that lead to `to` along the table; at once where a script may have led off it; else none."""
+    way = path(products.of(payment).flow, payment["status"], to)
+    led = "progress" in payment and not _lacks_signature(payment)
+    return (to,) if not way and led and to not in UNSIGNED else way
+
+
+def _go(bank: Bank, payment: Document, status: str, at: datetime) -> None:
+    if payment["status"] in UNSIGNED and status in ("ACTC", "ACWC"):
+        accept(bank, payment, at, status)
+    else:
+        lifecycle.change(bank, payment, status, at)
+        schedule(bank, payment, at)

@@ -1,0 +1,112 @@
+"""Standing orders: each execution on its own date, at its own moment (CONTRACT 6, Periodic, and 13).
+
+A standing order is ACTC from approval and ACSC after its last execution. `executeOn` is the date of the next
+execution, `executeAt` its moment; `executions` are those that were made or skipped, the oldest first.
+"""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+
+from emulator.bank.bank import Bank
+from emulator.bank.booking import settlement
+from emulator.bank.clock import oslo_date, stamp
+from emulator.bank.holdings import ledger
+from emulator.bank.payment import lifecycle
+from emulator.bank.reference import calendar
+from emulator.bank.scheme import execution
+from emulator.bank.scheme.schedule import DAYS, next_execution, plan_of
+from emulator.store import Document
+
+EXECUTIONS_KEPT = 100
+
+_IN_WORDS = {
+    "Daily": "daily",
+    "Weekly": "weekly",
+    "EveryTwoWeeks": "every two weeks",
+    "Monthly": "monthly",
+    "EveryTwoMonths": "every two months",
+    "Quarterly": "quarterly",
+    "SemiAnnual": "twice a year",
+    "Annual": "yearly",
+    "MonthlyVariable": "in chosen months",
+}
+
+
+def frequency_in_words(frequency: str) -> str:
+    """`monthly`, `every two weeks`, ... for the page where a standing order is approved."""
+    return _IN_WORDS[frequency]
+
+
+def days_in_words(bank: Bank, payment: Document) -> dict[str, str]:
+    """On which days it is paid, for the page where it is approved: `{first?, months?, day?}`.
+
+    `first`: the date of the first execution if it is approved now; `months` of a variable order, `1, 6, 12`; `day` of
+    the month, of any that counts by months: the last one where a month has no such day.
+    """
+    plan = plan_of(payment["initiation"])
+    first = _next(bank, payment, None)
+    told = {} if first is None else {"first": oslo_date(_moment(bank, payment, first, bank.clock.now())).isoformat()}
+    if plan.months:
+        told["months"] = ", ".join(map(str, plan.months))
+    if plan.frequency not in DAYS:
+        told["day"] = str(plan.day or plan.start.day)
+    return told
+
+
+def begin(bank: Bank, payment: Document, at: datetime) -> None:
+    """Plan the first execution of an order accepted at `at`."""
+    first = _next(bank, payment, None)
+    _plan(bank, payment, first or oslo_date(at), at)
+
+
+def _next(bank: Bank, payment: Document, after: date | None) -> date | None:
+    days = execution.open_days(bank, execution.currency_of(payment))
+    return next_execution(plan_of(payment["initiation"]), after, days)
+
+
+def _plan(bank: Bank, payment: Document, day: date, at: datetime) -> None:
+    """Note the execution of `day` and its moment, as it stands at `at`."""
+    payment["executeOn"] = day.isoformat()
+    payment["executeAt"] = stamp(_moment(bank, payment, day, at))
+
+
+def _moment(bank: Bank, payment: Document, day: date, at: datetime) -> datetime:
+    return run_from(bank, payment, calendar.execution_time(day, bank.settings.calendar), at)
+
+
+def run_from(bank: Bank, payment: Document, run: datetime, at: datetime) -> datetime:
+    """`run`, or where that is over at `at` when it is made up for (assumed).
+
+    `always-open` makes up for it at once, `norway` at the next run.
+    """
+    if run >= at:
+        return run
+    return at if bank.settings.calendar == calendar.ALWAYS_OPEN else execution.next_run(bank, payment, at)
+
+
+def execute(bank: Bank, payment: Document, at: datetime) -> None:
+    """Book one execution, or skip it when there is no money, and plan the next; after the last: ACSC."""
+    when = stamp(at)
+    debtor = bank.documents.get("account", payment["debtorAccountId"])
+    funded = debtor is not None and ledger.available(debtor) >= settlement.cost(payment)
+    payment["fundsAvailable"] = funded
+    if funded:
+        settlement.settle(bank, payment, when, debtor)
+        told = {"executionDate": oslo_date(at).isoformat(), "transactionStatus": "ACSC"}
+    else:
+        told = {"executionDate": payment["executeOn"], "transactionStatus": "RJCT"}
+    payment["executions"] = [*payment.get("executions", ()), told][-EXECUTIONS_KEPT:]
+    done = date.fromisoformat(payment["executeOn"])
+    if "due" in payment:  # one made up for late stands for all whose dates had come; under `manual` each has its hand
+        done = max(done, oslo_date(at))
+    following = _next(bank, payment, done)
+    if following is None:
+        lifecycle.change(bank, payment, "ACSC", at)
+    else:
+        _plan(bank, payment, following, at)
+
+
+def executions(payment: Document) -> list[dict[str, str]]:
+    """What has been executed and skipped, newest first: `{executionDate, transactionStatus}`, at most 100."""
+    return list(reversed(payment.get("executions", ())))

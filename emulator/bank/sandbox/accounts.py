@@ -1,0 +1,277 @@
+"""Sandbox data: accounts and their transactions as a TPP makes, reads and removes them (CONTRACT 8, SPEC 2.10)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from decimal import ROUND_HALF_EVEN, Decimal
+from typing import Any
+
+from emulator.bank.bank import Bank
+from emulator.bank.errors import BankError, Message
+from emulator.bank.holdings import accounts, ledger, transactions
+from emulator.bank.money import plain, too_fine
+from emulator.bank.sandbox.data import Body, customer_named, kept, moments_after, new
+from emulator.bank.scheme.transitions import FINAL
+from emulator.store import Document
+
+INT32 = (-(2**31), 2**31 - 1)
+_ISO_TYPES = {old.lower(): iso for iso, old in accounts.OLD_ACCOUNT_TYPES.items()}
+# Which of several balances is the booked one; names as Berlin Group and the older interface write them.
+_BOOKED_FIRST = ("closingbooked", "interimbooked", "openingbooked", "booked", "expected")
+_KEPT = (
+    "remittanceInformationUnstructured",
+    "creditorName",
+    "creditorAccount",
+    "debtorName",
+    "debtorAccount",
+    "bankTransactionCode",
+    "ultimateDebtor",
+    "ultimateCreditor",
+    "purposeCode",
+    "creditorId",
+    "endToEndId",
+    "proprietaryBankTransactionCode",
+)
+
+
+def create_account(bank: Bank, body: Body) -> Document:
+    """A new account; RESOURCE_UNKNOWN (400) for the customer, CONFLICT when BBAN or IBAN are taken."""
+    document = _account(bank, new(bank), body)
+    balance = plain(booked_balance(body.get("balances")), document["currency"])
+    zero = plain(Decimal(0), document["currency"])
+    document |= {"opening": balance, "booked": balance, "reserved": zero, "lastChange": bank.clock.stamp()}
+    bank.documents.put("account", document)
+    return document
+
+
+def replace_account(bank: Bank, account_id: str, body: Body) -> Document:
+    """The account with all its members replaced; its transactions and payments stay.
+
+    CONFLICT for another currency than theirs, of payments as long as one is under way.
+    """
+    known = accounts.find(bank, account_id)
+    document = _account(bank, kept(known), body)
+    if document["currency"] != known["currency"]:
+        _refuse_another_currency(bank, account_id)
+    for name in ("opening", "booked", "reserved"):
+        document[name] = plain(Decimal(known[name]), document["currency"])
+    for name in ("demandsKid", "paymentsRemoved", "lastChange"):
+        if name in known:
+            document[name] = known[name]
+    bank.documents.put("account", document)
+    ledger.restate(bank, account_id, booked_balance(body.get("balances")))
+    for card in bank.documents.find("card", accountNumber=known["bban"]):
+        bank.documents.put("card", {**card, "accountNumber": document["bban"]})
+    for agreement in bank.documents.find("agreement", accounts=account_id):
+        for engagement in agreement["engagements"]:
+            if engagement["accountId"] == account_id:
+                engagement["iban"] = document["iban"]
+        bank.documents.put("agreement", agreement)
+    return accounts.find(bank, account_id)
+
+
+def _refuse_another_currency(bank: Bank, account_id: str) -> None:
+    if bank.documents.count("transaction", accountId=account_id):
+        raise BankError("CONFLICT", "The account has transactions in another currency.", "currency")
+    for payment in bank.documents.all("payment"):
+        if payment["debtorAccountId"] == account_id and payment["status"] not in FINAL:
+            raise BankError("CONFLICT", "A payment from the account is under way in another currency.", "currency")
+
+
+def _account(bank: Bank, identity: Document, body: Body) -> Document:
+    owner = customer_named(bank, body["customerNumber"], "customerNumber")
+    currency = body["currency"]
+    for index in ("bban", "iban"):
+        known = bank.documents.first("account", **{index: body[index]})
+        if known is not None and known["id"] != identity["id"]:
+            raise BankError("CONFLICT", f"There is an account {body[index]} already.", index)
+    kind = body.get("cashAccountType") or "CACC"
+    product = body.get("product") or "Brukskonto"
+    return {
+        **identity,
+        "customerId": owner["id"],
+        "bban": body["bban"],
+        "iban": body["iban"],
+        "currency": currency,
+        "name": body.get("accountName") or product,
+        "product": product,
+        "cashAccountType": _ISO_TYPES.get(kind.lower(), kind.upper()),
+        "bic": accounts.BIC,
+        "usage": accounts.usage(owner),
+        "status": "enabled",
+        "creditLine": plain(decimal(body.get("creditLine") or 0), currency),
+        "posted": {name: body[name] for name in ("cashAccountType", "creditLine", "balances") if name in body},
+    }
+
+
+def decimal(value: Any) -> Decimal:
+    """An amount of a sandbox body: a number or decimal text."""
+    return Decimal(str(value))
+
+
+def booked_balance(posted: Sequence[Body] | None) -> Decimal:
+    """The booked one of the balances of a body, which are in the account's currency; 0 where there is none."""
+    return booked_among([(str(b.get("balanceType", "")), decimal(b["balanceAmount"]["amount"])) for b in posted or ()])
+
+
+def booked_among(balances: Sequence[tuple[str, Decimal]]) -> Decimal:
+    """The booked one among balances (balanceType and amount), else the first; 0 where there is none."""
+    by_type = {name.lower(): amount for name, amount in reversed(balances)}
+    first = balances[0][1] if balances else Decimal(0)
+    return next((by_type[name] for name in _BOOKED_FIRST if name in by_type), first)
+
+
+def account_view(bank: Bank, account: Mapping[str, Any]) -> dict[str, Any]:
+    """An account as the sandbox shows it, without links: the posted members, with the balance as it is now."""
+    owner = bank.documents.get("customer", account["customerId"]) or {}
+    posted = account.get("posted", {})
+    return {
+        "customerNumber": owner.get("customerNumber", ""),
+        "accountName": account["name"],
+        "bban": account["bban"],
+        "iban": account["iban"],
+        "currency": account["currency"],
+        "product": account["product"],
+        "cashAccountType": posted.get("cashAccountType", account["cashAccountType"]),
+        "creditLine": _credit_line(account, posted.get("creditLine")),
+        "balances": balances_view(posted.get("balances"), account["booked"], account["currency"]),
+        "id": account["id"],
+    }
+
+
+def _credit_line(account: Mapping[str, Any], posted: Any) -> Any:
+    """The credit line as it was posted, or what a scenario has made of it since."""
+    line = account["creditLine"]
+    if posted is None:
+        return line
+    return posted if plain(decimal(posted), account["currency"]) == line else _like(posted, line)
+
+
+def balances_view(posted: Sequence[Body] | None, booked: str, currency: str) -> list[dict[str, Any]]:
+    """The balances of a sandbox resource: as posted, or once money has moved the posted types with what is booked."""
+    if not posted:
+        return [{"balanceType": "closingBooked", "balanceAmount": {"amount": booked, "currency": currency}}]
+    if plain(booked_balance(posted), currency) == booked:
+        return [dict(balance) for balance in posted]
+    return [
+        {
+            **balance,
+            "balanceAmount": {"amount": _like(balance["balanceAmount"]["amount"], booked), "currency": currency},
+        }
+        for balance in posted
+    ]
+
+
+def _like(posted: Any, amount: str) -> Any:
+    """The amount as text or number, whichever was posted."""
+    if isinstance(posted, str):
+        return amount
+    number = Decimal(amount)
+    return int(number) if number == number.to_integral_value() else float(number)
+
+
+def create_transactions(bank: Bank, account_id: str, bodies: Sequence[Body], *, single: bool) -> list[Document]:
+    """Booked transactions of the past: they become part of the history, and the balance stays as it is (assumed).
+
+    `single`: the body was one object, so that paths in messages have no index.
+    """
+    account = accounts.find(bank, account_id)
+    prefixes = ["" if single else f"[{index}]." for index in range(len(bodies))]
+    wrong = [m for body, prefix in zip(bodies, prefixes, strict=True) for m in _mistakes(bank, account, body, prefix)]
+    if wrong:
+        raise BankError.several(wrong)
+    dates = [_dates(bank, body) for body in bodies]
+    moments = moments_after(bank, "transaction", account, [booking for booking, _ in dates])
+    balance = Decimal(account["booked"])
+    made = []
+    for body, (booking, value), at in zip(bodies, dates, moments, strict=True):
+        said = {name: _said(body.get(name)) for name in _KEPT}
+        members = {name: value for name, value in said.items() if value not in (None, "", {})}
+        members["amount"] = decimal(body["amount"])
+        members["bookingDate"], members["valueDate"] = booking, value
+        made.append(ledger.book(bank, account_id, members, at=at))
+    ledger.restate(bank, account_id, balance)
+    return made
+
+
+def _said(value: Any) -> Any:
+    """A member as posted; of an account reference without the `""` that the listing shows for what is absent."""
+    return {name: inner for name, inner in value.items() if inner} if isinstance(value, Mapping) else value
+
+
+def _dates(bank: Bank, body: Body) -> tuple[str, str]:
+    """Booking and value date; one that is left out is the other, or today."""
+    today = bank.clock.today().isoformat()
+    booking = body.get("bookingDate") or body.get("valueDate") or today
+    return booking, body.get("valueDate") or booking
+
+
+def _mistakes(bank: Bank, account: Document, body: Body, prefix: str) -> list[Message]:
+    wrong = []
+    currency = body.get("currency") or account["currency"]
+    if currency != account["currency"]:
+        text = f"The currency of the account was expected, {account['currency']}."
+        wrong.append(Message("FORMAT_ERROR", text, f"{prefix}currency"))
+    elif (told := too_fine(format(decimal(body["amount"]), "f"), currency)) is not None:
+        wrong.append(Message("FORMAT_ERROR", told, f"{prefix}amount"))
+    today = bank.clock.today().isoformat()
+    for name in ("bookingDate", "valueDate"):
+        if (body.get(name) or "") > today:
+            wrong.append(Message("FORMAT_ERROR", f"{name} is in the future.", f"{prefix}{name}"))
+    booking, value = _dates(bank, body)
+    if booking > value:
+        wrong.append(Message("FORMAT_ERROR", "bookingDate is after valueDate.", f"{prefix}bookingDate"))
+    return wrong
+
+
+def list_transactions(
+    bank: Bank, account_id: str, *, first: str | None, last: str | None, offset: int, limit: int
+) -> list[Document]:
+    """An account's transactions, pending and then booked, newest first (SPEC 4.6)."""
+    accounts.find(bank, account_id)
+    window = transactions.Window(first=first, last=last, offset=offset, limit=limit)
+    page = transactions.page(bank, account_id, window)
+    return page.entries[transactions.PENDING] + page.entries[transactions.BOOKED]
+
+
+def delete_transactions(bank: Bank, account_id: str) -> None:
+    """Remove an account's transactions; its balance stays, and so does what payments under way show as pending."""
+    accounts.find(bank, account_id)
+    ledger.forget(bank, account_id)
+    for transaction in bank.documents.find("transaction", accountId=account_id):
+        if "paymentId" not in transaction and "feeFor" not in transaction:
+            bank.documents.delete("transaction", transaction["id"])
+
+
+def transaction_view(transaction: Mapping[str, Any]) -> dict[str, Any]:
+    """A sandbox transaction (SPEC 2.10) without links: whole currency units, absent text is ``""``."""
+
+    def text(name: str) -> str:
+        return str(transaction.get(name) or "")
+
+    def account(name: str) -> dict[str, str]:
+        reference = transaction.get(name) or {}
+        return {"iban": reference.get("iban") or "", "bban": reference.get("bban") or ""}
+
+    return {
+        "id": transaction["id"],
+        "amount": whole_units(transaction["amount"]),
+        "currency": transaction["currency"],
+        "valueDate": text("valueDate"),
+        "remittanceInformationUnstructured": text("remittanceInformationUnstructured"),
+        "creditorName": text("creditorName"),
+        "creditorAccount": account("creditorAccount"),
+        "debtorName": text("debtorName"),
+        "debtorAccount": account("debtorAccount"),
+        "bankTransactionCode": text("bankTransactionCode"),
+        "ultimateDebtor": text("ultimateDebtor"),
+        "ultimateCreditor": text("ultimateCreditor"),
+        "purposeCode": text("purposeCode"),
+        "bookingDate": text("bookingDate"),
+    }
+
+
+def whole_units(amount: str) -> int:
+    """The int32 of SPEC 2.10: whole currency units, rounded half to even, held inside int32 (CONTRACT 8)."""
+    whole = int(Decimal(amount).to_integral_value(ROUND_HALF_EVEN))
+    return max(INT32[0], min(INT32[1], whole))

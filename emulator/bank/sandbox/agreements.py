@@ -1,0 +1,149 @@
+"""Sandbox data: agreements, and the engagements that say who does what with which account (CONTRACT 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from emulator.bank.bank import Bank
+from emulator.bank.customers import people
+from emulator.bank.errors import BankError
+from emulator.bank.money import too_fine
+from emulator.bank.sandbox.accounts import decimal
+from emulator.bank.sandbox.data import Body, customer_named, keep_engagements, organisation_number
+from emulator.store import Document
+
+_LIMITS = ("registerLimit", "approvalLimit")
+
+
+def find_agreement(bank: Bank, agreement_id: str) -> Document:
+    """The agreement with this id; BankError RESOURCE_UNKNOWN."""
+    found = bank.documents.get("agreement", agreement_id)
+    if found is None:
+        raise BankError("RESOURCE_UNKNOWN", f"There is no agreement {agreement_id}.", "agreementId")
+    return found
+
+
+def create_agreement(bank: Bank, body: Body) -> Document:
+    """A new agreement from `{owner, name, engagements?, signatures?}`.
+
+    RESOURCE_UNKNOWN (400) for customers and accounts.
+    """
+    owner = customer_named(bank, body["owner"], "owner")
+    document: Document = {
+        "id": bank.ids.uuid(),  # psuCorporateId is a UUID whatever `--ids` says (CONTRACT 13)
+        "created": bank.clock.stamp(),
+        "owner": owner["id"],
+        "name": body["name"],
+        "signatures": body.get("signatures", 1),
+        "persons": [owner["customerNumber"]] if owner["type"] == "private" else [],
+        "engagements": [],
+        "accounts": [],
+        **organisation_number(owner),
+    }
+    for index, engagement in enumerate(body.get("engagements") or ()):
+        _engage(bank, document, engagement, f"engagements[{index}].")
+    bank.documents.put("agreement", document)
+    return document
+
+
+def add_engagement(bank: Bank, agreement_id: str, body: Body) -> Document:
+    """A further engagement of an agreement."""
+    agreement = find_agreement(bank, agreement_id)
+    engagement = _engage(bank, agreement, body, "")
+    bank.documents.put("agreement", agreement)
+    return engagement
+
+
+def _engage(bank: Bank, agreement: Document, body: Body, prefix: str) -> Document:
+    """Add an engagement to the agreement."""
+    customer = customer_named(bank, body["customer"], f"{prefix}customer")
+    iban = body["account"]["iban"]
+    account = bank.documents.first("account", iban=iban)
+    if account is None:
+        text = f"There is no account {iban}."
+        raise BankError("RESOURCE_UNKNOWN", text, f"{prefix}account.iban", in_body=True)
+    limits = {name: body[name] for name in _LIMITS if body.get(name) is not None}
+    for name, limit in limits.items():
+        if (told := too_fine(format(decimal(limit), "f"), account["currency"])) is not None:
+            raise BankError("FORMAT_ERROR", told, f"{prefix}{name}")
+    engagement: Document = {
+        "id": bank.ids.new(),
+        "customer": customer["id"],
+        "accountId": account["id"],
+        "iban": account["iban"],
+        "roles": list(dict.fromkeys(body["roles"])),
+        **limits,
+    }
+    agreement["engagements"].append(engagement)
+    if account["id"] not in agreement["accounts"]:
+        agreement["accounts"].append(account["id"])
+    people.admit(agreement, engagement, customer)
+    return engagement
+
+
+def engagements(bank: Bank, agreement: Document) -> list[Document]:
+    """The engagements of an agreement; those of a private owner's own accounts are there by themselves (`joined`).
+
+    As they are stored nowhere, they go by the ids of their accounts.
+    """
+    own = [
+        {
+            "id": account["id"],
+            "customer": agreement["owner"],
+            "accountId": account["id"],
+            "iban": account["iban"],
+            "roles": ["VIEW", "REGISTER"],
+            "joined": True,
+        }
+        for account in people.own_in(bank, agreement)
+    ]
+    return [*agreement["engagements"], *own]
+
+
+def find_engagement(bank: Bank, agreement_id: str, engagement_id: str) -> Document:
+    """One engagement of an agreement; BankError RESOURCE_UNKNOWN."""
+    for engagement in engagements(bank, find_agreement(bank, agreement_id)):
+        if engagement["id"] == engagement_id:
+            return engagement
+    raise BankError("RESOURCE_UNKNOWN", f"The agreement has no engagement {engagement_id}.", "engagementId")
+
+
+def delete_engagement(bank: Bank, agreement_id: str, engagement_id: str) -> None:
+    """Take an engagement out of an agreement.
+
+    CONFLICT for one that is there by itself: a private customer's own account in its own agreement.
+    """
+    agreement = find_agreement(bank, agreement_id)
+    if find_engagement(bank, agreement_id, engagement_id).get("joined"):
+        raise BankError("CONFLICT", "A private customer's accounts belong to its own agreement by themselves.")
+    keep_engagements(bank, agreement, lambda stored: stored["id"] != engagement_id)
+
+
+def agreement_view(bank: Bank, agreement: Document) -> dict[str, Any]:
+    """An agreement as the sandbox shows it, without engagements and links; `owner` is a customerNumber.
+
+    `signatures` stands in it where more than one is needed.
+    """
+    shown = {
+        "agreementId": agreement["id"],
+        "owner": _number(bank, agreement["owner"]),
+        "name": agreement["name"],
+    }
+    return shown | {"signatures": agreement["signatures"]} if agreement["signatures"] > 1 else shown
+
+
+def engagement_view(bank: Bank, engagement: Mapping[str, Any]) -> dict[str, Any]:
+    """An engagement as the sandbox shows it, without links; `customer` is a customerNumber."""
+    return {
+        "engagementId": engagement["id"],
+        "customer": _number(bank, engagement["customer"]),
+        "account": {"iban": engagement["iban"]},
+        "roles": engagement["roles"],
+        **{name: engagement[name] for name in _LIMITS if name in engagement},
+    }
+
+
+def _number(bank: Bank, customer_id: str) -> str:
+    customer = bank.documents.get("customer", customer_id)
+    return str(customer["customerNumber"]) if customer is not None else ""

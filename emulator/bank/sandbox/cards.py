@@ -1,0 +1,185 @@
+"""Sandbox data: card accounts and their transactions as a TPP makes, reads and removes them (CONTRACT 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+from emulator.bank.bank import Bank
+from emulator.bank.errors import BankError, Message
+from emulator.bank.holdings import accounts, cards, transactions
+from emulator.bank.money import plain
+from emulator.bank.sandbox.accounts import balances_view, booked_balance, decimal
+from emulator.bank.sandbox.data import Body, customer_named, kept, moments_after, new
+from emulator.store import Document
+
+_AMOUNTS = ("transactionAmount", "originalAmount", "markupFee")
+_POSTED_TEXTS = (
+    "terminalId",
+    "merchantCategoryCode",
+    "markupFeePercentage",
+    "cardAcceptorId",
+    "cardAcceptorAddress",
+    "maskedPan",
+    "transactionDetails",
+    "invoiced",
+    "proprietaryBankTransactionCode",
+)
+
+
+def create_card(bank: Bank, body: Body) -> Document:
+    """A new card account; RESOURCE_UNKNOWN (400) for the customer."""
+    return _put_card(bank, new(bank), body)
+
+
+def replace_card(bank: Bank, card_id: str, body: Body) -> Document:
+    """The card account with all its members replaced; its transactions stay, and so does its currency if it has any."""
+    known = cards.find(bank, card_id)
+    if body["currency"] != known["currency"] and bank.documents.count("cardTransaction", cardId=card_id):
+        raise BankError("CONFLICT", "The card account has transactions in another currency.", "currency")
+    return _put_card(bank, kept(known), body)
+
+
+def _put_card(bank: Bank, identity: Document, body: Body) -> Document:
+    owner = customer_named(bank, body["customerNumber"], "customerNumber")
+    currency = body["currency"]
+    number = body.get("accountNumber") or ""
+    document = {
+        **identity,
+        "customerId": owner["id"],
+        "maskedPan": body["maskedPan"],
+        "currency": currency,
+        "name": body.get("name") or body.get("product") or "Kort",
+        "product": body.get("product") or "Kredittkort",
+        "status": body.get("status") or "enabled",
+        "usage": accounts.usage(owner),
+        "creditLimit": plain(_limit(body.get("creditLimit")), currency),
+        "booked": plain(booked_balance(body.get("balances")), currency),
+        "lastChange": bank.clock.stamp(),
+        "posted": {name: body[name] for name in ("creditLimit", "balances") if name in body},
+        **{name: body[name] for name in ("cardId", "cardIdVNo", "expiry") if body.get(name)},
+    }
+    if number:
+        document["accountNumber"] = number
+    bank.documents.put("card", document)
+    return document
+
+
+def _limit(value: Any) -> Decimal:
+    """A credit limit: a number, decimal text, or an Amount in the card's currency."""
+    return decimal((value["amount"] if isinstance(value, Mapping) else value) or 0)
+
+
+def card_view(bank: Bank, card: Mapping[str, Any]) -> dict[str, Any]:
+    """A card account as the sandbox shows it, without links."""
+    owner = bank.documents.get("customer", card["customerId"]) or {}
+    posted = card.get("posted", {})
+    return {
+        "customerNumber": owner.get("customerNumber", ""),
+        "maskedPan": card["maskedPan"],
+        "currency": card["currency"],
+        "creditLimit": posted.get("creditLimit", card["creditLimit"]),
+        "balances": balances_view(posted.get("balances"), card["booked"], card["currency"]),
+        "cardId": card.get("cardId", ""),
+        "cardIdVNo": card.get("cardIdVNo", ""),
+        "accountNumber": card.get("accountNumber", ""),
+        "expiry": card.get("expiry", ""),
+        "name": card["name"],
+        "product": card["product"],
+        "status": card["status"],
+        "resourceId": card["id"],
+    }
+
+
+def create_transactions(bank: Bank, card_id: str, bodies: Sequence[Body], *, single: bool) -> list[Document]:
+    """Booked card transactions of the past; the balance stays as it is (assumed).
+
+    `single`: the body was one object, so that paths in messages have no index.
+    """
+    card = cards.find(bank, card_id)
+    prefixes = ["" if single else f"[{index}]." for index in range(len(bodies))]
+    wrong = [m for body, prefix in zip(bodies, prefixes, strict=True) for m in _mistakes(bank, card, body, prefix)]
+    if wrong:
+        raise BankError.several(wrong)
+    moments = moments_after(bank, "cardTransaction", card, [_booking(bank, body) for body in bodies])
+    made = [_transaction(bank, card, body, at) for body, at in zip(bodies, moments, strict=True)]
+    for document in made:
+        bank.documents.put("cardTransaction", document)
+    bank.documents.put("card", {**card, "lastChange": bank.clock.stamp()})
+    return made
+
+
+def _mistakes(bank: Bank, card: Document, body: Body, prefix: str) -> list[Message]:
+    wrong = []
+    if body["transactionAmount"]["currency"] != card["currency"]:
+        text = f"The currency of the card account was expected, {card['currency']}."
+        wrong.append(Message("FORMAT_ERROR", text, f"{prefix}transactionAmount.currency"))
+    today = bank.clock.today().isoformat()
+    for name in ("bookingDate", "transactionDate"):
+        if (body.get(name) or "") > today:
+            wrong.append(Message("FORMAT_ERROR", f"{name} is in the future.", f"{prefix}{name}"))
+    return wrong
+
+
+def _booking(bank: Bank, body: Body) -> str:
+    return body.get("bookingDate") or body.get("transactionDate") or bank.clock.today().isoformat()
+
+
+def _transaction(bank: Bank, card: Document, body: Body, at: str) -> Document:
+    identity = bank.ids.new()
+    booking = _booking(bank, body)
+    document = {
+        "id": identity,
+        "cardTransactionId": body.get("cardTransactionId") or identity,
+        "cardId": card["id"],
+        "status": "booked",
+        "shelf": f"{card['id']}|booked",
+        "order": f"{booking}|{at}",
+        "bookingDate": booking,
+        "transactionDate": body.get("transactionDate") or booking,
+        **{name: body[name] for name in _POSTED_TEXTS if body.get(name) not in (None, "", {})},
+    }
+    for name in _AMOUNTS:
+        if body.get(name) is not None:
+            amount, currency = body[name]["amount"], body[name]["currency"]
+            document[name] = {"amount": plain(decimal(amount), currency), "currency": currency}
+    document.setdefault("originalAmount", document["transactionAmount"])
+    document.setdefault("maskedPan", card["maskedPan"])
+    if "markupFeePercentage" in document:
+        document["markupFeePercentage"] = str(document["markupFeePercentage"])
+    return document
+
+
+def list_transactions(
+    bank: Bank, card_id: str, *, first: str | None, last: str | None, offset: int, limit: int
+) -> list[Document]:
+    """A card account's transactions, pending and then booked, newest first."""
+    cards.find(bank, card_id)
+    window = transactions.Window(first=first, last=last, offset=offset, limit=limit)
+    page = transactions.page(bank, card_id, window, kind="cardTransaction")
+    return page.entries[transactions.PENDING] + page.entries[transactions.BOOKED]
+
+
+def find_transaction(bank: Bank, card_id: str, transaction_id: str) -> Document:
+    """A transaction of the card account, by its id or its cardTransactionId; BankError RESOURCE_UNKNOWN."""
+    cards.find(bank, card_id)
+    found = bank.documents.get("cardTransaction", transaction_id)
+    if found is None or found["cardId"] != card_id:
+        own = bank.documents.find("cardTransaction", cardId=card_id)
+        found = next((entry for entry in own if entry["cardTransactionId"] == transaction_id), None)
+    if found is None:
+        raise BankError("RESOURCE_UNKNOWN", f"The card account has no transaction {transaction_id}.", "transactionId")
+    return found
+
+
+def delete_transactions(bank: Bank, card_id: str) -> None:
+    """Remove a card account's transactions; its balance stays."""
+    cards.find(bank, card_id)
+    for entry in bank.documents.find("cardTransaction", cardId=card_id):
+        bank.documents.delete("cardTransaction", entry["id"])
+
+
+def transaction_view(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """A card transaction as the sandbox shows it, without links."""
+    return {"id": entry["id"], **cards.entry_view(entry, swapped=False)}

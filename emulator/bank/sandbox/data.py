@@ -1,0 +1,137 @@
+"""Sandbox data: what its kinds have in common, and how a TPP removes them with all that hangs on them (CONTRACT 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+from emulator.bank.bank import Bank
+from emulator.bank.booking import settlement
+from emulator.bank.clock import moment, stamp
+from emulator.bank.errors import BankError
+from emulator.bank.holdings import accounts, cards
+from emulator.store import Document
+
+Body = Mapping[str, Any]
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def find_customer(bank: Bank, customer_id: str) -> Document:
+    """The customer with this customerId; BankError RESOURCE_UNKNOWN."""
+    found = bank.documents.get("customer", customer_id)
+    if found is None:
+        raise BankError("RESOURCE_UNKNOWN", f"There is no customer {customer_id}.", "customerId")
+    return found
+
+
+def customer_named(bank: Bank, name: str, path: str) -> Document:
+    """The customer with this customerNumber or customerId, named in a body at `path`; RESOURCE_UNKNOWN (400)."""
+    found = bank.documents.first("customer", customerNumber=name) or bank.documents.get("customer", name)
+    if found is None:
+        raise BankError("RESOURCE_UNKNOWN", f"There is no customer {name}.", path, in_body=True)
+    return found
+
+
+def list_documents(bank: Bank, kind: str) -> list[Document]:
+    """All customers, accounts, cards, agreements (`kind` as in `kinds`), newest first (CONTRACT 13)."""
+    return accounts.newest_first(bank.documents.all(kind))
+
+
+def new(bank: Bank) -> Document:
+    """What a document begins with that is made here."""
+    return {"id": bank.ids.new(), "created": bank.clock.stamp()}
+
+
+def kept(known: Mapping[str, Any]) -> Document:
+    """What stays of a document that is replaced."""
+    return {name: known[name] for name in ("id", "created") if name in known}
+
+
+def moments_after(bank: Bank, kind: str, holder: Document, dates: Sequence[str]) -> list[str]:
+    """A moment for each entry that is posted to an account or card, so that the order in which they were posted shows.
+
+    `dates` are those under which they stand. The moments are a microsecond apart, and after those of the entries that
+    stand there already, since a clock may stand still.
+    """
+    first = bank.clock.now()
+    for date in set(dates):
+        there = bank.documents.range(
+            kind, "shelf", group=f"{holder['id']}|booked", low=f"{date}|", high=f"{date}|~", reverse=True, limit=1
+        )
+        first = max([first, *(moment(entry["order"].partition("|")[2]) + _MICROSECOND for entry in there)])
+    return [stamp(first + number * _MICROSECOND) for number in range(len(dates))]
+
+
+def organisation_number(owner: Document) -> Document:
+    """`organisationNumber` of the agreements of a customer, where its number is one."""
+    number = owner.get("organisationNumber") or owner["customerNumber"]
+    return {"organisationNumber": number} if len(number) == 9 else {}
+
+
+def delete_account(bank: Bank, account_id: str) -> None:
+    """Remove an account with its transactions, and from agreements and consents; its payments stay as history."""
+    accounts.find(bank, account_id)
+    found = bank.documents.find("transaction", accountId=account_id)
+    for payment_id in {t["paymentId"] for t in found if t["status"] == "pending" and "paymentId" in t}:
+        _leave(bank, payment_id)
+    for transaction in bank.documents.find("transaction", accountId=account_id):
+        bank.documents.delete("transaction", transaction["id"])
+    for agreement in bank.documents.find("agreement", accounts=account_id):
+        keep_engagements(bank, agreement, lambda engagement: engagement["accountId"] != account_id)
+    _unshare(bank, "accounts", account_id)
+    bank.documents.delete("account", account_id)
+
+
+def _leave(bank: Bank, payment_id: str) -> None:
+    payment = bank.documents.get("payment", payment_id)
+    if payment is not None:
+        settlement.leave(bank, payment, bank.clock.stamp())
+        bank.documents.put("payment", payment)
+
+
+def delete_card(bank: Bank, card_id: str) -> None:
+    """Remove a card account with its transactions, and from consents."""
+    cards.find(bank, card_id)
+    for transaction in bank.documents.find("cardTransaction", cardId=card_id):
+        bank.documents.delete("cardTransaction", transaction["id"])
+    _unshare(bank, "cards", card_id)
+    bank.documents.delete("card", card_id)
+
+
+def delete_agreement(bank: Bank, agreement_id: str) -> None:
+    """Remove an agreement, and the consents and sessions under it."""
+    if not bank.documents.delete("agreement", agreement_id):
+        raise BankError("RESOURCE_UNKNOWN", f"There is no agreement {agreement_id}.", "agreementId")
+    for kind in ("consent", "session"):
+        for document in list(bank.documents.all(kind)):
+            if document["agreement"] == agreement_id:
+                bank.documents.delete(kind, document["id"])
+
+
+def keep_engagements(bank: Bank, agreement: Document, keep: Callable[[Document], bool]) -> None:
+    """Store the agreement with only those of its engagements that `keep` accepts.
+
+    With the last engagement of a person whom they admitted the person goes too.
+    """
+    admitting = [engagement["customer"] for engagement in agreement["engagements"] if engagement.get("admits")]
+    agreement["engagements"] = [engagement for engagement in agreement["engagements"] if keep(engagement)]
+    for guest in admitting:
+        heir = next((engagement for engagement in agreement["engagements"] if engagement["customer"] == guest), None)
+        if heir is not None:
+            heir["admits"] = True
+        else:
+            leaving = find_customer(bank, guest)["customerNumber"]
+            agreement["persons"] = [person for person in agreement["persons"] if person != leaving]
+    agreement["accounts"] = list(dict.fromkeys(e["accountId"] for e in agreement["engagements"]))
+    bank.documents.put("agreement", agreement)
+
+
+def _unshare(bank: Bank, member: str, resource_id: str) -> None:
+    for consent in list(bank.documents.all("consent")):
+        if resource_id in consent[member]:
+            consent[member].remove(resource_id)
+            bank.documents.put("consent", consent)
+    for quota in list(bank.documents.all("quota")):
+        if resource_id in quota["id"].split("|"):
+            bank.documents.delete("quota", quota["id"])

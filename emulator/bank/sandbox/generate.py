@@ -1,0 +1,249 @@
+"""Generated customers, accounts and transactions, for filling a bank with 10 or 100,000 of them (CONTRACT 9.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from operator import attrgetter
+from typing import Any
+
+from emulator.bank.bank import Bank
+from emulator.bank.errors import BankError
+from emulator.bank.holdings.accounts import BIC, own_side, usage
+from emulator.bank.ids import Ids, fixed_id
+from emulator.bank.reference.norway import (
+    iban_of,
+    synthetic_account_number,
+    synthetic_national_number,
+    synthetic_organisation_number,
+)
+from emulator.bank.sandbox.generate_plan import Plan
+from emulator.bank.sandbox.patterns import TRANSFER_IN, TRANSFER_OUT, Move, Pools, firm, household, savings, transfers
+from emulator.store import Document
+
+MOST_DRAWS = 10_000  # of a number that nobody has: as many are taken only where next to none are left
+BATCH = 2_000  # documents in one change of the store
+FIRMS = 4  # every so many customers is a firm
+
+
+def generate(bank: Bank, plan: Plan) -> dict[str, Any]:
+    """Make what the plan says and add it to the bank.
+
+    Answers `{counts: {customers, accounts, transactions}, customers: [{customerId, customerNumber, customerType,
+    customerName, nationalId, accounts: [iban]}]}`; `nationalId` is who can act for the customer.
+    """
+    return _Generator(bank, plan).run()
+
+
+class _Generator:
+    def __init__(self, bank: Bank, plan: Plan) -> None:
+        self._bank = bank
+        self._documents = bank.documents
+        self._plan = plan
+        # One who names a seed gets the same data in every bank; else the bank's own seed decides, if it has one.
+        seeded = plan.seed is not None
+        ids = Ids(bank.documents, seed=plan.seed) if seeded else bank.ids
+        purpose = "generate" if seeded else f"generate:{bank.documents.count('customer')}"
+        self._draw = ids.random(purpose)
+        self._pools = Pools(self._draw)
+        today = bank.clock.today()
+        self._days = [(today - timedelta(days=back)).isoformat() for back in range(plan.days + 1)]
+        self._created = bank.clock.stamp()
+        self._made = 0
+
+    def run(self) -> dict[str, Any]:
+        customers = [self._customer(number) for number in range(self._plan.customers)]
+        counts = {
+            "customers": len(customers),
+            "accounts": sum(len(customer["accounts"]) for customer in customers),
+            "transactions": self._made,
+        }
+        return {"counts": counts, "customers": customers}
+
+    def _customer(self, number: int) -> dict[str, Any]:
+        corporate = number % FIRMS == FIRMS - 1
+        person = {"id": self._national_number(), "name": self._pools.person()}
+        customer: Document = {"customerNumber": person["id"], "type": "private", "name": person["name"]}
+        if corporate:
+            organisation = self._organisation_number()
+            customer |= {"customerNumber": organisation, "type": "corporate", "name": self._pools.company()}
+            customer["organisationNumber"] = organisation
+        customer = {"id": self._customer_id(customer["customerNumber"]), **customer, "created": self._created}
+        with self._documents.transaction():
+            self._documents.put("person", person)
+            self._documents.put("customer", customer)
+            accounts = [self._account(customer, index) for index in range(self._plan.accounts_per_customer)]
+            if corporate:
+                self._documents.put("agreement", self._agreement(customer, person, accounts))
+        self._fill(customer, accounts)
+        return {
+            "customerId": customer["id"],
+            "customerNumber": customer["customerNumber"],
+            "customerType": customer["type"],
+            "customerName": customer["name"],
+            "nationalId": person["id"],
+            "accounts": [account["iban"] for account in accounts],
+        }
+
+    # numbers that nobody in the bank has yet, nor had before it was given another: the ids are made from them
+
+    def _national_number(self) -> str:
+        return self._new(synthetic_national_number, self._is_person)
+
+    def _is_person(self, number: str) -> bool:
+        return self._documents.exists("person", number) or self._is_customer(number)
+
+    def _is_customer(self, number: str) -> bool:
+        named = self._documents.first("customer", customerNumber=number) is not None
+        return named or self._documents.exists("customer", self._customer_id(number))
+
+    def _customer_id(self, number: str) -> str:
+        return self._bank.ids.fixed(f"customer:{number}")
+
+    def _account_id(self, bban: str) -> str:
+        return self._bank.ids.fixed(f"account:{bban}")
+
+    def _organisation_number(self) -> str:
+        return self._new(synthetic_organisation_number, self._is_customer)
+
+    def _account_number(self, bank_code: str) -> str:
+        def draw(below: Callable[[int], int]) -> str:
+            return synthetic_account_number(below, bank_code)
+
+        def taken(bban: str) -> bool:
+            named = self._documents.first("account", bban=bban) is not None
+            return named or self._documents.exists("account", self._account_id(bban))
+
+        return self._new(draw, taken)
+
+    def _new(self, draw: Callable[[Callable[[int], int]], str], taken: Callable[[str], bool]) -> str:
+        for _ in range(MOST_DRAWS):
+            if not taken(number := draw(self._draw.randrange)):
+                return number
+        raise BankError("CONFLICT", "The bank has hardly any numbers left that nobody has: reset it, or take another.")
+
+    # documents
+
+    def _account(self, customer: Document, index: int) -> Document:
+        private = customer["type"] == "private"
+        bban = self._account_number("9990" if private else "9991")
+        names = ("Brukskonto", "Sparekonto") if private else ("Driftskonto", "Plasseringskonto")
+        kind = "CACC" if index == 0 else "SVGS"
+        account = {
+            "id": self._account_id(bban),
+            "customerId": customer["id"],
+            "bban": bban,
+            "iban": iban_of(bban),
+            "currency": "NOK",
+            "name": names[index > 0] if index < 2 else f"{names[1]} {index}",
+            "product": names[index > 0],
+            "cashAccountType": kind,
+            "bic": BIC,
+            "usage": usage(customer),
+            "status": "enabled",
+            "creditLine": "0.00",
+            "opening": "0.00",
+            "booked": "0.00",
+            "reserved": "0.00",
+            "lastChange": self._created,
+            "created": self._created,
+        }
+        self._documents.put("account", account)
+        return account
+
+    def _agreement(self, customer: Document, person: Document, accounts: list[Document]) -> Document:
+        identity = fixed_id(f"agreement:{customer['customerNumber']}:generated")
+        engagements = [
+            {
+                "id": self._bank.ids.fixed(f"engagement:{identity}:{account['bban']}"),
+                "customer": customer["id"],
+                "accountId": account["id"],
+                "iban": account["iban"],
+                "roles": ["VIEW", "REGISTER"],
+            }
+            for account in accounts
+        ]
+        return {
+            "id": identity,
+            "owner": customer["id"],
+            "name": f"Nettbank {customer['name']}",
+            "organisationNumber": customer["organisationNumber"],
+            "signatures": 1,
+            "persons": [person["id"]],
+            "engagements": engagements,
+            "accounts": [account["id"] for account in accounts],
+            "created": self._created,
+        }
+
+    def _fill(self, customer: Document, accounts: list[Document]) -> None:
+        """The transactions of a customer's accounts, with the transfers between them on both sides."""
+        count, days = self._plan.transactions_per_account, self._plan.days
+        own: list[list[Move]] = [[] for _ in accounts]
+        for index in range(1, len(accounts)):
+            for day, amount in transfers(self._draw, days=days):
+                if len(own[0]) < count // 2 and len(own[index]) < count:
+                    own[0].append(_transfer(customer, accounts[index], day, -amount))
+                    own[index].append(_transfer(customer, accounts[0], day, amount))
+        for index, (account, moves) in enumerate(zip(accounts, own, strict=True)):
+            pattern = savings if index else household if customer["type"] == "private" else firm
+            moves += pattern(self._draw, self._pools, days=days, count=count - len(moves))
+            self._book(customer, account, moves)
+
+    def _book(self, customer: Document, account: Document, moves: list[Move]) -> None:
+        """Write an account's transactions, oldest first; the balance has never been below zero."""
+        moves.sort(key=attrgetter("day"), reverse=True)
+        balance = lowest = 0
+        for move in moves:
+            balance += move.amount
+            lowest = min(lowest, balance)
+        booked = self._draw.randrange(500_00, 25_000_00) - lowest
+        account["opening"] = account["booked"] = _kroner(booked)
+        for first in range(0, len(moves) or 1, BATCH):
+            batch = moves[first : first + BATCH]
+            with self._documents.transaction():
+                for transaction in self._transactions(customer, account, batch, first):
+                    self._documents.put("transaction", transaction)
+                    account["lastChange"] = transaction["order"][11:]
+                booked += sum(move.amount for move in batch)
+                account["booked"] = _kroner(booked)
+                self._documents.put("account", account)
+            self._made += len(batch)
+
+    def _transactions(self, customer: Document, account: Document, moves: list[Move], first: int) -> Iterator[Document]:
+        """The documents of `moves`, of which `first` came before."""
+        fixed, holder = self._bank.ids.fixed, account["id"]
+        start = {"accountId": holder, "status": "booked", "shelf": f"{holder}|booked", "currency": account["currency"]}
+        sides = {out: own_side(account, customer["name"], outgoing=out) for out in (True, False)}
+        for number, move in enumerate(moves, first):
+            day = self._days[move.day]
+            yield {
+                "id": fixed(f"entry:{holder}:{number}"),
+                **start,
+                # Within a day in the order of their numbers.
+                "order": f"{day}|{day}T12:00:00.{number:06}+00:00",
+                "amount": _kroner(move.amount),
+                "bookingDate": day,
+                "valueDate": day,
+                **sides[move.amount < 0],
+                **move.members,
+            }
+
+
+def _kroner(amount: int) -> str:
+    """An amount in øre as documents hold it."""
+    sign, rest = ("-", -amount) if amount < 0 else ("", amount)
+    return f"{sign}{rest // 100}.{rest % 100:02}"
+
+
+def _transfer(customer: Document, other: Document, day: int, amount: int) -> Move:
+    """One side of a transfer between a customer's own accounts."""
+    role = "creditor" if amount < 0 else "debtor"
+    members = {
+        f"{role}Name": customer["name"],
+        f"{role}Account": {name: other[name] for name in ("bban", "iban", "currency")},
+        f"{role}Agent": other["bic"],
+        "remittanceInformationUnstructured": "Sparing",
+        "bankTransactionCode": TRANSFER_OUT if amount < 0 else TRANSFER_IN,
+        "proprietaryBankTransactionCode": "Overføring",
+    }
+    return Move(day, amount, members)

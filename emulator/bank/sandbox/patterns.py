@@ -1,0 +1,207 @@
+"""What money does in a Norwegian household and in a firm: the patterns that generated transactions are drawn from.
+
+Names come from pools made once (Faker is slow, a choice from a list is not); the firms are made of surnames and
+trades and belong to nobody. Amounts are whole numbers of the minor unit (øre) until they are written.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from emulator.bank.reference.norway import iban_of, kid_mod_10, synthetic_account_number
+
+Template = dict[str, Any]
+
+CARD = "PMNT-CCRD-POSD"
+TRANSFER_OUT = "PMNT-ICDT-DMCT"
+TRANSFER_IN = "PMNT-RCDT-DMCT"
+SALARY_IN = "PMNT-RCDT-SALA"
+SALARY_OUT = "PMNT-ICDT-SALA"
+
+# Groceries come most often.
+_SHOPS = (
+    "Dagligvare",
+    "Dagligvare",
+    "Dagligvare",
+    "Bakeri",
+    "Kafé",
+    "Drivstoff",
+    "Apotek",
+    "Sport",
+    "Klær",
+    "Bokhandel",
+    "Kiosk",
+    "Byggevare",
+)
+_BILLERS = ("Kraft", "Mobil", "Bredbånd", "Forsikring", "Barnehage", "Treningssenter", "Vann og avløp", "Fagforening")
+_SUPPLIERS = ("Engros", "Frakt", "Regnskap", "Emballasje", "Renhold", "Verktøy", "Trykkeri", "Vikar")
+_CLIENTS = ("Bygg", "Hotell", "Kantine", "Rådgivning", "Handel", "Kontor", "Eiendom", "Media")
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One transaction in the making: days back, signed amount in øre, and the members that its pattern gives."""
+
+    day: int
+    amount: int
+    members: Template
+
+
+class Pools:
+    """Names and counterparties to draw from, made once for a run of the generator."""
+
+    def __init__(self, draw: random.Random) -> None:
+        from faker import Faker
+
+        faker = Faker("no_NO")
+        faker.seed_instance(draw.getrandbits(64))
+        self.first_names = _distinct(faker.first_name, 120)
+        self.last_names = _distinct(faker.last_name, 120)
+        self._draw = draw
+        self.shops = [self._shop() for _ in range(60)]
+        self.billers = [self._firm(_BILLERS) for _ in range(24)]
+        self.suppliers = [self._firm(_SUPPLIERS) for _ in range(24)]
+        self.clients = [self._firm(_CLIENTS) for _ in range(40)]
+        self.employers = [self._firm(_CLIENTS) for _ in range(30)]
+        self.landlords = [self._firm(("Utleie", "Eiendomsdrift")) for _ in range(12)]
+        self.tax = self._firm(("Skatteoppkrever",))
+        self.funds = self._firm(("Fondsforvaltning",))
+
+    def person(self) -> str:
+        return f"{self._draw.choice(self.first_names)} {self._draw.choice(self.last_names)}"
+
+    def company(self) -> str:
+        return f"{self._draw.choice(self.last_names)} {self._draw.choice(_CLIENTS)} AS"
+
+    def _shop(self) -> Template:
+        name = f"{self._draw.choice(self.last_names)} {self._draw.choice(_SHOPS)}"
+        return {
+            "creditorName": name,
+            "remittanceInformationUnstructured": f"Varekjøp {name}",
+            "bankTransactionCode": CARD,
+            "proprietaryBankTransactionCode": "Varekjøp",
+        }
+
+    def _firm(self, trades: Sequence[str]) -> tuple[str, dict[str, str]]:
+        bban = synthetic_account_number(self._draw.randrange, self._draw.choice(("9992", "9993")))
+        name = f"{self._draw.choice(self.last_names)} {self._draw.choice(trades)} AS"
+        return name, {"bban": bban, "iban": iban_of(bban), "currency": "NOK"}
+
+
+def _distinct(make: Callable[[], str], wanted: int) -> list[str]:
+    """Up to `wanted` different values, in the order in which they came."""
+    return list(dict.fromkeys(make() for _ in range(wanted * 2)))[:wanted]
+
+
+def _to(party: tuple[str, dict[str, str]], code: str = "Nettgiro", **members: Any) -> Template:
+    name, account = party
+    kind = {"bankTransactionCode": TRANSFER_OUT, "proprietaryBankTransactionCode": code}
+    return {"creditorName": name, "creditorAccount": account, **kind, **members}
+
+
+def _from(party: tuple[str, dict[str, str]], code: str = "Innbetaling", **members: Any) -> Template:
+    name, account = party
+    kind = {"bankTransactionCode": TRANSFER_IN, "proprietaryBankTransactionCode": code}
+    return {"debtorName": name, "debtorAccount": account, **kind, **members}
+
+
+def _text(text: str) -> Template:
+    return {"remittanceInformationUnstructured": text}
+
+
+def _kid(draw: random.Random) -> Template:
+    digits = f"{draw.randrange(10**8):08}"
+    kid = {"reference": digits + kid_mod_10(digits), "referenceType": "SCOR"}
+    return {"remittanceInformationStructuredArray": [kid]}
+
+
+def transfers(draw: random.Random, *, days: int) -> list[tuple[int, int]]:
+    """Day and amount (øre) of the monthly transfers from the first account to another one."""
+    amount = draw.randrange(5, 60) * 100_00
+    first = draw.randrange(1, min(days, 28) + 1)
+    return [(day, amount) for day in range(first, days + 1, 30)]
+
+
+def household(draw: random.Random, pools: Pools, *, days: int, count: int) -> list[Move]:
+    """`count` movements of a household's current account: salary, rent, bills with KID, and shopping."""
+    salary = draw.randrange(28_000_00, 52_000_00)
+    monthly: list[tuple[int, int, Template]] = [
+        (
+            12,
+            salary,
+            _from(draw.choice(pools.employers), "Lønn", **_text("Lønn"), purposeCode="SALA")
+            | {"bankTransactionCode": SALARY_IN},
+        ),
+        (15, -salary * 3 // 10, _to(draw.choice(pools.landlords), "Fast betaling", **_text("Husleie"))),
+    ]
+    for biller in draw.sample(pools.billers, 5):
+        monthly.append(
+            (draw.randrange(1, 29), -draw.randrange(199_00, 2_400_00), _to(biller, "Avtalegiro", **_kid(draw)))
+        )
+    moves = _monthly(draw, monthly, days=days, count=-(-count * 2 // 5))
+    rest = count - len(moves)
+    left = min(salary * 3 // 10 * days // 30, rest * 450_00)
+    moves += _spread(draw, pools.shops, -1, total=left, days=days, count=rest, least=15_00)
+    return moves
+
+
+def savings(draw: random.Random, pools: Pools, *, days: int, count: int) -> list[Move]:
+    """`count` movements of a savings account: units of a fund sold, and now and then bought."""
+    sold = _from(pools.funds, "Fond", **_text("Salg fondsandeler"))
+    bought = _to(pools.funds, "Fond", **_text("Kjøp fondsandeler"))
+    buys = count // 3
+    moves = _spread(draw, [sold], 1, total=count * 900_00, days=days, count=count - buys, least=100_00)
+    return moves + _spread(draw, [bought], -1, total=buys * 700_00, days=days, count=buys, least=100_00)
+
+
+def firm(draw: random.Random, pools: Pools, *, days: int, count: int) -> list[Move]:
+    """`count` movements of a firm's operating account: customers pay, suppliers, rent, wages and taxes are paid."""
+    turnover = draw.randrange(200_000_00, 1_500_000_00)
+    wages = [_text("Lønn") | _to((pools.person(), account), "Lønn") for _, account in draw.sample(pools.clients, 4)]
+    monthly: list[tuple[int, int, Template]] = [
+        (20, -turnover // 20, _to(draw.choice(pools.landlords), "Fast betaling", **_text("Leie lokale"))),
+        (15, -turnover // 8, _to(pools.tax, "Skatt", **_kid(draw), purposeCode="TAXS")),
+    ]
+    for wage in wages:
+        paid = wage | {"purposeCode": "SALA", "bankTransactionCode": SALARY_OUT}
+        monthly.append((12, -turnover // 12, paid))
+    moves = _monthly(draw, monthly, days=days, count=-(-count * 2 // 5))
+    rest = count - len(moves)
+    bills = rest // 3
+    period = turnover * max(days, 1) // 30
+    clients = [_from(client, "OCR", **_kid(draw)) for client in pools.clients]
+    suppliers = [_to(supplier, **_kid(draw)) for supplier in pools.suppliers]
+    moves += _spread(draw, clients, 1, total=period, days=days, count=rest - bills, least=50_00)
+    moves += _spread(draw, suppliers, -1, total=period * 3 // 10, days=days, count=bills, least=50_00)
+    return moves
+
+
+def _monthly(draw: random.Random, monthly: Sequence[tuple[int, int, Template]], *, days: int, count: int) -> list[Move]:
+    """What comes every 30 days, the most important first, at most `count`; amounts of bills vary a little."""
+    moves = []
+    for back in range(0, max(days, 1), 30):
+        for day, amount, members in monthly:
+            if back + day <= days:
+                varied = amount * draw.randrange(90, 110) // 100 if "Avtalegiro" in members.values() else amount
+                moves.append(Move(back + day, varied, members))
+    return moves[:count]
+
+
+def _spread(
+    draw: random.Random, templates: Sequence[Template], sign: int, *, total: int, days: int, count: int, least: int
+) -> list[Move]:
+    """`count` movements on any day, of about `total` together, each at least `least`."""
+    if count <= 0:
+        return []
+    mean = max(total // count, least * 2)
+    choose, below = draw.choice, draw.random
+    moves = []
+    for _ in range(count):
+        # Squared: many small amounts and a few large ones.
+        share = below()
+        amount = least + int(3 * (mean - least) * share * share)
+        moves.append(Move(1 + int(below() * days), sign * amount, choose(templates)))
+    return moves

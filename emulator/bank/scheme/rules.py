@@ -1,0 +1,163 @@
+"""The rules that payment products are made of: each looks at one draft and names what is wrong with it.
+
+A product lists its rules (`bank/products`); all of them run, so that all mistakes are told at once (CONTRACT 3.2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date, timedelta
+from decimal import Decimal
+from typing import Any
+
+from emulator.bank.bank import Bank
+from emulator.bank.errors import Message
+from emulator.bank.reference.countries import SEPA_COUNTRIES
+from emulator.bank.reference.norway import digits_of, is_account_number, is_iban, is_kid
+from emulator.bank.scheme.execution import has_execution
+from emulator.store import Document
+
+DAYS_AHEAD = timedelta(days=365)  # CONTRACT 6: at most 365 days ahead
+DEPRECATED_FROM = date(2024, 9, 5)  # SPEC 9, planned deprecation
+
+
+@dataclass(slots=True)
+class Draft:
+    """A payment (or an entry of a bulk) that is not accepted yet; `creditor`: its account, when it is in this bank.
+
+    `prefix` stands before the paths of messages, such as `payments[2].`.
+    """
+
+    bank: Bank
+    initiation: Mapping[str, Any]
+    creditor: Document | None = None
+    prefix: str = ""
+
+    def wrong(self, code: str, text: str, path: str) -> Message:
+        return Message(code, text, self.prefix + path)
+
+
+Check = Callable[[Draft], Iterable[Message]]
+
+
+def only_in(currency: str) -> Check:
+    """The payment itself must be in `currency` (CONTRACT 6: straks NOK, SEPA EUR)."""
+
+    def check(draft: Draft) -> Iterable[Message]:
+        if draft.initiation["instructedAmount"]["currency"] == currency:
+            return ()
+        return (draft.wrong("FORMAT_ERROR", f"This product pays in {currency} only.", "instructedAmount.currency"),)
+
+    return check
+
+
+def straks_limit(draft: Draft) -> Iterator[Message]:
+    """At most 500 000.00, or what the setting `straks_limit` says (CONTRACT 6)."""
+    limit = draft.bank.settings.straks_limit
+    if Decimal(draft.initiation["instructedAmount"]["amount"]) > Decimal(limit):
+        text = f"An instant transfer takes at most {limit}."
+        yield draft.wrong("FORMAT_ERROR", text, "instructedAmount.amount")
+
+
+def norwegian_creditor(draft: Draft) -> Iterator[Message]:
+    """11 digits with a MOD-11 check digit, unless this bank holds that account (CONTRACT 6)."""
+    if draft.creditor is None:
+        number = digits_of(draft.initiation["creditorAccount"]["bban"])
+        if not (len(number) == 11 and number.isascii() and number.isdigit()):
+            text = "A Norwegian account number has 11 digits."
+            yield draft.wrong("FORMAT_ERROR", text, "creditorAccount.bban")
+        elif not is_account_number(number):
+            text = "The check digit of this account number (MOD-11) is wrong."
+            yield draft.wrong("FORMAT_ERROR", text, "creditorAccount.bban")
+
+
+def iban_creditor(draft: Draft) -> Iterable[Message]:
+    """An IBAN has right check digits (mod-97), unless this bank holds that account (CONTRACT 6; the latter assumed)."""
+    iban = draft.initiation["creditorAccount"].get("iban")
+    if iban is None or draft.creditor is not None or is_iban(iban.replace(" ", "")):
+        return ()
+    text = "This is no IBAN: country, length or check digits (mod-97) are wrong."
+    return (draft.wrong("FORMAT_ERROR", text, "creditorAccount.iban"),)
+
+
+def creditor_in_sepa(draft: Draft) -> Iterable[Message]:
+    """The creditor's account is in a SEPA country (CONTRACT 6)."""
+    country = draft.initiation["creditorAccount"]["iban"].replace(" ", "")[:2]
+    if country in SEPA_COUNTRIES:
+        return ()
+    return (draft.wrong("FORMAT_ERROR", f"{country} is not a SEPA country.", "creditorAccount.iban"),)
+
+
+_STRUCTURED, _STRUCTURED_ARRAY = "remittanceInformationStructured", "remittanceInformationStructuredArray"
+
+
+def structured_references(initiation: Mapping[str, Any]) -> list[tuple[str, Mapping[str, str]]]:
+    """The structured references with their paths, of the object and of the array alike."""
+    found: list[tuple[str, Mapping[str, str]]] = []
+    if _STRUCTURED in initiation:
+        found.append((_STRUCTURED, initiation[_STRUCTURED]))
+    if _STRUCTURED_ARRAY in initiation:
+        for index, one in enumerate(initiation[_STRUCTURED_ARRAY]):
+            found.append((f"{_STRUCTURED_ARRAY}[{index}]", one))
+    return found
+
+
+def says_kid(reference: Mapping[str, str]) -> bool:
+    """Whether a structured reference is a KID, as it is unless its type says otherwise (CONTRACT 6, KID)."""
+    return reference.get("referenceType") in (None, "SCOR")
+
+
+def norwegian_reference(draft: Draft) -> Iterator[Message]:
+    """What says that it is a KID must be one; some creditors demand one (CONTRACT 6, KID)."""
+    has_kid = False
+    for path, reference in structured_references(draft.initiation):
+        if says_kid(reference):
+            has_kid = True
+            if not is_kid(reference["reference"]):
+                text = "A KID has 2 to 25 digits and ends in a MOD-10 or MOD-11 check digit (which may be -)."
+                yield draft.wrong("KID_INVALID", text, f"{path}.reference")
+    if draft.creditor is not None and draft.creditor.get("demandsKid") and not has_kid:
+        text = "This creditor account takes payments with a KID only."
+        yield draft.wrong("KID_MISSING", text, "remittanceInformationStructured")
+
+
+def execution_date(draft: Draft) -> Iterable[Message]:
+    """requestedExecutionDate is not in the past and at most 365 days ahead (CONTRACT 6)."""
+    name = "requestedExecutionDate"
+    return _near_future(draft, name) if name in draft.initiation else ()
+
+
+def _near_future(draft: Draft, member: str) -> Iterator[Message]:
+    written = draft.initiation.get(member)
+    if written is not None:
+        today = draft.bank.clock.today()
+        wanted = date.fromisoformat(written)
+        if wanted < today:
+            yield draft.wrong("EXECUTION_DATE_INVALID", f"{member} is in the past: today is {today}.", member)
+        elif wanted > today + DAYS_AHEAD:
+            latest = today + DAYS_AHEAD
+            yield draft.wrong("EXECUTION_DATE_INVALID", f"{member} is over 365 days ahead, after {latest}.", member)
+
+
+def period(draft: Draft) -> Iterator[Message]:
+    """startDate as an execution date; at least one execution up to endDate (assumed: EXECUTION_DATE_INVALID)."""
+    yield from _near_future(draft, "startDate")
+    end = draft.initiation.get("endDate")
+    if end is not None and end < draft.initiation["startDate"]:
+        yield draft.wrong("EXECUTION_DATE_INVALID", "endDate is before startDate.", "endDate")
+    elif not has_execution(draft.bank, draft.initiation):
+        text = "No execution falls between startDate and endDate."
+        yield draft.wrong("EXECUTION_DATE_INVALID", text, "endDate")
+
+
+def deprecations(bank: Bank, initiation: Mapping[str, Any], prefix: str = "") -> list[Message]:
+    """The WARNINGs that members on their way out earn from 05-Sep-2024 on (SPEC 9, CONTRACT 6)."""
+    found: list[Message] = []
+    if "remittanceInformationStructured" in initiation and bank.clock.today() >= DEPRECATED_FROM:
+        text = "remittanceInformationStructured is deprecated: use remittanceInformationStructuredArray."
+        found.append(Message("FORMAT_ERROR", text, f"{prefix}remittanceInformationStructured", "WARNING"))
+    if "payments" in initiation:
+        for index, entry in enumerate(initiation["payments"]):
+            found += deprecations(bank, entry, f"{prefix}payments[{index}].")
+    return found
