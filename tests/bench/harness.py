@@ -148,13 +148,13 @@ def bank(state: Path, *flags: str) -> Iterator[Running]:
         yield server
 
 
-def mixed_rate(port: int, requests: Sequence[bytes]) -> Rate:
-    """Send every request once, whatever the answers."""
+def mixed_rate(port: int, requests: Sequence[bytes], pace: float = 0) -> Rate:
+    """Send every request once, whatever the answers: `pace` of them a second, or with 0 as fast as answers come."""
     with tempfile.NamedTemporaryFile(suffix=".pickle") as file:
         pickle.dump(list(requests), file)
         file.flush()
         core = "any" if LOAD_CORE is None else str(LOAD_CORE)
-        command = [sys.executable, "-m", "tests.bench.load", str(port), str(CONNECTIONS), file.name, core]
+        command = [sys.executable, "-m", "tests.bench.load", str(port), str(CONNECTIONS), file.name, core, str(pace)]
         done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
     told = json.loads(done.stdout)
     if told["busy"] > BUSY:
@@ -162,9 +162,9 @@ def mixed_rate(port: int, requests: Sequence[bytes]) -> Rate:
     return Rate(told["answers"] / told["seconds"], told["p50_ms"], told["p99_ms"], told["statuses"])
 
 
-def rate(port: int, requests: Sequence[bytes], *, expect: int) -> Rate:
-    """Send every request once; raises when an answer has another status than `expect`."""
-    seen = mixed_rate(port, requests)
+def rate(port: int, requests: Sequence[bytes], *, expect: int, pace: float = 0) -> Rate:
+    """As `mixed_rate`; raises when an answer has another status than `expect`."""
+    seen = mixed_rate(port, requests, pace)
     if set(seen.statuses) != {str(expect)}:
         raise RuntimeError(f"expected {expect} only, got {seen.statuses}")
     return seen

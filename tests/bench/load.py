@@ -1,7 +1,9 @@
-"""The load: sends prepared requests over some connections as fast as answers come, and measures each.
+"""The load: sends prepared requests over some connections and measures each.
 
-A process of its own, on another core than the server: `load.py PORT CONNECTIONS FILE CORE`. FILE holds a pickled
-list of whole requests as bytes; the result is one JSON object on stdout.
+A process of its own, on another core than the server: `load.py PORT CONNECTIONS FILE CORE PACE`. FILE holds a pickled
+list of whole requests as bytes; the result is one JSON object on stdout. With the pace 0 each connection sends its next
+request when it has its answer. Else so many requests a second fall due, whatever the answers do: each takes the first
+connection that is free, and its time counts from the moment at which it was due.
 """
 
 from __future__ import annotations
@@ -13,7 +15,6 @@ import os
 import pickle
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from time import perf_counter, process_time
 from typing import cast
@@ -21,29 +22,76 @@ from typing import cast
 import uvloop
 
 _LENGTH = b"content-length:"
+TICK = 0.001  # seconds between two looks at what has fallen due
+
+
+class Load:
+    """The requests still to be sent, and what came of the others. `pace`: requests a second, 0 for no pace."""
+
+    def __init__(self, requests: list[bytes], pace: float) -> None:
+        self.requests = requests
+        self.pace = pace
+        self.sent = 0
+        self.statuses: Counter[int] = Counter()
+        self.times: list[float] = []
+        self.free: list[Sender] = []
+        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def begin(self) -> None:
+        self.began = perf_counter()
+        self.hand_out()
+
+    def hand_out(self) -> None:
+        """Give the free connections what has fallen due, and look again soon."""
+        free, self.free = self.free, []
+        for sender in free:
+            sender.send_next()
+        if self.pace and self.sent < len(self.requests):
+            asyncio.get_running_loop().call_later(TICK, self.hand_out)
+
+    def take(self) -> tuple[bytes, float] | None:
+        """The next request and the moment from which its time counts; None when none is due."""
+        at = self.sent
+        if at == len(self.requests):
+            return None
+        since = perf_counter()
+        if self.pace:
+            due = self.began + at / self.pace
+            if due > since:
+                return None
+            since = due
+        self.sent += 1
+        return self.requests[at], since
+
+    def answered(self, status: int, seconds: float) -> None:
+        self.times.append(seconds)
+        self.statuses[status] += 1
+        if len(self.times) == len(self.requests):
+            self.done.set_result(None)
+
+    def lost(self, error: Exception) -> None:
+        if not self.done.done():
+            self.done.set_exception(error)
 
 
 class Sender(asyncio.Protocol):
-    """One connection: the next request leaves when the answer to the last one is whole."""
+    """One connection: it takes a next request when the answer to the last one is whole."""
 
-    def __init__(self, requests: Iterator[bytes], statuses: Counter[int], times: list[float]) -> None:
-        self.requests = requests
-        self.statuses = statuses
-        self.times = times
-        self.done = asyncio.get_running_loop().create_future()
+    def __init__(self, load: Load) -> None:
+        self.load = load
         self.buffer = b""
         self.since = 0.0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)  # uvloop's is none by class
+        self.load.free.append(self)
 
     def send_next(self) -> None:
-        request = next(self.requests, None)
-        if request is None:
-            if not self.done.done():
-                self.done.set_result(None)
+        taken = self.load.take()
+        if taken is None:
+            self.load.free.append(self)
             return
-        self.since = perf_counter()
+        request, self.since = taken
         self.transport.write(request)
 
     def data_received(self, data: bytes) -> None:
@@ -59,49 +107,42 @@ class Sender(asyncio.Protocol):
             self.buffer = buffer
             return
         self.buffer = b""
-        self.times.append(perf_counter() - self.since)
-        self.statuses[int(buffer[9:12])] += 1
+        self.load.answered(int(buffer[9:12]), perf_counter() - self.since)
         self.send_next()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if not self.done.done():
-            self.done.set_exception(exc or ConnectionResetError("the server closed a connection"))
+        self.load.lost(exc or ConnectionResetError("the server closed a connection"))
 
 
-async def run(port: int, connections: int, requests: list[bytes]) -> dict[str, object]:
+async def run(port: int, connections: int, requests: list[bytes], pace: float) -> dict[str, object]:
     loop = asyncio.get_running_loop()
-    waiting = iter(requests)
-    statuses: Counter[int] = Counter()
-    times: list[float] = []
-    senders = []
+    load = Load(requests, pace)
     for _ in range(connections):
-        _, sender = await loop.create_connection(lambda: Sender(waiting, statuses, times), "127.0.0.1", port)
-        senders.append(sender)
+        await loop.create_connection(lambda: Sender(load), "127.0.0.1", port)
     gc.freeze()
     gc.disable()
     since, worked = perf_counter(), process_time()
-    for sender in senders:
-        sender.send_next()
-    await asyncio.gather(*(sender.done for sender in senders))
+    load.begin()
+    await load.done
     seconds, worked = perf_counter() - since, process_time() - worked
-    times.sort()
+    times = sorted(load.times)
     return {
         "seconds": seconds,
         "busy": worked / seconds,
         "answers": len(times),
-        "statuses": dict(statuses),
+        "statuses": dict(load.statuses),
         "p50_ms": times[len(times) // 2] * 1000,
         "p99_ms": times[len(times) * 99 // 100] * 1000,
     }
 
 
 def main() -> None:
-    port, connections, file, core = sys.argv[1:]
+    port, connections, file, core, pace = sys.argv[1:]
     if core != "any":
         os.sched_setaffinity(0, {int(core)})
     requests = pickle.loads(Path(file).read_bytes())
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        print(json.dumps(runner.run(run(int(port), int(connections), requests))))
+        print(json.dumps(runner.run(run(int(port), int(connections), requests, float(pace)))))
 
 
 if __name__ == "__main__":
