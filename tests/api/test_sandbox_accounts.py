@@ -235,7 +235,7 @@ def test_a_sandbox_transaction_has_every_field_in_whole_units(tpp: DeskClient, a
         "creditorAccount": {"iban": "NO4199901000030", "bban": "99901000030"},
         "debtorName": "",
         "debtorAccount": {"iban": "", "bban": "99921000010"},
-        "bankTransactionCode": "",
+        "bankTransactionCode": "PMNT-RCDT-DMCT",
         "ultimateDebtor": "Bak",
         "ultimateCreditor": "",
         "purposeCode": "OTHR",
@@ -247,6 +247,19 @@ def test_a_sandbox_transaction_has_every_field_in_whole_units(tpp: DeskClient, a
     client = tpp.log_in(KARI)
     booked = ok(client.get(f"/v1/accounts/{account.rpartition('/')[2]}/transactions"))["transactions"]["booked"]
     assert booked[0]["transactionAmount"] == {"amount": "99.50", "currency": "NOK"}
+
+
+@pytest.mark.parametrize(("amount", "code"), [(1, "PMNT-RCDT-DMCT"), (-1, "PMNT-ICDT-DMCT")])
+def test_a_transaction_posted_without_a_code_is_a_domestic_transfer(
+    tpp: DeskClient, account: str, amount: int, code: str
+) -> None:
+    """SPEC 2.10 demands a code of 4 to 14 characters; `""` is how a listing that is posted back may leave it out."""
+    bare = {"amount": amount, "currency": "NOK"}
+    ok(tpp.post(f"{account}/transactions", json=[bare, {**bare, "bankTransactionCode": ""}]), 201)
+    shown = ok(tpp.get(f"{account}/transactions"))
+    listed = f"/v1/accounts/{account.rpartition('/')[2]}/transactions"
+    booked = ok(tpp.log_in(KARI).get(listed))["transactions"]["booked"]
+    assert [entry["bankTransactionCode"] for entry in [*shown, *booked]] == [code] * 4
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, NotRequired
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from emulator.api.shapes.account_answers import CardTransaction
+from emulator.api.shapes.account_answers import BankTransactionCode, CardTransaction
 from emulator.api.shapes.answer_parts import Link, Links
 from emulator.api.shapes.parts import Currency, LooseAmount, closed
 from emulator.api.shapes.sandbox import Balance, EngagedAccount
@@ -121,7 +121,7 @@ class SandboxTransaction(TypedDict):
     creditorAccount: BothNumbers
     debtorName: str
     debtorAccount: BothNumbers
-    bankTransactionCode: str
+    bankTransactionCode: BankTransactionCode
     ultimateDebtor: str
     ultimateCreditor: str
     purposeCode: str

@@ -14,7 +14,7 @@ from emulator.bank.clock import OSLO, stamp
 from emulator.bank.holdings.accounts import own_side
 from emulator.bank.money import plain, quantum
 from emulator.bank.reference.norway import iban_of
-from emulator.bank.sandbox.patterns import TRANSFER_IN, TRANSFER_OUT
+from emulator.bank.sandbox.patterns import transfer_code
 from emulator.store import Document
 
 if TYPE_CHECKING:
@@ -176,11 +176,11 @@ def _texts(definition: d.Transaction | d.BatchEntry) -> dict[str, Any]:
 
 
 def _codes(definition: d.Transaction, *, outgoing: bool) -> dict[str, Any]:
-    """What kind of transaction it is: a domestic transfer where it names no code (SPEC 2.10 demands one)."""
+    """What kind of transaction it is: a domestic transfer where it names no code."""
     further = {
         "endToEndId": definition.end_to_end_id,
         "purposeCode": definition.purpose_code,
-        "bankTransactionCode": definition.bank_transaction_code or (TRANSFER_OUT if outgoing else TRANSFER_IN),
+        "bankTransactionCode": definition.bank_transaction_code or transfer_code(outgoing=outgoing),
         "proprietaryBankTransactionCode": definition.code,
     }
     return {name: value for name, value in further.items() if value is not None}

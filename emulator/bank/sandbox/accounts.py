@@ -11,6 +11,7 @@ from emulator.bank.errors import BankError, Message
 from emulator.bank.holdings import accounts, ledger, transactions
 from emulator.bank.money import plain, too_fine
 from emulator.bank.sandbox.data import Body, customer_named, kept, moments_after, new
+from emulator.bank.sandbox.patterns import transfer_code
 from emulator.bank.scheme.transitions import FINAL
 from emulator.store import Document
 
@@ -187,7 +188,8 @@ def create_transactions(bank: Bank, account_id: str, bodies: Sequence[Body], *, 
     for body, (booking, value), at in zip(bodies, dates, moments, strict=True):
         said = {name: _said(body.get(name)) for name in _KEPT}
         members = {name: value for name, value in said.items() if value not in (None, "", {})}
-        members["amount"] = decimal(body["amount"])
+        members["amount"] = amount = decimal(body["amount"])
+        members.setdefault("bankTransactionCode", transfer_code(outgoing=amount < 0))
         members["bookingDate"], members["valueDate"] = booking, value
         made.append(ledger.book(bank, account_id, members, at=at))
     ledger.restate(bank, account_id, balance)

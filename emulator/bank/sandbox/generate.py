@@ -18,7 +18,7 @@ from emulator.bank.reference.norway import (
     synthetic_organisation_number,
 )
 from emulator.bank.sandbox.generate_plan import Plan
-from emulator.bank.sandbox.patterns import TRANSFER_IN, TRANSFER_OUT, Move, Pools, firm, household, savings, transfers
+from emulator.bank.sandbox.patterns import Move, Pools, firm, household, savings, transfer_code, transfers
 from emulator.store import Document
 
 MOST_DRAWS = 10_000  # of a number that nobody has: as many are taken only where next to none are left
@@ -243,7 +243,7 @@ def _transfer(customer: Document, other: Document, day: int, amount: int) -> Mov
         f"{role}Account": {name: other[name] for name in ("bban", "iban", "currency")},
         f"{role}Agent": other["bic"],
         "remittanceInformationUnstructured": "Sparing",
-        "bankTransactionCode": TRANSFER_OUT if amount < 0 else TRANSFER_IN,
+        "bankTransactionCode": transfer_code(outgoing=amount < 0),
         "proprietaryBankTransactionCode": "Overføring",
     }
     return Move(day, amount, members)

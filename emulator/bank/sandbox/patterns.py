@@ -21,6 +21,12 @@ TRANSFER_IN = "PMNT-RCDT-DMCT"
 SALARY_IN = "PMNT-RCDT-SALA"
 SALARY_OUT = "PMNT-ICDT-SALA"
 
+
+def transfer_code(*, outgoing: bool) -> str:
+    """bankTransactionCode of a domestic transfer, also of what names none (SPEC 2.10 demands one)."""
+    return TRANSFER_OUT if outgoing else TRANSFER_IN
+
+
 # Groceries come most often.
 _SHOPS = (
     "Dagligvare",
