@@ -16,15 +16,18 @@ from emulator.httpsig.signer import signature_header
 def response_signer(credentials: Callable[[], Credentials]) -> Callable[[Response], None]:
     """A function that adds Date, Digest and Signature to an answer; its X-Request-ID is covered when it has one.
 
+    A Digest or Signature that a scripted rule has set stays as it is; a scripted Digest is what is signed.
     `credentials` is asked at the first answer, so that a bank that signs nothing makes no key.
     """
 
     def sign(response: Response) -> None:
         signing = credentials()
-        date, digest = format_date(real_now()), digest_value(response.body)
-        request_id = [("x-request-id", value) for name, value in response.headers if name == "X-Request-ID"]
-        lines = [("digest", digest), *request_id[-1:], ("date", date)]
+        said = {name.lower(): value for name, value in response.headers}
+        date, digest = format_date(real_now()), said.get("digest") or digest_value(response.body)
+        request_id = [("x-request-id", said["x-request-id"])] if "x-request-id" in said else []
+        lines = [("digest", digest), *request_id, ("date", date)]
         signature = signature_header(lines, key_id=key_id_for(signing.certificate), key=signing.key)
-        response.headers += [("Date", date), ("Digest", digest), ("Signature", signature)]
+        made = (("Date", date), ("Digest", digest), ("Signature", signature))
+        response.headers += [(name, value) for name, value in made if name.lower() not in said]
 
     return sign

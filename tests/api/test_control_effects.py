@@ -169,6 +169,16 @@ def test_a_content_type_of_the_rule_takes_the_place_of_the_usual_one(desk: Desk)
     assert types == ["text/plain"]
 
 
+@pytest.mark.parametrize("name", ["Digest", "signature"])
+def test_a_digest_or_signature_of_the_rule_takes_the_place_of_the_banks_own(desk: Desk, name: str) -> None:
+    desk.control.do("PUT", "/settings", {"sign_responses": True})
+    desk.rule({"answer": {"json": {}, "headers": {name: "SHA-256=AAAA"}}})
+    response = desk.read()
+    found = sorted((n, v) for n, v in response.headers if n.lower() in ("digest", "signature"))
+    assert len(found) == 2
+    assert (name, "SHA-256=AAAA") in found
+
+
 def test_a_delay_is_handed_to_the_delivery(desk: Desk) -> None:
     desk.rule({"delay": {"min": "100ms", "max": "2s"}}, times={"first": 20})
     delays = [desk.read().delivery.delay for _ in range(21)]
