@@ -29,7 +29,7 @@ def chosen_fixture(part: Part | None, own: str | None = None) -> str | None:
 
     Files are for the command line: what comes over the network names no path of this machine.
     """
-    if part is None or part.value is None:
+    if part is None:
         return None
     text = part.text(longest=1000)
     known = fixtures.names()
@@ -57,7 +57,7 @@ def _ready(part: Part, origin: Origin) -> Scenario:
 
 def chosen_scenario(part: Part | None) -> Scenario | None:
     """A ready scenario, its name bare or as {name}, or one that stands there as JSON; raises ScenarioRefused."""
-    if part is None or part.value is None:
+    if part is None:
         return None
     origin = Origin("scenario")
     return scenario_in(part, origin) if isinstance(part.value, dict) else _ready(part, origin)

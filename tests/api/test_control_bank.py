@@ -228,6 +228,8 @@ def test_a_bank_made_with_a_file_goes_back_to_it_when_the_file_is_gone(tmp_path:
         ({"scenario": {"scenario": "x", "start": {"from": "snapshot:none"}}}, "There is no snapshot none."),
         ({"scenario": {"name": "slow-bank", "start": {}}}, "There is no member 'start'; there are name."),
         ({"fixture": "empty"}, "did you mean fixtures?"),
+        ({"fixtures": None}, "Expected text, found nothing."),
+        ({"scenario": None}, "Expected text, found nothing."),
     ],
 )
 def test_a_reset_with_a_mistake_changes_nothing(desk: ControlDesk, body: dict[str, Any], told: str) -> None:
