@@ -6,6 +6,9 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cache
 
+from emulator.bank.errors import BankError
+from emulator.scenario.mistakes import unknown
+
 SERVICES = ("payments", "periodic-payments", "bulk-payments")
 METHODS = ("GET", "POST", "PUT", "DELETE")
 CONTEXTS = ("PRIVATE", "CORPORATE")
@@ -17,6 +20,11 @@ class Vocabulary:
 
     operations: tuple[str, ...]
     products: tuple[str, ...]
+
+    def check_operation(self, name: str | None) -> None:
+        """Refuse an operationId of which there is none, with a guess: FORMAT_ERROR."""
+        if name is not None and name not in self.operations:
+            raise BankError("FORMAT_ERROR", unknown(name, self.operations, "There is no operation"), "operation")
 
     def of(self, fact: str) -> Collection[str] | None:
         """The words that a fact of a request can have, or None when anything goes."""

@@ -27,6 +27,7 @@ from emulator.client.identity import Identity
 from emulator.scenario import durations, loader, staging
 from emulator.scenario.durations import Duration
 from emulator.scenario.model import Scenario
+from emulator.scenario.vocabulary import vocabulary
 from emulator.settings import ServeSettings
 from emulator.testing.loop import loop_thread
 from emulator.testing.options import BankFactory, BankOptions, moment_of, settings_for
@@ -213,8 +214,10 @@ class RunningBank:
     def requests(self, **filters: Any) -> list[dict[str, Any]]:
         """What the TPPs have asked, newest first, each exchange whole: all that are kept, the last 1000.
 
-        Filters: operation, status, tpp, paymentId (or payment_id), limit.
+        Filters: operation, status, tpp, paymentId (or payment_id), limit. BankError for an operation of which there is
+        none.
         """
+        vocabulary().check_operation(filters.get("operation"))
         filters = {{"paymentId": "payment_id"}.get(name, name): value for name, value in filters.items()}
         wanted = {"limit": sys.maxsize, **filters}
         return self.call(lambda branch: [entry.detail() for entry in branch.log.entries(**wanted)])

@@ -131,6 +131,9 @@ def test_requests_are_listed_filtered_shown_and_counted(desk: ControlDesk, kari:
     assert len(desk.get(f"/requests?paymentId={created}")["requests"]) == 2
     assert len(desk.get("/requests?operation=createPayment&status=201&tpp=demo&limit=1")["requests"]) == 1
     assert desk.get("/requests?operation=createPayment&status=400")["requests"] == []
+    refused = desk.ask("GET", "/requests?operation=createPaymnt")
+    assert (refused.status, refused.told()) == (400, [("FORMAT_ERROR", "operation")])
+    assert refused.texts() == "There is no operation 'createPaymnt'; did you mean createPayment?"
     detail = desk.get(f"/requests/{requests[0]['id']}")
     assert detail["signature"]["valid"] is False
     assert detail["response"]["status"] == 400

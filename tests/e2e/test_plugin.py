@@ -183,6 +183,8 @@ def test_requests_shows_what_was_asked_newest_first(bank: RunningBank) -> None:
     assert [entry["operation"] for entry in bank.requests(payment_id=payment)] == ["getPaymentStatus", "createPayment"]
     assert bank.requests(paymentId=payment) == bank.requests(payment_id=payment)
     assert [entry["status"] for entry in bank.requests(operation="createPayment")] == [201]
+    with pytest.raises(BankError, match="There is no operation 'createPaymnt'; did you mean createPayment"):
+        bank.requests(operation="createPaymnt")
 
 
 def test_requests_shows_all_that_are_kept_unless_told_how_many(bank: RunningBank) -> None:

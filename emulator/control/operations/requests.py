@@ -11,10 +11,12 @@ from emulator.api.render import encode, json_response
 from emulator.bank.bank import Event
 from emulator.bank.errors import BankError
 from emulator.control.operation import ControlCall, ControlOperation, object_of
+from emulator.scenario.vocabulary import vocabulary
 
 
 def _list(call: ControlCall) -> Response:
     asked = call.query
+    vocabulary().check_operation(asked.get("operation"))
     found = call.branch.log.entries(
         operation=asked.get("operation"),
         status=asked.get("status"),
@@ -75,7 +77,7 @@ OPERATIONS = (
         handler=_list,
         answers={200: "One line for each request."},
         query=(
-            Parameter("operation", "text", "operationId."),
+            Parameter("operation", "text", "operationId, as /openapi.json has it."),
             Parameter("status", "int", "Status of the answer.", minimum=0, maximum=599),
             Parameter("tpp", "text", "Who signed: a tppId, or the name in the certificate."),
             Parameter("paymentId", "text", "The payment a request was about, or made."),
