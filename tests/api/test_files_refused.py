@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import logging
 import os
 import stat
@@ -14,8 +15,10 @@ import pytest
 
 from emulator.assemble import assemble
 from emulator.assemble.site import Site
+from emulator.authority import Authority
 from emulator.settings import ServeSettings
 from tests.api.control_desk import asked
+from tests.api.desk import DeskClient
 
 TPP = {"name": "acme", "roles": ["PISP"]}
 
@@ -124,6 +127,28 @@ def test_with_power_names_that_cannot_be_synced_are_503(
     if durability == "power":
         assert asked(again, method, target, body)[0] < 300
     again.close()
+
+
+def test_a_fixture_that_cannot_be_read_is_503_and_is_read_when_that_is_over(
+    site: Site, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, authority: Authority
+) -> None:
+    tpp = DeskClient(site.default, authority)
+    opened = io.open
+
+    def refused(path: Any, *rest: Any, **more: Any) -> Any:
+        if Path(path).name == "known-state.yaml":
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), str(path))
+        return opened(path, *rest, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(io, "open", refused)
+        refusal = tpp.post("/v1/sandbox/initialize")
+        assert (refusal.status, refusal.json()["tppMessages"][0]["code"]) == (503, "SYSTEM_ERROR")
+        assert asked(site, "POST", "/_emulator/reset")[0] == 503
+        assert asked(site, "PUT", "/_emulator/banks/new")[0] == 503
+    assert all(logged.exc_info is None for logged in caplog.records)
+    assert tpp.post("/v1/sandbox/initialize").status == 200
+    assert asked(site, "POST", "/_emulator/reset")[0] == 200
 
 
 def test_what_a_killed_process_left_of_a_snapshot_is_gone_with_the_next_start(site: Site, tmp_path: Path) -> None:

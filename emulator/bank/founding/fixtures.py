@@ -62,18 +62,16 @@ def names() -> list[str]:
 
 
 def load(source: str) -> Fixture:
-    """The fixture called `source`: one that comes with the emulator, or a file; raises FixtureError."""
+    """The fixture called `source`: one that comes with the emulator, or a file; raises FixtureError and OSError."""
     path = folder("fixtures") / f"{source}.yaml" if "/" not in source else None
     if path is None or not path.is_file():
         path = Path(source)
     try:
         with path.open("rb") as file:
             raw = file.read(MAX_BYTES + 1)
-    except (FileNotFoundError, IsADirectoryError, ValueError):
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError, ValueError):
         text = f"There is no such file, and no fixture of that name; there are {', '.join(names())}."
         raise FixtureError(source, None, text) from None
-    except OSError as error:
-        raise FixtureError(source, None, f"The file cannot be read: {error.strerror}.") from None
     if len(raw) > MAX_BYTES:
         raise FixtureError(source, None, "The file is longer than 1 MiB.")
     try:
@@ -165,7 +163,11 @@ def build(fixture: Fixture, *, today: date, fixed: Callable[[str], str] = fixed_
 def check(source: str) -> None:
     """Refuse a fixture that no bank could go back to; raises FixtureError. One that comes with us needs no reading."""
     if source not in names():
-        build(load(source), today=oslo_date(real_now()))
+        try:
+            fixture = load(source)
+        except OSError as error:
+            raise FixtureError(source, None, f"The file cannot be read: {error.strerror}.") from None
+        build(fixture, today=oslo_date(real_now()))
 
 
 def image(fixture: Fixture, *, today: date, ids_form: str = "uuid") -> Image:
