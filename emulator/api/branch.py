@@ -23,7 +23,7 @@ class Branch:
         router: Router,
         rules: Rules,
         trusted_ca: Callable[[], Certificate | None],
-        sign_response: Signer,
+        signer: Signer,
     ) -> None:
         self.bank = bank
         self.rules = rules
@@ -34,7 +34,7 @@ class Branch:
             rules=rules,
             log=self.log,
             trusted_ca=trusted_ca,
-            sign_response=sign_response,
+            signer=signer,
         )
         self.handle: Callable[[Request], Response] = pipeline.handle
         """Answer one request to `/v1`."""

@@ -6,6 +6,7 @@ import logging
 
 from emulator.api.messages import Request
 from emulator.api.router import split_target
+from emulator.authority import AuthorityDamaged
 from emulator.bank.errors import BankError
 
 logger = logging.getLogger(__name__)
@@ -17,10 +18,13 @@ _UNUSABLE = BankError(
 
 
 def failed(request: Request, error: Exception) -> BankError:
-    """The refusal of a request at which `error` came up, logged: 503 where the system refuses a file, else 500."""
+    """The refusal of a request at which `error` came up, logged: 503 where a file cannot be used, else 500."""
     asked = f"{request.method} {split_target(request.target)[0]}"
     if isinstance(error, OSError):
         logger.error("%s: %s", asked, error)
         return _UNUSABLE
+    if isinstance(error, AuthorityDamaged):
+        logger.error("%s: %s", asked, error)
+        return BankError("SYSTEM_ERROR", f"A certificate or its key cannot be read: {error}.", status=503)
     logger.error("%s failed", asked, exc_info=error)
     return _FAILED

@@ -57,7 +57,9 @@ class Rules(Protocol):
     def match(self, call: Call, signed: bool) -> Acting | None: ...
 
 
-Signer = Callable[[Response], None]
+Sign = Callable[[Response], None]
+Signer = Callable[[], Sign]
+"""What signs the next answer; asked for before anything is done, for its certificate may be unreadable."""
 
 
 class Pipeline:
@@ -71,14 +73,14 @@ class Pipeline:
         rules: Rules,
         log: RequestLog,
         trusted_ca: Callable[[], Certificate | None],
-        sign_response: Signer,
+        signer: Signer,
     ) -> None:
         self._bank = bank
         self._router = router
         self._rules = rules
         self._log = log
         self._trusted_ca = trusted_ca
-        self._sign_response = sign_response
+        self._signer = signer
         self._repeats = Repeats(bank)
 
     def handle(self, request: Request) -> Response:
@@ -87,15 +89,18 @@ class Pipeline:
         bank = self._bank
         exchange = self._log.begin(bank.clock.hold(), request)
         headers = Headers(request.headers)
+        sign: Sign | None = None
         try:
+            if bank.settings.sign_responses:
+                sign = self._signer()
             response = self._through_the_gates(exchange, headers)
         except Exception as error:
             response = render.refusal(failed(request, error))
         finally:
             bank.clock.release()
         finish(response, headers)
-        if bank.settings.sign_responses:
-            self._sign_response(response)
+        if sign is not None:
+            sign(response)
         if exchange.call is not None:
             # the log shows the request as it came; what was read out of it need not be kept a thousand requests long
             exchange.call.headers, exchange.call.body = _NO_HEADERS, None
@@ -114,7 +119,10 @@ class Pipeline:
         exchange.response = response
         finish(response, Headers(request.headers))
         if bank.settings.sign_responses:
-            self._sign_response(response)
+            try:
+                self._signer()(response)
+            except Exception as error:
+                failed(request, error)  # is in the log then; the refusal stands, unsigned
         if bank.watchers:
             bank.publish({"type": "request", **exchange.summary()})
 

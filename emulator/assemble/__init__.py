@@ -148,6 +148,6 @@ def house_for(settings: ServeSettings, authority: Authority) -> House:
             durability="power" if settings.durability == "power" else "process",
             rules_for=RuleSet,
             trusted_ca=lambda: authority.certificate,
-            sign_response=response_signer(authority.answering),
+            signer=response_signer(authority.answering),
         )
     )

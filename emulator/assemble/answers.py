@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from emulator.api.messages import Response
+from emulator.api.pipeline import Sign, Signer
 from emulator.authority import Credentials
 from emulator.bank.clock import real_now
 from emulator.httpsig.dates import format_date
@@ -13,21 +14,25 @@ from emulator.httpsig.keyid import key_id_for
 from emulator.httpsig.signer import signature_header
 
 
-def response_signer(credentials: Callable[[], Credentials]) -> Callable[[Response], None]:
-    """A function that adds Date, Digest and Signature to an answer; its X-Request-ID is covered when it has one.
+def response_signer(credentials: Callable[[], Credentials]) -> Signer:
+    """What adds Date, Digest and Signature to an answer; its X-Request-ID is covered when it has one.
 
     A Digest or Signature that a scripted rule has set stays as it is; a scripted Digest is what is signed.
-    `credentials` is asked at the first answer, so that a bank that signs nothing makes no key.
+    `credentials` is asked for the first answer, so that a bank that signs nothing makes no key; raises as it does.
     """
 
-    def sign(response: Response) -> None:
+    def signer() -> Sign:
         signing = credentials()
-        said = {name.lower(): value for name, value in response.headers}
-        date, digest = format_date(real_now()), said.get("digest") or digest_value(response.body)
-        request_id = [("x-request-id", said["x-request-id"])] if "x-request-id" in said else []
-        lines = [("digest", digest), *request_id, ("date", date)]
-        signature = signature_header(lines, key_id=key_id_for(signing.certificate), key=signing.key)
-        made = (("Date", date), ("Digest", digest), ("Signature", signature))
-        response.headers += [(name, value) for name, value in made if name.lower() not in said]
 
-    return sign
+        def sign(response: Response) -> None:
+            said = {name.lower(): value for name, value in response.headers}
+            date, digest = format_date(real_now()), said.get("digest") or digest_value(response.body)
+            request_id = [("x-request-id", said["x-request-id"])] if "x-request-id" in said else []
+            lines = [("digest", digest), *request_id, ("date", date)]
+            signature = signature_header(lines, key_id=key_id_for(signing.certificate), key=signing.key)
+            made = (("Date", date), ("Digest", digest), ("Signature", signature))
+            response.headers += [(name, value) for name, value in made if name.lower() not in said]
+
+        return sign
+
+    return signer

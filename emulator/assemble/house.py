@@ -52,7 +52,7 @@ class HouseRules:
     durability: Literal["process", "power"]
     rules_for: Callable[[Bank], Rules]
     trusted_ca: Callable[[], Certificate | None]
-    sign_response: Signer
+    signer: Signer
 
 
 class House:
@@ -161,7 +161,7 @@ class House:
             router=self._router,
             rules=common.rules_for(bank),
             trusted_ca=common.trusted_ca,
-            sign_response=common.sign_response,
+            signer=common.signer,
         )
 
     def _seed(self, name: str, documents: Store) -> int | None:
@@ -184,7 +184,7 @@ class House:
             self._common,
             directory=None,
             trusted_ca=lambda: authority.certificate,
-            sign_response=response_signer(authority.answering),
+            signer=response_signer(authority.answering),
         )
         return House(common)
 

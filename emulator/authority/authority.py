@@ -204,7 +204,15 @@ class Authority:
         if self._directory is None or not (self._directory / "bank" / _CERTIFICATE).exists():
             return None
         kept = _read_credentials("bank", self._directory / "bank")
-        return kept if self._holds(kept.certificate) else None
+        if not self._holds(kept.certificate):
+            return None
+        key_file = self._directory / "bank" / _KEY
+        try:
+            if kept.key.public_key() != kept.certificate.public_key():
+                raise AuthorityDamaged(f"{key_file}: not the key of {_CERTIFICATE}")
+        except (ValueError, TypeError) as error:
+            raise AuthorityDamaged(f"{key_file}: not a private key in PEM ({error})") from None
+        return kept
 
     def _new_answering(self) -> Credentials:
         key = issuing.new_rsa_key()

@@ -14,7 +14,7 @@ from emulator.api.headers import Headers
 from emulator.api.messages import Request, Response, Stream
 from emulator.api.query import parse, unescaped
 from emulator.api.router import MethodRefused, split_target
-from emulator.authority import Authority, AuthorityDamaged
+from emulator.authority import Authority
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
 from emulator.bank.founding.fixtures import FixtureError
@@ -86,9 +86,6 @@ class Control:
             response = render.refusal(refused(error))
         except FixtureError as error:
             response = render.refusal(BankError("FORMAT_ERROR", str(error), "fixtures"))
-        except AuthorityDamaged as error:
-            logger.error("%s", error)
-            response = render.refusal(BankError("SYSTEM_ERROR", f"A TPP cannot be read: {error}.", status=503))
         except StoreUnwritable as error:
             logger.error("the state cannot be written: %s", error)
             response = render.refusal(render.UNWRITABLE)

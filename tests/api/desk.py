@@ -35,7 +35,7 @@ def seeded_house(authority: Authority) -> House:
             durability="process",
             rules_for=RuleSet,
             trusted_ca=lambda: authority.certificate,
-            sign_response=response_signer(authority.answering),
+            signer=response_signer(authority.answering),
         )
     )
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from emulator.api.messages import Request, Response
 from emulator.assemble import assemble
 from emulator.assemble.site import Site
 from emulator.authority import Authority
@@ -151,6 +152,35 @@ def test_a_fixture_that_cannot_be_read_is_503_and_is_read_when_that_is_over(
     assert asked(site, "POST", "/_emulator/reset")[0] == 200
 
 
+def test_what_cannot_be_signed_is_not_done_either(site: Site, tmp_path: Path, authority: Authority) -> None:
+    tpp = DeskClient(site.default, authority)
+    asked(site, "GET", "/_emulator/certificate")
+    asked(site, "PUT", "/_emulator/settings", {"sign_responses": True})
+    before = asked(site, "GET", "/_emulator/people")
+    site.close()
+    key = tmp_path / "bank" / "key.pem"
+    kept = key.read_bytes()
+    for damage, reason in (
+        (b"no key", "not a private key in PEM"),
+        ((tmp_path / "tpps" / "zed" / "key.pem").read_bytes(), "not the key of certificate.pem"),
+    ):
+        key.write_bytes(damage)
+        again = assemble(ServeSettings(state=tmp_path))
+        tpp.branch = again.default
+        refusal = tpp.post("/v1/sandbox/customers", json={"customerNumber": "12345678", "name": "A", "type": "private"})
+        assert refusal.status == 503
+        assert refusal.json()["tppMessages"][0]["text"].startswith(
+            f"A certificate or its key cannot be read: {key}: {reason}"
+        )
+        assert asked(again, "GET", "/_emulator/people") == before
+        at_the_wire = Response(413)
+        again.refused(Request("POST", "/v1/consents"), at_the_wire)
+        assert "Signature" not in dict(at_the_wire.headers)
+        key.write_bytes(kept)
+        assert "signature" in tpp.get("/v1/sandbox/customers").headers
+        again.close()
+
+
 def test_what_a_killed_process_left_of_a_snapshot_is_gone_with_the_next_start(site: Site, tmp_path: Path) -> None:
     site.close()
     left = tmp_path / "banks" / "default" / "snapshots" / ".two.snapshot.json.new"
@@ -166,6 +196,6 @@ def test_a_tpp_whose_files_are_damaged_is_named_until_it_is_issued_anew(site: Si
     for method, path, body in (("GET", "tpps", None), ("POST", "tpps", {"name": "zed"}), ("POST", "sessions", seeding)):
         status, told = asked(site, method, f"/_emulator/{path}", body)
         assert (status, told["tppMessages"][0]["code"]) == (503, "SYSTEM_ERROR")
-        assert told["tppMessages"][0]["text"] == f"A TPP cannot be read: {key}: the key is missing."
+        assert told["tppMessages"][0]["text"] == f"A certificate or its key cannot be read: {key}: the key is missing."
     assert asked(site, "POST", "/_emulator/tpps", {"name": "zed", "replace": True})[0] == 201
     assert asked(site, "POST", "/_emulator/sessions", seeding)[0] == 200

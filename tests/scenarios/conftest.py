@@ -32,7 +32,7 @@ def stage_play() -> Play:
             durability="process",
             rules_for=RuleSet,
             trusted_ca=lambda: authority.certificate,
-            sign_response=lambda response: None,
+            signer=lambda: lambda response: None,
         )
     )
 

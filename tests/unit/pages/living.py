@@ -56,7 +56,7 @@ class Living:
                 durability="process",
                 rules_for=RuleSet,
                 trusted_ca=lambda: self.authority.certificate,
-                sign_response=lambda response: None,
+                signer=lambda: lambda response: None,
             )
         )
         guard = Guard(allowed_hosts=(), secret=b"a secret of the test")
