@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import zlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,6 +16,7 @@ from emulator.httpsig.digest import HASHES, digest_value
 _LARGEST = 64 * 1024  # bytes; a larger body is not hashed in forty other forms
 _MOST_WRITTEN = 256 * 1024  # characters in all; an indented layout grows with depth times length
 _MOST_SHOWN = 20  # characters
+_GZIP = b"\x1f\x8b"
 _BY_LENGTH = {16: "MD5", 20: "SHA-1", 32: "SHA-256", 48: "SHA-384", 64: "SHA-512"}
 
 
@@ -24,6 +26,8 @@ def other_bodies(body: bytes) -> Iterator[tuple[str, bytes]]:
         yield "no body at all", b""
     if len(body) > _LARGEST:
         return
+    if body.startswith(_GZIP):
+        yield "the body before it was compressed: send it as it is", _unzipped(body)
     yield "the body with a newline at its end", body + b"\n"
     yield "the body with CRLF at its end", body + b"\r\n"
     stripped = body.strip()
@@ -45,6 +49,14 @@ def other_bodies(body: bytes) -> Iterator[tuple[str, bytes]]:
     yield from _other_json(text)
 
 
+def _unzipped(body: bytes) -> bytes:
+    """What stands in gzip, as far as it may be hashed; nothing where there is none."""
+    try:
+        return zlib.decompressobj(16 + zlib.MAX_WBITS).decompress(body, _LARGEST)
+    except zlib.error:
+        return b""
+
+
 def _other_json(text: str) -> Iterator[tuple[str, bytes]]:
     if too_deep(text):
         return
@@ -64,6 +76,10 @@ def _other_json(text: str) -> Iterator[tuple[str, bytes]]:
         written = layout.encode("utf-8", "surrogatepass")
         yield phrase, written
         yield f"{phrase}, with a newline at its end", written + b"\n"
+        if b"\n" in written:
+            yield f"{phrase}, with CRLF", written.replace(b"\n", b"\r\n")
+        if b"/" in written:
+            yield f"{phrase} and slashes escaped, as PHP does", written.replace(b"/", b"\\/")
 
 
 def _layouts(text: str) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import json
 from typing import Any
@@ -17,6 +18,7 @@ from tests.unit.signature.making import BODY, Making
 
 VALUE: Any = {"b": ["ø", {"a": "1.00"}], "a": None}
 COMPACT = json.dumps(VALUE, ensure_ascii=False, separators=(",", ":")).encode()
+INDENTED = json.dumps(json.loads(BODY), indent=2).encode()
 SHA = hashlib.sha256(BODY)
 
 
@@ -44,6 +46,7 @@ def b64(raw: bytes) -> str:
         (digest_value(b""), "it was made over no body at all"),
         (digest_value(BODY + b"\n"), "it was made over the body with a newline at its end"),
         (digest_value(b"\xef\xbb\xbf" + BODY), "it was made over the body with a byte order mark"),
+        (digest_value(INDENTED.replace(b"\n", b"\r\n")), "it was made over the JSON indented by 2, with CRLF"),
         (digest_value(base64.b64encode(BODY)), "it was made over the base64 text of the body"),
         (digest_value(b"else"), "it is that of other bytes"),
     ],
@@ -54,6 +57,23 @@ def test_the_text_names_the_cause(making: Making, digest: str, cause: str) -> No
     expected = digest_value(BODY, name)
     text = f"The Digest does not fit the body of {len(BODY)} bytes that arrived (expected {expected}): {cause}."
     assert only == ("BAD_REQUEST", "Digest", text)
+
+
+def test_slashes_that_php_escapes_are_recognised(making: Making) -> None:
+    digest = digest_value(rb'{"iban":"NO","text":"a\/b"}')
+    (only,) = making.but(body=b'{"iban": "NO", "text": "a/b"}', digest=digest).faults()
+    assert only.text.endswith(": it was made over the JSON written compactly and slashes escaped, as PHP does.")
+
+
+def test_a_body_compressed_after_it_was_hashed_is_named(making: Making) -> None:
+    (only,) = making.but(body=gzip.compress(BODY), digest=digest_value(BODY)).faults()
+    assert only.text.endswith(": it was made over the body before it was compressed: send it as it is.")
+
+
+def test_what_only_begins_as_gzip_is_no_body_before_it_was_compressed(making: Making) -> None:
+    broken = making.but(body=b"\x1f\x8b" + BODY, digest=digest_value(BODY)).faults()
+    assert [fault.path for fault in broken] == ["Digest"]
+    assert "compressed" not in broken[0].text
 
 
 @pytest.mark.parametrize(
