@@ -18,7 +18,7 @@ from emulator.api.signature.recovery import NoHash, SignedHash, is_pss_over, rec
 from emulator.api.signature.result import clean
 from emulator.httpsig.keyid import key_id_for
 
-MOST_GUESSES = 1_500  # hashes, in about 5 ms
+MOST_GUESSES = 2_000  # hashes, in about 10 ms
 MOST_HASHED = 4_000_000  # characters, which bounds the guesses at very long texts
 MOST_LINES = 40
 MOST_VERIFICATIONS = 50  # where each guess costs one, about 2 ms
@@ -69,9 +69,9 @@ def _encodable(found: Evidence) -> Evidence:
 
 def _search(found: Evidence, signed: SignedHash, text: str) -> Cause:
     also = "" if signed.name == found.hash_name else f", and with {signed.name} in place of {found.hash_name}"
-    twice = _hashed_twice(signed, text)
-    if twice is not None:
-        return Cause("hashed-twice", f"The signature was made over {twice}{also}", signed=signed)
+    for name, phrase, other in _other_things(found, signed, text):
+        if signed.fits(other):
+            return Cause(name, f"The signature was made over {phrase}{also}", signed=signed)
     tried = 0
     own = Recipe(tuple(found.lines(found.target)))
     guesses = min(MOST_GUESSES, MOST_HASHED // (len(text) + 1)) if len(found.names) <= MOST_LINES else 0
@@ -94,16 +94,19 @@ def _sentence(mistake: Mistake, text: str, likely: str) -> str:
     return f"The signature was made over a signing string {mistake.phrase}{where}"
 
 
-def _hashed_twice(signed: SignedHash, text: str) -> str | None:
+def _other_things(found: Evidence, signed: SignedHash, text: str) -> Iterator[tuple[str, str, bytes]]:
+    """What is signed in the place of a signing string: a stable name, a phrase and the bytes."""
     once = signed.function(text.encode())
     for phrase, form in (
         ("the hash", once.digest()),
         ("the hexadecimal hash", once.hexdigest().encode()),
         ("the base64 of the hash", b64encode(once.digest())),
     ):
-        if signed.fits(form):
-            return f"{phrase} of the signing string: sign the string itself, signing hashes it"
-    return None
+        yield "hashed-twice", f"{phrase} of the signing string: sign the string itself, signing hashes it", form
+    yield "nothing-signed", "no bytes at all", b""
+    digest = found.present.get("digest", "")
+    yield "body-signed", "the body: sign the signing string, in which the Digest stands for the body", found.body or b""
+    yield "digest-signed", "the value of Digest: sign the signing string, of which it is one line", digest.encode()
 
 
 def _pss(found: Evidence, key: RSAPublicKey, signature: bytes, reason: NoHash) -> Cause:

@@ -27,7 +27,7 @@ from emulator.httpsig.message import CANDIDATES, REQUEST_TARGET, SPELLING, reque
 
 Group = Callable[[Evidence], Iterator[Mistake]]
 
-_MOST_PERMUTED = 5  # lines; 120 orders
+_MOST_PERMUTED = 6  # lines, as a payment has; 720 orders
 _MOST_FURTHER = 40  # headers of the request that are tried as lines too many
 
 
@@ -77,10 +77,17 @@ def order_mistakes(found: Evidence) -> Iterator[Mistake]:
 
 
 def any_order(found: Evidence) -> Iterator[Mistake]:
-    """Every order of a few lines."""
-    if len(found.names) <= _MOST_PERMUTED:
-        for names in itertools.permutations(found.names):
-            yield Mistake("order", f"in another order than listed: {' '.join(names)}", order(names))
+    """Every order of a few lines; of more, each line in every other place."""
+    few = len(found.names) <= _MOST_PERMUTED
+    for names in itertools.permutations(found.names) if few else _one_moved(found.names):
+        yield Mistake("order", f"in another order than listed: {' '.join(names)}", order(names))
+
+
+def _one_moved(names: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    for at, name in enumerate(names):
+        others = names[:at] + names[at + 1 :]
+        for place in range(len(names)):
+            yield (*others[:place], name, *others[place:])
 
 
 def layout_mistakes(found: Evidence) -> Iterator[Mistake]:
@@ -89,6 +96,9 @@ def layout_mistakes(found: Evidence) -> Iterator[Mistake]:
     yield Mistake("final-newline", "that ends in a newline", layout(after="\n"))
     yield Mistake("crlf", "with CRLF in place of newlines", layout(joiner="\r\n"))
     yield Mistake("crlf", "with CRLF after each line", layout(joiner="\r\n", after="\r\n"))
+    for end, kind in (("\n", "a newline"), ("\r\n", "CRLF")):
+        phrase = f"with {kind} after each line and without the blank after the colons"
+        yield Mistake("lines-put-together", phrase, layout(colon=":", joiner=end, after=end))
     yield from _name_mistakes(found)
     phrase = "with a backslash and an n in place of newlines"
     yield Mistake("literal-backslash-n", phrase, layout(joiner="\\n"))

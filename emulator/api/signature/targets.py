@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 from urllib.parse import parse_qsl, quote, unquote, urlencode
@@ -16,6 +17,7 @@ _BEFORE_PROXY = (
     *("X-Forwarded-Prefix", "X-Forwarded-Path", "X-Forwarded-Uri"),
     *("X-Original-URI", "X-Original-URL", "X-Envoy-Original-Path"),
 )
+_MOST_PERMUTED = 4  # parameters of the query; 24 orders
 _METHODS = ("get", "post", "put", "delete", "patch")
 
 
@@ -44,11 +46,11 @@ def target_mistakes(found: Evidence) -> Iterator[Mistake]:
 
 def other_targets(found: Evidence) -> Iterator[tuple[str, str, str]]:
     """Other spellings of path and query: a stable name, a phrase and the text."""
-    target, host = found.target, found.present.get("host", "")
+    target = found.target
     path, mark, query = target.partition("?")
     if mark:
         yield "query-left-out", "without the query", path
-        yield "query-sorted", "with the query sorted", f"{path}?{'&'.join(sorted(query.split('&')))}"
+        yield from _query_orders(path, query.split("&"))
         yield "query-decoded", "with the query decoded", f"{path}?{unquote(query)}"
         encoded = urlencode(parse_qsl(query, keep_blank_values=True))
         yield "query-encoded", "with the query encoded otherwise", f"{path}?{encoded}"
@@ -69,11 +71,10 @@ def other_targets(found: Evidence) -> Iterator[tuple[str, str, str]]:
             phrase = f"with the path of {name}, which a proxy has changed since"
             yield "path-before-proxy", phrase, told.removesuffix("/") + target
             yield "path-before-proxy", phrase, told
-    for scheme in ("https", "http"):
-        if host:
+    for host in _hosts(found):
+        for scheme in ("https", "http"):
             yield "whole-address", f"with the whole {scheme} address as target", f"{scheme}://{host}{target}"
             yield "whole-address", f"with the {scheme} address without query as target", f"{scheme}://{host}{path}"
-    if host:
         yield "host-in-target", "with the host before the path", host + target
     yield "target-decoded", "with the target decoded", unquote(target)
     yield "target-encoded", "with the target encoded", quote(target, safe="/?&=%")
@@ -85,6 +86,23 @@ def other_targets(found: Evidence) -> Iterator[tuple[str, str, str]]:
     yield "path-encoded", "with the path encoded", f"{quote(path, safe='/')}{mark}{query}"
     yield "escapes-case", "with the escapes in upper case", _ESCAPE.sub(lambda found: found[0].upper(), target)
     yield "escapes-case", "with the escapes in lower case", _ESCAPE.sub(lambda found: found[0].lower(), target)
+
+
+def _query_orders(path: str, parameters: list[str]) -> Iterator[tuple[str, str, str]]:
+    """The parameters of the query sorted, and where they are few in every order."""
+    yield "query-sorted", "with the query sorted", f"{path}?{'&'.join(sorted(parameters))}"
+    if len(parameters) <= _MOST_PERMUTED:
+        for other in itertools.islice(itertools.permutations(parameters), 1, None):
+            query = "&".join(other)
+            yield "query-order", f"with the parameters of the query in another order: {query}", f"{path}?{query}"
+
+
+def _hosts(found: Evidence) -> Iterator[str]:
+    """How a client may know the bank's host: as sent, before a proxy, and without its port."""
+    for name in ("host", "x-forwarded-host"):
+        if host := found.present.get(name):
+            yield host
+            yield host.rpartition(":")[0] or host
 
 
 def _prefixes(path: str) -> Iterator[str]:

@@ -15,6 +15,7 @@ from emulator.httpsig.digest import HASHES, digest_value
 from emulator.httpsig.message import REQUEST_TARGET
 
 _SECONDS_APART = (1, -1, 2, -2, 3, -3, 4, -4, 5, -5)
+_HOURS_APART = (1, 2, 3, -1, -2, -3, *range(4, 15), *range(-4, -13, -1))  # of the zones, those of Europe first
 
 
 def value_mistakes(found: Evidence) -> Iterator[Mistake]:
@@ -69,12 +70,16 @@ def _other_dates(value: str) -> Iterator[tuple[str, str, str]]:
         seconds, _ = parse_date(value)
         moment = datetime.fromtimestamp(seconds, UTC)
         apart = [(shift, moment + timedelta(seconds=shift)) for shift in _SECONDS_APART]
+        local = [moment + timedelta(hours=shift) for shift in _HOURS_APART]
     except (DateUnreadable, ValueError, OverflowError):
         return
     for shift, other in apart:
         kind = "later" if shift > 0 else "earlier"
         phrase = f"with a date {abs(shift)} s {kind} than the header Date: the clock was read twice"
         yield "date-read-twice", phrase, format_date(other)
+    for other in local:
+        text = format_date(other)
+        yield "date-local", f"with the date {text!r}, which is not the header Date: a local time called GMT?", text
     day, month = DAYS[moment.weekday()], MONTHS[moment.month - 1]
     clock = f"{moment:%H:%M:%S}"
     for text in (

@@ -61,6 +61,7 @@ MISTAKES: dict[str, list[tuple[Callable[[Lines], str | bytes], str]]] = {
     "whole-address": [
         (target(f"post https://127.0.0.1:8080{TARGET}"), "with the whole https address as target"),
         (target(f"post http://127.0.0.1:8080{PATH}"), "with the http address without query as target"),
+        (target(f"post http://127.0.0.1{TARGET}"), "with the whole http address as target"),
     ],
     "host-in-target": [(target(f"post 127.0.0.1:8080{TARGET}"), "with the host before the path")],
     "prefix-left-out": [(target(f"post {TARGET.removeprefix('/v1')}"), "without /v1 before the path")],
@@ -77,6 +78,10 @@ MISTAKES: dict[str, list[tuple[Callable[[Lines], str | bytes], str]]] = {
     "crlf": [
         (joined(": ", "\r\n"), "with CRLF in place of newlines"),
         (joined(": ", "\r\n", after="\r\n"), "with CRLF after each line"),
+    ],
+    "lines-put-together": [
+        (joined(":", "\n", after="\n"), "with a newline after each line and without the blank after the colons"),
+        (joined(":", "\r\n", after="\r\n"), "with CRLF after each line and without the blank after the colons"),
     ],
     "literal-backslash-n": [(joined(": ", "\\n"), "with a backslash and an n in place of newlines")],
     "trailing-blanks": [(joined(": ", " \n", after=" "), "with a blank at the end of each line")],
@@ -122,6 +127,10 @@ MISTAKES: dict[str, list[tuple[Callable[[Lines], str | bytes], str]]] = {
          "with the date written as 'Mon, 02 Mar 2026 08:00:00 +0000', not as the header Date"),
         (value("date", "Mon, 02 Mar 2026 08:00:00 -0000"),
          "with the date written as 'Mon, 02 Mar 2026 08:00:00 -0000', not as the header Date"),
+    ],
+    "date-local": [
+        (value("date", "Mon, 02 Mar 2026 09:00:00 GMT"),
+         "with the date 'Mon, 02 Mar 2026 09:00:00 GMT', which is not the header Date: a local time called GMT?"),
     ],
     "digest-without-name": [
         (value("digest", digest_value(BODY)[8:]), "with the hash alone as digest, without SHA-256="),
@@ -212,6 +221,22 @@ def test_a_host_that_a_proxy_has_changed_is_recognised_where_the_proxy_tells_it(
     refused = sent.but(names=names, text=value("host", "bank.example")).refused()
     assert refused.text.startswith(f"{OVER}with the host of X-Forwarded-Host, which a proxy has changed since (")
 
+    whole = sent.but(text=target(f"post https://bank.example{TARGET}")).refused()
+    assert whole.text.startswith(f"{OVER}with the whole https address as target (")
+
+
+@pytest.mark.parametrize(
+    ("signed", "phrase"),
+    [
+        ("a=3&b=1&c=2", "with the query sorted"),
+        ("b=1&a=3&c=2", "with the parameters of the query in another order: b=1&a=3&c=2"),
+    ],
+)
+def test_a_query_put_together_in_another_order_is_named(making: Making, signed: str, phrase: str) -> None:
+    asked = making.but(target="/v1/accounts?c=2&b=1&a=3")
+    refused = asked.but(text=target(f"post /v1/accounts?{signed}")).refused()
+    assert refused.text.startswith(f"{OVER}{phrase} (")
+
 
 def test_encoded_and_decoded_targets_are_recognised(making: Making) -> None:
     encoded = making.but(target="/v1/accounts/enc!!%C3%B8%3D/balances?x=a%20b")
@@ -265,10 +290,23 @@ def test_two_mistakes_together_are_named(making: Making) -> None:
     assert refused.diagnosis()["mistake"] == "query-left-out+final-newline"
 
 
-def test_any_other_order_of_a_few_lines_is_named(making: Making) -> None:
-    few = making.but(headers=making.headers[:3], body=b"", wanted=False, method="GET")
-    refused = few.but(text=lambda lines: signing_string([lines[1], lines[0], lines[2]])).refused()
-    assert refused.text.startswith(f"{OVER}in another order than listed: date (request-target) x-request-id (")
+@pytest.mark.parametrize(
+    ("further", "signed"),
+    [
+        ((), "date tpp-redirect-uri (request-target) x-request-id psu-id digest"),  # as a map without an order has it
+        (("host",), "date digest x-request-id (request-target) psu-id tpp-redirect-uri host"),
+    ],
+)
+def test_another_order_of_the_lines_of_a_payment_is_named(
+    making: Making, further: tuple[str, ...], signed: str
+) -> None:
+    names = ["(request-target)", *(name for name in CANDIDATES if name != "psu-corporate-id"), *further]
+
+    def text(lines: Lines) -> str:
+        return signing_string([(name, dict(lines)[name]) for name in signed.split()])
+
+    refused = making.but(names=names, text=text).refused()
+    assert refused.text.startswith(f"{OVER}in another order than listed: {signed} (")
 
 
 def test_names_in_the_case_in_which_they_are_listed_are_named(making: Making) -> None:
@@ -372,6 +410,22 @@ def test_hashing_twice_is_named(making: Making, hashed: Any, phrase: str) -> Non
 
     refused = making.but(sign=sign).refused()
     assert refused.text == f"The signature was made over {phrase}: sign the string itself, signing hashes it."
+
+
+@pytest.mark.parametrize(
+    ("signed", "phrase"),
+    [
+        (BODY, "the body: sign the signing string, in which the Digest stands for the body"),
+        (digest_value(BODY), "the value of Digest: sign the signing string, of which it is one line"),
+        ("", "no bytes at all"),
+    ],
+)
+def test_what_is_signed_in_place_of_the_signing_string_is_named(
+    making: Making, signed: str | bytes, phrase: str
+) -> None:
+    assert making.but(text=lambda lines: signed).refused().text == f"The signature was made over {phrase}."
+    empty = making.but(text=lambda lines: "", method="GET", body=b"", wanted=False)
+    assert empty.refused().text == "The signature was made over no bytes at all."
 
 
 def test_a_prehashed_signature_is_an_ordinary_one(making: Making) -> None:
