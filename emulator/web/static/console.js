@@ -42,7 +42,7 @@
   });
 
   // A region that somebody is using (a focused field, a link reached by keyboard, an opened detail, a selection) is left
-  // alone until the next event.
+  // alone until nobody does any more.
   const busy = (region) => {
     const active = document.activeElement;
     if (region.contains(active) && active.matches("input, select, textarea, button, :focus-visible")) return true;
@@ -67,22 +67,26 @@
     }
   };
 
+  const gone = document.querySelector("[data-gone]");
   let asking = false;
   let missed = false;
+  let left = false; // whether a region was left alone that has changed since
   const refresh = async () => {
     if (asking) { missed = true; return; }
     asking = true;
+    left = false;
     try {
       const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
+      if (gone) gone.hidden = answer.status !== 404;
       if (answer.ok) {
         const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
         for (const region of document.querySelectorAll("[data-live]")) {
           const other = fresh.querySelector(`[data-live="${region.dataset.live}"]`);
-          if (other && !busy(region) && region.innerHTML !== other.innerHTML) {
-            carry(region, other);
-            region.replaceChildren(...other.childNodes);
-            wire(region);
-          }
+          if (!other || region.innerHTML === other.innerHTML) continue;
+          if (busy(region)) { left = true; continue; }
+          carry(region, other);
+          region.replaceChildren(...other.childNodes);
+          wire(region);
         }
         tick();
       }
@@ -98,6 +102,9 @@
   const later = () => {
     if (!timer) timer = setTimeout(() => { timer = 0; refresh(); }, QUIET);
   };
+  for (const end of ["focusout", "selectionchange", "toggle"]) {
+    document.addEventListener(end, () => { if (left) later(); }, true);
+  }
 
   // Only a page in sight listens: a browser has six connections to a bank, and six tabs would leave none to the others.
   const light = document.querySelector("[data-watching]");
@@ -111,13 +118,13 @@
     if (source || document.hidden) return;
     source = new EventSource(document.body.dataset.events);
     for (const kind of KINDS) source.addEventListener(kind, later);
-    source.addEventListener("open", () => { light.hidden = false; });
+    // What happened while nobody listened, before the first time too, is told by no event.
+    source.addEventListener("open", () => { light.hidden = false; refresh(); });
     source.addEventListener("error", () => {
       light.hidden = true;
       if (source?.readyState === EventSource.CLOSED) { rest(); setTimeout(watch, AGAIN); }
     });
   };
-  const back = () => { watch(); refresh(); };
 
   wire(document);
   // On a phone the places stand in one row that scrolls sideways.
@@ -128,8 +135,8 @@
     tick();
     setInterval(tick, 1000);
     watch();
-    document.addEventListener("visibilitychange", () => { if (document.hidden) rest(); else back(); });
+    document.addEventListener("visibilitychange", () => { if (document.hidden) rest(); else watch(); });
     addEventListener("pagehide", rest);
-    addEventListener("pageshow", (event) => { if (event.persisted) back(); });
+    addEventListener("pageshow", (event) => { if (event.persisted) watch(); });
   }
 })();
