@@ -18,12 +18,13 @@ class Effect:
 
     `before` the bank acts it tells the domain what to do (`call.script`), or gives a reply in the bank's place;
     `after` it changes the answer or its delivery, with dice that repeat with the bank's seed. `instead`: the bank
-    does not act at all, so that an effect inside the bank has no use beside this one.
+    does not act at all, so that an effect inside the bank has no use beside this one, but for those that it `leaves`.
     """
 
     before: Callable[[Call], Reply | None] | None = None
     after: Callable[[Response, Random], None] | None = None
     instead: bool = False
+    leaves: Collection[str] = ()
 
 
 @dataclass(frozen=True, slots=True)

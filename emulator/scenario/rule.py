@@ -82,10 +82,10 @@ def _effects(part: Part, when: Any) -> dict[str, Effect]:
         _check_useful(name, member, when)
         if effect is not None:
             found[name] = effect
-    instead = next((name for name, effect in found.items() if effect.instead), None)
-    for name in found if instead else ():
-        if known[name].inside:
-            members[name].wrong(f"{name} has no use beside {instead}, which keeps the bank from acting.")
+    for instead in (name for name, effect in found.items() if effect.instead):
+        for name in found:
+            if known[name].inside and name not in found[instead].leaves:
+                members[name].wrong(f"{name} has no use beside {instead}, which keeps the bank from acting.")
     return found
 
 

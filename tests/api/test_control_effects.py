@@ -115,9 +115,19 @@ def test_a_scripted_401_sends_to_sca_wherever_that_is_about_a_customer(
     assert list(json.loads(response.body).get("_links", {})) == links
 
 
-def test_what_is_scripted_for_an_sca_holds_for_that_of_a_scripted_401_too(desk: Desk) -> None:
-    desk.rule({"answer": {"code": "CONSENT_EXPIRED"}})
-    desk.rule({"sca": "reject"})
+@pytest.mark.parametrize(
+    "rules",
+    [
+        [{"answer": {"code": "CONSENT_EXPIRED"}}, {"sca": "reject"}],
+        [{"answer": {"code": "CONSENT_EXPIRED"}, "sca": "reject"}],
+        [{"answer": {"status": 401}, "sca": "reject", "delay": "1s"}],
+    ],
+)
+def test_what_is_scripted_for_an_sca_holds_for_that_of_a_scripted_401_too(
+    desk: Desk, rules: list[dict[str, Any]]
+) -> None:
+    for then in rules:
+        desk.rule(then)
     link = json.loads(desk.read().body)["_links"]["scaRedirect"]["href"]
     ended = desk.control.do("POST", f"/sca/{link.rpartition('/')[2]}/approve", {"nationalId": KARI})
     assert "code=SCA_INVALID" in ended["redirect"]

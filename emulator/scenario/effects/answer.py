@@ -52,7 +52,7 @@ class Answer:
         """What is answered in the bank's place."""
         if self.message is None:
             return Reply(self.status, None if self.json is NOTHING else encode(self.json))
-        if self._sends_to_sca(self.message, call):
+        if self.asks_for_sca and _leads_to_sca(call):
             raise ScaNeeded(self.message.code, self.message.text)
         return Reply(self.status, {"tppMessages": [message_body(self.message)]})
 
@@ -62,12 +62,18 @@ class Answer:
             response.headers.remove(JSON)
         response.headers += self.headers
 
-    def _sends_to_sca(self, message: Message, call: Call) -> bool:
-        """A 401 of the bank carries scaRedirect (CONTRACT 3.3), where an SCA helps, and who asks can be led back."""
-        of_the_bank = STATUS.get(message.code) == 401 and message.category == "ERROR"
-        about_a_customer = call.operation.access is not Access.OPEN or call.operation.before_first_sca
-        led_back = bool(call.tpp.id) and "tpp-redirect-uri" in call.headers
-        return self.status == 401 and of_the_bank and about_a_customer and led_back
+    @property
+    def asks_for_sca(self) -> bool:
+        """Whether it is a 401 of the bank, which carries scaRedirect (CONTRACT 3.3)."""
+        message = self.message
+        of_the_bank = message is not None and STATUS.get(message.code) == 401 and message.category == "ERROR"
+        return self.status == 401 and of_the_bank
+
+
+def _leads_to_sca(call: Call) -> bool:
+    """Whether an SCA helps, and who asks can be led back."""
+    about_a_customer = call.operation.access is not Access.OPEN or call.operation.before_first_sca
+    return about_a_customer and bool(call.tpp.id) and "tpp-redirect-uri" in call.headers
 
 
 def _status(part: Part | None, code: str | None) -> int:
@@ -131,7 +137,7 @@ def read(part: Part) -> Effect | None:
         answer = Answer(status, headers, message=_message(members, status, code))
     else:
         answer = Answer(status, headers, json={})
-    return Effect(answer.reply, answer.head, instead=True)
+    return Effect(answer.reply, answer.head, instead=True, leaves=("sca",) if answer.asks_for_sca else ())
 
 
 KNOWN_CODES = tuple(STATUS)

@@ -142,6 +142,8 @@ story:
         ("rules: [{then: {answer: {status: 500, headers: {Content-Length: 5}}}}]", "written by the bank itself"),
         ('rules: [{then: {answer: {status: 500, headers: {X-A: "a\\r\\nb"}}}}]', "one line of ASCII text"),
         ("rules: [{then: {answer: {status: 500}, sca: reject}}]", "sca has no use beside answer"),
+        ("rules: [{then: {answer: {status: 401, json: {}}, sca: reject}}]", "sca has no use beside answer"),
+        ("rules: [{then: {answer: {status: 401}, fee: '1.00'}}]", "fee has no use beside answer"),
         ("rules: [{when: {operation: getAccounts}, then: {fee: '1.00'}}]", "fee does nothing to getAccounts"),
         ("rules: [{when: {product: sepa}, then: {delay: 1s}}]", "There is no product 'sepa'"),
         ("rules: [{when: {operation: getStuff*}, then: {delay: 1s}}]", "There is no operation 'getStuff*'"),
