@@ -222,7 +222,7 @@ def complete(bank: Bank, sca: Document, accounts: list[str] | None = None) -> st
     outcome = OUTCOMES.get(sca["purpose"])
     if outcome is not None:
         try:
-            outcome.approved(bank, sca["target"], sca["person"])
+            outcome.approved(bank, sca["target"], sca["person"], sca.get("chosen", {}).get("agreement"))
         except BankError as refused:
             return fail(bank, sca, refusal(refused))
     return _finalise(bank, sca, accounts)

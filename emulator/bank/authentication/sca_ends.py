@@ -62,12 +62,12 @@ class Outcome:
     """What the end of an SCA means to what it was for: each function gets the bank and the target's id.
 
     `awaited` says whether the target still needs the SCA: another one may have signed it, or time gone by. `approved`
-    is told who approved as well, and raises BankError before it changes anything; without `declined` a refusal changes
-    nothing but the SCA.
+    is told who approved as well, and the agreement that this person has chosen (None: did not have to, or privately),
+    and raises BankError before it changes anything; without `declined` a refusal changes nothing but the SCA.
     """
 
     awaited: Callable[[Bank, str], bool]
-    approved: Callable[[Bank, str, str], None]
+    approved: Callable[[Bank, str, str, str | None], None]
     declined: Callable[[Bank, str], None] | None = None
 
 

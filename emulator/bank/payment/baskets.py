@@ -120,15 +120,15 @@ def start_authorisation(bank: Bank, basket: Document, how: Approach, *, national
     return authorisation, token
 
 
-def authorised(bank: Bank, basket_id: str, national_id: str) -> None:
+def authorised(bank: Bank, basket_id: str, national_id: str, agreement: str | None = None) -> None:
     """One SCA signs all: each payment that waits for a signature goes its way; one that cannot stops no other.
 
-    Where none can, BankError says why of the first.
+    Where none can, BankError says why of the first. `agreement`: as for a payment.
     """
     basket = bank.documents.get("basket", basket_id)
     if basket is None:
         raise BankError("SCA_INVALID", "The basket is gone.")
-    signed = _sign(bank, basket, national_id)
+    signed = _sign(bank, basket, national_id, agreement)
     for payment in signed:
         if payment["status"] not in UNSIGNED:
             sca.void(bank, payment["id"])  # its own is needed no more
@@ -144,12 +144,12 @@ def authorised(bank: Bank, basket_id: str, national_id: str) -> None:
     bank.documents.put("basket", basket)
 
 
-def _sign(bank: Bank, basket: Document, national_id: str) -> list[Document]:
+def _sign(bank: Bank, basket: Document, national_id: str, agreement: str | None) -> list[Document]:
     """Sign what waits as far as this person may: at least one payment, as they are afterwards."""
     signed, refusals = [], []
     for payment in _waiting(bank, basket):
         try:
-            payments.authorised(bank, payment["id"], national_id)
+            payments.authorised(bank, payment["id"], national_id, agreement)
             signed.append(payment["id"])
         except BankError as refusal:  # before it changed anything: the payment keeps its status
             refusals.append(refusal)

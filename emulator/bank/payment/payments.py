@@ -93,9 +93,10 @@ def start_authorisation(bank: Bank, payment: Document, how: Approach, *, nationa
     return authorisation, token
 
 
-def authorised(bank: Bank, payment_id: str, national_id: str) -> None:
+def authorised(bank: Bank, payment_id: str, national_id: str, agreement: str | None = None) -> None:
     """The customer has signed: PATC when another must too, else the payment goes its way.
 
+    `agreement`: what a payment whose customer was not known comes under, where that person has chosen one.
     SCA_INVALID when it needs no signature (any more) or not this person's; PSU_CREDENTIALS_INVALID when the person
     may not pay from the account, FORBIDDEN when it may not pay this, and as `check_open`. Nothing is changed then.
     """
@@ -104,7 +105,7 @@ def authorised(bank: Bank, payment_id: str, national_id: str) -> None:
         state = payment["status"] if payment is not None else "gone"
         raise BankError("SCA_INVALID", f"The payment is {state} and cannot be signed.")
     if payment["nationalId"] is None:
-        _belongs_to(bank, payment, national_id)
+        _belongs_to(bank, payment, national_id, agreement)
     _check_signer(bank, payment, national_id)
     now = bank.clock.now()
     signed = [*payment.get("signedBy", []), national_id]
@@ -120,12 +121,12 @@ def authorised(bank: Bank, payment_id: str, national_id: str) -> None:
     bank.documents.put("payment", payment)
 
 
-def _belongs_to(bank: Bank, payment: Document, national_id: str) -> None:
+def _belongs_to(bank: Bank, payment: Document, national_id: str, agreement: str | None) -> None:
     """A payment whose customer was not known is the first signer's, and of the agreement that it acts under."""
     payment["nationalId"] = national_id
     account = bank.documents.get("account", payment["debtorAccountId"])
     if payment["context"] == people.CORPORATE and payment["agreement"] is None and account is not None:
-        payment["agreement"] = agreement_for(bank, national_id, account)
+        payment["agreement"] = agreement or agreement_for(bank, national_id, account)
     if payment["agreement"] is not None:
         check_register_limit(bank, payment)
 
@@ -258,7 +259,7 @@ def _may_cancel(bank: Bank, payment: Document, person: str) -> bool:
     return person == payment["nationalId"] or _payable(bank, payment, person) is not None
 
 
-def cancelled(bank: Bank, payment_id: str, national_id: str) -> None:
+def cancelled(bank: Bank, payment_id: str, national_id: str, _agreement: str | None = None) -> None:
     """A person has signed the cancellation; CONFLICT when the payment has gone on in the meantime.
 
     PSU_CREDENTIALS_INVALID for who may not cancel it.

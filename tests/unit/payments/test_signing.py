@@ -11,7 +11,7 @@ from emulator.bank.authentication.approach import Approach
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
 from emulator.bank.holdings import ledger
-from emulator.bank.payment import payments, progression
+from emulator.bank.payment import baskets, payments, progression
 from emulator.bank.sandbox import data as sandbox
 from emulator.bank.script import Script
 from tests.unit.payments import world
@@ -295,6 +295,32 @@ def test_who_approves_a_payment_of_an_unknown_customer_must_own_the_account(bank
     assert refused.value.code == "PSU_CREDENTIALS_INVALID"
     payments.authorised(bank, payment_id, KARI)
     assert (status(bank, payment_id), payment(bank, payment_id)["nationalId"]) == ("ACTC", KARI)
+
+
+@pytest.mark.parametrize("in_basket", [False, True])
+def test_a_payment_of_an_unknown_customer_is_of_the_agreement_that_is_chosen_at_its_approval(
+    bank: Bank, in_basket: bool
+) -> None:
+    agree(bank)
+    other = (bank.documents.get("agreement", AGREEMENT) or {}) | {"id": "other", "signatures": 2}
+    bank.documents.put("agreement", other)
+    target = payment_id = initiate(bank, STRAKS, from_firm(), who=None, context="CORPORATE")
+    if in_basket:
+        target = str(
+            baskets.create(
+                bank,
+                tpp_id=world.TPP,
+                national_id=None,
+                context="CORPORATE",
+                agreement=None,
+                payment_ids=[payment_id],
+                how=HOW,
+            )["id"]
+        )
+    redirect = sca_control.approve(bank, sca_control.find(bank, target), national_id=SIRI, agreement="other")
+    assert "psu-corporate-id=other" in (redirect or "")
+    signed = payment(bank, payment_id)
+    assert (signed["agreement"], signed["status"]) == ("other", "PATC"), "it demands two signatures"
 
 
 def test_an_authorisation_can_be_started_anew_while_a_signature_is_missing(bank: Bank) -> None:
