@@ -132,7 +132,7 @@ def _belongs_to(bank: Bank, payment: Document, national_id: str, agreement: str 
 
 
 def _check_signer(bank: Bank, payment: Document, national_id: str) -> None:
-    if national_id in payment.get("signedBy", ()):
+    if national_id in payment.get("signedBy", ()) and national_id not in next_signers(bank, payment):
         raise BankError("SCA_INVALID", "Another person has to sign this payment now.")
     another = payment["status"] == "RCVD" and payment["nationalId"] != national_id
     account = _payable(bank, payment, national_id)
@@ -202,11 +202,13 @@ def _may_sign_next(bank: Bank, payment: Document, person: str) -> bool:
 def next_signers(bank: Bank, payment: Document) -> list[str]:
     """Who may sign a payment next: first its own customer (CONTRACT 13), then the others who may pay from its account.
 
-    Of a payment whose customer is not known yet there is nobody to name.
+    Of a payment whose customer is not known yet there is nobody to name. Once no other is left who may sign, who has
+    signed may do so again: one signature is enough then (assumed).
     """
     if payment["status"] == "RCVD":
         return [] if payment["nationalId"] is None else [payment["nationalId"]]
-    return [person for person in _signers(bank, payment) if person not in payment.get("signedBy", ())]
+    able = _signers(bank, payment)
+    return [person for person in able if person not in payment.get("signedBy", ())] or able
 
 
 def declined(bank: Bank, payment_id: str) -> None:

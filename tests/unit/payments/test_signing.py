@@ -279,6 +279,17 @@ def test_a_payment_that_waits_for_its_second_signature_is_cancelled_at_once(bank
     assert not sca.is_open(sca_control.find(bank, payment_id))
 
 
+def test_a_payment_whose_other_signer_has_left_is_signed_once_more_by_the_first(bank: Bank) -> None:
+    agree(bank, signatures=2)
+    payment_id = initiate(bank, STRAKS, from_firm(), **FIRM)
+    approve(bank, payment_id, SIRI)
+    agree(bank, signatures=2, persons=(SIRI,))
+    _, token = payments.start_authorisation(bank, payment(bank, payment_id), HOW, national_id=SIRI)
+    assert (sca.get(bank, token) or {})["nationalId"] == SIRI
+    assert outcome(approve(bank, payment_id, SIRI)) == "ok"
+    assert status(bank, payment_id) == "ACTC"
+
+
 # one signature
 
 
