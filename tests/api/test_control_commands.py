@@ -293,9 +293,17 @@ def test_a_file_that_names_no_fixture_is_checked_without_waiting_for_a_bank(
     assert made.mock_calls == []
 
 
+def test_a_long_file_is_no_longer_for_a_bank_because_of_its_letters(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "long.yaml"
+    rule = f"{{then: {{answer: {{json: {'å' * 500_000}}}}}}}"
+    file.write_text(f"scenario: long\nsummary: s\nstart: {{from: empty}}\nrules: [{rule}]\n", "utf-8")
+    for command, told in (("check", f"{file}: fine\n"), ("apply", "long\n")):
+        assert run("scenario", command, str(file)) == (0, told, "")
+
+
 def test_a_file_that_no_bank_takes_as_json_is_not_fine(run: Run, tmp_path: Path) -> None:
     file = tmp_path / "long.yaml"
-    rule = f"{{then: {{answer: {{json: {'å' * 200_000}}}}}}}"
+    rule = f"{{then: {{answer: {{json: [{'a,' * 300_000}]}}}}}}"
     file.write_text(f"scenario: long\nsummary: s\nstart: {{from: empty}}\nrules: [{rule}]\n", "utf-8")
     for command in ("check", "apply"):
         status, out, err = run("scenario", command, str(file))
