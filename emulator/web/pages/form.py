@@ -10,7 +10,7 @@ from emulator.api.router import split_target
 from emulator.web.pages.guard import header
 
 FORM_TYPE = "application/x-www-form-urlencoded"
-MOST_FIELDS = 2000
+MOST_FIELDS = 10_000  # one for each account that a customer may share
 
 Fields = Mapping[str, list[str]]
 

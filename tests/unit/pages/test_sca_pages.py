@@ -52,6 +52,18 @@ def test_a_customer_goes_through_identity_method_context_and_accounts_to_the_tpp
     assert (consent["accounts"], consent["cards"]) == (["a-2"], ["k-1"])
 
 
+def test_a_customer_with_thousands_of_accounts_shares_them(bank: Bank, visitor: Visitor) -> None:
+    one = bank.documents.get("account", "a-3") or {}
+    for number in range(2500):
+        bank.documents.put("account", {**one, "id": f"more-{number}", "iban": f"NO{number}", "bban": str(number)})
+    page = at_approval(visitor, open_access(bank, method="HA2"))
+    done = visitor.submit(page, action="approve")
+    assert query(done.headers["location"])["context"] == "PRIVATE"
+    consent = consents.current(bank, tpp_id=TPP, national_id=OLA, context="PRIVATE", agreement=None)
+    assert consent is not None
+    assert len(consent["accounts"]) == 2501
+
+
 def test_who_does_not_see_the_progress_is_told_it(bank: Bank, visitor: Visitor) -> None:
     token = open_access(bank)
     page = visitor.get(f"/sca/{token}?lang=en")
