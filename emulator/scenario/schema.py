@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from emulator.authority import FLAWS, TPP_NAME
@@ -33,8 +34,9 @@ def _named(words: tuple[str, ...]) -> dict[str, Any]:
     return {"anyOf": [*word["anyOf"], _operators(word)]}
 
 
+@cache
 def scenario_schema() -> dict[str, Any]:
-    """JSON Schema (2020-12) of a scenario."""
+    """JSON Schema (2020-12) of a scenario; made once, so not to be changed."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Scenario of the bank emulator",

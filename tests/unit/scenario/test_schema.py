@@ -23,6 +23,10 @@ def test_it_is_a_schema() -> None:
     jsonschema.Draft202012Validator.check_schema(scenario_schema())
 
 
+def test_it_is_made_once() -> None:
+    assert scenario_schema() is scenario_schema()
+
+
 @pytest.mark.parametrize("name", effects())
 def test_the_example_of_every_effect_is_taken_by_both(name: str) -> None:
     scenario = {"scenario": "x", "rules": [{"then": {name: effects()[name].example}}]}
