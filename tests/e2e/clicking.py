@@ -86,3 +86,20 @@ def is_too_wide(browser: Chrome) -> bool:
     """Whether a reader has to scroll sideways."""
     wide = "const page = document.documentElement; return page.scrollWidth > page.clientWidth"
     return bool(browser.execute_script(wide))
+
+
+# Words on buttons that are broken in two, and boxes that scroll but not by keyboard.
+AWKWARD = """
+const shown = [...document.querySelectorAll('main *')].filter(one => one.checkVisibility());
+const range = new Range();
+const lines = one => { range.selectNodeContents(one); return range.getClientRects().length; };
+const broken = one => one.matches('button') && !/\\s/.test(one.textContent.trim()) && lines(one) > 1;
+const scrolls = one => getComputedStyle(one).overflowY === 'auto' && one.scrollHeight > one.clientHeight;
+const reached = one => one.matches('[tabindex], textarea') || one.querySelector('a[href], button, input');
+return shown.filter(one => broken(one) || scrolls(one) && !reached(one)).map(one => one.outerHTML.slice(0, 200));
+"""
+
+
+def awkward(browser: Chrome) -> list[str]:
+    """What can hardly be read, or by a mouse alone."""
+    return list(browser.execute_script(AWKWARD))

@@ -13,7 +13,7 @@ from selenium.webdriver.support.ui import Select
 
 from emulator.web.console.screen import NAVIGATION
 from tests.e2e.browser import chromium
-from tests.e2e.clicking import button, complaints, heading, is_too_wide, nameless, press, wait
+from tests.e2e.clicking import awkward, button, complaints, heading, is_too_wide, nameless, press, wait
 from tests.e2e.pages_served import ServedPages, served_pages
 from tests.unit.pages.living import DEBTOR, KARI, STRAKS, straks
 
@@ -88,6 +88,7 @@ def test_every_page_fits_names_its_controls_and_draws_no_complaint(
     for page in [*pages, "/docs", "/docs/control"]:
         browser.get(served.url + page)
         wrong = {"complaints": complaints(browser), "nameless": nameless(browser), "wide": is_too_wide(browser)}
+        wrong["awkward"] = awkward(browser)
         if any(wrong.values()):
             found[page] = wrong
     assert found == {}
