@@ -289,6 +289,27 @@ def test_payments_are_filtered_by_status(emulator: Living, browser: Visitor) -> 
     assert "There is no such status" in browser.get("/console/payments?status=%22%3E").text
 
 
+def test_the_ids_that_a_tpp_sends_stand_whole_where_one_thing_is_shown(emulator: Living, browser: Visitor) -> None:
+    payment = paid(emulator, browser)
+    basket = json.loads(emulator.call("POST", "/v1/signing-baskets", json={"paymentIds": [payment]}).body)["basketId"]
+    documents = emulator.branch.bank.documents
+    account, card = documents.first("account", bban=DEBTOR), next(documents.all("card"))
+    agreement = next(documents.all("agreement"))
+    assert account is not None
+    assert emulator.tpp.session_id is not None
+    shown = {
+        f"payments/{payment}": payment,
+        f"baskets/{basket}": basket,
+        f"accounts/{account['id']}": account["id"],
+        f"cards/{card['id']}": card["id"],
+        f"customers/{agreement['owner']}": agreement["id"],
+        "consents": emulator.tpp.session_id,
+    }
+    assert [
+        place for place, said in shown.items() if f"<code>{said}</code>" not in browser.get(f"/console/{place}").source
+    ] == []
+
+
 def test_a_basket_shows_its_payments(emulator: Living, browser: Visitor) -> None:
     ids = [paid(emulator, browser), paid(emulator, browser)]
     made = emulator.call("POST", "/v1/signing-baskets", json={"paymentIds": ids}, headers={"PSU-Context": "PRIVATE"})
