@@ -14,7 +14,7 @@ EPILOG = "Example: bank-emulator banks make test-1 --seed 7"
 
 @click.group(name="banks", epilog=EPILOG)
 def command() -> None:
-    """Independent banks, each with its own documents, clock, rules and log."""
+    """Banks, each with its own documents, clock, rules and log."""
 
 
 def _rows(banks: list[dict[str, Any]]) -> None:

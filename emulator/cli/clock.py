@@ -32,7 +32,7 @@ def show_(url: str | None, output: str) -> None:
 @click.option("--mode", type=click.Choice(["live", "frozen"]), help="Let it run, or stand still.")
 @bank_options
 def set_(now: str | None, mode: str | None, url: str | None, output: str) -> None:
-    """Set bank time to a later moment NOW, with its zone; it goes back only by a reset."""
+    """Set bank time to a later moment NOW, with its zone. It goes back only by a reset."""
     changes = {name: value for name, value in (("now", now), ("mode", mode)) if value is not None}
     show(ask(bank_url(url), "PUT", "clock", changes), output, _text)
 
@@ -41,5 +41,5 @@ def set_(now: str | None, mode: str | None, url: str | None, output: str) -> Non
 @click.argument("by")
 @bank_options
 def advance(by: str, url: str | None, output: str) -> None:
-    """Move bank time forward BY a length of time, such as 10s, 1h30m, 3d or PT1H; what is due happens in order."""
+    """Move bank time forward BY 10s, 1h30m, 3d, PT1H or the like. What is due happens in order."""
     show(ask(bank_url(url), "POST", "clock/advance", {"by": by}), output, _text)

@@ -10,7 +10,8 @@ import click
 from emulator.cli.failure import Failed
 
 EPILOG = """\b
-Its requests are unsigned: send them through the signing proxy, to whose address --proxy sets the variable baseUrl.
+Its requests are unsigned: send them through the signing proxy, to whose
+address --proxy sets the variable baseUrl.
 Example: bank-emulator collection > bank.postman.json
 Example: bank-emulator collection --format bruno --directory bank-collection
 """

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from emulator.api.signature.explain import Explanation
 
 EPILOG = """\b
-FILE holds the request as raw HTTP, as `curl -v` printed it, or as JSON of the request log; - reads stdin.
-A request of the log is told as the bank judged it; a capture is judged anew, with what had to be assumed below it.
+FILE holds the request as raw HTTP, as `curl -v` printed it, or as JSON of
+the request log; - reads stdin. A request of the log is told as the bank judged
+it; a capture is judged anew, with what had to be assumed below it.
 Example: curl -v ... 2>&1 | bank-emulator explain -
 Example: bank-emulator explain --request latest
 """
@@ -46,7 +47,7 @@ LARGEST = 64 * 1024 * 1024  # bytes: what a browser records of an afternoon
 def command(
     file: str | None, request_id: str | None, body: str | None, profile: str | None, output: str, url: str | None
 ) -> None:
-    """Say whether a signature holds, and if not, why; exit 1 when it does not."""
+    """Say whether a signature holds, and if not, why. Exit 1 when it does not."""
     if (file is None) == (request_id is None):
         raise Failed("explain takes a FILE (or -), or --request ID")
     if request_id is not None and (body or profile):

@@ -13,7 +13,7 @@ from emulator.cli.failure import CheckFailed
 @click.command(name="ledger", epilog="Example: bank-emulator ledger --output json")
 @bank_options
 def command(url: str | None, output: str) -> None:
-    """Every account recomputed from its bookings; exit 1 when the money does not add up."""
+    """Every account recomputed from its bookings. Exit 1 when the money does not add up."""
     report = ask(bank_url(url), "GET", "ledger")
     show(report, output, _text)
     if not report["balanced"]:

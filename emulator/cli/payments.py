@@ -35,7 +35,7 @@ def list_(limit: int, url: str | None, output: str) -> None:
 @click.option("--to", metavar="STATUS", help="Go to this status; left out: one step.")
 @bank_options
 def advance(payment: str, to: str | None, url: str | None, output: str) -> None:
-    """Take the next step of PAYMENT, or go to a status; dates and missing money are no hindrance."""
+    """Take the next step of PAYMENT, or go to a status. Dates and missing money are no hindrance."""
     body = {} if to is None else {"to": to}
     answer = ask(bank_url(url), "POST", f"payments/{quote(payment, safe='!=')}/advance", body)
     show(answer, output, lambda value: _rows([value]))

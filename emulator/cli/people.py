@@ -13,7 +13,7 @@ from emulator.cli.bank import ask, bank_options, bank_url, rows, show
 @click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True)
 @bank_options
 def command(limit: int, url: str | None, output: str) -> None:
-    """People, newest first, with national identity number, accounts and agreements."""
+    """People with identity number, accounts and agreements. Newest first."""
     show(ask(bank_url(url), "GET", f"people?limit={limit}")["people"], output, _text)
 
 

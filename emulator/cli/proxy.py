@@ -11,8 +11,10 @@ from emulator.cli.folders import bank_url, identity_of, signer_options, trusted_
 from emulator.cli.serve import ready
 
 EPILOG = """\b
-After an SCA the customer's browser comes back to the proxy, which sends PSU-ID and session from then on.
-Example: bank-emulator proxy --port 9090 &  curl http://127.0.0.1:9090/v1/accounts
+After an SCA the customer's browser comes back to the proxy, which sends
+PSU-ID and session from then on.
+Example: bank-emulator proxy --port 9090 &
+         curl http://127.0.0.1:9090/v1/accounts
 """
 
 

@@ -14,10 +14,11 @@ from emulator.cli.failure import CheckFailed, Failed
 from emulator.cli.folders import bank_url, identity_of, signer_options, url_option
 
 EPILOG = """\b
-Headers that SPEC 2.1 requires are filled in unless -H gives them; -H 'Name;' leaves one out.
-A Signature that -H gives is sent as it stands.
+Headers that SPEC 2.1 requires are filled in unless -H gives them;
+-H 'Name;' leaves one out. A Signature that -H gives is sent as it stands.
 Example: bank-emulator request GET /v1/accounts -H 'PSU-ID: 3f2b...'
-Example: bank-emulator request POST /v1/payments/sepa-credit-transfers --json @payment.json
+Example: bank-emulator request POST /v1/payments/sepa-credit-transfers \\
+           --json @payment.json
 """
 PATIENCE = 30.0  # seconds
 
@@ -44,7 +45,7 @@ def command(
     certificate: str | None,
     key: str | None,
 ) -> None:
-    """Send a signed request and print the answer; the status goes to stderr."""
+    """Send a signed request and print the answer. The status goes to stderr."""
     from emulator.client.tpp import Tpp
     from emulator.httpsig.sendable import check_sendable
 

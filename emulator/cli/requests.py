@@ -14,7 +14,7 @@ EPILOG = "Example: bank-emulator requests tail"
 
 @click.group(name="requests", epilog=EPILOG)
 def command() -> None:
-    """The request log: follow it, look at one request whole, count, clear."""
+    """The request log: follow it, look at one whole, count, clear."""
 
 
 def _line(entry: dict[str, Any]) -> str:
@@ -29,7 +29,7 @@ def _line(entry: dict[str, Any]) -> str:
 @click.option("--follow/--no-follow", default=True, show_default=True, help="Go on with what comes.")
 @bank_options
 def tail(last: int, follow: bool, url: str | None, output: str) -> None:
-    """The last requests, then each one as it comes, one line each (with --output json one JSON object each)."""
+    """The last requests, then each as it comes. One line each, with --output json a JSON object."""
     address = bank_url(url)
 
     def tell(entry: dict[str, Any]) -> None:
@@ -49,7 +49,7 @@ def tail(last: int, follow: bool, url: str | None, output: str) -> None:
 @click.argument("request", callback=named, default="latest")
 @bank_options
 def show_(request: str, url: str | None, output: str) -> None:
-    """One exchange whole, with the diagnosis of its signature; REQUEST is its number, or latest."""
+    """One exchange whole, with the diagnosis of its signature. REQUEST is its number, or latest."""
     show(logged(bank_url(url), request), output, _exchange)
 
 
@@ -76,7 +76,7 @@ def _message(first: str, message: dict[str, Any]) -> None:
 @click.argument("match", default="{}")
 @bank_options
 def count(match: str, url: str | None, output: str) -> None:
-    """How many requests fit MATCH: JSON of what `when` is in a rule, with status besides."""
+    """How many requests fit MATCH. It is JSON of what `when` is in a rule, with status besides."""
     try:
         wanted = json.loads(match)
     except ValueError as error:

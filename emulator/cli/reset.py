@@ -12,7 +12,7 @@ from emulator.cli.bank import ask, bank_options, bank_url, show
 @click.option("--scenario", metavar="NAME", help="A ready scenario to apply afterwards.")
 @bank_options
 def command(fixtures: str | None, scenario: str | None, url: str | None, output: str) -> None:
-    """The whole bank new: documents, clock, settings, rules and request log; snapshots stay."""
+    """The whole bank new. Documents, clock, settings, rules and request log begin anew; snapshots stay."""
     chosen = {"fixtures": fixtures, "scenario": scenario}
     answer = ask(bank_url(url), "POST", "reset", {name: value for name, value in chosen.items() if value is not None})
     show(answer, output, lambda value: click.echo(f"{value['fixtures']} {value['scenario'] or ''}".rstrip()))

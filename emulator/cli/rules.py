@@ -33,7 +33,7 @@ def _rows(rules: list[dict[str, Any]]) -> None:
 @click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True)
 @bank_options
 def list_(limit: int, url: str | None, output: str) -> None:
-    """The rules in the order in which they are asked, with how often each has matched and acted."""
+    """The rules, in the order in which they are asked. Each tells how often it has matched and acted."""
     show(_counted(ask(bank_url(url), "GET", f"rules?limit={limit}")), output, _rows)
 
 
@@ -41,7 +41,7 @@ def list_(limit: int, url: str | None, output: str) -> None:
 @click.argument("rule")
 @bank_options
 def add(rule: str, url: str | None, output: str) -> None:
-    """Add RULE, JSON as in a scenario; it is asked after those that are there."""
+    """Add RULE, JSON as in a scenario. It is asked after those that are there."""
     try:
         value = json.loads(rule)
     except ValueError as error:

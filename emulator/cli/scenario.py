@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from emulator.scenario.player import Played, StepResult
     from emulator.scenario.stage import Stage
 
-EPILOG = "Example: bank-emulator scenario play insufficient-funds my-shop.yaml --junit stories.xml"
+EPILOG = "Example: bank-emulator scenario play my-shop.yaml --junit stories.xml"
 OUTPUT = click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 
 
@@ -73,7 +73,7 @@ def show_(name: str, output: str) -> None:
 @click.argument("files", nargs=-1, required=True)
 @OUTPUT
 def check(files: tuple[str, ...], output: str) -> None:
-    """Check FILES without a running bank: every mistake with line and column; exit 1 when there is one.
+    """Check FILES without a running bank. Every mistake has its line and column; exit 1 when there is one.
 
     A file whose `from` names a fixture is also started, on a new bank in this process; its story is not played.
     """
@@ -135,7 +135,7 @@ def apply(source: str, url: str | None, output: str) -> None:
 @OUTPUT
 @url_option
 def play(sources: tuple[str, ...], every: bool, junit: str | None, output: str, url: str | None) -> None:
-    """Play stories, step by step; exit 1 when one fails, 2 when one cannot start.
+    """Play stories, step by step. Exit 1 when one fails, 2 when one cannot start.
 
     Each plays on a new bank in this process, or with --url (or its variable) on the running bank there, which is then
     started as the scenario says.

@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 EPILOG = """\b
 Each flag is also an environment variable, in brackets; the flag wins.
-Example: bank-emulator serve --port 0 --ephemeral --scenario insufficient-funds
+Example: bank-emulator serve --ephemeral --scenario insufficient-funds
 """
 
 
@@ -39,7 +39,7 @@ def _option(flag: Flag) -> click.Option:
 
 
 def _serve(**given: Any) -> None:
-    """Start the bank: its address is printed as READY http://... once requests are answered."""
+    """Start the bank. Its address is printed as READY http://... once requests are answered."""
     _leave_quietly_when_told()
     for flag in FLAGS:
         if flag.switch and isinstance(given[flag.member], bool):

@@ -28,7 +28,7 @@ def command() -> None:
 @click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @state_option
 def check(repair: bool, output: str, state: str | None) -> None:
-    """Verify journal and snapshots of every bank; exit 3 when something is damaged."""
+    """Verify journal and snapshots of every bank. Exit 3 when something is damaged."""
     from emulator.bank.kinds import KINDS
     from emulator.bank.snapshots import damaged
     from emulator.store import StoreTooNew

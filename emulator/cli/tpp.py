@@ -45,7 +45,7 @@ def new(
     keystore_password: str,
     state: str | None,
 ) -> None:
-    """Issue a certificate: certificate.pem, key.pem and keystore.p12 in DIR/tpps/NAME."""
+    """Issue a certificate. It becomes certificate.pem, key.pem and keystore.p12 in DIR/tpps/NAME."""
     from emulator.authority import IssueRefused, TppExists
 
     directory = state_directory(state)

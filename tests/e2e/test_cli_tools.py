@@ -356,6 +356,19 @@ def test_the_commands_are_listed_in_the_order_in_which_they_are_needed() -> None
     assert next(iter(COMMANDS)) == "serve"
 
 
+def test_no_command_is_listed_with_its_summary_cut_off() -> None:
+    from click.testing import CliRunner
+
+    from emulator.cli.main import group
+
+    nouns = [name for name, command in group.commands.items() if hasattr(command, "commands")]
+    for noun in [None, *nouns]:
+        told = CliRunner().invoke(group, [*([noun] if noun else []), "--help"], terminal_width=80).output
+        listed = told.partition("Commands:\n")[2].partition("\n\n")[0]
+        assert listed
+        assert "..." not in listed
+
+
 def test_every_command_has_help_with_an_example(bank: Served) -> None:
     from click.testing import CliRunner
 
