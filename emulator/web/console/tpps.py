@@ -32,7 +32,7 @@ def listing(screen: Screen, refused: ControlRefused | None = None) -> Response:
 def issue(screen: Screen) -> Response:
     """A new TPP; certificate and key are shown once, on the answer itself."""
     form = screen.form
-    wish = {"name": form.get("name"), "roles": form.all("roles")}
+    wish = {"name": form.get("name"), "roles": form.all("roles"), "replace": "replace" in form}
     for member in ("organizationIdentifier", "flaw"):
         if form.get(member):
             wish[member] = form.get(member)

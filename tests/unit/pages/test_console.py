@@ -474,6 +474,16 @@ def test_a_certificate_is_issued_with_its_key_shown_once(emulator: Living, brows
     assert press(browser, page, "/tpps", name="../x", roles=["AISP"]).status == 400
 
 
+def test_a_tpp_is_issued_anew_where_the_form_says_so(browser: Visitor) -> None:
+    page = browser.get("/console/tpps")
+    refused = press(browser, page, "/tpps", name="demo")
+    assert refused.status == 409
+    issued = press(browser, refused, "/tpps", replace="true")
+    assert (issued.status, heading(issued)) == (200, "demo")
+    assert "BEGIN PRIVATE KEY" in issued.source
+    assert "BEGIN PRIVATE KEY" not in refused.source
+
+
 def test_a_scenario_is_read_applied_and_taken_away(emulator: Living, browser: Visitor) -> None:
     page = browser.get("/console/scenarios")
     names = [button.value for form in page.forms for button in form.buttons if button.name == "name"]
