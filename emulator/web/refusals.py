@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any, cast
 
 from aiohttp.http import HttpProcessingError
@@ -13,6 +14,7 @@ from emulator.api.messages import AT_ONCE, HeaderPairs, Response, Stream
 from emulator.api.pipeline import finish
 from emulator.web.limits import MAX_FIELD_BYTES, MAX_HEAD_BYTES, MAX_TARGET_BYTES
 
+_FIRST_LINE_ENDS = re.compile(rb" HTTP/[0-9.]+\r\n")
 JSON_TYPE = "application/json; charset=utf-8"
 
 
@@ -65,8 +67,12 @@ def head_without_end(begun: bytes | bytearray) -> Response:
 
 
 def sent_id(data: bytes | bytearray) -> Any:
-    """The X-Request-ID in the first head of `data`, which may not be whole, as `headers` of the parser's error."""
-    head, whole, _ = data.partition(b"\r\n\r\n")
+    """The X-Request-ID in the first head of `data`, which may not be whole, as `headers` of the parser's error.
+
+    What stands in front of its first line is the end of a body.
+    """
+    first = _FIRST_LINE_ENDS.search(data)
+    head, whole, _ = data[first.start() if first else 0 :].partition(b"\r\n\r\n")
     lines = head.split(b"\r\n")
     fields = [line.partition(b":") for line in (lines[1:] if whole else lines[1:-1])]
     return [(name.decode(), value.decode("latin-1")) for name, _, value in fields if name.lower() == b"x-request-id"]

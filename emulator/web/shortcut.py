@@ -32,9 +32,14 @@ def _behind(data: bytes, payload: Any) -> int:
     return 0 if at < 0 else len(data) - at - len(end)
 
 
-def _refusal(raised: HttpProcessingError | ValueError) -> HttpProcessingError:
-    """What the parser raised; before 3.14.4 aiohttp's lets a ValueError pass, of a target that is no address."""
-    return raised if isinstance(raised, HttpProcessingError) else InvalidURLError("")
+def _refusal(raised: HttpProcessingError | ValueError, begun: bytes | bytearray) -> HttpProcessingError:
+    """What the parser raised of a head in `begun`, with its X-Request-ID.
+
+    Before 3.14.4 aiohttp's lets a ValueError pass, of a target that is no address.
+    """
+    refusal = raised if isinstance(raised, HttpProcessingError) else InvalidURLError("")
+    refusal.headers = sent_id(begun)
+    return refusal
 
 
 class Shortcut:
@@ -61,9 +66,7 @@ class Shortcut:
                 if upgraded:
                     messages = self._declined(messages, tail)
             except (HttpProcessingError, ValueError) as raised:
-                self._left = _refusal(raised)
-                if last is None:
-                    self._left.headers = sent_id(self._begun + data)
+                self._left = _refusal(raised, self._begun + data if last is None else b"")
                 return None
             for done, (message, last) in enumerate(messages):
                 if not last.is_eof() or not at_once(message, last):
@@ -90,8 +93,8 @@ class Shortcut:
                 left, upgraded, tail = self._parser.feed_data(data)
                 if upgraded:
                     left = self._declined(left, tail)
-            except ValueError as raised:
-                raise _refusal(raised) from None
+            except (HttpProcessingError, ValueError) as raised:
+                raise _refusal(raised, self._begun + data) from None
         return left, False, b""
 
     def _declined(self, messages: Sequence[Any], tail: bytes) -> Sequence[Any]:

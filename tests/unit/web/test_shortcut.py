@@ -61,13 +61,19 @@ async def answers(parts: list[bytes], pauses: list[bool], number: int) -> tuple[
         client.connection.data_received(part)
         if pause:
             await turn()
+    statuses = await answered(client, number)
+    client.connection.connection_lost(None)
+    await turn()
+    return statuses, re.findall("<(.*?)>", client.got.decode()), [request.target for request in site.requests]
+
+
+async def answered(client: Client, number: int) -> list[int]:
+    """The statuses of what the client has got, as soon as these are `number` answers."""
     for _ in range(ROUNDS):
         if len(statuses := [status for status in client.statuses if status != 100]) >= number:
             break
         await asyncio.sleep(0)
-    client.connection.connection_lost(None)
-    await turn()
-    return statuses, re.findall("<(.*?)>", client.got.decode()), [request.target for request in site.requests]
+    return statuses
 
 
 def cut(data: bytes, places: list[int]) -> list[bytes]:
@@ -130,6 +136,20 @@ async def test_a_refused_head_has_its_x_request_id_returned_in_however_many_piec
             client.connection.data_received(part)
         await turn()
         assert client.statuses == [200] * bool(before) + [status]
+        assert client.got.count(b"X-Request-ID: its-id\r\n") == 1
+        client.connection.connection_lost(None)
+        await turn()
+
+
+@pytest.mark.parametrize("begun", [GOING_ON["post"], GOING_ON["chunked"]], ids=["length", "chunks"])
+async def test_a_refused_head_behind_the_end_of_a_body_has_its_x_request_id_returned(begun: bytes) -> None:
+    refused = get("/", "X-Request-ID: its-id", "Host: another")
+    for place in range(begun.index(b"\r\n\r\n") + 4, len(begun)):
+        client = client_of(Site())
+        client.connection.data_received(begun[:place])
+        await turn()
+        client.connection.data_received(begun[place:] + refused)
+        assert await answered(client, 2) == [200, 400]
         assert client.got.count(b"X-Request-ID: its-id\r\n") == 1
         client.connection.connection_lost(None)
         await turn()
