@@ -25,7 +25,7 @@ from emulator.api.signature.result import (
     fault,
 )
 from emulator.httpsig.keyid import key_id_for
-from emulator.httpsig.message import CANDIDATES, SPELLING, signing_string
+from emulator.httpsig.message import CANDIDATES, REQUEST_TARGET, SPELLING, signing_string
 
 DEMANDED = ("signature", "tpp-signature-certificate", "date")
 _CERTIFICATE = "TPP-Signature-Certificate"
@@ -217,7 +217,8 @@ def _check_coverage(found: Evidence) -> None:
     told = {entry.path.lower() for entry in found.faults}
     for name in absent:
         if name not in told:
-            text = f"The headers parameter lists {name}, but the request has no such header"
+            hint = f": the pseudo header is {REQUEST_TARGET}" if "request-target" in name else ""
+            text = f"The headers parameter lists {name}, but the request has no such header{hint}"
             found.faults.append(fault("Signature", text))
 
 

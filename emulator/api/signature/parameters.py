@@ -128,6 +128,8 @@ def _encoding_trouble(text: str) -> str:
         return ": it is empty"
     if _HEXADECIMAL.fullmatch(text):
         return ": it is in hexadecimal"
+    if text.startswith("b'"):
+        return ": it is Python's text of bytes, decode() makes it base64"
     if any(character.isspace() for character in text):
         return ": it holds blanks or line breaks"
     if "-" in text or "_" in text:

@@ -159,6 +159,8 @@ def test_a_header_that_cannot_be_read_says_why(making: Making, finish: Any, text
         ({"encode": lambda raw: "eA"}, "The parameter signature is not base64: its padding is missing."),
         ({"encode": bytes.hex}, "The parameter signature is not base64: it is in hexadecimal."),
         ({"encode": lambda raw: raw.hex(":").upper()}, "The parameter signature is not base64: it is in hexadecimal."),
+        ({"encode": lambda raw: "b'eA=='"},
+         "The parameter signature is not base64: it is Python's text of bytes, decode() makes it base64."),
         ({"encode": lambda raw: "eA%3D%3D"}, "The parameter signature is not base64: it is URL-encoded."),
     ],
 )  # fmt: skip
@@ -187,6 +189,14 @@ def test_a_listed_header_that_is_absent_is_refused(making: Making) -> None:
     (only,) = making.but(names=names).faults()
     text = "The headers parameter lists psu-corporate-id, but the request has no such header."
     assert only == ("BAD_REQUEST", "Signature", text)
+
+
+@pytest.mark.parametrize("name", ["request-target", "@request-target", "[request-target]"])
+def test_a_request_target_that_is_listed_otherwise_is_told_how_it_is_written(making: Making, name: str) -> None:
+    names = "date digest x-request-id psu-id tpp-redirect-uri"
+    (only,) = making.but(listed=f"{name} {names}").faults()
+    text = f"The headers parameter lists {name}, but the request has no such header"
+    assert only.text == f"{text}: the pseudo header is (request-target)."
 
 
 def test_an_absent_header_that_is_listed_often_is_told_once(making: Making) -> None:
