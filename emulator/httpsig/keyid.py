@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from urllib.parse import unquote
 
 from cryptography import x509
 
@@ -43,6 +44,8 @@ def compare_key_id(key_id: str, certificate: x509.Certificate, *, lenient: bool 
     fault = _compare_serial(serial_text[3:], certificate.serial_number, lenient=lenient, notes=notes)
     if fault is None:
         fault = _compare_issuer(stripped[3:], certificate, lenient=lenient, notes=notes)
+    elif _names(stripped[3:], certificate.subject) and not _names(stripped[3:], certificate.issuer):
+        fault = "the certificate that is sent is the CA's own, not the TPP's"
     return KeyIdVerdict(fault, () if fault else tuple(notes))
 
 
@@ -66,16 +69,21 @@ def _compare_serial(text: str, serial: int, *, lenient: bool, notes: list[str]) 
 def _compare_issuer(text: str, certificate: x509.Certificate, *, lenient: bool, notes: list[str]) -> str | None:
     issuer = certificate_name(certificate.issuer)
     fault = _issuer_fault(text, issuer, notes)
-    if fault is not None and _issuer_fault(text, certificate_name(certificate.subject), []) is None:
+    if fault is not None and _names(text, certificate.subject):
         return "CA= names its subject, not its issuer"
-    if fault is None or "%20" not in text:
+    if fault is None or "%" not in text:
         return fault
-    if _issuer_fault(text.replace("%20", " "), issuer, []) is not None:
-        return fault
+    if not _names(text.replace("%20", " "), certificate.issuer):
+        return "the issuer is percent-encoded" if _names(unquote(text), certificate.issuer) else fault
     if not lenient:
         return "blanks of the issuer are written as %20"
     notes.append("keyId: blanks of the issuer are written as %20")
     return _issuer_fault(text.replace("%20", " "), issuer, notes)
+
+
+def _names(text: str, name: x509.Name) -> bool:
+    """Whether `text` is this name, in a form in which an issuer may stand."""
+    return _issuer_fault(text, certificate_name(name), []) is None
 
 
 def _issuer_fault(text: str, issuer: Sequence[Rdn], notes: list[str]) -> str | None:

@@ -97,6 +97,7 @@ def test_an_issuer_in_an_accepted_form(cert: x509.Certificate, issuer: str, note
         (PLAIN, "CN=Some CA,C=NO", "parts of the issuer are missing"),
         (PLAIN, "CN=some ca,O=Issuer AS,C=NO", "the issuer differs in upper and lower case"),
         (PLAIN, "CN=Some%20CA,O=Issuer%20AS,C=NO", "blanks of the issuer are written as %20"),
+        (PLAIN, "CN%3DSome%20CA%2CO%3DIssuer%20AS%2CC%3DNO", "the issuer is percent-encoded"),
         (PLAIN, "", "parts of the issuer are missing"),
         (PLAIN, "CN=Some CA,O=Issuer AS,C=NO,", "the issuer cannot be read as an RFC 2253 name: '' has no '=' "
          "(a comma or plus inside a value is written \\, or \\+)"),
@@ -133,6 +134,8 @@ def test_the_subject_in_the_place_of_the_issuer_is_told(text: str) -> None:
     issued = builder.not_valid_before(NOW).not_valid_after(NOW + timedelta(days=1)).sign(KEY, hashes.SHA256())
     assert compare_key_id(f"SN=1,CA={text}", issued).fault == "CA= names its subject, not its issuer"
     assert compare_key_id("SN=1,CA=CN=Some CA,C=NO", issued).fault is None
+    fault = compare_key_id(f"SN=2,CA={text}", issued).fault
+    assert fault == "the certificate that is sent is the CA's own, not the TPP's"
 
 
 def test_the_lenient_profile_takes_percent_20_for_a_blank() -> None:
