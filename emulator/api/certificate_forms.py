@@ -38,6 +38,8 @@ def why_no_base64(text: str) -> str:
         return "it is wrapped as RFC 2047 has it, which Signature alone may be; send the base64 as it is"
     if _BASE64.fullmatch(text.replace("-", "+").replace("_", "/")):
         return "it is URL-safe base64; send the base64 alphabet with + and /"
+    if text.startswith("b'"):
+        return "it is Python's text of bytes, decode() makes it base64"
     if "\\n" in text:
         return "its line ends are written as a backslash and an n; send line ends, or none"
     return "it is not base64"

@@ -30,6 +30,7 @@ _NO_CERTIFICATE = (
     x509.UnsupportedGeneralNameType,
 )
 _BEGIN, _END = "-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----"
+_LABEL = re.compile(r"-----BEGIN ([A-Z0-9 ]{1,40})-----")
 _BASE64 = re.compile(r"[A-Za-z0-9+/]++={0,2}")
 _KEY_IDS_KEPT = 16
 
@@ -140,6 +141,8 @@ def _inside_pem(text: str) -> tuple[str, tuple[str, ...]]:
     end = text.find(_END, begin)
     if begin < 0 and "%20" in text:
         raise CertificateUnreadable("it is URL-encoded; send the PEM text as it is, or base64 DER on one line")
+    if begin < 0 and (other := _LABEL.search(text)):
+        raise CertificateUnreadable(f"it is PEM text of a {other[1]}, not of a CERTIFICATE")
     if begin < 0 or end < 0:
         raise CertificateUnreadable(f"it is PEM text without {_BEGIN} and {_END}")
     notes = ["TPP-Signature-Certificate: PEM text in place of base64 DER on one line"]
