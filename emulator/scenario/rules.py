@@ -171,6 +171,10 @@ class RuleSet:
         """Take out the rules that a scenario brought."""
         return self._remove([live for live in self.rules if live.scenario != scenario])
 
+    def remove_scenarios(self) -> int:
+        """Take out the rules that any scenario brought."""
+        return self._remove([live for live in self.rules if live.scenario is None])
+
     def clear(self) -> int:
         """Take out all rules."""
         return self._remove([])

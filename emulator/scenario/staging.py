@@ -130,12 +130,15 @@ def applied(bank: Bank) -> dict[str, Any] | None:
 
 
 def withdraw(theatre: Theatre) -> None:
-    """Forget the applied scenario with its rules; what it changed stays (assumed)."""
+    """Forget the applied scenario with its rules, and what earlier ones have left of theirs.
+
+    What it changed stays, and so do rules that came by themselves (assumed).
+    """
     source = applied(theatre.bank)
     if source is not None:
         with theatre.all_or_nothing():
             theatre.bank.documents.delete("meta", DOCUMENT)
-            theatre.rules.remove_scenario(source["scenario"])
+            theatre.rules.remove_scenarios()
         _tell(theatre.bank, "scenario", source["scenario"], "withdrawn")
 
 

@@ -270,6 +270,9 @@ def test_a_scenario_on_the_current_state_adds_to_it(desk: ControlDesk, kari: Des
     desk.do("POST", "/scenario", scenario)
     assert len(desk.get("/payments")["payments"]) == 1
     assert [count["name"] for count in desk.get("/rules")["counts"]] == ["mine", "theirs", "theirs"]
+    desk.do("DELETE", "/scenario")
+    assert desk.ask("GET", "/scenario").status == 404
+    assert [count["name"] for count in desk.get("/rules")["counts"]] == ["mine"], "and none is at work any more"
     assert desk.get("/settings")["calendar"] == "norway"
     ledger = desk.get("/ledger")
     assert ledger["balanced"] is True

@@ -129,7 +129,7 @@ OPERATIONS = (
         id="withdrawScenario",
         method="DELETE",
         path="/scenario",
-        summary="Forget the applied scenario with its rules; what it changed stays.",
+        summary="Forget the applied scenario with its rules, and those of earlier ones; what it changed stays.",
         handler=_withdraw,
         answers={204: "Done."},
     ),
