@@ -18,6 +18,7 @@ from emulator.web.site import Site
 from emulator.web.sockets import BACKLOG, port_of, raise_file_limit
 
 _HANDSHAKE_SECONDS = 15.0
+_ENDING = (signal.SIGTERM, signal.SIGINT)
 
 
 class WebServer:
@@ -100,8 +101,9 @@ class WebServer:
 async def _until_told(server: WebServer, ready: Callable[[list[str]], None]) -> None:
     told = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in _ENDING:
         loop.add_signal_handler(number, told.set)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
     await server.start()
     ready(server.urls)
     await told.wait()
@@ -110,6 +112,7 @@ async def _until_told(server: WebServer, ready: Callable[[list[str]], None]) -> 
 
 def run(server: WebServer, ready: Callable[[list[str]], None]) -> None:
     """Serve until SIGTERM or SIGINT; `ready` is called with the addresses once requests are answered."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)  # one that comes while uvloop makes its loop would break it
     raise_file_limit()
     gc.freeze()  # what stands by now stays for good: later collections need not look at it
     # Requests leave no cycles, so sweeps find nothing, and all answers of a turn wait for one. Small sweeps hold up

@@ -49,6 +49,24 @@ def test_a_start_goes_on_where_nobody_can_read_that_it_is_ready(monkeypatch: pyt
             serve.ready(["http://127.0.0.1:8080"])
 
 
+TOLD = """
+import os, signal, socket, sys
+made = socket.socketpair
+def told(*given):
+    os.kill(os.getpid(), signal.Signals[sys.argv[1]])
+    return made(*given)
+socket.socketpair = told
+from emulator.cli.main import run
+sys.exit(run(["serve", "--port", "0", "--ephemeral", "--state", sys.argv[2]]))
+"""
+
+
+@pytest.mark.parametrize("number", ["SIGTERM", "SIGINT"])
+def test_told_to_end_while_the_loop_is_made_it_leaves_with_0(tmp_path: Path, number: str) -> None:
+    done = subprocess.run([sys.executable, "-c", TOLD, number, tmp_path], capture_output=True, text=True)
+    assert (done.returncode, [line for line in done.stderr.splitlines() if " INFO " not in line]) == (0, [])
+
+
 WARN = """
 import warnings
 from emulator.cli import logs
