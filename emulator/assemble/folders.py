@@ -10,7 +10,7 @@ from secrets import token_hex
 from emulator.store.disk import Disk
 
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
-_BESIDE = re.compile(r"\.(new|deleted)-[0-9a-f]{12}")
+_BESIDE = re.compile(r"\.(?:new|deleted|replaced-(?P<name>.+))-[0-9a-f]{12}")
 
 
 class Folders:
@@ -41,9 +41,12 @@ class Folders:
         """Make what stands in `made` the folder of the bank `name`; when that fails it stays where it is."""
         self._rename(made, self.of(name))
 
-    def put_aside(self, name: str) -> Path:
-        """The bank has no folder any more; what was in it stands where the answer says, to be dropped or placed."""
-        aside = self._beside("deleted")
+    def put_aside(self, name: str, *, replaced: bool = False) -> Path:
+        """The bank has no folder any more; what was in it stands where the answer says, to be dropped or placed.
+
+        What is to be `replaced` takes its place again at a start that finds nothing there.
+        """
+        aside = self._beside(f"replaced-{name}" if replaced else "deleted")
         self._rename(self.of(name), aside)
         return aside
 
@@ -52,10 +55,14 @@ class Folders:
         shutil.rmtree(aside, ignore_errors=True)
 
     def sweep(self) -> None:
-        """Drop what a killed process has left of folders that were not whole yet or were deleted."""
-        for path in self._directory.iterdir():
-            if _BESIDE.fullmatch(path.name):
-                self.drop(path)
+        """Drop what a killed process has left of folders that were not whole yet, were deleted or were replaced."""
+        for path in list(self._directory.iterdir()):
+            found = _BESIDE.fullmatch(path.name)
+            if found is not None:
+                if found["name"] is not None and not self.has(found["name"]):
+                    self.place(path, found["name"])
+                else:
+                    self.drop(path)
 
     def sync(self) -> None:
         """With `power`, return once the names of the banks and of their common folder are on the medium."""

@@ -123,7 +123,7 @@ class House:
         else:
             yield
             return
-        aside = self._folders.put_aside(name)
+        aside = self._folders.put_aside(name, replaced=True)
         try:
             yield
         except BaseException:

@@ -87,3 +87,24 @@ def test_a_bank_is_there_whole_or_not_at_all(tmp_path: Path, authority: Authorit
             break
     assert at > 5
     assert seen == {True, False}
+
+
+def test_a_damaged_bank_is_there_until_the_one_in_its_place_is(tmp_path: Path, authority: Authority) -> None:
+    before = tmp_path / "before"
+    asked(before, authority, "PUT", MADE)
+    (before / "banks" / "x" / "documents.json").write_text("damaged")
+    seen = set()
+    for at in itertools.count():
+        state = tmp_path / "state"
+        shutil.copytree(before, state)
+        died = dies(state, authority, "PUT", MADE, at)
+        assemble(ServeSettings(state=state), authority=authority).close()
+        assert {path.name for path in (state / "banks").iterdir()} == {"default", "x"}, at
+        sound = verify(state / "banks" / "x", KINDS).sound
+        seen.add(sound)
+        if not sound:
+            assert (state / "banks" / "x" / "documents.json").read_text() == "damaged"
+        shutil.rmtree(state)
+        if not died:
+            break
+    assert seen == {True, False}
