@@ -8,13 +8,14 @@ from typing import Any
 from emulator.authority import FLAWS, TPP_NAME
 from emulator.bank.founding import fixtures
 from emulator.bank.founding.definitions import Additions
+from emulator.bank.products import SERVICES
 from emulator.bank.settings import SCHEMAS
 from emulator.scenario import conditions, durations, loader, matching, persona, rule, start, stated, story, variables
 from emulator.scenario.effects import effects
 from emulator.scenario.model import CURRENT, SNAPSHOT
 from emulator.scenario.part import MOMENT, text_schema
 from emulator.scenario.steps import step_kinds
-from emulator.scenario.vocabulary import CONTEXTS, METHODS, SERVICES, vocabulary
+from emulator.scenario.vocabulary import CONTEXTS, METHODS, vocabulary
 
 ONE_VALUE: dict[str, Any] = {"type": ["string", "number", "boolean", "null"]}
 

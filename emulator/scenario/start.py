@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from emulator.bank.founding import fixtures
@@ -78,11 +77,11 @@ def _additions(part: Part) -> Additions | None:
 
 def _note(part: Part, error: ValidationError) -> None:
     """The mistakes that pydantic found, in our words."""
-    from emulator.bank.founding.definition_values import expected
+    from emulator.bank.founding.definition_values import expected, standing
     from emulator.bank.founding.definitions import members_at
 
     for detail in error.errors(include_url=False):
-        path = tuple(_standing(detail["loc"], part.value))
+        path = standing(detail["loc"], part.value)
         place = Part(detail["input"], (*part.path, *path), part.report)
         if detail["type"] == "extra_forbidden":
             place.unknown(path[-1], members_at(path[:-1]), "There is no member")
@@ -95,18 +94,6 @@ def _note(part: Part, error: ValidationError) -> None:
         else:
             text = detail["msg"].removeprefix("Value error, ")
             place.wrong(f"{text[:1].upper()}{text[1:]}.")
-
-
-def _standing(path: tuple[int | str, ...], value: Any) -> Iterator[int | str]:
-    """`path` without the parts that pydantic puts in for the branches of a union."""
-    for position, part in enumerate(path):
-        if isinstance(value, dict) and isinstance(part, str) and (part in value or position == len(path) - 1):
-            value = value.get(part)
-        elif isinstance(value, list) and isinstance(part, int) and part < len(value):
-            value = value[part]
-        else:
-            continue
-        yield part
 
 
 def _change(part: Part) -> Change | None:

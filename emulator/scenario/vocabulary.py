@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import cache
 
 from emulator.bank.errors import BankError
+from emulator.bank.products import SERVICES
 from emulator.scenario.mistakes import unknown
 
-SERVICES = ("payments", "periodic-payments", "bulk-payments")
 METHODS = ("GET", "POST", "PUT", "DELETE")
 CONTEXTS = ("PRIVATE", "CORPORATE")
 

@@ -130,7 +130,7 @@ def _batch(
         products.of(payment),
         [(parties, Decimal(payment["entries"][index]["amount"])) for index, parties in shown.items()],
         debtor=debtor,
-        debtor_name=entries.holder(bank, debtor),
+        debtor_name=accounts.holder(bank, debtor),
         payment_id=payment["id"],
         information_id=payment["initiation"].get("paymentInformationId"),
         date=date,

@@ -10,7 +10,7 @@ from typing import Any
 from emulator.bank.bank import Bank
 from emulator.bank.booking.exchange import exchange_member, table
 from emulator.bank.clock import moment, oslo_date
-from emulator.bank.holdings.accounts import reference
+from emulator.bank.holdings.accounts import holder, reference
 from emulator.bank.holdings.transactions import BATCH_MEMBERS
 from emulator.bank.money import plain
 from emulator.bank.products import Product
@@ -61,12 +61,6 @@ def creditor_ref(product: Product, initiation: Mapping[str, Any], creditor: Docu
     if len(number) == 11 and number.isdigit() and not product.crosses_border:
         return {"bban": number, "iban": iban_of(number), **ref}
     return {"bban": named["bban"], **ref}
-
-
-def holder(bank: Bank, account: Mapping[str, Any]) -> str | None:
-    """The name of the customer who owns an account."""
-    owner = bank.documents.get("customer", account["customerId"])
-    return owner["name"] if owner is not None else None
 
 
 def _texts(initiation: Mapping[str, Any]) -> dict[str, Any]:

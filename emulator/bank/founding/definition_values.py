@@ -6,7 +6,7 @@ Where YAML reads a number and text is meant, as in an account number without quo
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
@@ -155,6 +155,21 @@ _FORMS = {
     _MASKED: "a masked card number such as 4500********1234",
     _NAME: "a name of small letters, digits and dashes",
 }
+
+
+def standing(path: Sequence[int | str], value: Any) -> tuple[int | str, ...]:
+    """Where a mistake that pydantic found stands: its path without the names of the branches of a union."""
+    kept: list[int | str] = []
+    for position, part in enumerate(path):
+        last = position == len(path) - 1
+        if isinstance(value, dict) and isinstance(part, str) and (part in value or last):
+            value = value.get(part)
+        elif isinstance(value, list) and isinstance(part, int) and part < len(value):
+            value = value[part]
+        else:
+            continue
+        kept.append(part)
+    return tuple(kept)
 
 
 def expected(detail: Mapping[str, Any]) -> str | None:

@@ -111,12 +111,11 @@ def validated(model: type[Any], parsed: Parsed, source: str) -> Any:
 
 
 def _first_mistake(error: ValidationError, parsed: Parsed) -> tuple[int, str]:
-    from emulator.bank.founding.definition_values import expected
+    from emulator.bank.founding.definition_values import expected, standing
 
     mistakes = []
     for detail in error.errors(include_url=False):
-        # pydantic puts the name of the branch of a union into the path; such parts stand nowhere in the text.
-        path = _standing(detail["loc"], parsed.value)
+        path = standing(detail["loc"], parsed.value)
         name = ".".join(str(part) for part in path)
         if detail["type"] == "extra_forbidden":
             text = f"There is no member {name} here."
@@ -130,20 +129,6 @@ def _first_mistake(error: ValidationError, parsed: Parsed) -> tuple[int, str]:
     line, text = min(mistakes, key=lambda mistake: mistake[0])
     further = len(mistakes) - 1
     return line, f"{text} ({further} more like it below.)" if further else text
-
-
-def _standing(path: tuple[int | str, ...], value: Any) -> tuple[int | str, ...]:
-    kept: list[int | str] = []
-    for position, part in enumerate(path):
-        last = position == len(path) - 1
-        if isinstance(value, dict) and isinstance(part, str) and (part in value or last):
-            value = value.get(part)
-        elif isinstance(value, list) and isinstance(part, int) and part < len(value):
-            value = value[part]
-        else:
-            continue
-        kept.append(part)
-    return tuple(kept)
 
 
 def build(fixture: Fixture, *, today: date, fixed: Callable[[str], str] = fixed_id) -> Documents:

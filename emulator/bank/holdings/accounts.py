@@ -38,6 +38,12 @@ def reference(account: Mapping[str, Any]) -> dict[str, str]:
     return {name: account[name] for name in ("bban", "iban", "currency")}
 
 
+def holder(bank: Bank, account: Mapping[str, Any]) -> str | None:
+    """The name of the customer who owns an account."""
+    owner = bank.documents.get("customer", account["customerId"])
+    return owner["name"] if owner is not None else None
+
+
 def own_side(account: Mapping[str, Any], owner: str, *, outgoing: bool) -> dict[str, Any]:
     """The members of a transaction that name the account itself: debtor of money that leaves, else creditor."""
     role = "debtor" if outgoing else "creditor"

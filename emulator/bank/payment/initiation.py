@@ -15,7 +15,6 @@ from emulator.bank.authentication import approach
 from emulator.bank.authentication.approach import Approach
 from emulator.bank.bank import Bank
 from emulator.bank.booking import bulk, exchange
-from emulator.bank.booking.entries import holder
 from emulator.bank.clock import later
 from emulator.bank.customers import people
 from emulator.bank.errors import BankError, Message
@@ -93,7 +92,7 @@ def _received(bank: Bank, product: Product, order: Order, debtor: Document, draf
         "created": created,
         "due": later(created, UNSIGNED_LIFETIME),
         "debtorAccountId": debtor["id"],
-        "debtorName": holder(bank, debtor),
+        "debtorName": accounts.holder(bank, debtor),
         "likeness": _likeness(order, debtor, drafts),
     }
     if order.script.progress:

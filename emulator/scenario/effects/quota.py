@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from emulator.api.operation import Call
+from emulator.api.operations import table
 from emulator.scenario.effect import Effect, EffectKind
 from emulator.scenario.part import Part
 
-COUNTED = ("getBalances", "getTransactions", "getTransactionDetails", "getCardBalances", "getCardTransactions")
+COUNTED = tuple(row.id for row in table() if row.quota)
 
 
 def _exhaust(call: Call) -> None:
