@@ -77,8 +77,7 @@ class _Wrong(Exception):
 def reset(theatre: Theatre, fixture: str | Fixture, scenario: Scenario | None = None) -> None:
     """The whole bank new: documents, clock, settings, rules, request log (CONTRACT 9.1); snapshots stay (assumed).
 
-    Raises ScenarioRefused for a scenario that does not fit the bank, and
-    then nothing has changed.
+    Raises ScenarioRefused for a scenario that does not fit the bank, and then nothing has changed.
     """
     with _all_or_nothing(theatre, scenario):
         fixtures.reset(theatre.bank, fixture)
