@@ -95,6 +95,21 @@ def test_a_basket_of_a_customer_who_is_not_known_yet_acts_in_the_context_of_its_
     assert in_status(tpp, STRAKS, payment_id) == "ACTC"
 
 
+def test_a_customer_who_is_not_known_yet_acts_under_the_agreement_of_the_request(tpp: DeskClient) -> None:
+    bank = tpp.branch.bank
+    bank.change_settings({"profile": "lenient"})
+    one, other = bank.documents.find("agreement", persons=SIRI)[0], "5a3c9f10-0000-4000-8000-00000000000b"
+    bank.documents.put("agreement", {**one, "id": other})
+    tpp.psu_corporate_id = other
+    body = domestic(debtorAccount={"bban": "99911000012", "currency": "NOK"})
+    payment_id = created(tpp, STRAKS, body)["paymentId"]
+    for target in (payment_id, basket(tpp, [created(tpp, STRAKS, body)["paymentId"]])["basketId"]):
+        told = approve(tpp.branch, target, national_id=SIRI)
+        assert (told["context"], told["psu-corporate-id"]) == ("CORPORATE", other)
+    assert in_status(tpp, STRAKS, payment_id) == "ACTC"
+    assert (bank.documents.get("payment", payment_id) or {})["agreement"] == other
+
+
 def test_a_basket_that_names_no_agreement_is_of_the_one_that_its_payments_act_under(tpp: DeskClient) -> None:
     tpp.branch.bank.change_settings({"profile": "lenient"})
     tpp.psu_context = "CORPORATE"

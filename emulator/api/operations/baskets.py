@@ -8,7 +8,7 @@ from typing import Any
 from emulator.api.approach import approach_of
 from emulator.api.headers import BASKET_GET, BASKET_POST
 from emulator.api.operation import Access, Call, Operation, Reply
-from emulator.api.operations.payments import PISP, REDIRECT, authorisation_reply, context_to_come
+from emulator.api.operations.payments import PISP, REDIRECT, authorisation_reply, payer_of
 from emulator.api.render import message_body
 from emulator.bank.authentication import authorisations
 from emulator.bank.payment import basket_status, baskets
@@ -31,13 +31,13 @@ def _links(call: Call, basket: Document, *, lacks_signature: bool) -> dict[str, 
 
 def create_basket(call: Call) -> Reply:
     """Group existing payments; 201 with the scaRedirect at which the customer approves them all."""
-    caller = call.caller
+    national_id, context, agreement = payer_of(call)
     basket = baskets.create(
         call.bank,
         tpp_id=call.tpp.id,
-        national_id=caller.national_id if caller else None,
-        context=caller.context if caller else context_to_come(call),
-        agreement=caller.agreement if caller else None,
+        national_id=national_id,
+        context=context,
+        agreement=agreement,
         payment_ids=call.body["paymentIds"],
         how=approach_of(call),
     )

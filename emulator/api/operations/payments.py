@@ -14,6 +14,7 @@ from emulator.api.query import ALLOW_LOGICAL_DUPLICATE
 from emulator.api.render import message_body
 from emulator.bank import products
 from emulator.bank.authentication import authorisations
+from emulator.bank.customers import people
 from emulator.bank.errors import BankError
 from emulator.bank.payment import payment_views, payments, progression
 from emulator.bank.payment.psu_messages import in_norwegian
@@ -42,19 +43,25 @@ def _links(call: Call, payment: Document, path: str) -> dict[str, Any]:
     return links
 
 
-def context_to_come(call: Call) -> str:
-    """The context in which a customer who is not known before SCA (lenient profile only) will approve."""
-    return call.headers.get("psu-context") or "PRIVATE"
+def payer_of(call: Call) -> tuple[str | None, str, str | None]:
+    """Who pays, in which context and under which agreement.
+
+    One who is not known before SCA (lenient profile only) acts as the headers say.
+    """
+    caller = call.caller
+    if caller is not None:
+        return caller.national_id, caller.context, caller.agreement
+    agreement = call.headers.get("psu-corporate-id")
+    if agreement is not None:
+        return None, people.CORPORATE, agreement.lower()
+    return None, call.headers.get("psu-context") or people.PRIVATE, None
 
 
 def create_payment(call: Call) -> Reply:
     """Initiate a payment: 201 in RCVD, with the scaRedirect at which the customer approves it (SPEC 2.8)."""
-    params, caller = call.params, call.caller
+    params = call.params
     product = _PRODUCTS[params["payment-service"], params["payment-product"]]
-    if caller is None:
-        national_id, context, agreement = None, context_to_come(call), None
-    else:
-        national_id, context, agreement = caller.national_id, caller.context, caller.agreement
+    national_id, context, agreement = payer_of(call)
     duplicate = call.query.get("allowLogicalDuplicate") is not False
     how, script = approach_of(call), call.script
     order = payments.Order(call.tpp.id, call.body, how, national_id, context, agreement, duplicate, script)

@@ -61,7 +61,7 @@ def initiate(bank: Bank, product: Product, order: Order) -> Document:
     drafts = _drafts(bank, product, order.initiation, known, debtor)
     payment = _received(bank, product, order, debtor, drafts)
     _price(bank, product, payment, drafts, debtor, order.script)
-    if payment["agreement"] is not None:
+    if payment["agreement"] is not None and order.national_id is not None:
         check_register_limit(bank, payment)
     if not order.allow_duplicate:
         _refuse_duplicate(bank, payment, later(payment["created"], -DUPLICATE_WINDOW))
