@@ -186,6 +186,11 @@ def test_on_paper_a_request_stands_whole_and_without_what_can_only_be_pressed(
         assert browser.execute_script(f"{hidden}.filter(one => one.scrollHeight > one.clientHeight + 1).length") == 0
         pressed = browser.find_elements(By.CSS_SELECTOR, "nav, button")
         assert [one for one in pressed if one.is_displayed()] == []
+        # A sheet on its side is wide enough for the column of places, which is not printed.
+        for page in (browser.current_url, f"{served.url}/docs"):
+            browser.get(page)
+            main = browser.find_element(By.TAG_NAME, "main")
+            assert main.size["width"] > 0.7 * browser.execute_script("return document.documentElement.clientWidth")
     finally:
         browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
 
