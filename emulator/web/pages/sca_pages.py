@@ -158,13 +158,13 @@ class _Turn:
             offered = {account["id"] for account in approval.accounts_to_share(self._bank, self._document)}
             chosen = form.all("account")
             if offered and not chosen:
-                return self._page(wrong="access_none")
+                return self._page(wrong="access_none", ticked=chosen)
             if not offered.issuperset(chosen):
-                return self._page(wrong="access_wrong")
+                return self._page(wrong="access_wrong", ticked=chosen)
         return self._ended(lambda: sca.complete(self._bank, self._document, chosen))
 
-    def _page(self, *, wrong: str | None = None, typed: str | None = None) -> Response:
-        """The page of the step at which the SCA stands, with what was wrong with the last form."""
+    def _page(self, *, wrong: str | None = None, typed: str | None = None, ticked: list[str] | None = None) -> Response:
+        """The page of the step at which the SCA stands, with what was wrong with the last form and what it held."""
         document, visit = self._document, self._visit
         step = sca.step(self._bank, document)
         person = people.person(self._bank, document["person"]) if "person" in document else None
@@ -173,7 +173,7 @@ class _Turn:
             "identity": lambda: {"number": number, "known": approval.known_people(self._bank, document)},
             "method": lambda: {"methods": [(name, *METHOD_TEXTS[visit.language][name]) for name in sca.METHODS]},
             "context": lambda: {"options": sca.options(self._bank, document), "person": person},
-            "approve": self._to_approve,
+            "approve": lambda: {**self._to_approve(), "ticked": ticked},
         }
         return visit.page(
             f"sca/{step}.html",

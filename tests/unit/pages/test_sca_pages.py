@@ -207,15 +207,19 @@ def test_a_customer_who_is_scripted_to_leave_sees_so_and_the_tpp_hears_nothing(b
     assert sca.is_open(bank.documents.get("sca", token) or {})
 
 
-def test_approving_without_an_account_asks_again(bank: Bank, visitor: Visitor) -> None:
-    page = visitor.submit(at_approval(visitor, open_access(bank)), drop=["account"], action="approve")
+def test_approving_without_an_account_asks_again_and_ticks_none_by_itself(bank: Bank, visitor: Visitor) -> None:
+    page = at_approval(visitor, open_access(bank))
+    assert "account" in dict(page.forms[-1].sent())
+    page = visitor.submit(page, drop=["account"], action="approve")
     assert page.status == 400
     assert "Velg minst én konto" in page.text
+    assert "account" not in dict(page.forms[-1].sent())
 
 
 def test_another_customers_account_cannot_be_shared(bank: Bank, visitor: Visitor) -> None:
     page = visitor.submit(at_approval(visitor, open_access(bank)), account="a-1", action="approve")
     assert page.status == 400
+    assert "account" not in dict(page.forms[-1].sent())
     assert consents.current(bank, tpp_id=TPP, national_id=OLA, context="PRIVATE", agreement=None) is None
 
 
