@@ -101,6 +101,9 @@ def run(arguments: list[str] | None = None) -> int:
             prog_name="bank-emulator",
             standalone_mode=False,
         )
+    except SystemExit as ended:
+        # With 1 click ends where nobody reads on, as in `| head`: no check has failed.
+        return 141 if ended.code else 0  # what a shell reports for SIGPIPE
     except (Exception, KeyboardInterrupt) as error:
         if debug and not isinstance(error, click.exceptions.Exit):
             traceback.print_exc()

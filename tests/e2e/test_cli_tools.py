@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import json
 import os
 import shutil
@@ -367,6 +369,18 @@ def test_no_command_is_listed_with_its_summary_cut_off() -> None:
         listed = told.partition("Commands:\n")[2].partition("\n\n")[0]
         assert listed
         assert "..." not in listed
+
+
+def test_what_nobody_reads_to_the_end_is_no_failed_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    from emulator.cli import main
+
+    class Unread(io.StringIO):
+        def write(self, text: str) -> int:
+            raise BrokenPipeError(errno.EPIPE, f"nobody reads {text}")
+
+    for stream in ("stdout", "stderr"):
+        monkeypatch.setattr(sys, stream, Unread())
+    assert main.run(["scenario", "list"]) == 141
 
 
 def test_every_command_has_help_with_an_example(bank: Served) -> None:
