@@ -65,8 +65,11 @@ def show_(name: str, output: str) -> None:
     from emulator.scenario import loader
 
     scenario = _loaded(name)
-    path = loader.library().get(name, Path(name))
-    show(dict(scenario.source), output, lambda _: click.echo(path.read_text("utf-8"), nl=False))
+    ready = loader.library().get(name)
+    text = (ready or Path(name)).read_text("utf-8")
+    if ready is not None:  # its schema stands beside it; editors find that of a copy at the bank
+        text = text.replace("=scenario.schema.json", f"={bank_url(None)}/_emulator/scenario-schema.json", 1)
+    show(dict(scenario.source), output, lambda _: click.echo(text, nl=False))
 
 
 @command.command(epilog="Example: bank-emulator scenario check scenarios/*.yaml")

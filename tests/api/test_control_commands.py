@@ -232,6 +232,9 @@ def test_scenarios_are_listed_shown_checked_and_applied(run: Run, tmp_path: Path
     text = run("scenario", "show", "slow-bank")[1]
     own = tmp_path / "own.yaml"
     own.write_text(text.replace("scenario: slow-bank", "scenario: own"))
+    schema = text.splitlines()[0].partition("$schema=")[2]
+    assert schema == "http://127.0.0.1:8080/_emulator/scenario-schema.json", "where an editor finds it from any folder"
+    assert run("scenario", "show", str(own))[1] == own.read_text()
     assert run("scenario", "check", str(own))[:2] == (0, f"{own}: fine\n")
     assert run("scenario", "apply", str(own))[1] == "own\n"
     assert run("scenario", "apply", "lost-answer")[1] == "lost-answer\n"
