@@ -209,7 +209,7 @@ class LooseMoney(TypedDict):
 def loose_amount_rule(amount: Any, currency: Any, path: str) -> Iterator[Message]:
     """At most the minor units of the currency, where both are well-formed: nothing is rounded in silence.
 
-    Where the currency is left out, the account's own decides (`bank.sandbox_accounts`).
+    Where the currency is left out, the account's own decides (`bank.sandbox.accounts`).
     """
     if not isinstance(currency, str) or currency not in _CURRENCIES or isinstance(amount, bool):
         return
