@@ -11,7 +11,7 @@ from openapi_spec_validator import validate
 from emulator.api import examples
 from emulator.api.branch import Branch
 from emulator.api.headers import MATRIX
-from emulator.api.openapi import document
+from emulator.api.openapi import REFUSALS, document
 from emulator.api.operations import table
 from emulator.authority import Authority
 from tests.api.desk import DeskClient, messages
@@ -45,6 +45,7 @@ def test_every_answer_and_body_has_a_schema_of_its_own(described: dict[str, Any]
             else:
                 reference = shown["responses"][str(status)]["content"]["application/json"]["schema"]["$ref"]
                 assert reference.rpartition("/")[2] in schemas
+        assert shown["responses"].keys() == {*map(str, row.answers), *REFUSALS, "default"}
         assert ("requestBody" in shown) is (row.body is not None)
 
 

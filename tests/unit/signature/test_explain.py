@@ -100,6 +100,11 @@ def test_curl_does_not_show_the_body_so_the_digest_is_left_alone(making: Making)
     assert [message["path"] for message in wrong.data["messages"]] == ["Digest"]
 
 
+def test_only_content_length_says_how_long_a_body_is(making: Making) -> None:
+    sent = making.with_header("PSU-IP-Port", "8080")
+    assert read_capture(raw(sent)).body == BODY
+
+
 def test_an_old_capture_is_judged_at_its_own_date(making: Making) -> None:
     told = explain(raw(making), now=NOW + timedelta(days=30))
     assert told.valid

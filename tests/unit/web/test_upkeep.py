@@ -77,4 +77,6 @@ async def test_with_power_a_compaction_begins_behind_an_fsync_and_not_beside_it(
     assert not documents.compaction_due
     await asyncio.gather(*work._compactions)
     assert (tmp_path / SNAPSHOT).exists()
+    documents.put("note", {"id": "2", "text": "x" * 1000})
+    assert documents.compaction_due  # the one that has ended stands in no other's way
     documents.close()
