@@ -49,6 +49,20 @@ def test_every_answer_and_body_has_a_schema_of_its_own(described: dict[str, Any]
         assert ("requestBody" in shown) is (row.body is not None)
 
 
+def test_the_lengths_of_the_specification_are_published_wherever_a_text_has_one(described: dict[str, Any]) -> None:
+    """SPEC 8, and 2.8 and 2.9 for what only answers hold."""
+    longest = dict.fromkeys(("creditorName", "debtorName", "ultimateDebtor", "ultimateCreditor", "street"), 70)
+    longest |= dict.fromkeys(("reference", "referenceType", "referenceIssuer", "endToEndIdentification"), 35)
+    longest |= {"bban": 30, "iban": 34, "remittanceInformationUnstructured": 140, "text": 512, "psuMessage": 512}
+    longest |= {"bankTransactionCode": 14, "purposeCode": 4, "endToEndId": 35, "proprietaryBankTransactionCode": 35}
+    found: dict[str, set[int]] = {}
+    for schema in described["components"]["schemas"].values():
+        for name, member in schema.get("properties", {}).items():
+            if "maxLength" in member:
+                found.setdefault(name, set()).add(member["maxLength"])
+    assert {name: found[name] for name in longest} == {name: {most} for name, most in longest.items()}
+
+
 def test_a_header_is_required_exactly_where_the_bank_demands_it(
     described: dict[str, Any], branch: Branch, authority: Authority
 ) -> None:
