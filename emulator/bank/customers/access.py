@@ -89,7 +89,9 @@ def check_consenting(bank: Bank, claim: Claim) -> None:
 
 
 def _context_of_session(bank: Bank, claim: Claim, national_id: str) -> str:
-    contexts = {s["context"] for s in _own_sessions(bank, claim, national_id)}
+    own = _own_sessions(bank, claim, national_id)
+    live = [s for s in own if sessions.is_live(bank, s)]
+    contexts = {s["context"] for s in live or own}  # what is over says nothing beside what lives
     return people.CORPORATE if contexts == {people.CORPORATE} else people.PRIVATE
 
 

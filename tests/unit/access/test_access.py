@@ -164,6 +164,19 @@ def test_a_corporate_session_needs_the_agreement_in_the_header(bank: Bank) -> No
         assert (error.code, error.messages[0].path) == ("HTTP_HEADER_REQUIRED", "PSU-Corporate-ID")
 
 
+def test_a_session_that_is_over_does_not_hide_the_context_of_one_that_lives_under_the_same_id(bank: Bank) -> None:
+    bank.documents.put("customer", {"id": "c-ola", "customerNumber": OLA, "type": "private", "name": "Ola Prøve"})
+    bank.documents.put("account", {"id": "o-5", "customerId": "c-ola", "bban": "5", "iban": "NO5", "currency": "NOK"})
+    claim = seeded(bank, OLA)
+    plain = changed(claim, agreement=None, context=None)
+    access.account_reader(bank, plain, resource="o-5")
+    advance(bank, hours=1)
+    firms = {"tpp_id": TPP, "national_id": OLA, "context": "CORPORATE", "agreement": AGREEMENT}
+    sessions.start(bank, session_id=str(claim.session_id), **firms)
+    error = refused(bank, plain, resource="o-5")
+    assert (error.code, error.messages[0].path) == ("HTTP_HEADER_REQUIRED", "PSU-Corporate-ID")
+
+
 def test_an_agreement_that_is_not_the_persons_is_refused(bank: Bank) -> None:
     claim = changed(seeded(bank), agreement=AGREEMENT)
     assert refused(bank, claim).code == "PSU_CREDENTIALS_INVALID"

@@ -197,7 +197,8 @@ class AccessAgainstModel(RuleBasedStateMachine):
         if resource is not None and not any(resource in [*a, *c] for a, c in own.values()):
             return "RESOURCE_UNKNOWN"
         sessions = [one for one in self.sessions if one[:3] == (tpp, person, session_id)]
-        context = claim.context or ("CORPORATE" if {one[3] for one in sessions} == {"CORPORATE"} else "PRIVATE")
+        telling = {one[3] for one in list(filter(self._lives, sessions)) or sessions}
+        context = claim.context or ("CORPORATE" if telling == {"CORPORATE"} else "PRIVATE")
         if agreement is not None:
             context = "CORPORATE"
             if (person, context, agreement) not in own:
