@@ -65,6 +65,10 @@ class ControlCall:
     def bank(self) -> Bank:
         return self.branch.bank
 
+    def tell(self, kind: str, status: str) -> None:
+        """Tell whoever watches what has changed about the bank as a whole (CONTRACT 9.4, events)."""
+        self.bank.publish({"type": kind, "id": self.bank.name, "status": status, "at": self.bank.clock.stamp()})
+
     def refuse_mistakes(self) -> None:
         """Raise FORMAT_ERROR for what was noted about the body, all of it at once."""
         if self.body.report:

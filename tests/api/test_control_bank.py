@@ -313,12 +313,24 @@ def test_events_tell_when_the_whole_bank_has_changed(desk: ControlDesk) -> None:
     desk.do("DELETE", "/scenario")
     desk.do("POST", "/snapshots/one/restore")
     desk.do("POST", "/reset")
+    desk.do("PUT", "/settings", {"links": "absolute"})
+    desk.do("POST", "/rules", {"name": "late", "then": {"delay": "1s"}})
+    desk.do("DELETE", "/rules/late")
+    desk.do("DELETE", "/rules")
+    desk.do("POST", "/generate", {"customers": 1})
+    desk.do("DELETE", "/requests")
     events = [json.loads(chunk.split(b"data: ")[1]) for chunk in pushed if chunk is not None and b"data: " in chunk]
     assert [(event["type"], event["id"], event["status"]) for event in events] == [
         ("scenario", "slow-bank", "applied"),
         ("scenario", "slow-bank", "withdrawn"),
         ("reset", "default", "restored"),
         ("reset", "default", "made anew"),
+        ("settings", "default", "changed"),
+        ("rules", "default", "added"),
+        ("rules", "default", "removed"),
+        ("rules", "default", "removed"),
+        ("customers", "default", "generated"),
+        ("requests", "default", "cleared"),
     ]
 
 

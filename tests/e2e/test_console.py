@@ -247,6 +247,15 @@ def test_what_is_changed_from_elsewhere_shows_without_a_reload(served: ServedPag
     shows("The bank has no customers")
     served.control("POST", "reset", {})
     shows("184,312.50 NOK")
+    made = served.control("POST", "generate", {"customers": 1})["customers"][0]
+    shows(made["customerNumber"])
+    opened("")
+    served.control("POST", "rules", {"name": "late answers", "then": {"delay": "1s"}})
+    shows("1 rule at work: late answers")
+    served.call("GET", "/v1/accounts")
+    shows("getAccounts")
+    served.control("DELETE", "requests")
+    shows("No request has come in yet")
     assert complaints(browser) == []
 
 
@@ -360,7 +369,6 @@ def test_the_settings_follow_the_bank_but_for_what_somebody_types(served: Served
     limit.send_keys("7.00")
     browser.execute_script("document.activeElement.blur()")
     served.control("PUT", "settings", {"known_issues": True, "date_skew": 60})
-    served.call("GET", "/v1/accounts")
     wait(browser).until(lambda window: window.find_element(By.ID, "known_issues").get_attribute("value") == "true")
     assert browser.find_element(By.ID, "straks_limit").get_attribute("value") == "7.00"
     press(browser, button(browser, "Save"))

@@ -56,7 +56,7 @@ def _moved(call: ControlCall, now: datetime | None, mode: Mode | None) -> Respon
     with call.theatre.all_or_nothing():
         bank.clock.set(now=now, mode=mode)
         progression.run_due(bank)
-    bank.publish({"type": "clock", "id": bank.name, "status": bank.clock.mode, "at": bank.clock.stamp()})
+    call.tell("clock", bank.clock.mode)
     return _shown(call)
 
 

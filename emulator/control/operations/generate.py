@@ -15,7 +15,9 @@ def _generate(call: ControlCall) -> Response:
 
     if not isinstance(call.body.value, dict):
         raise BankError("FORMAT_ERROR", "Expected a mapping.")
-    return json_response(200, generate(call.bank, plan_from(call.body.value)))
+    made = generate(call.bank, plan_from(call.body.value))
+    call.tell("customers", "generated")
+    return json_response(200, made)
 
 
 OPERATIONS = (

@@ -36,6 +36,7 @@ def _show(call: ControlCall) -> Response:
 
 def _clear(call: ControlCall) -> Response:
     call.branch.log.clear()
+    call.tell("requests", "cleared")
     return Response(204)
 
 
@@ -114,7 +115,7 @@ OPERATIONS = (
         id="watchEvents",
         method="GET",
         path="/events",
-        summary="Server-sent events: every request and status change; clock, scenario, reset and restored snapshots.",
+        summary="Server-sent events: every request and status change, and what is changed about the bank as a whole.",
         handler=_events,
         answers={200: "text/event-stream."},
     ),

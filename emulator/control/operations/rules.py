@@ -29,6 +29,7 @@ def _add_rules(call: ControlCall) -> Response:
         part.wrong("Expected a rule, or a list of rules.")
     call.refuse_mistakes()
     rules.add(added)
+    call.tell("rules", "added")
     return json_response(201, {"rules": rules.sources(), "counts": rules.counts()})
 
 
@@ -42,12 +43,14 @@ def _one_rule(part: Part) -> tuple[Rule, ...]:
 
 def _clear_rules(call: ControlCall) -> Response:
     call.theatre.rules.clear()
+    call.tell("rules", "removed")
     return Response(204)
 
 
 def _remove_rule(call: ControlCall) -> Response:
     if not call.theatre.rules.remove(call.params["name"]):
         raise BankError("RESOURCE_UNKNOWN", f"There is no rule {call.params['name'][:100]}.")
+    call.tell("rules", "removed")
     return Response(204)
 
 

@@ -17,6 +17,7 @@ def _change_settings(call: ControlCall) -> Response:
     call.refuse_mistakes()
     with call.theatre.all_or_nothing():
         settings = call.bank.change_settings(changes)
+    call.tell("settings", "changed")
     return json_response(200, settings.as_document())
 
 

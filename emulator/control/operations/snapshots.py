@@ -25,7 +25,7 @@ def _restore(call: ControlCall) -> Response:
         call.theatre.snapshots.restore(call.bank, call.params["name"])
         call.theatre.refresh()
         progression.run_due(call.bank)
-    call.bank.publish({"type": "reset", "id": call.bank.name, "status": "restored", "at": call.bank.clock.stamp()})
+    call.tell("reset", "restored")
     return json_response(200, {"name": call.params["name"]})
 
 

@@ -4,7 +4,10 @@
 (() => {
   const QUIET = 400; // milliseconds in which further events are taken together
   const AGAIN = 3000; // until a lost event stream is asked for again
-  const KINDS = ["request", "payment", "basket", "sca", "consent", "clock", "scenario", "reset"];
+  const KINDS = [
+    "request", "payment", "basket", "sca", "consent",
+    "clock", "scenario", "reset", "settings", "rules", "customers", "requests",
+  ];
 
   // Bank time: a live clock goes on by itself between two answers of the bank.
   const offsets = new WeakMap();
@@ -80,13 +83,14 @@
       if (gone) gone.hidden = answer.status !== 404;
       if (answer.ok) {
         const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+        wire(fresh);
         for (const region of document.querySelectorAll("[data-live]")) {
           const other = fresh.querySelector(`[data-live="${region.dataset.live}"]`);
-          if (!other || region.innerHTML === other.innerHTML) continue;
+          const changed = other && region.innerHTML !== other.innerHTML;
+          if (!changed) continue;
           if (busy(region)) { left = true; continue; }
           carry(region, other);
           region.replaceChildren(...other.childNodes);
-          wire(region);
         }
         tick();
       }
