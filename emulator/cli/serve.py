@@ -5,11 +5,10 @@ from __future__ import annotations
 import gc
 import logging
 import os
-import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -40,7 +39,6 @@ def _option(flag: Flag) -> click.Option:
 
 def _serve(**given: Any) -> None:
     """Start the bank. Its address is printed as READY http://... once requests are answered."""
-    _leave_quietly_when_told()
     for flag in FLAGS:
         if flag.switch and isinstance(given[flag.member], bool):
             given[flag.member] = str(given[flag.member]).lower()
@@ -144,13 +142,3 @@ def ready(urls: list[str]) -> None:
     if sys.stdout is not None:
         with suppress(BrokenPipeError):
             os.write(sys.stdout.fileno(), "".join(f"READY {url}\n" for url in urls).encode())
-
-
-def _leave_quietly_when_told() -> None:
-    """Exit with 0 on SIGTERM and SIGINT while starting; the server puts its own, orderly end in place."""
-
-    def leave(*_: object) -> NoReturn:
-        raise SystemExit(0)
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, leave)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -65,6 +66,32 @@ sys.exit(run(["serve", "--port", "0", "--ephemeral", "--state", sys.argv[2]]))
 def test_told_to_end_while_the_loop_is_made_it_leaves_with_0(tmp_path: Path, number: str) -> None:
     done = subprocess.run([sys.executable, "-c", TOLD, number, tmp_path], capture_output=True, text=True)
     assert (done.returncode, [line for line in done.stderr.splitlines() if " INFO " not in line]) == (0, [])
+
+
+TOLD_EARLY = """
+import os, signal, sys
+class Telling:
+    def find_spec(self, name, *rest):
+        if name == "emulator.cli.main":
+            os.kill(os.getpid(), signal.Signals[sys.argv.pop()])
+sys.meta_path.insert(0, Telling())
+from emulator.__main__ import main
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    "command, number, status",
+    [
+        ("serve", "SIGTERM", 0),
+        ("serve", "SIGINT", 0),
+        ("people", "SIGTERM", -signal.SIGTERM),
+        ("people", "SIGINT", 130),
+    ],
+)
+def test_told_to_end_while_it_is_imported_it_leaves_without_a_word(command: str, number: str, status: int) -> None:
+    done = subprocess.run([sys.executable, "-c", TOLD_EARLY, "--debug", command, number], capture_output=True)
+    assert (done.returncode, done.stdout, done.stderr) == (status, b"", b"")
 
 
 WARN = """
