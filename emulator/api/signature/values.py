@@ -37,7 +37,8 @@ def other_values(found: Evidence, name: str, text: str) -> Iterator[tuple[str, s
     if name in found.repeated:
         sent = [other.strip(" \t") for written, other in found.headers if written.lower() == name]
         yield "value-repeated", f"with the last {name} of {len(sent)}", sent[-1]
-        yield "value-repeated", f"with the {len(sent)} values of {name} joined by commas", ", ".join(sent)
+        for joiner in (", ", ","):
+            yield "value-repeated", f"with the {len(sent)} values of {name} joined by commas", joiner.join(sent)
     if name == "date":
         yield from _other_dates(text)
     elif name == "digest":
@@ -50,6 +51,11 @@ def other_values(found: Evidence, name: str, text: str) -> Iterator[tuple[str, s
             yield "host", "with the host of X-Forwarded-Host, which a proxy has changed since", forwarded
         for port in ("80", "443", "8080"):
             yield "host", f"with the port {port} after the host", f"{host}:{port}"
+    elif name == "content-type":
+        plain = text.partition(";")[0].rstrip(" ")
+        for written in ("", "; charset=utf-8", ";charset=utf-8", "; charset=UTF-8", ";charset=UTF-8"):
+            phrase = f"with the content-type {plain}{written}: the library that sends it writes another charset or none"
+            yield "content-type", phrase, plain + written
     elif name == "tpp-redirect-uri":
         yield "redirect-uri-decoded", "with TPP-Redirect-URI decoded", unquote(text)
         yield "redirect-uri-encoded", "with TPP-Redirect-URI encoded", quote(text, safe="")

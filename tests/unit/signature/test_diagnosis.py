@@ -226,6 +226,20 @@ def test_a_host_that_a_proxy_has_changed_is_recognised_where_the_proxy_tells_it(
 
 
 @pytest.mark.parametrize(
+    ("sent", "signed"),
+    [
+        ("application/json; charset=utf-8", "application/json"),
+        ("application/json", "application/json;charset=UTF-8"),
+    ],
+)
+def test_a_charset_that_a_library_has_added_or_taken_off_is_named(making: Making, sent: str, signed: str) -> None:
+    names = [*(name for name in CANDIDATES if name != "psu-corporate-id"), "content-type"]
+    refused = making.with_header("Content-Type", sent).but(names=names, text=value("content-type", signed)).refused()
+    phrase = f"with the content-type {signed}: the library that sends it writes another charset or none ("
+    assert refused.text.startswith(OVER + phrase)
+
+
+@pytest.mark.parametrize(
     ("signed", "phrase"),
     [
         ("a=3&b=1&c=2", "with the query sorted"),
@@ -272,7 +286,11 @@ def test_a_case_that_takes_the_request_target_along_is_recognised(
 
 @pytest.mark.parametrize(
     ("signed", "phrase"),
-    [("second", "with the last x-request-id of 2"), ("first, second", "with the 2 values of x-request-id joined by")],
+    [
+        ("second", "with the last x-request-id of 2"),
+        ("first, second", "with the 2 values of x-request-id joined by"),
+        ("first,second", "with the 2 values of x-request-id joined by"),
+    ],
 )
 def test_the_value_signed_of_a_header_sent_twice_is_named(making: Making, signed: str, phrase: str) -> None:
     twice = making.with_header("X-Request-ID", "first").but(text=value("x-request-id", signed))
