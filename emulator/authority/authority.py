@@ -35,7 +35,14 @@ class TppExists(Exception):
 
 
 class TppNameRefused(IssueRefused):
-    """The name cannot be used; the argument is a sentence."""
+    """The name or the subject cannot be used, as `member` says; the argument is a sentence."""
+
+    def __init__(self, member: str) -> None:
+        super().__init__(
+            "A TPP name has 1 to 63 letters, digits, blanks, dots, dashes or underscores, the first and the "
+            "last a letter or digit."
+        )
+        self.member = member
 
 
 class Authority:
@@ -90,11 +97,9 @@ class Authority:
         `keystore_password` a `keystore.p12` is written as well. Raises TppNameRefused, TppExists (unless `replace`)
         and IssueRefused (unknown role or flaw).
         """
-        if not TPP_NAME.fullmatch(name) or not TPP_NAME.fullmatch(subject or name):
-            raise TppNameRefused(
-                "A TPP name has 1 to 63 letters, digits, blanks, dots, dashes or underscores, the first and the "
-                "last a letter or digit."
-            )
+        for member, text in (("name", name), ("subject", subject or name)):
+            if not TPP_NAME.fullmatch(text):
+                raise TppNameRefused(member)
         if not replace and self.find(name) is not None:
             raise TppExists(name)
         plan = flawed(self._plan(subject or name, roles, organization_identifier), flaw)

@@ -616,6 +616,7 @@ def test_tpps_are_issued_with_their_key_only_once(desk: ControlDesk) -> None:
     [
         ({}, None),
         ({"name": "../x"}, "name"),
+        ({"name": "x", "subject": "-x"}, "subject"),
         ({"name": "x", "roles": ["PISP", "ASPSP"]}, "roles[1]"),
         ({"name": "x", "roles": []}, "roles"),
         ({"name": "x", "flaw": "expird"}, "flaw"),

@@ -56,7 +56,7 @@ def _issue(call: ControlCall) -> Response:
     except TppExists:
         raise BankError("CONFLICT", f"There is a TPP {name} already; replace: true issues it anew.", "name") from None
     except IssueRefused as refused:
-        at_fault = "name" if isinstance(refused, TppNameRefused) else "organizationIdentifier"
+        at_fault = refused.member if isinstance(refused, TppNameRefused) else "organizationIdentifier"
         raise BankError("FORMAT_ERROR", str(refused), at_fault) from None
     ca = call.authority.certificate_pem
     return json_response(201, {**_shown(issued), "key": issued.key_pem.decode(), "caCertificate": ca})

@@ -54,6 +54,12 @@ def test_the_first_start_makes_a_ca_and_a_demo_tpp(tmp_path: Path) -> None:
     assert demo.key.key_size == 2048
 
 
+def test_a_certificate_may_call_a_tpp_by_another_name_than_it_is_kept_under(shared: Authority) -> None:
+    issued = shared.issue("kept as", subject="Called So")
+    assert identity(issued.certificate).name == "Called So"
+    assert shared.get("kept as") is issued
+
+
 def test_files_are_for_this_user_alone(tmp_path: Path) -> None:
     state = tmp_path / "state"
     made = authority(state)
