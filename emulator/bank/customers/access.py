@@ -89,9 +89,13 @@ def check_consenting(bank: Bank, claim: Claim) -> None:
 
 
 def _context_of_session(bank: Bank, claim: Claim, national_id: str) -> str:
+    """That of the sessions under the id, but for those that were over when the latest of them began (assumed).
+
+    What bank time says now plays no part: answers of `payer` are remembered until a session changes.
+    """
     own = _own_sessions(bank, claim, national_id)
-    live = [s for s in own if sessions.is_live(bank, s)]
-    contexts = {s["context"] for s in live or own}  # what is over says nothing beside what lives
+    latest = max((str(s["created"]) for s in own), default="")
+    contexts = {s["context"] for s in own if s["created"] == latest or str(s.get("ended", s["expires"])) > latest}
     return people.CORPORATE if contexts == {people.CORPORATE} else people.PRIVATE
 
 

@@ -164,17 +164,28 @@ def test_a_corporate_session_needs_the_agreement_in_the_header(bank: Bank) -> No
         assert (error.code, error.messages[0].path) == ("HTTP_HEADER_REQUIRED", "PSU-Corporate-ID")
 
 
-def test_a_session_that_is_over_does_not_hide_the_context_of_one_that_lives_under_the_same_id(bank: Bank) -> None:
+@pytest.mark.parametrize("over", ["its hour", "a newer session", None])
+def test_a_session_that_was_over_hides_no_context_of_a_later_one_under_its_id(bank: Bank, over: str | None) -> None:
+    """For payments and reads, now and later; beside one that lived on, what names no context stays private."""
     bank.documents.put("customer", {"id": "c-ola", "customerNumber": OLA, "type": "private", "name": "Ola Prøve"})
     bank.documents.put("account", {"id": "o-5", "customerId": "c-ola", "bban": "5", "iban": "NO5", "currency": "NOK"})
     claim = seeded(bank, OLA)
     plain = changed(claim, agreement=None, context=None)
-    access.account_reader(bank, plain, resource="o-5")
-    advance(bank, hours=1)
+    if over == "a newer session":
+        seeded(bank, OLA)
+    advance(bank, minutes=60 if over == "its hour" else 40)
     firms = {"tpp_id": TPP, "national_id": OLA, "context": "CORPORATE", "agreement": AGREEMENT}
     sessions.start(bank, session_id=str(claim.session_id), **firms)
-    error = refused(bank, plain, resource="o-5")
-    assert (error.code, error.messages[0].path) == ("HTTP_HEADER_REQUIRED", "PSU-Corporate-ID")
+    for _ in range(2):
+        if over is None:
+            payer = access.payer(bank, plain)
+            assert payer is not None
+            assert payer.context == "PRIVATE"
+        else:
+            for ask in (access.payer, access.account_reader):
+                with pytest.raises(BankError, match="PSU-Corporate-ID says which agreement"):
+                    ask(bank, plain)
+        advance(bank, minutes=30)
 
 
 def test_an_agreement_that_is_not_the_persons_is_refused(bank: Bank) -> None:

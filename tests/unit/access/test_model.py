@@ -56,7 +56,8 @@ class AccessAgainstModel(RuleBasedStateMachine):
         put("agreement", {**agreement, "id": FOREIGN, "persons": ["12345678"]})
         self.now = self.bank.clock.now()
         self.known: dict[tuple[str, str], str] = {}
-        self.sessions: dict[tuple[str, str, str, str, str | None], datetime | None] = {}  # None: another took its place
+        # when each began and is over: after an hour, or when another took its place
+        self.sessions: dict[tuple[str, str, str, str, str | None], tuple[datetime, datetime]] = {}
         self.consents: dict[tuple[str, str, str, str | None], Shared] = {}
         self.calls: dict[tuple[str, str, str], list[datetime]] = {}
 
@@ -92,8 +93,8 @@ class AccessAgainstModel(RuleBasedStateMachine):
         owner = (tpp, person, context)
         for other in self.sessions:
             if (*other[:2], other[3]) == owner and other[2] != told["tpp-session-id"] and self._lives(other):
-                self.sessions[other] = None
-        self.sessions[tpp, person, told["tpp-session-id"], context, agreement] = self.now
+                self.sessions[other] = (self.sessions[other][0], self.now)
+        self.sessions[tpp, person, told["tpp-session-id"], context, agreement] = (self.now, self.now + HOUR)
         if purpose != "user":
             self.consents[tpp, *acting] = Shared(self.now, [*accounts, *cards] if whole else accounts[:1])
 
@@ -197,7 +198,8 @@ class AccessAgainstModel(RuleBasedStateMachine):
         if resource is not None and not any(resource in [*a, *c] for a, c in own.values()):
             return "RESOURCE_UNKNOWN"
         sessions = [one for one in self.sessions if one[:3] == (tpp, person, session_id)]
-        telling = {one[3] for one in list(filter(self._lives, sessions)) or sessions}
+        latest = max((self.sessions[one][0] for one in sessions), default=self.now)
+        telling = {one[3] for one in sessions if self.sessions[one][0] == latest or self.sessions[one][1] > latest}
         context = claim.context or ("CORPORATE" if telling == {"CORPORATE"} else "PRIVATE")
         if agreement is not None:
             context = "CORPORATE"
@@ -218,8 +220,7 @@ class AccessAgainstModel(RuleBasedStateMachine):
         )
 
     def _lives(self, session: tuple[str, str, str, str, str | None]) -> bool:
-        began = self.sessions[session]
-        return began is not None and self.now < began + HOUR
+        return self.now < self.sessions[session][1]
 
     def _without_consent(self, owner: tuple[str, str, str, str | None], resource: str | None) -> str | None:
         shared = self.consents.get(owner)
