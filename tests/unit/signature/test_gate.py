@@ -118,6 +118,7 @@ def test_an_unsigned_header_may_be_sent_twice(making: Making) -> None:
         (lambda h: h + ',keyId="x"', "the parameter keyId is there twice."),
         (lambda h: "=?koi8-r?B?eA==?=", "its charset 'koi8-r' is neither utf-8 nor iso-8859-1."),
         (lambda h: "=?utf-8?X?eA==?=", "its encoding 'X' is neither B nor Q."),
+        (lambda h: "=?utf-8?Q?ø?=", "its encoded word holds characters beyond ASCII."),
         (lambda h: "=?utf-8?B?eA=?=", "its encoded word is not valid base64."),
         (lambda h: "=?utf-8?B?/w==?=", "its bytes are not utf-8, the charset that it names."),
         (lambda h: f'=?utf-8?B?a2V5SWQ9?= {h.removeprefix("keyId=")}',
