@@ -123,17 +123,6 @@ def test_replacing_an_account_restates_its_balance_and_keeps_its_transactions(
     assert (refused.status, messages(refused)) == (409, [("CONFLICT", "currency")])
 
 
-def test_a_payment_says_who_its_debtor_is_when_the_account_is_gone(tpp: DeskClient, account: str) -> None:
-    tpp.log_in(KARI)
-    straks = "/v1/payments/instant-norwegian-domestic-credit-transfers-straks"
-    order = domestic(debtorAccount={"bban": ACCOUNT["bban"], "currency": "NOK"})
-    path = f"{straks}/{ok(tpp.post(straks, json=order), 201)['paymentId']}"
-    before = ok(tpp.get(path))
-    ok(tpp.delete(account), 204)
-    assert ok(tpp.get(path)) == before
-    assert before["debtorName"] == "Kari Kladd"
-
-
 def test_the_currency_of_an_account_stays_while_a_payment_from_it_is_under_way(tpp: DeskClient, account: str) -> None:
     tpp.log_in(KARI)
     straks = "/v1/payments/instant-norwegian-domestic-credit-transfers-straks"

@@ -109,7 +109,7 @@ def _in_language(call: Call, body: dict[str, Any]) -> None:
 def get_payment(call: Call) -> Reply:
     """The members of the initiation, and what has become of it."""
     payment = _readable(call)
-    body = payment_views.details(payment)
+    body = payment_views.details(call.bank, payment)
     if "psuMessage" in body:
         _in_language(call, body)
     body["_links"] = _links(call, payment, f"{address(call)}/{payment['id']}")

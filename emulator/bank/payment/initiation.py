@@ -92,7 +92,6 @@ def _received(bank: Bank, product: Product, order: Order, debtor: Document, draf
         "created": created,
         "due": later(created, UNSIGNED_LIFETIME),
         "debtorAccountId": debtor["id"],
-        "debtorName": accounts.holder(bank, debtor),
         "likeness": _likeness(order, debtor, drafts),
     }
     if order.script.progress:

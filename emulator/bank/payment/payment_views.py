@@ -9,6 +9,7 @@ from emulator.bank import products
 from emulator.bank.bank import Bank
 from emulator.bank.booking import bulk
 from emulator.bank.clock import date_time
+from emulator.bank.holdings import accounts
 from emulator.bank.payment import standing
 from emulator.bank.scheme.rules import says_kid, structured_references
 from emulator.bank.scheme.transitions import BATCH, STANDING, UNSIGNED
@@ -33,11 +34,13 @@ def status(payment: Document) -> dict[str, Any]:
     return shown
 
 
-def details(payment: Document) -> dict[str, Any]:
+def details(bank: Bank, payment: Document) -> dict[str, Any]:
     """The members of the initiation, and what has become of it, but for fundsAvailable (CONTRACT 6; SPEC 2.8)."""
     shown = {**payment["initiation"], **status(payment), **fees(payment)}
     shown.pop("fundsAvailable", None)
-    if (name := payment.get("debtorName")) is not None:
+    debtor = bank.documents.get("account", payment["debtorAccountId"])
+    name = accounts.holder(bank, debtor) if debtor is not None else None
+    if name is not None:
         shown["debtorName"] = name
     flow = products.of(payment).flow
     if payment["status"] not in UNSIGNED:

@@ -34,7 +34,7 @@ def amounts(bank: Bank, account_id: str = "kari", shelf: str = "booked") -> list
 
 
 def entry_statuses(bank: Bank, payment_id: str) -> list[str]:
-    statuses: list[str] = payment_views.details(payment(bank, payment_id))["entryStatuses"]
+    statuses: list[str] = payment_views.details(bank, payment(bank, payment_id))["entryStatuses"]
     return statuses
 
 

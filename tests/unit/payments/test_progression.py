@@ -168,7 +168,7 @@ def test_text_that_the_payment_system_does_not_carry_is_changed(bank: Bank) -> N
     assert "psuMessage" not in payment(bank, changed)
     texts = {entry["paymentId"]: entry["remittanceInformationUnstructured"] for entry in entries(bank, "kari")}
     assert texts == {unchanged: "Blåbær & øl, 100 %", changed: "Zlutoucký ? ?"}
-    assert payment_views.details(payment(bank, changed))["remittanceInformationUnstructured"] == "Žluťoučký Ω 漢"
+    assert payment_views.details(bank, payment(bank, changed))["remittanceInformationUnstructured"] == "Žluťoučký Ω 漢"
 
 
 def test_straks_is_never_accepted_with_a_change(bank: Bank) -> None:

@@ -127,10 +127,10 @@ def test_details_echo_the_initiation_and_leave_the_funds_to_the_status(bank: Ban
     initiation = domestic("100.00", purposeCode="SALA")
     payment_id = initiate(bank, STRAKS, initiation)
     told = {**initiation, "paymentId": payment_id, "debtorName": "Kari Kladd"}
-    assert payment_views.details(payment(bank, payment_id)) == {**told, "transactionStatus": "RCVD"}
+    assert payment_views.details(bank, payment(bank, payment_id)) == {**told, "transactionStatus": "RCVD"}
     approve(bank, payment_id)
     assert payment_views.status(payment(bank, payment_id))["fundsAvailable"] is True
-    assert payment_views.details(payment(bank, payment_id)) == {**told, "transactionStatus": "ACTC"}
+    assert payment_views.details(bank, payment(bank, payment_id)) == {**told, "transactionStatus": "ACTC"}
 
 
 def test_details_of_bulk_and_periodic_payments_tell_more_once_they_are_authorised(bank: Bank) -> None:
@@ -140,9 +140,9 @@ def test_details_of_bulk_and_periodic_payments_tell_more_once_they_are_authorise
         (PERIODIC, standing, "executions", []),
     ):
         payment_id = initiate(bank, product, body)
-        assert member not in payment_views.details(payment(bank, payment_id))
+        assert member not in payment_views.details(bank, payment(bank, payment_id))
         approve(bank, payment_id)
-        details = payment_views.details(payment(bank, payment_id))
+        details = payment_views.details(bank, payment(bank, payment_id))
         assert details[member] == value
         assert details.items() >= body.items()
 
@@ -152,7 +152,7 @@ def test_the_fee_is_told_if_and_only_if_there_is_one(bank: Bank) -> None:
     with_fee = payment(bank, initiate(bank, CROSS_BORDER, sepa(), who=EVEN))
     expected = {"transactionFees": {"amount": "4.26", "currency": "EUR"}, "transactionFeeIndicator": True}
     assert payment_views.fees(with_fee) == expected
-    assert payment_views.details(with_fee).items() >= expected.items()
+    assert payment_views.details(bank, with_fee).items() >= expected.items()
     no_fee = payment(bank, initiate(bank, CROSS_BORDER, sepa(), who=EVEN, script=Script(fee="0.00")))
     assert payment_views.fees(no_fee) == {}
 
