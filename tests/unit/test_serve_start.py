@@ -75,6 +75,7 @@ class Telling:
         if name == "emulator.cli.main":
             os.kill(os.getpid(), signal.Signals[sys.argv.pop()])
 sys.meta_path.insert(0, Telling())
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
 from emulator.__main__ import main
 main()
 """

@@ -7,6 +7,7 @@ import pytest
 from emulator.api.messages import Request
 from emulator.bank.authentication import sca
 from emulator.bank.bank import Bank
+from emulator.web.pages.form import MOST_FIELDS
 from emulator.web.pages.guard import Guard
 from tests.unit.pages.people import OLA, open_access
 from tests.unit.pages.visitor import Visitor
@@ -99,7 +100,7 @@ def test_the_token_of_another_sca_does_not_fit(bank: Bank, visitor: Visitor) -> 
         (b"a=b", "", 415),
         (b"csrf=%ff%fe", "application/x-www-form-urlencoded", 400),
         (b"csrf=\xff", "application/x-www-form-urlencoded", 400),
-        (b"a=1&" * 3000, "application/x-www-form-urlencoded; charset=utf-8", 400),
+        (b"a=1&" * (MOST_FIELDS + 1), "application/x-www-form-urlencoded; charset=utf-8", 400),
     ],
 )
 def test_what_is_no_form_is_refused_as_a_page(
