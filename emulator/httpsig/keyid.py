@@ -44,7 +44,7 @@ def compare_key_id(key_id: str, certificate: x509.Certificate, *, lenient: bool 
     fault = _compare_serial(serial_text[3:], certificate.serial_number, lenient=lenient, notes=notes)
     if fault is None:
         fault = _compare_issuer(stripped[3:], certificate, lenient=lenient, notes=notes)
-    elif _names(stripped[3:], certificate.subject) and not _names(stripped[3:], certificate.issuer):
+    elif _is_intermediate(certificate) and _names(stripped[3:], certificate.subject):
         fault = "the certificate that is sent is the CA's own, not the TPP's"
     return KeyIdVerdict(fault, () if fault else tuple(notes))
 
@@ -84,6 +84,15 @@ def _compare_issuer(text: str, certificate: x509.Certificate, *, lenient: bool, 
 def _names(text: str, name: x509.Name) -> bool:
     """Whether `text` is this name, in a form in which an issuer may stand."""
     return _issuer_fault(text, certificate_name(name), []) is None
+
+
+def _is_intermediate(certificate: x509.Certificate) -> bool:
+    """Whether it is a CA's, which another CA issued; TPPs that issue their own are often called a CA by their tool."""
+    try:
+        constraints = certificate.extensions.get_extension_for_class(x509.BasicConstraints)
+    except x509.ExtensionNotFound:
+        return False
+    return constraints.value.ca and certificate.subject != certificate.issuer
 
 
 def _issuer_fault(text: str, issuer: Sequence[Rdn], notes: list[str]) -> str | None:

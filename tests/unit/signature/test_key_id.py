@@ -134,8 +134,22 @@ def test_the_subject_in_the_place_of_the_issuer_is_told(text: str) -> None:
     issued = builder.not_valid_before(NOW).not_valid_after(NOW + timedelta(days=1)).sign(KEY, hashes.SHA256())
     assert compare_key_id(f"SN=1,CA={text}", issued).fault == "CA= names its subject, not its issuer"
     assert compare_key_id("SN=1,CA=CN=Some CA,C=NO", issued).fault is None
-    fault = compare_key_id(f"SN=2,CA={text}", issued).fault
-    assert fault == "the certificate that is sent is the CA's own, not the TPP's"
+
+
+@pytest.mark.parametrize(
+    ("ca", "serial", "fault"),
+    [
+        (True, "2", "the certificate that is sent is the CA's own, not the TPP's"),
+        (False, "2", "the serial number is not the certificate's"),
+        (False, "ab", "the serial number is in lower case, it must be upper-case hexadecimal"),
+        (False, "171", "the serial number is decimal, it must be hexadecimal"),
+    ],
+)
+def test_the_certificate_of_a_ca_is_told_from_a_keyid_with_two_mistakes(ca: bool, serial: str, fault: str) -> None:
+    builder = x509.CertificateBuilder(name("CN=Root"), name("CN=Issuing"), KEY.public_key(), 0xAB)
+    builder = builder.add_extension(x509.BasicConstraints(ca, None), critical=True)
+    sent = builder.not_valid_before(NOW).not_valid_after(NOW + timedelta(days=1)).sign(KEY, hashes.SHA256())
+    assert compare_key_id(f"SN={serial},CA=CN=Issuing", sent).fault == fault
 
 
 def test_the_lenient_profile_takes_percent_20_for_a_blank() -> None:
