@@ -142,7 +142,7 @@ def _inside_pem(text: str) -> tuple[str, tuple[str, ...]]:
     if begin < 0 and "%20" in text:
         raise CertificateUnreadable("it is URL-encoded; send the PEM text as it is, or base64 DER on one line")
     if begin < 0 and (other := _LABEL.search(text)):
-        raise CertificateUnreadable(f"it is PEM text of a {other[1]}, not of a CERTIFICATE")
+        raise CertificateUnreadable(f"it is PEM text labelled {other[1]}, not CERTIFICATE")
     if begin < 0 or end < 0:
         raise CertificateUnreadable(f"it is PEM text without {_BEGIN} and {_END}")
     notes = ["TPP-Signature-Certificate: PEM text in place of base64 DER on one line"]
