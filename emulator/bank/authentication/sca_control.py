@@ -61,7 +61,7 @@ def approve(
         return redirect
     if method is not None:
         machine.choose_method(bank, sca, method)
-    if context is not None or agreement is not None:
+    if agreement is not None or context not in (None, sca.get("context")):
         machine.choose_context(bank, sca, context, agreement)
     return machine.complete(bank, sca, accounts)
 

@@ -334,6 +334,19 @@ def test_a_payment_of_an_unknown_customer_is_of_the_agreement_that_is_chosen_at_
     assert (signed["agreement"], signed["status"]) == ("other", "PATC"), "it demands two signatures"
 
 
+@pytest.mark.parametrize("context", [None, "CORPORATE"])
+def test_where_no_agreement_is_chosen_it_is_the_first_that_pays_from_the_account(
+    bank: Bank, context: str | None
+) -> None:
+    agree(bank)
+    paying = bank.documents.get("agreement", AGREEMENT) or {}
+    bank.documents.put("agreement", {**paying, "engagements": [], "accounts": []})
+    bank.documents.put("agreement", {**paying, "id": "paying"})
+    payment_id = initiate(bank, STRAKS, from_firm(), who=None, context="CORPORATE")
+    sca_control.approve(bank, sca_control.find(bank, payment_id), national_id=SIRI, context=context)
+    assert (status(bank, payment_id), payment(bank, payment_id)["agreement"]) == ("ACTC", "paying")
+
+
 def test_an_authorisation_can_be_started_anew_while_a_signature_is_missing(bank: Bank) -> None:
     payment_id = initiate(bank, STRAKS, domestic())
     first = payment(bank, payment_id)["sca"]
