@@ -95,6 +95,28 @@ def test_told_to_end_while_it_is_imported_it_leaves_without_a_word(command: str,
     assert (done.returncode, done.stdout, done.stderr) == (status, b"", b"")
 
 
+# Python passes over exceptions in the callbacks of weak references, and each import has some.
+TOLD_IN_A_CALLBACK = """
+import os, signal, sys, weakref
+class Telling:
+    def find_spec(self, name, *rest):
+        if name == "emulator.cli.main":
+            passing = Telling()
+            kept = weakref.ref(passing, lambda _: os.kill(os.getpid(), signal.Signals[sys.argv.pop()]))
+            del passing
+sys.meta_path.insert(0, Telling())
+from emulator.__main__ import main
+main()
+"""
+
+
+@pytest.mark.parametrize("number", ["SIGTERM", "SIGINT"])
+def test_told_to_end_in_a_callback_of_an_import_it_leaves_too(number: str) -> None:
+    command = [sys.executable, "-c", TOLD_IN_A_CALLBACK, "serve", "--port", "none", number]
+    done = subprocess.run(command, capture_output=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
 WARN = """
 import warnings
 from emulator.cli import logs
