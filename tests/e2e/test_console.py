@@ -291,6 +291,20 @@ def test_what_the_bank_does_not_hold_any_more_is_shown_as_it_was_and_called_so(
     assert "RCVD" in browser.find_element(By.TAG_NAME, "main").text
 
 
+def test_a_page_of_a_bank_that_is_deleted_says_so_until_the_bank_is_made_again(
+    served: ServedPages, browser: Chrome
+) -> None:
+    served.control("PUT", "banks/passing", {})
+    browser.get(f"{served.url}/banks/passing/console")
+    gone = browser.find_element(By.CSS_SELECTOR, "[data-gone]")
+    wait(browser).until(lambda window: window.find_element(By.CSS_SELECTOR, "[data-watching]").is_displayed())
+    served.control("DELETE", "banks/passing")
+    wait(browser).until(lambda _: gone.is_displayed())
+    served.control("PUT", "banks/passing", {})
+    wait(browser).until(lambda _: not gone.is_displayed())
+    served.control("DELETE", "banks/passing")
+
+
 def test_a_page_that_tells_of_a_refusal_shows_changes_too(served: ServedPages, browser: Chrome) -> None:
     browser.get(f"{served.url}/console")
     browser.find_element(By.ID, "by").send_keys("soon")

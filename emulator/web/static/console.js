@@ -126,7 +126,7 @@
     source.addEventListener("open", () => { light.hidden = false; refresh(); });
     source.addEventListener("error", () => {
       light.hidden = true;
-      if (source?.readyState === EventSource.CLOSED) { rest(); setTimeout(watch, AGAIN); }
+      if (source?.readyState === EventSource.CLOSED) { rest(); refresh(); setTimeout(watch, AGAIN); }
     });
   };
 
