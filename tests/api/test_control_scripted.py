@@ -628,7 +628,7 @@ def test_a_tpp_that_cannot_be_is_refused(desk: ControlDesk, body: dict[str, Any]
     assert (answer.status, answer.told()[0]) == (400, ("FORMAT_ERROR", path))
 
 
-def test_banks_are_made_listed_and_taken_away(desk: ControlDesk, house: House, authority: Authority) -> None:
+def test_banks_are_made_listed_and_taken_away(desk: ControlDesk, house: House) -> None:
     made = desk.ask("PUT", "/banks/a-1", {"fixtures": "empty", "seed": 7})
     assert (made.status, made.json["baseUrl"]) == (201, "http://127.0.0.1:8080/banks/a-1")
     branch = house.find("a-1")

@@ -18,7 +18,7 @@ ROWS = {row.id: row for row in table()}
 DOMESTIC = "/v1/payments/norwegian-domestic-credit-transfers"
 
 
-def parameters(client: DeskClient, operation: str, title: str) -> dict[str, str]:
+def parameters(client: DeskClient, title: str) -> dict[str, str]:
     """What the operation's path names, out of the known state."""
     documents = client.branch.bank.documents
     service, product = examples.product_of(title)
@@ -46,7 +46,7 @@ def body_for(client: DeskClient, operation: str, example: Any) -> Any:
 def test_an_example_is_accepted(tpp: DeskClient, operation: str, title: str) -> None:
     tpp.log_in(KARI)
     row = ROWS[operation]
-    found = parameters(tpp, operation, title)
+    found = parameters(tpp, title)
     path = re.sub(r"{([^}]+)}", lambda name: found[name[1]], row.path)
     answer = tpp.request(row.method, path, json=body_for(tpp, operation, BODIES[operation][title]))
     assert answer.status in row.answers, answer.text

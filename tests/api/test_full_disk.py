@@ -103,7 +103,7 @@ def parameters(tpp: DeskClient, row: Operation) -> dict[str, str]:
     return found
 
 
-def body_of(tpp: DeskClient, row: Operation, found: dict[str, str]) -> Any:
+def body_of(row: Operation, found: dict[str, str]) -> Any:
     if row.id == "createPayment":
         return BODIES["createPayment"]["norwegian-domestic-credit-transfers"]
     if row.id == "createSigningBasket":
@@ -117,7 +117,7 @@ def test_a_full_disk_refuses_what_writes_and_nothing_else(
 ) -> None:
     tpp = DeskClient(branch, authority).log_in(KARI)
     found = parameters(tpp, row)
-    address, body = filled(row.path, found), body_of(tpp, row, found)
+    address, body = filled(row.path, found), body_of(row, found)
     documents = branch.bank.documents
     before = documents.dump()
     sent = {"headers": {"X-Request-ID": "the-same-again"}, "json": body}

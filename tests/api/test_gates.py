@@ -325,7 +325,7 @@ def test_an_agreement_of_a_firm_without_a_number_has_an_empty_one(tpp: DeskClien
     assert (agreement["name"], agreement["organisationNumber"]) == ("Nettbank", "")
 
 
-def test_the_agreements_of_a_psu_are_listed_to_choose_from(branch: Branch, tpp: DeskClient) -> None:
+def test_the_agreements_of_a_psu_are_listed_to_choose_from(tpp: DeskClient) -> None:
     tpp.log_in(SIRI)
     [agreement] = tpp.get("/v1/agreements").json()["agreements"]
     assert agreement == {

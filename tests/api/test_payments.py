@@ -255,7 +255,7 @@ def test_links_go_as_the_payment_goes_on(kari: DeskClient) -> None:
     }
 
 
-def test_an_approved_payment_is_in_the_transactions_of_both(kari: DeskClient, authority: Authority) -> None:
+def test_an_approved_payment_is_in_the_transactions_of_both(kari: DeskClient) -> None:
     authorised(kari, STRAKS, domestic("123.45", to="99901100019", remittanceInformationUnstructured="Middag"))
     (account,) = [a for a in kari.get("/v1/accounts").json()["accounts"] if a["bban"] == "99901000014"]
     path = f"/v1/accounts/{account['resourceId']}/transactions?dateFrom=2026-03-02"

@@ -414,7 +414,7 @@ def test_an_account_is_paid_from_as_long_as_a_card_is_settled_through_it(tpp: De
     assert paid() == 403
 
 
-def test_a_card_account_is_made_read_replaced_and_removed(tpp: DeskClient, branch: Branch) -> None:
+def test_a_card_account_is_made_read_replaced_and_removed(tpp: DeskClient) -> None:
     made = ok(tpp.post(CARDS, json=CARD), 201)
     path = f"{CARDS}/{made['resourceId']}"
     assert made == {

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from emulator.api.branch import Branch
 from emulator.client.response import Response
 from tests.api.desk import DeskClient
 
@@ -120,7 +119,7 @@ def transaction(amount: Any, name: str) -> dict[str, Any]:
     }
 
 
-def test_a_customer_with_accounts_transactions_and_a_card(script: Script, branch: Branch) -> None:
+def test_a_customer_with_accounts_transactions_and_a_card(script: Script) -> None:
     made = script.post("/customers", {"customerNumber": "55555555", "name": "Testkunde", "type": "PRIVATE"})
     assert list(made) == ["customerId", "customerNumber", "customerType", "customerName", "_links"]
     assert (made["customerType"], made["customerName"]) == ("private", "Testkunde")

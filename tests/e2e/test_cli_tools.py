@@ -383,7 +383,7 @@ def test_what_nobody_reads_to_the_end_is_no_failed_check(monkeypatch: pytest.Mon
     assert main.run(["scenario", "list"]) == 141
 
 
-def test_every_command_has_help_with_an_example(bank: Served) -> None:
+def test_every_command_has_help_with_an_example() -> None:
     from click.testing import CliRunner
 
     from emulator.cli.main import COMMANDS, group

@@ -207,7 +207,7 @@ def test_a_wrong_fixture_is_refused_where_documents_are_kept_already(tmp_path: P
     assert_refused(done, f"--fixtures {fixture}:" if text else "--fixtures ")
 
 
-def test_a_wrong_variable_is_2_and_named(tmp_path: Path) -> None:
+def test_a_wrong_variable_is_2_and_named() -> None:
     assert_refused(command("serve", BANK_EMULATOR_LINKS="sideways"), "BANK_EMULATOR_LINKS")
 
 

@@ -461,7 +461,7 @@ def test_ending_a_session_twice_says_so(emulator: Living, browser: Visitor) -> N
     assert press(browser, page, f"/sessions/{session}").status == 409
 
 
-def test_a_certificate_is_issued_with_its_key_shown_once(emulator: Living, browser: Visitor) -> None:
+def test_a_certificate_is_issued_with_its_key_shown_once(browser: Visitor) -> None:
     page = browser.get("/console/tpps")
     issued = press(browser, page, "/tpps", name="acme", roles=["AISP"], flaw="expired")
     assert "BEGIN PRIVATE KEY" in issued.text
@@ -484,7 +484,7 @@ def test_a_tpp_is_issued_anew_where_the_form_says_so(browser: Visitor) -> None:
     assert "BEGIN PRIVATE KEY" not in refused.source
 
 
-def test_a_scenario_is_read_applied_and_taken_away(emulator: Living, browser: Visitor) -> None:
+def test_a_scenario_is_read_applied_and_taken_away(browser: Visitor) -> None:
     page = browser.get("/console/scenarios")
     names = [button.value for form in page.forms for button in form.buttons if button.name == "name"]
     assert names
@@ -503,7 +503,7 @@ def test_a_scenario_without_a_summary_is_shown_by_its_name(browser: Visitor) -> 
         assert (page.status, "bare" in page.text) == (200, True)
 
 
-def test_a_scenarios_text_is_checked_and_applied(emulator: Living, browser: Visitor) -> None:
+def test_a_scenarios_text_is_checked_and_applied(browser: Visitor) -> None:
     page = browser.get("/console/scenarios/new")
     example = re.search(r"<textarea[^>]*>(.*?)</textarea>", page.source, re.DOTALL)
     assert example is not None
@@ -717,7 +717,7 @@ def test_a_scripted_message_without_a_text_is_shown_by_its_code(emulator: Living
     assert json.loads(browser.get("/_emulator/requests/1").source)["messages"] == [message]
 
 
-def test_more_than_a_hundred_rules_are_shown(emulator: Living, browser: Visitor) -> None:
+def test_more_than_a_hundred_rules_are_shown(browser: Visitor) -> None:
     rules = [{"name": f"rule-{n}-", "then": {"delay": "1s"}} for n in range(101)]
     browser.send("POST", "/_emulator/rules", json.dumps(rules).encode(), Content_Type="application/json")
     shown = browser.get("/console/scenarios").text

@@ -63,7 +63,7 @@ def test_another_host_name_is_403(bank: Bank, visitor: Visitor, host: str) -> No
     assert "--allow-host" in page.text
 
 
-def test_the_name_of_the_public_address_is_known(bank: Bank, visitor: Visitor, guard: Guard) -> None:
+def test_the_name_of_the_public_address_is_known(guard: Guard) -> None:
     def knows(host: str, base: str) -> bool:
         return guard.knows_host(Request("GET", "/", (("Host", host),), base=base))
 

@@ -196,7 +196,7 @@ def test_a_certificate_that_names_nobody_is_refused(making: Making) -> None:
 
 
 @pytest.mark.parametrize("roles", [[], ["PISP"], ["AISP"], ["PISP", "AISP"]])
-def test_roles_come_from_the_psd2_statement(authority: Authority, roles: list[str]) -> None:
+def test_roles_come_from_the_psd2_statement(roles: list[str]) -> None:
     assert psd2_statements(roles).oid == QC
     assert qcstatements.psd2_roles(psd2_statements(roles).value) == frozenset(roles)
     certificate = made(ISSUER_KEY, [(NameOID.COMMON_NAME, "x")], psd2_statements(roles))
@@ -236,7 +236,7 @@ def test_statements_without_psd2_give_both_roles() -> None:
     assert identity(certificate).roles == frozenset({"PISP", "AISP"})
 
 
-def test_roles_of_others_are_not_the_banks(credentials: Credentials) -> None:
+def test_roles_of_others_are_not_the_banks() -> None:
     """PSP_AS and PSP_IC: a statement that lists only those gives neither role."""
     listed = psd2_statements(["PISP"]).value.replace(bytes.fromhex("04008198270102"), bytes.fromhex("04008198270101"))
     assert qcstatements.psd2_roles(listed) == frozenset()

@@ -15,7 +15,7 @@ from emulator.api.signature import SignaturePolicy, SignatureRefused, Verified
 from emulator.api.signature.bound import check_digest
 from emulator.api.signature.check import collect
 from emulator.api.signature.result import fault
-from emulator.authority import Authority, Credentials
+from emulator.authority import Credentials
 from emulator.bank.tpp import Tpp
 from emulator.httpsig.dates import format_date
 from emulator.httpsig.digest import HASHES, digest_value
@@ -391,7 +391,7 @@ def test_every_fault_is_reported_at_once(making: Making) -> None:
     assert [path for _, path, _ in wrong.faults()] == ["Signature", "Signature", "Digest", "Date"]
 
 
-def test_texts_fit_into_a_message(making: Making, authority: Authority) -> None:
+def test_texts_fit_into_a_message(making: Making) -> None:
     long = making.but(algorithm="x" * 5000, key_id="SN=" + "1" * 5000 + ",CA=x", digest="MD5=" + "x" * 5000)
     assert all(len(text) <= 512 for _, _, text in long.faults())
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -158,11 +158,3 @@ def at_call(number: int, error: BaseException, *, once: bool) -> Callable[[str],
             raise error
 
     return trouble
-
-
-def every_call(run: Callable[[int], bool]) -> Iterator[int]:
-    """Numbers 0, 1, 2, ... as long as `run(number)` says that its trouble came."""
-    for number in count():
-        if not run(number):
-            return
-        yield number

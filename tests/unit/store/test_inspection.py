@@ -188,7 +188,7 @@ def test_a_journal_that_does_not_follow_on_is_put_aside(killed: Path, journal: P
     assert (killed / "damaged-1" / "journal-000000000009.jsonl").exists()
 
 
-def test_of_a_damaged_snapshot_every_readable_document_is_kept(killed: Path, journal: Path) -> None:
+def test_of_a_damaged_snapshot_every_readable_document_is_kept(killed: Path) -> None:
     file = killed / "documents.json"
     sound = file.read_bytes()
     damaged = sound.replace(b'"Title 001"', b'"Title 0011', 1)
@@ -316,7 +316,7 @@ def test_a_file_that_is_bad_in_two_ways_is_copied_as_it_was_first(killed: Path, 
     assert (killed / "damaged-1" / journal.name).read_bytes() == damaged
 
 
-def test_stored_indexes_that_lie_are_found_and_mended(killed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stored_indexes_that_lie_are_found_and_mended(killed: Path) -> None:
     store = open_store(killed, KINDS)
     before = answers(store)
     store.database.table("book").keys.indexes["author"].add("nobody", 1)  # type: ignore[attr-defined]

@@ -172,8 +172,8 @@ class StoreAgainstModel(RuleBasedStateMachine):
         if self.durable and self.compaction is None:
             self.compaction = self.store.begin_compaction()
 
-    @rule(finish=st.booleans())
-    def run_compaction(self, finish: bool) -> None:
+    @rule()
+    def run_compaction(self) -> None:
         if self.compaction is not None:
             self.compaction.run()
             assert self.compaction.failed is None

@@ -207,7 +207,7 @@ def test_close_with_a_failing_fsync_lets_go_all_the_same(
     again.close()
 
 
-def test_without_a_free_descriptor_the_fsync_is_done_at_once(store: Store, disk: TroubledDisk, directory: Path) -> None:
+def test_without_a_free_descriptor_the_fsync_is_done_at_once(store: Store, disk: TroubledDisk) -> None:
     store.put("book", book("b1"))
     store.sync()
     store.put("book", book("b2"))
