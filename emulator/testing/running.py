@@ -21,7 +21,7 @@ from emulator.bank.clock import real_now
 from emulator.bank.customers import sessions
 from emulator.bank.errors import BankError
 from emulator.bank.founding import fixtures
-from emulator.bank.payment import payments, progression
+from emulator.bank.payment import payment_views, progression
 from emulator.client import AsyncTppClient, TppClient
 from emulator.client.identity import Identity
 from emulator.scenario import durations, loader, staging
@@ -224,7 +224,7 @@ class RunningBank:
 
     def payments(self) -> list[dict[str, Any]]:
         """All payments of the bank, newest first, as `GET /_emulator/payments` shows them."""
-        return self.call(lambda branch: payments.listing(branch.bank, sys.maxsize))
+        return self.call(lambda branch: payment_views.listing(branch.bank, sys.maxsize))
 
     def advance_payment(self, payment_id: str, to: str | None = None) -> str:
         """Take the next step of a payment by hand, or go to status `to` (CONTRACT 9.3); its status then."""

@@ -26,7 +26,7 @@ from emulator.bank.errors import BankError
 from emulator.bank.founding import fixtures
 from emulator.bank.holdings import ledger
 from emulator.bank.kinds import KINDS
-from emulator.bank.payment import basket_status, baskets, payments, progression
+from emulator.bank.payment import basket_status, baskets, initiation, payments, progression
 from emulator.bank.scheme.transitions import FINAL, STATUSES, allowed
 from emulator.store import Document, memory_store
 
@@ -201,8 +201,8 @@ class BankMachine(RuleBasedStateMachine):
             target = here["id"] if here is not None else "outside"
             parts.append(Part(tag, target, Decimal(part["instructedAmount"]["amount"])))
         product = products.find(*kind)
-        order = payments.Order(tpp_id=TPP, initiation=body, approach=HOW, national_id=who)
-        made = self._attempt(lambda: payments.initiate(self.bank, product, order))
+        order = initiation.Order(tpp_id=TPP, initiation=body, approach=HOW, national_id=who)
+        made = self._attempt(lambda: initiation.initiate(self.bank, product, order))
         if made is not None:
             self.known[made["id"]] = Known(who, product.flow, made["debtorAccountId"], parts, ["RCVD"])
             if approved:

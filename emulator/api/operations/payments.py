@@ -16,7 +16,7 @@ from emulator.bank import products
 from emulator.bank.authentication import authorisations
 from emulator.bank.customers import people
 from emulator.bank.errors import BankError
-from emulator.bank.payment import payment_views, payments, progression
+from emulator.bank.payment import initiation, payment_views, payments, progression
 from emulator.bank.payment.psu_messages import in_norwegian
 from emulator.bank.scheme.transitions import FINAL, INSTANT, UNSIGNED
 from emulator.store import Document
@@ -64,13 +64,13 @@ def create_payment(call: Call) -> Reply:
     national_id, context, agreement = payer_of(call)
     duplicate = call.query.get("allowLogicalDuplicate") is not False
     how, script = approach_of(call), call.script
-    order = payments.Order(call.tpp.id, call.body, how, national_id, context, agreement, duplicate, script)
-    payment = payments.initiate(call.bank, product, order)
+    order = initiation.Order(call.tpp.id, call.body, how, national_id, context, agreement, duplicate, script)
+    payment = initiation.initiate(call.bank, product, order)
     path = f"/v1/{product.service}/{product.name}/{payment['id']}"
     body: dict[str, Any] = {"paymentId": payment["id"], "transactionStatus": payment["status"]}
     if "fee" in payment:
         body |= fixes(call).amounts(payment_views.fees(payment))
-    told = [*call.warnings, *payments.warnings(call.bank, call.body)]
+    told = [*call.warnings, *initiation.warnings(call.bank, call.body)]
     if told:
         body["tppMessages"] = [message_body(message) for message in told]
     body["_links"] = _links(call, payment, path)

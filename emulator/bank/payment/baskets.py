@@ -9,7 +9,7 @@ from emulator.bank.authentication import approach, authorisations, sca, sca_ends
 from emulator.bank.authentication.approach import Approach
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError, Message
-from emulator.bank.payment import payments
+from emulator.bank.payment import payment_views, payments
 from emulator.bank.payment.basket_status import members, state
 from emulator.bank.products import PAYMENTS
 from emulator.bank.scheme.transitions import UNSIGNED
@@ -167,12 +167,12 @@ def declined(bank: Bank, basket_id: str) -> None:
 
 
 def summary(bank: Bank, basket_id: str) -> list[dict[str, Any]]:
-    """What the customer approves: the items of `payments.summary`, for each payment that waits for a signature."""
+    """What the customer approves: the items of `payment_views.summary`, for each payment that waits for a signature."""
     basket = bank.documents.get("basket", basket_id)
     items = []
     for payment in members(bank, basket) if basket is not None else []:
         if payment["status"] in UNSIGNED:
-            items += payments.summary(bank, payment["id"])
+            items += payment_views.summary(bank, payment["id"])
     return items
 
 

@@ -1,7 +1,7 @@
 """Payments: who may see and sign them, and what becomes of them when they do (CONTRACT 6).
 
 How a payment comes into being stands in `initiation`, how it goes on in `progression`, how it is shown in
-`payment_views`; those names that other rooms need are given on from here.
+`payment_views`.
 """
 
 from __future__ import annotations
@@ -16,38 +16,10 @@ from emulator.bank.bank import Bank
 from emulator.bank.customers import people
 from emulator.bank.errors import BankError
 from emulator.bank.payment import lifecycle, progression
-from emulator.bank.payment.initiation import (
-    Order,
-    agreement_for,
-    check_open,
-    check_register_limit,
-    engagement_limit,
-    initiate,
-    warnings,
-)
-from emulator.bank.payment.payment_views import listing, summary, view
+from emulator.bank.payment.initiation import agreement_for, check_open, check_register_limit, engagement_limit
 from emulator.bank.payment.psu_messages import DECLINED
 from emulator.bank.scheme.transitions import UNSIGNED, allowed
 from emulator.store import Document
-
-__all__ = [
-    "Order",
-    "addressed",
-    "authorised",
-    "cancel",
-    "cancellable",
-    "cancelled",
-    "declined",
-    "find",
-    "initiate",
-    "listing",
-    "next_signers",
-    "start_authorisation",
-    "start_cancellation",
-    "summary",
-    "view",
-    "warnings",
-]
 
 
 def find(

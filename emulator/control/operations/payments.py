@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from emulator.api.messages import Response
 from emulator.api.render import json_response
-from emulator.bank.payment import payments, progression
+from emulator.bank.payment import payment_views, progression
 from emulator.bank.scheme.transitions import STATUSES
 from emulator.control.operation import LIMIT, ControlCall, ControlOperation, object_of
 
 
 def _list(call: ControlCall) -> Response:
-    return json_response(200, {"payments": payments.listing(call.bank, call.query["limit"])})
+    return json_response(200, {"payments": payment_views.listing(call.bank, call.query["limit"])})
 
 
 def _advance(call: ControlCall) -> Response:
@@ -18,7 +18,7 @@ def _advance(call: ControlCall) -> Response:
     to = members["to"].one_of(STATUSES, "status") if "to" in members else None
     call.refuse_mistakes()
     payment = progression.advance(call.bank, call.params["id"], to)
-    return json_response(200, payments.view(payment))
+    return json_response(200, payment_views.view(payment))
 
 
 OPERATIONS = (

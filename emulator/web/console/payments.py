@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from emulator.api.messages import Response
 from emulator.bank import products
 from emulator.bank.clock import moment
-from emulator.bank.payment import basket_status, baskets, payments
+from emulator.bank.payment import basket_status, baskets, payment_views
 from emulator.bank.scheme import transitions
 from emulator.store import Document
 from emulator.web.console.control import ControlRefused
@@ -66,7 +66,7 @@ def _row(screen: Screen, payment: Document) -> dict[str, Any]:
     # The entries of a bulk are counted and not read: the list may have hundreds of bulks with hundreds of entries.
     entries = len(payment["entries"]) if "entries" in payment else 1
     if entries == 1:
-        [line] = payments.summary(screen.bank, payment["id"])
+        [line] = payment_views.summary(screen.bank, payment["id"])
         to, amount = line["creditorName"], (line["amount"], line["currency"])
     else:
         to, amount = f"{entries} payments", (payment["amount"], payment["currency"])
@@ -134,7 +134,7 @@ def one(screen: Screen, refused: ControlRefused | None = None) -> Response:
         meaning=MEANINGS[status],
         meanings=MEANINGS,
         reachable=reachable,
-        lines=payments.summary(bank, payment["id"]),
+        lines=payment_views.summary(bank, payment["id"]),
         initiation=json.dumps(payment["initiation"], indent=2, ensure_ascii=False),
         scas=scas[:5],
         exchanges=[e.summary() for e in screen.branch.log.entries(payment_id=payment["id"], limit=20)],

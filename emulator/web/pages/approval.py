@@ -46,12 +46,12 @@ def accounts_to_share(bank: Bank, document: Document) -> list[dict[str, str]]:
 
 
 def lines(bank: Bank, document: Document) -> list[Line]:
-    """The payments behind an SCA, one line each (dynamic linking, SPEC 5.3.9): members of `payments.summary`."""
+    """The payments behind an SCA, one line each (dynamic linking, SPEC 5.3.9): members of `payment_views.summary`."""
     # Payments open SCAs; each room is imported where a page shows it, as the SCA itself does.
     if document["purpose"] in ("payment", "cancellation"):
-        from emulator.bank.payment import payments
+        from emulator.bank.payment import payment_views
 
-        return payments.summary(bank, document["target"])
+        return payment_views.summary(bank, document["target"])
     if document["purpose"] == "basket":
         from emulator.bank.payment import baskets
 

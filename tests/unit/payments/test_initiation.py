@@ -10,6 +10,7 @@ import pytest
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
 from emulator.bank.payment import payments
+from emulator.bank.payment.initiation import warnings
 from emulator.bank.script import Script
 from tests.unit.payments import world
 from tests.unit.payments.world import (
@@ -340,25 +341,25 @@ def test_an_account_that_demands_a_kid_is_not_paid_without(bank: Bank) -> None:
 
 def test_the_structured_object_earns_a_warning_from_its_last_day_on(bank: Bank) -> None:
     initiation = domestic(**_kid("18"))
-    (warning,) = payments.warnings(bank, initiation)
+    (warning,) = warnings(bank, initiation)
     assert (warning.category, warning.path) == ("WARNING", "remittanceInformationStructured")
     in_bulk = bulk("1.00", "2.00")
     in_bulk["payments"][1] |= _kid("18")
-    (warning,) = payments.warnings(bank, in_bulk)
+    (warning,) = warnings(bank, in_bulk)
     assert warning.path == "payments[1].remittanceInformationStructured"
-    assert payments.warnings(bank, domestic(remittanceInformationStructuredArray=[{"reference": "18"}])) == []
+    assert warnings(bank, domestic(remittanceInformationStructuredArray=[{"reference": "18"}])) == []
     bank.clock.set(now=NOW.replace(year=2024, month=9, day=4, hour=21))
-    assert payments.warnings(bank, initiation) == []
+    assert warnings(bank, initiation) == []
     bank.clock.set(now=NOW.replace(year=2024, month=9, day=4, hour=22))  # midnight in Oslo
-    assert len(payments.warnings(bank, initiation)) == 1
+    assert len(warnings(bank, initiation)) == 1
 
 
 @pytest.mark.parametrize("frequency, warned", [("Weekly", True), ("Daily", True), ("Monthly", False)])
 def test_a_day_of_the_month_that_says_nothing_earns_a_warning(bank: Bank, frequency: str, warned: bool) -> None:
     plain = domestic(startDate="2026-03-09", frequency=frequency)
-    told = [(warning.category, warning.path) for warning in payments.warnings(bank, {**plain, "dayOfExecution": "5"})]
+    told = [(warning.category, warning.path) for warning in warnings(bank, {**plain, "dayOfExecution": "5"})]
     assert told == ([("WARNING", "dayOfExecution")] if warned else [])
-    assert payments.warnings(bank, plain) == []
+    assert warnings(bank, plain) == []
 
 
 # dates

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from emulator.bank.bank import Bank
 from emulator.bank.booking import entries
-from emulator.bank.payment import payment_views, payments, psu_messages
+from emulator.bank.payment import payment_views, psu_messages
 from emulator.bank.script import Script
 from tests.unit.payments import world
 from tests.unit.payments.world import (
@@ -162,7 +162,7 @@ def test_the_fee_is_told_if_and_only_if_there_is_one(bank: Bank) -> None:
 
 def test_the_summary_says_what_is_approved(bank: Bank) -> None:
     payment_id = initiate(bank, STRAKS, domestic(remittanceInformationUnstructured="Husleie"))
-    assert payments.summary(bank, payment_id) == [
+    assert payment_views.summary(bank, payment_id) == [
         {
             "kind": "Instant transfer",
             "amount": "100.00",
@@ -174,7 +174,7 @@ def test_the_summary_says_what_is_approved(bank: Bank) -> None:
             "message": "Husleie",
         }
     ]
-    assert payments.summary(bank, "nothing") == []
+    assert payment_views.summary(bank, "nothing") == []
 
 
 @pytest.mark.parametrize(
@@ -230,13 +230,13 @@ def test_the_summary_says_what_is_approved(bank: Bank) -> None:
 def test_the_summary_is_in_plain_words(
     bank: Bank, product: tuple[str, str], body: dict[str, Any], who: str, told: dict[str, str]
 ) -> None:
-    (item,) = payments.summary(bank, initiate(bank, product, body, who=who))
+    (item,) = payment_views.summary(bank, initiate(bank, product, body, who=who))
     assert item.items() >= told.items()
     assert ("date" in item) == ("date" in told)
 
 
 def test_the_summary_of_a_bulk_lists_its_entries(bank: Bank) -> None:
-    items = payments.summary(bank, initiate(bank, BULK, bulk("1.00", "2.00", requestedExecutionDate="2026-03-09")))
+    items = payment_views.summary(bank, initiate(bank, BULK, bulk("1.00", "2.00", requestedExecutionDate="2026-03-09")))
     assert [(item["kind"], item["amount"], item["date"]) for item in items] == [
         ("Bulk payment", "1.00", "2026-03-09"),
         ("Bulk payment", "2.00", "2026-03-09"),
@@ -250,7 +250,7 @@ def test_the_listing_shows_the_newest_first_with_their_history(bank: Bank) -> No
     older = paid(bank, STRAKS, domestic())
     advance(bank, seconds=1)
     newer = initiate(bank, BULK, bulk("1.00", "2.00"))
-    first, second = payments.listing(bank, 10)
+    first, second = payment_views.listing(bank, 10)
     assert (first["paymentId"], second["paymentId"]) == (newer, older)
     assert first["instructedAmount"] == {"amount": "3.00", "currency": "NOK"}
     assert second["history"] == [
@@ -259,7 +259,7 @@ def test_the_listing_shows_the_newest_first_with_their_history(bank: Bank) -> No
         {"status": "ACSP", "at": "2026-03-02T08:00:01+00:00"},
     ]
     assert second["due"] == "2026-03-02T08:00:03+00:00"
-    assert payments.listing(bank, 1) == [first]
+    assert payment_views.listing(bank, 1) == [first]
 
 
 def test_every_text_for_the_customer_has_a_norwegian_one() -> None:

@@ -12,7 +12,7 @@ from emulator.bank.authentication.approach import Approach
 from emulator.bank.bank import Bank
 from emulator.bank.holdings import ledger
 from emulator.bank.kinds import KINDS
-from emulator.bank.payment import payments, progression
+from emulator.bank.payment import initiation, payments, progression
 from emulator.bank.script import Script
 from emulator.store import Document, memory_store
 
@@ -165,7 +165,7 @@ def bulk(*amounts: str, debtor: str = "99901000014", **more: Any) -> dict[str, A
 def initiate(
     bank: Bank,
     product: tuple[str, str],
-    initiation: dict[str, Any],
+    body: dict[str, Any],
     *,
     who: str | None = KARI,
     context: str = "PRIVATE",
@@ -175,9 +175,9 @@ def initiate(
     tpp: str = TPP,
 ) -> str:
     """Initiate and return the payment's id."""
-    order = payments.Order(
+    order = initiation.Order(
         tpp_id=tpp,
-        initiation=initiation,
+        initiation=body,
         approach=Approach(redirectUri="https://tpp.example/back"),
         national_id=who,
         context=context,
@@ -186,7 +186,7 @@ def initiate(
         script=script or Script(),
     )
     with bank.documents.transaction():
-        return str(payments.initiate(bank, products.find(*product), order)["id"])
+        return str(initiation.initiate(bank, products.find(*product), order)["id"])
 
 
 def approve(bank: Bank, target: str, who: str = KARI) -> str | None:
