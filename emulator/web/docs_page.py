@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from emulator.api.messages import Request, Response
 from emulator.web.pages.form import path_below, root_of
 from emulator.web.pages.guard import Guard
-from emulator.web.pages.rendering import html
+from emulator.web.pages.rendering import bare, html
 
 if TYPE_CHECKING:
     from emulator.api.branch import Branch
@@ -34,12 +34,12 @@ class DocsPage:
     def handle(self, _branch: Branch, request: Request) -> Response:
         """Answer GET and HEAD."""
         if not self._guard.knows_host(request):
-            return _bare(request, 403, "This name is not allowed", "Start the bank with --allow-host to allow it.")
+            return bare(request, 403, "This name is not allowed", "Start the bank with --allow-host to allow it.")
         if request.method not in ("GET", "HEAD"):
-            return _bare(request, 405, "Not this way", "This page is read with GET.", ("Allow", "GET, HEAD"))
+            return bare(request, 405, "Not this way", "This page is read with GET.", ("Allow", "GET, HEAD"))
         here = path_below(request).rstrip("/")
         if here not in BOOKS:
-            return _bare(request, 404, "Not found", "There are /docs and /docs/control.")
+            return bare(request, 404, "Not found", "There are /docs and /docs/control.")
         title, lead, document, source = BOOKS[here]
         root = root_of(request)
         return html(
@@ -57,8 +57,4 @@ class DocsPage:
 
     def no_bank(self, request: Request, name: str) -> Response:
         """Answer 404 for a bank that is not there (any more)."""
-        return _bare(request, 404, "Not found", f"There is no bank {name}.")
-
-
-def _bare(request: Request, status: int, title: str, text: str, *headers: tuple[str, str]) -> Response:
-    return html(request, "console/bare.html", status=status, at_home=True, headers=headers, title=title, text=text)
+        return bare(request, 404, "Not found", f"There is no bank {name}.")

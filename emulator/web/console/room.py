@@ -13,7 +13,7 @@ from emulator.store import StoreUnwritable
 from emulator.web.console.control import Answering, Control, ControlRefused
 from emulator.web.pages.form import Form, FormRefused, path_below, read_form, read_query, root_of
 from emulator.web.pages.guard import Guard, header
-from emulator.web.pages.rendering import html, see_other
+from emulator.web.pages.rendering import bare, html, see_other
 
 if TYPE_CHECKING:
     from emulator.api.branch import Branch
@@ -36,24 +36,24 @@ class Console:
     def handle(self, branch: Branch, request: Request) -> Response | Stream:
         """Answer a page, a redirect after a change, or the event stream; the caller has settled the bank."""
         if not self._guard.knows_host(request):
-            return _bare(request, 403, "This name is not allowed", "Start the bank with --allow-host to allow it.")
+            return bare(request, 403, "This name is not allowed", "Start the bank with --allow-host to allow it.")
         if request.method not in ("GET", "HEAD", "POST"):
             allowed = ("Allow", "GET, HEAD, POST")
-            return _bare(request, 405, "Not this way", "The console is read with GET and changed with POST.", allowed)
+            return bare(request, 405, "Not this way", "The console is read with GET and changed with POST.", allowed)
         if self._guard.is_foreign(request) and request.method == "POST":
-            return _bare(request, 403, "Not allowed", "The form came from another site.")
+            return bare(request, 403, "Not allowed", "The form came from another site.")
         try:
             return self._entered(branch, request)
         except FormRefused as refused:
-            return _bare(request, refused.status, "The form cannot be read", refused.reason)
+            return bare(request, refused.status, "The form cannot be read", refused.reason)
         except ControlRefused as refused:
-            return _bare(request, refused.status, "The bank refused", str(refused))
+            return bare(request, refused.status, "The bank refused", str(refused))
         except StoreUnwritable as failed:
-            return _bare(request, 503, "The bank cannot save", f"Nothing was changed: {failed}.")
+            return bare(request, 503, "The bank cannot save", f"Nothing was changed: {failed}.")
 
     def no_bank(self, request: Request, name: str) -> Response:
         """Answer 404 for a bank that is not there (any more)."""
-        return _bare(request, 404, "Not found", f"There is no bank {name}.")
+        return bare(request, 404, "Not found", f"There is no bank {name}.")
 
     def _entered(self, branch: Branch, request: Request) -> Response | Stream:
         segments = path_below(request).strip("/").split("/")[1:]
@@ -63,7 +63,7 @@ class Console:
         if request.method == "POST":
             form = read_form(request)
             if not self._guard.believes(FORMS, form.get("csrf")):
-                return _bare(request, 403, "Not allowed", "The form is out of date. Reload the page and try again.")
+                return bare(request, 403, "Not allowed", "The form is out of date. Reload the page and try again.")
             if segments == ["logout"]:
                 return see_other(root_of(request) + "/console", headers=(self._cookie(request, None),))
         # Most banks are never looked at: the pages are imported when somebody comes.
@@ -127,8 +127,3 @@ class Console:
             wrong = True
         status = 403 if wrong else 401
         return html(request, "console/login.html", status=status, at_home=True, place=place, wrong=wrong)
-
-
-def _bare(request: Request, status: int, title: str, text: str, *headers: tuple[str, str]) -> Response:
-    """A page without the bank: for those who may not see it."""
-    return html(request, "console/bare.html", status=status, at_home=True, headers=headers, title=title, text=text)

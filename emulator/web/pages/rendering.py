@@ -96,6 +96,11 @@ def html(
     return Response(status, sent, text.encode())
 
 
+def bare(request: Request, status: int, title: str, text: str, *headers: tuple[str, str]) -> Response:
+    """A page without the bank: for those who may not see it."""
+    return html(request, "console/bare.html", status=status, at_home=True, headers=headers, title=title, text=text)
+
+
 def see_other(location: str, *, headers: tuple[tuple[str, str], ...] = ()) -> Response:
     """303: the browser goes on with GET."""
     return Response(303, [("Location", location), *_HEADERS, *headers])
