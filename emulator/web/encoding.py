@@ -8,6 +8,7 @@ from __future__ import annotations
 import zlib
 
 from emulator.api.messages import Response
+from emulator.api.negotiation import weighted
 
 _GZIP = 31  # zlib's window bits for the gzip container
 
@@ -17,24 +18,9 @@ def wants_gzip(accept_encoding: str) -> bool:
 
     Identity is kept where it is weighed higher than gzip.
     """
-    weights: dict[str, float] = {}
-    for part in accept_encoding.lower().split(","):
-        name, _, parameter = part.partition(";")
-        weights.setdefault(name.strip(), _weight(parameter))
+    weights = dict(weighted(accept_encoding, malformed=0.0))
     gzip = weights.get("gzip", weights.get("x-gzip", weights.get("*", 0.0)))
     return gzip > 0 and gzip >= weights.get("identity", 0.0)
-
-
-def _weight(parameter: str) -> float:
-    name, _, value = parameter.partition("=")
-    if name.strip() != "q":
-        return 1.0
-    value = value.strip()
-    whole, _, fraction = value.partition(".")
-    digits = whole + fraction
-    if not (digits.isascii() and digits.isdigit() and len(digits) <= 4):
-        return 0.0
-    return float(value)
 
 
 def encoded(response: Response, accept_encoding: str | None) -> Response:

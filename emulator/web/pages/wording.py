@@ -1,4 +1,4 @@
-"""How amounts, account numbers, dates and languages read on a page."""
+"""How amounts, account numbers and dates read on a page."""
 
 from __future__ import annotations
 
@@ -10,39 +10,18 @@ NORWEGIAN = "nb"
 ENGLISH = "en"
 LANGUAGES = (NORWEGIAN, ENGLISH)
 
-_SAME_AS = {"nb": NORWEGIAN, "no": NORWEGIAN, "nn": NORWEGIAN, "en": ENGLISH}
-_NARROW = "\u00a0"  # a blank at which no line breaks
+_NO_BREAK = "\u00a0"
 _MONTHS = {
     NORWEGIAN: ("jan.", "feb.", "mars", "april", "mai", "juni", "juli", "aug.", "sep.", "okt.", "nov.", "des."),
     ENGLISH: ("Jan", "Feb", "March", "April", "May", "June", "July", "Aug", "Sep", "Oct", "Nov", "Dec"),
 }
 
 
-def preferred_language(accept_language: str | None) -> str | None:
-    """`nb` or `en` by an Accept-Language value (first of the highest weight), None when it asks for neither."""
-    best: tuple[float, str] | None = None
-    for part in (accept_language or "").lower().split(","):
-        name, _, parameter = part.partition(";")
-        language = _SAME_AS.get(name.strip().partition("-")[0])
-        weight = _weight(parameter)
-        if language is not None and weight > 0 and (best is None or weight > best[0]):
-            best = (weight, language)
-    return best[1] if best else None
-
-
-def _weight(parameter: str) -> float:
-    name, _, value = parameter.strip().partition("=")
-    if name.strip() != "q":
-        return 1.0
-    digits = value.strip().replace(".", "", 1)
-    return float(value) if digits.isascii() and digits.isdigit() and len(digits) <= 4 else 0.0
-
-
 def money(amount: str, currency: str = "", language: str = ENGLISH) -> str:
     """A decimal string grouped by thousands: `1 234,50 NOK` or `1,234.50 NOK`."""
     sign = "−" if amount.startswith("-") else ""
     whole, _, fraction = amount.lstrip("+-").partition(".")
-    group, point = (_NARROW, ",") if language == NORWEGIAN else (",", ".")
+    group, point = (_NO_BREAK, ",") if language == NORWEGIAN else (",", ".")
     groups = []
     while len(whole) > 3:
         groups.append(whole[-3:])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from emulator.api.headers import Headers
-from emulator.api.negotiation import content_language, unacceptable
+from emulator.api.negotiation import content_language, preferred_language, unacceptable
 
 
 @pytest.mark.parametrize(
@@ -52,3 +52,21 @@ def test_an_accept_that_excludes_json_is_refused(accept: str) -> None:
 def test_the_language_of_the_answer_follows_the_wish(accept: str | None, language: str) -> None:
     headers = Headers((("Accept-Language", accept),) if accept is not None else ())
     assert content_language(headers) == language
+
+
+@pytest.mark.parametrize(
+    ("header", "language"),
+    [
+        (None, None),
+        ("", None),
+        ("*", None),
+        ("fr, en;q=0.5", "en"),
+        ("en;q=0.5, nb-NO;q=0.9", "nb"),
+        ("en;q=0", None),
+        ("NN", "nb"),
+        ("en;q=abc, no;q=0.1", "nb"),
+        ("en ; q=0.2 , no ; q=1.", "nb"),
+    ],
+)
+def test_an_accept_language_is_read_with_its_weights(header: str | None, language: str | None) -> None:
+    assert preferred_language(header) == language

@@ -63,24 +63,6 @@ def test_days_are_written_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("header", "language"),
-    [
-        (None, None),
-        ("", None),
-        ("*", None),
-        ("fr, en;q=0.5", "en"),
-        ("en;q=0.5, nb-NO;q=0.9", "nb"),
-        ("en;q=0", None),
-        ("NN", "nb"),
-        ("en;q=abc, no;q=0.1", "nb"),
-        ("en ; q=0.2 , no ; q=1.", "nb"),
-    ],
-)
-def test_accept_language_is_read_with_its_weights(header: str | None, language: str | None) -> None:
-    assert wording.preferred_language(header) == language
-
-
-@pytest.mark.parametrize(
     ("kind", "norwegian", "english"),
     [
         ("Instant transfer", "Straksbetaling", "Instant transfer"),
