@@ -52,7 +52,7 @@ def command(
         raise Failed("explain takes a FILE (or -), or --request ID")
     if request_id is not None and (body or profile):
         raise Failed("--body and --profile are for a FILE: a bank has judged the requests of its log itself")
-    from emulator.api.signature.explain import CaptureUnreadable
+    from emulator.api.signature.capture import CaptureUnreadable
 
     try:
         found = _kept(request_id, url) if request_id is not None else _judged(file or "-", body, profile)

@@ -14,7 +14,7 @@ from emulator.bank.clock import date_time
 from emulator.bank.customers import people
 from emulator.bank.errors import BankError
 from emulator.bank.founding import fixtures
-from emulator.bank.founding.documents import DefinitionError
+from emulator.bank.founding.entries import DefinitionError
 from emulator.bank.founding.fixtures import Fixture
 from emulator.bank.holdings import ledger
 from emulator.bank.money import plain, quantum

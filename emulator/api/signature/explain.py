@@ -17,8 +17,6 @@ from emulator.api.signature.result import SignaturePolicy
 from emulator.bank.errors import BankError
 from emulator.httpsig.dates import DateUnreadable, parse_date
 
-__all__ = ["CaptureUnreadable", "Explanation", "explain", "explain_kept", "read_capture"]
-
 
 @dataclass(frozen=True, slots=True)
 class Explanation:

@@ -31,8 +31,6 @@ from emulator.store import Document
 if TYPE_CHECKING:
     from emulator.bank.founding import definitions as d
 
-__all__ = ["DefinitionError", "Founding"]
-
 Lookup = Callable[[str, str, str], Sequence[Document]]
 
 

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from emulator.bank.bank import Bank
 from emulator.bank.clock import Mode, oslo_date, real_now
-from emulator.bank.founding.documents import DefinitionError, Founding
+from emulator.bank.founding.documents import Founding
+from emulator.bank.founding.entries import DefinitionError
 from emulator.bank.founding.strict_yaml import MAX_BYTES, Parsed, YamlError, read
 from emulator.bank.ids import fixed_id
 from emulator.bank.kinds import KINDS
