@@ -111,7 +111,7 @@ def get_transaction_details(call: Call) -> Reply:
     return Reply(200, fixes(call).amounts({"transactionsDetails": shown}))
 
 
-_ANSWERS = "emulator.api.shapes.answers"
+_ANSWERS = "emulator.api.shapes.account_answers"
 
 _row = partial(Operation, column="details", roles=AISP, access=Access.ACCOUNT, tag="Accounts")
 

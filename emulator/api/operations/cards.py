@@ -65,7 +65,7 @@ def get_card_transactions(call: Call) -> Reply:
     return Reply(200, fix.amounts({"cardAccount": cards.card_reference(card), "cardTransactions": listed}))
 
 
-_ANSWERS = "emulator.api.shapes.answers"
+_ANSWERS = "emulator.api.shapes.account_answers"
 
 _row = partial(Operation, column="details", roles=AISP, access=Access.ACCOUNT, resource="card", tag="Card accounts")
 

@@ -24,7 +24,7 @@ def put_contact_information(call: Call) -> Reply:
 
 
 _PATH = "/v1/tpps/{tppId}/contact-information"
-_ANSWERS = "emulator.api.shapes.answers"
+_ANSWERS = "emulator.api.shapes.sandbox_answers"
 
 OPERATIONS = (
     Operation(

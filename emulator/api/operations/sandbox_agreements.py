@@ -11,7 +11,7 @@ from emulator.bank.sandbox import data as sandbox
 from emulator.store import Document
 
 _BODY = "emulator.api.shapes.sandbox"
-_ANSWERS = "emulator.api.shapes.answers"
+_ANSWERS = "emulator.api.shapes.sandbox_answers"
 
 
 def agreement_shown(call: Call, agreement: Document) -> dict[str, Any]:

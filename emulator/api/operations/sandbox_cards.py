@@ -14,7 +14,7 @@ from emulator.bank.sandbox import data as sandbox
 from emulator.store import Document
 
 _BODY = "emulator.api.shapes.sandbox"
-_ANSWERS = "emulator.api.shapes.answers"
+_ANSWERS = "emulator.api.shapes.sandbox_answers"
 
 
 def _card_id(call: Call) -> str:

@@ -12,7 +12,7 @@ from emulator.bank.sandbox import accounts as sandbox_accounts
 from emulator.store import Document
 
 _BODY = "emulator.api.shapes.sandbox"
-_ANSWERS = "emulator.api.shapes.answers"
+_ANSWERS = "emulator.api.shapes.sandbox_answers"
 
 
 def _path(transaction: Document) -> str:

@@ -1,6 +1,6 @@
-"""What operations answer: the source of the OpenAPI document's schemas (SPEC 2.2, 2.8; CONTRACT 3.3, 4 to 8).
+"""What operations answer, but for account information and sandbox data (SPEC 2.2, 2.8; CONTRACT 3.3, 4, 6, 7).
 
-All answers are named here; those of account information and of sandbox data stand in files of their own.
+Such shapes are the source of the OpenAPI document's schemas.
 """
 
 from __future__ import annotations
@@ -10,84 +10,9 @@ from typing import Annotated, Literal, NotRequired
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from emulator.api.shapes.account_answers import (
-    AccountDetails,
-    Accounts,
-    Balances,
-    CardAccountDetails,
-    CardAccounts,
-    CardBalances,
-    CardTransactions,
-    TransactionDetails,
-    Transactions,
-)
 from emulator.api.shapes.answer_parts import Code, Links, ShownAmount
 from emulator.api.shapes.parts import Address, Bban, Bic, Currency, Iban, IsoDate, StructuredReference, closed
 from emulator.api.shapes.payments import CardReference, Frequency, PurposeCode
-from emulator.api.shapes.sandbox_answers import (
-    ContactInformation,
-    SandboxAccount,
-    SandboxAccountList,
-    SandboxAgreement,
-    SandboxAgreementList,
-    SandboxCardAccount,
-    SandboxCardAccountList,
-    SandboxCardTransaction,
-    SandboxCardTransactionList,
-    SandboxCardTransactions,
-    SandboxCustomer,
-    SandboxCustomerList,
-    SandboxCustomers,
-    SandboxEngagement,
-    SandboxEngagementList,
-    SandboxTransaction,
-    SandboxTransactionList,
-    SandboxTransactions,
-)
-
-__all__ = [
-    "AccountDetails",
-    "Accounts",
-    "Agreements",
-    "Authorisation",
-    "Balances",
-    "BasketCreated",
-    "BasketDetails",
-    "BasketStatus",
-    "CancellationStarted",
-    "CardAccountDetails",
-    "CardAccounts",
-    "CardBalances",
-    "CardTransactions",
-    "Consent",
-    "ContactInformation",
-    "Error",
-    "PaymentCreated",
-    "PaymentDetails",
-    "PaymentStatus",
-    "SandboxAccount",
-    "SandboxAccountList",
-    "SandboxAgreement",
-    "SandboxAgreementList",
-    "SandboxCardAccount",
-    "SandboxCardAccountList",
-    "SandboxCardTransaction",
-    "SandboxCardTransactionList",
-    "SandboxCardTransactions",
-    "SandboxCustomer",
-    "SandboxCustomerList",
-    "SandboxCustomers",
-    "SandboxEngagement",
-    "SandboxEngagementList",
-    "SandboxTransaction",
-    "SandboxTransactionList",
-    "SandboxTransactions",
-    "ScaStatus",
-    "TppMessage",
-    "TransactionDetails",
-    "Transactions",
-    "User",
-]
 
 # SPEC 2.8, and PATC for a payment that waits for its second signature (CONTRACT 6, over SPEC).
 TransactionStatus = Literal[
