@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import click
 
@@ -141,7 +141,6 @@ def _cell(value: Any) -> str:
 def events(url: str) -> Iterator[dict[str, Any]]:
     """What happens at a bank from this call on, until it stops; raises Failed."""
     from http.client import HTTPException
-    from urllib.parse import urlsplit
 
     from emulator.scenario.stage import EVENTS, Answer, StageFailed, connection_to
 

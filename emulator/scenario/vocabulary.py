@@ -6,8 +6,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cache
 
+from emulator.bank import products
 from emulator.bank.errors import BankError
-from emulator.bank.products import SERVICES
 from emulator.scenario.mistakes import unknown
 
 METHODS = ("GET", "POST", "PUT", "DELETE")
@@ -31,7 +31,7 @@ class Vocabulary:
         known = {
             "operation": self.operations,
             "product": self.products,
-            "service": SERVICES,
+            "service": products.SERVICES,
             "method": METHODS,
             "context": CONTEXTS,
         }
@@ -42,6 +42,5 @@ class Vocabulary:
 def vocabulary() -> Vocabulary:
     """The names, read once from the operation table and the payment products."""
     from emulator.api.operations import table
-    from emulator.bank import products
 
     return Vocabulary(tuple(row.id for row in table()), tuple(dict.fromkeys(name for _, name in products.table())))

@@ -13,6 +13,7 @@ from typing import Any, TypeVar, Unpack
 from urllib.parse import urlsplit
 
 from emulator.api.branch import Branch
+from emulator.api.certificates import read_certificate
 from emulator.assemble import apply_all, assemble, authority_for
 from emulator.assemble.site import Site
 from emulator.authority import Authority, Credentials
@@ -61,7 +62,7 @@ class TestTpp(TppClient):
     def __init__(self, bank: RunningBank, identity: Identity) -> None:
         super().__init__(bank.url, identity)
         self.bank = bank
-        self.tpp_id = _tpp_id(identity)
+        self.tpp_id = read_certificate(identity.header).tpp.id
 
     def asynchronous(self) -> AsyncTppClient:
         """The same TPP and PSU as an asynchronous client; close it when done (`async with`)."""
@@ -281,12 +282,6 @@ def _first_private(branch: Branch) -> str:
         if customer["type"] == "private":
             return str(customer["customerNumber"])
     raise BankError("FORMAT_ERROR", "The bank has no private customer; say who logs in.", "nationalId")
-
-
-def _tpp_id(identity: Identity) -> str:
-    from emulator.api.certificates import read_certificate
-
-    return read_certificate(identity.header).tpp.id
 
 
 @contextmanager

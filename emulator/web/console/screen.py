@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from emulator.api.messages import Request, Response
 from emulator.bank.bank import Bank
+from emulator.bank.customers import people
 from emulator.web.console.control import Control, ControlRefused
 from emulator.web.pages.form import Form, root_of
 from emulator.web.pages.rendering import html, see_other
@@ -135,8 +136,6 @@ class Names:
 
     def person(self, national_id: str | None) -> str:
         """The name of a person, else the number."""
-        from emulator.bank.customers import people
-
         if not national_id:
             return "nobody yet"
         return self._look_up("person", national_id, lambda: people.person(self._bank, national_id))
