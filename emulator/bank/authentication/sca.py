@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from emulator.bank.authentication import redirects
+from emulator.bank.authentication import redirects, sca_contexts
 from emulator.bank.authentication.sca_ends import (
     CORE_FAILED,
     DECLINED,
@@ -112,7 +112,7 @@ def obstacle(bank: Bank, sca: Document) -> Failure | None:
         return None
     if people.person(bank, sca["person"]) is None:
         return UNKNOWN_PERSON
-    return None if _acting(bank, sca) else NO_CONTEXT
+    return None if sca_contexts.possible(bank, sca) else NO_CONTEXT
 
 
 def void(bank: Bank, target: str) -> None:
@@ -136,24 +136,9 @@ def step(bank: Bank, sca: Document) -> str:
         return "identity"
     if "method" not in sca:
         return "method"
-    if needs_context(bank, sca):
+    if sca_contexts.needs_choice(bank, sca):
         return "context"
     return "approve"
-
-
-def needs_context(bank: Bank, sca: Document) -> bool:
-    """Whether the person has to choose between contexts or agreements."""
-    return "chosen" not in sca and len(options(bank, sca)) > 1
-
-
-def options(bank: Bank, sca: Document) -> list[tuple[str, Document | None]]:
-    """The contexts (with agreement) that the person may choose, narrowed to what the request asked for."""
-    return [
-        (context, agreement)
-        for context, agreement in people.contexts_of(bank, sca["person"])
-        if sca.get("context") in (None, context)
-        and (sca.get("agreement") is None or (agreement is not None and agreement["id"] == sca["agreement"]))
-    ]
 
 
 def identify(bank: Bank, sca: Document, national_id: str) -> str | None:
@@ -166,7 +151,7 @@ def identify(bank: Bank, sca: Document, national_id: str) -> str | None:
     if sca.get("person") != national_id:
         sca.pop("chosen", None)  # by somebody else
     sca["person"] = national_id
-    if not options(bank, sca):
+    if not sca_contexts.options(bank, sca):
         return fail(bank, sca, NO_CONTEXT)
     bank.documents.put("sca", sca)
     return None
@@ -182,7 +167,7 @@ def choose_method(bank: Bank, sca: Document, method: str) -> None:
 
 def choose_context(bank: Bank, sca: Document, context: str | None, agreement: str | None) -> None:
     """The customer chooses to act privately or under an agreement; FORMAT_ERROR for what it does not have."""
-    fitting = people.first_fitting(options(bank, sca), context, agreement)
+    fitting = people.first_fitting(sca_contexts.options(bank, sca), context, agreement)
     if fitting is not None:
         sca["chosen"] = {"context": fitting[0], "agreement": fitting[1]}
         bank.documents.put("sca", sca)
@@ -192,18 +177,6 @@ def choose_context(bank: Bank, sca: Document, context: str | None, agreement: st
     if agreement is not None:
         raise BankError("FORMAT_ERROR", f"The person does not act here under the agreement {agreement}.", "agreement")
     raise BankError("FORMAT_ERROR", "The person does not have this context.", "context")
-
-
-def acting_as(bank: Bank, sca: Document) -> tuple[str, str | None]:
-    """Context and agreement of the identified person, where there is no `obstacle`: chosen, or the first there is."""
-    return _acting(bank, sca)[0]
-
-
-def _acting(bank: Bank, sca: Document) -> list[tuple[str, str | None]]:
-    """What the person may act as now: what it chose, or else all that it may choose."""
-    possible = [(context, agreement["id"] if agreement else None) for context, agreement in options(bank, sca)]
-    chosen = sca.get("chosen")
-    return [one for one in possible if chosen is None or one == (chosen["context"], chosen["agreement"])]
 
 
 def complete(bank: Bank, sca: Document, accounts: list[str] | None = None) -> str | None:
@@ -231,7 +204,7 @@ def complete(bank: Bank, sca: Document, accounts: list[str] | None = None) -> st
 def _finalise(bank: Bank, sca: Document, accounts: list[str] | None) -> str:
     """Start the session, give the consent if that is what was asked for, and send the customer back; the redirect."""
     national_id = sca["person"]
-    context, agreement = acting_as(bank, sca)
+    context, agreement = sca_contexts.acting_as(bank, sca)
     session = sessions.start(
         bank,
         tpp_id=sca["tpp"],

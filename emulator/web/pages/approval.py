@@ -7,7 +7,7 @@ from decimal import Decimal
 from itertools import islice
 from typing import Any
 
-from emulator.bank.authentication import sca
+from emulator.bank.authentication import sca, sca_contexts
 from emulator.bank.bank import Bank
 from emulator.bank.customers import people
 from emulator.store import Document
@@ -20,7 +20,7 @@ _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 def accounts_to_share(bank: Bank, document: Document) -> list[dict[str, str]]:
     """The accounts and cards of the identified person in its context: `{id, name, number, currency, kind}`."""
-    context, agreement = sca.acting_as(bank, document)
+    context, agreement = sca_contexts.acting_as(bank, document)
     person = document["person"]
     shown = [
         {
@@ -89,7 +89,7 @@ def known_people(bank: Bank, document: Document, *, most: int = 8, scanned: int 
     shown: list[dict[str, Any]] = []
     for national_id in dict.fromkeys(candidates):
         known = people.person(bank, national_id)
-        options = sca.options(bank, {**document, "person": national_id}) if known else []
+        options = sca_contexts.options(bank, {**document, "person": national_id}) if known else []
         if known is None or not options:
             continue
         shown.append(

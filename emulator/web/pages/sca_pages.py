@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from emulator.api.messages import Request, Response
-from emulator.bank.authentication import sca
+from emulator.bank.authentication import sca, sca_contexts
 from emulator.bank.bank import Bank
 from emulator.bank.customers import people
 from emulator.bank.errors import BankError
@@ -172,7 +172,7 @@ class _Turn:
         shown: dict[str, Callable[[], dict[str, object]]] = {
             "identity": lambda: {"number": number, "known": approval.known_people(self._bank, document)},
             "method": lambda: {"methods": [(name, *METHOD_TEXTS[visit.language][name]) for name in sca.METHODS]},
-            "context": lambda: {"options": sca.options(self._bank, document), "person": person},
+            "context": lambda: {"options": sca_contexts.options(self._bank, document), "person": person},
             "approve": lambda: {**self._to_approve(), "ticked": ticked},
         }
         return visit.page(
@@ -192,7 +192,7 @@ class _Turn:
     def _to_approve(self) -> dict[str, object]:
         document = self._document
         purpose = document["purpose"]
-        _, agreement_id = sca.acting_as(self._bank, document)
+        _, agreement_id = sca_contexts.acting_as(self._bank, document)
         agreement = self._bank.documents.get("agreement", agreement_id) if agreement_id else None
         lines = approval.lines(self._bank, document)
         accounts = approval.accounts_to_share(self._bank, document) if purpose in sca.ACCOUNT_ACCESS else []
