@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,7 +12,7 @@ from emulator.cli.folders import state_directory, state_option
 
 if TYPE_CHECKING:
     from emulator.store import StoreDamaged
-    from emulator.store.inspection import Report
+    from emulator.store.inspection import Finding, Report
 
 EPILOG = "Example: bank-emulator state check --state .bank-emulator --repair"
 
@@ -88,7 +87,7 @@ def _shown(report: Report, snapshots: list[StoreDamaged]) -> dict[str, Any]:
     }
 
 
-def _finding(finding: Any) -> dict[str, Any]:
+def _finding(finding: Finding | StoreDamaged) -> dict[str, Any]:
     return {"file": str(finding.file), "offset": finding.offset, "reason": finding.reason}
 
 
@@ -99,8 +98,9 @@ def _tell(report: Report, snapshots: list[StoreDamaged]) -> None:
         return
     whole = "damaged" if report.findings else "whole"
     click.echo(f"{name}: {whole}, {sum(report.documents.values())} documents after {report.sequence} changes")
-    for finding in map(_finding, [*report.findings, *snapshots]):
-        click.echo(f"  {Path(finding['file']).name} at byte {finding['offset']}: {finding['reason']}")
+    damage: list[Finding | StoreDamaged] = [*report.findings, *snapshots]
+    for bad in damage:
+        click.echo(f"  {bad.file.name} at byte {bad.offset}: {bad.reason}")
     if report.torn is not None:
         click.echo(f"  {report.torn.file.name} ends in a record that is torn or damaged; a start drops it")
     for action in report.actions:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from emulator.cli.bank import named, rows, show
 from emulator.cli.failure import Failed
 from emulator.cli.folders import authority_in, state_directory, state_option
+
+if TYPE_CHECKING:
+    from emulator.authority import Credentials
 
 KEYSTORE_PASSWORD = "bank-emulator"
 
@@ -80,7 +83,7 @@ def list_(output: str, state: str | None) -> None:
     show(found, output, lambda value: rows(value, "name", "tppId", "roles", "validUntil"))
 
 
-def _shown(credentials: Any, directory: Path) -> dict[str, Any]:
+def _shown(credentials: Credentials, directory: Path) -> dict[str, Any]:
     from emulator.api.certificates import read_certificate
 
     tpp = read_certificate(credentials.certificate_header).tpp

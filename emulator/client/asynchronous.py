@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import errno
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from typing import TYPE_CHECKING, Self, Unpack
 
 from emulator.client.identity import HoldsKey
 from emulator.client.response import Headers, Response
@@ -16,7 +16,7 @@ from emulator.client.tpp import HeaderChanges, Options, Prepared, Tpp, real_now
 from emulator.httpsig.sendable import check_sendable
 
 if TYPE_CHECKING:
-    from aiohttp import ClientSession
+    from aiohttp import ClientHandlerType, ClientRequest, ClientResponse, ClientSession
 
 
 class AsyncTppClient(Tpp):
@@ -104,7 +104,7 @@ class AsyncTppClient(Tpp):
         )
 
 
-async def _once(request: Any, send: Callable[[Any], Awaitable[Any]]) -> Any:
+async def _once(request: ClientRequest, send: ClientHandlerType) -> ClientResponse:
     """Send a request a single time: aiohttp itself would repeat a GET, PUT or DELETE whose answer is lost."""
     from aiohttp import ClientConnectorError, ClientOSError, ServerDisconnectedError
 

@@ -5,8 +5,8 @@ Autoescape is on everywhere and a name that a template does not know is an error
 
 from __future__ import annotations
 
-import functools
 import json
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +40,7 @@ _HEADERS = (
 )
 
 
-@functools.lru_cache(maxsize=1)
+@cache
 def environment() -> Environment:
     """The templates of all pages; jinja2 is imported with the first page."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined

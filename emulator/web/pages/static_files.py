@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,7 @@ _TYPES = {
 }
 
 
-@functools.lru_cache(maxsize=64)
+@lru_cache(maxsize=64)
 def _load(name: str) -> tuple[bytes, str] | None:
     """Content and version of a file of the folder; only names that stand in it are ever opened."""
     if name not in {path.name for path in FOLDER.iterdir() if path.suffix in _TYPES}:
