@@ -10,6 +10,7 @@ from typing import Any
 from emulator.bank.authentication import sca, sca_contexts
 from emulator.bank.bank import Bank
 from emulator.bank.customers import people
+from emulator.bank.payment import baskets, payment_views
 from emulator.store import Document
 from emulator.web.pages.texts import KINDS_IN_NORWEGIAN
 from emulator.web.pages.wording import NORWEGIAN, day
@@ -47,14 +48,9 @@ def accounts_to_share(bank: Bank, document: Document) -> list[dict[str, str]]:
 
 def lines(bank: Bank, document: Document) -> list[Line]:
     """The payments behind an SCA, one line each (dynamic linking, SPEC 5.3.9): members of `payment_views.summary`."""
-    # Payments open SCAs; each room is imported where a page shows it, as the SCA itself does.
     if document["purpose"] in ("payment", "cancellation"):
-        from emulator.bank.payment import payment_views
-
         return payment_views.summary(bank, document["target"])
     if document["purpose"] == "basket":
-        from emulator.bank.payment import baskets
-
         return baskets.summary(bank, document["target"])
     return []
 
