@@ -12,9 +12,9 @@ from emulator.bank.founding.strict_yaml import read as read_yaml
 from emulator.packaged import folder
 from emulator.scenario.mistakes import Mistake, Origin, ScenarioMissing, ScenarioRefused, guess
 from emulator.scenario.model import Scenario, Start
+from emulator.scenario.part import Part
 
 if TYPE_CHECKING:
-    from emulator.scenario.part import Part
     from emulator.scenario.rule import Rule
 
 MEMBERS = ("scenario", "summary", "start", "rules", "as", "story")
@@ -71,8 +71,6 @@ def _check_names(part: Part) -> None:
 
 def from_value(value: Any) -> Scenario:
     """A scenario given as JSON; raises ScenarioRefused."""
-    from emulator.scenario.part import Part
-
     return read(Part(value), Origin("scenario"))
 
 
@@ -83,8 +81,6 @@ def from_text(text: str, source: str) -> Scenario:
 
 def parsed(text: str, source: str) -> tuple[Part, Origin]:
     """What YAML states, not read as a scenario yet; raises ScenarioRefused."""
-    from emulator.scenario.part import Part
-
     try:
         found = read_yaml(text)
     except YamlError as error:

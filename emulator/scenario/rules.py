@@ -11,6 +11,7 @@ from emulator.api.messages import Response
 from emulator.api.operation import Call, Reply
 from emulator.bank.bank import Bank
 from emulator.bank.clock import moment
+from emulator.scenario.part import Part
 
 if TYPE_CHECKING:
     from emulator.scenario.effect import Effect
@@ -102,7 +103,6 @@ class RuleSet:
     def _read(self, entry: dict[str, Any]) -> None:
         # The language of rules is imported where there are any: a start is quicker without it.
         from emulator.scenario import rule
-        from emulator.scenario.part import Part
 
         read = rule.read(Part(entry["rule"]))
         if read is not None:
