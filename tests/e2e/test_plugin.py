@@ -250,7 +250,7 @@ def test_links_for_others_carry_the_public_address(bank_factory: BankFactory) ->
 
 def test_an_option_that_means_nothing_in_a_test_is_refused(bank_factory: BankFactory) -> None:
     with pytest.raises(TypeError, match="tls_port"):
-        bank_factory(tls_port=0)  # type: ignore[call-arg]
+        bank_factory(tls_port=0)
     with pytest.raises(BankError):
         bank_factory(settings={"progression": "sideways"})
 
@@ -277,7 +277,7 @@ def test_a_value_that_serve_would_refuse_is_refused(bank_factory: BankFactory, o
 
 def test_texts_stand_for_what_they_say(bank_factory: BankFactory) -> None:
     now, at = "2026-03-02T09:00:00+01:00", datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
-    one = bank_factory(now=now, seed="7", scenario="slow-bank")  # type: ignore[arg-type]
+    one = bank_factory(now=now, seed="7", scenario="slow-bank")
     other = bank_factory(now=at, seed=7, scenario=["slow-bank"])
     assert one.clock.now == other.clock.now == at
     assert created(one.tpp().log_in()) == created(other.tpp().log_in())

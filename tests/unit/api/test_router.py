@@ -23,7 +23,7 @@ def _row(name: str, method: str, path: str, **more: object) -> Operation:
         handler=_handler,
         column="details",
         answers={},
-        **more,  # type: ignore[arg-type]
+        **more,
     )
 
 

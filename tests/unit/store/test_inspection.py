@@ -319,7 +319,7 @@ def test_a_file_that_is_bad_in_two_ways_is_copied_as_it_was_first(killed: Path, 
 def test_stored_indexes_that_lie_are_found_and_mended(killed: Path) -> None:
     store = open_store(killed, KINDS)
     before = answers(store)
-    store.database.table("book").keys.indexes["author"].add("nobody", 1)  # type: ignore[attr-defined]
+    store.database.table("book").keys.indexes["author"].add("nobody", 1)
     store.put("note", {"id": "n9"})
     store.close()
     assert "indexes" in verify(killed, KINDS).findings[0].reason

@@ -56,7 +56,7 @@ class World:
         message = RawRequestMessage("GET", TARGET, HttpVersion11, headers, raw, False, None, False, False, url)
         base = SimpleNamespace(of=lambda host: "http://x")
         connection = SimpleNamespace(received=100, base=base, transport=None, acted=None)
-        assert not self.handler.at_once(connection, message, EMPTY_PAYLOAD)  # type: ignore[arg-type]
+        assert not self.handler.at_once(connection, message, EMPTY_PAYLOAD)
         return SimpleNamespace(connection=connection, message=message)
 
     async def status(self, exchange: Any) -> int:
