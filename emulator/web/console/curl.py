@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from shlex import quote
 
 # curl makes these itself; sent twice they would change the request.
 _OWN = frozenset({"host", "content-length", "connection", "accept-encoding", "transfer-encoding", "expect"})
-
-
-def quoted(text: str) -> str:
-    """`text` as one word of a POSIX shell."""
-    return "'" + text.replace("'", "'\\''") + "'"
 
 
 def command(method: str, url: str, headers: Iterable[Iterable[str]], body: str) -> str:
     """The command, one header a line; the signature in it holds for as long as its Date does."""
     # -g and --path-as-is: the address stands as it is, {id}, [1] and /../ too;
     # --data-raw: a body that begins with @ names no file
-    lines = [f"curl -g --path-as-is -X {quoted(method) if not method.isalpha() else method} {quoted(url)}"]
+    lines = [f"curl -g --path-as-is -X {quote(method)} {quote(url)}"]
     for name, value in headers:
         if name.lower() not in _OWN:
             # `Name;` is how curl sends a header without a value.
-            lines.append(f"-H {quoted(f'{name}: {value}' if value else f'{name};')}")
+            lines.append(f"-H {quote(f'{name}: {value}' if value else f'{name};')}")
     if body:
-        lines.append(f"--data-raw {quoted(body)}")
+        lines.append(f"--data-raw {quote(body)}")
     return " \\\n  ".join(lines)
