@@ -9,13 +9,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from emulator.testing.clock import BankClock
     from emulator.testing.options import BankFactory, BankOptions
-    from emulator.testing.running import BankClock, RunningBank, TestTpp, banks
+    from emulator.testing.running import RunningBank, TestTpp, banks
 
 __all__ = ["BankClock", "BankFactory", "BankOptions", "RunningBank", "TestTpp", "banks"]
 
 _PLACES = {
-    "BankClock": "emulator.testing.running",
+    "BankClock": "emulator.testing.clock",
     "BankFactory": "emulator.testing.options",
     "BankOptions": "emulator.testing.options",
     "RunningBank": "emulator.testing.running",

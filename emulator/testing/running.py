@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, Unpack
@@ -25,11 +25,11 @@ from emulator.bank.founding import fixtures
 from emulator.bank.payment import payment_views, progression
 from emulator.client import AsyncTppClient, TppClient
 from emulator.client.identity import Identity
-from emulator.scenario import durations, loader, staging
-from emulator.scenario.durations import Duration
+from emulator.scenario import loader, staging
 from emulator.scenario.model import Scenario
 from emulator.scenario.vocabulary import vocabulary
 from emulator.settings import ServeSettings
+from emulator.testing.clock import BankClock
 from emulator.testing.loop import loop_thread
 from emulator.testing.options import BankFactory, BankOptions, moment_of, settings_for
 from emulator.web.server import WebServer
@@ -83,30 +83,6 @@ class TestTpp(TppClient):
         self.psu_corporate_id = made.get("psuCorporateId")
         self.psu_context = "CORPORATE" if self.psu_corporate_id else "PRIVATE"
         return self
-
-
-class BankClock:
-    """Bank time, which stands still until a test moves it."""
-
-    def __init__(self, bank: RunningBank) -> None:
-        self._bank = bank
-
-    @property
-    def now(self) -> datetime:
-        """Bank time, in UTC."""
-        return self._bank.call(lambda branch: branch.bank.clock.now())
-
-    def advance(self, by: str | timedelta | None = None, **units: float) -> datetime:
-        """Move bank time on: `advance("1h30m")`, `advance("P1M")`, `advance(days=1)`; what falls due is applied."""
-        duration = _duration(by, units)
-
-        def move(branch: Branch) -> datetime:
-            branch.settle()
-            branch.bank.clock.set(now=duration.after(branch.bank.clock.now()))
-            branch.settle()
-            return branch.bank.clock.now()
-
-        return self._bank.call(move)
 
 
 class RunningBank:
@@ -261,20 +237,6 @@ def _freeze(branch: Branch) -> None:
     clock = branch.bank.clock
     if clock.mode != "frozen":
         clock.set(now=clock.now(), mode="frozen")
-
-
-def _duration(by: str | timedelta | None, units: dict[str, float]) -> Duration:
-    if by is not None and units:
-        raise TypeError("bank time moves by one length of time, or by days, hours and so on, not by both")
-    if isinstance(by, str):
-        found = durations.parse(by)
-        if found is None:
-            raise ValueError(f"{durations.expected(by)} is needed, not {by!r}")
-        return found
-    found = Duration(0, by if by is not None else timedelta(**units))
-    if found.rest < timedelta(0):
-        raise ValueError("bank time goes forwards only")
-    return found
 
 
 def _first_private(branch: Branch) -> str:
