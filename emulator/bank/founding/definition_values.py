@@ -59,7 +59,7 @@ def _pattern(pattern: str, **bounds: int) -> dict[str, Any]:
     return {"anyOf": [{"type": "string", "pattern": pattern}, {"type": "integer", **bounds}]}
 
 
-_UP_TO_11_DIGITS = r"^[0-9]{8,11}$"
+_EIGHT_TO_11_DIGITS = r"^[0-9]{8,11}$"
 _NINE_DIGITS = r"^[0-9]{9}$"
 _BBAN = r"^[0-9A-Z]{1,30}$"
 _ACCOUNT = r"^[0-9A-Z]{1,34}$"
@@ -85,8 +85,8 @@ Amount = Annotated[
 Number = Annotated[
     str,
     BeforeValidator(_number_as_text),
-    Field(pattern=_UP_TO_11_DIGITS),
-    WithJsonSchema(_pattern(_UP_TO_11_DIGITS, minimum=10**7, maximum=10**11 - 1)),
+    Field(pattern=_EIGHT_TO_11_DIGITS),
+    WithJsonSchema(_pattern(_EIGHT_TO_11_DIGITS, minimum=10**7, maximum=10**11 - 1)),
 ]
 OrganisationNumber = Annotated[
     str,
@@ -141,7 +141,7 @@ Role = Literal["VIEW", "REGISTER"]
 
 
 _FORMS = {
-    _UP_TO_11_DIGITS: "8 to 11 digits",
+    _EIGHT_TO_11_DIGITS: "8 to 11 digits",
     _NINE_DIGITS: "9 digits",
     _BBAN: "an account number of 1 to 30 digits or capital letters",
     _ACCOUNT: "an IBAN or BBAN",
