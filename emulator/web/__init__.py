@@ -1,1 +1,1 @@
-"""The web room: carries bytes between sockets and the core; the only importer of aiohttp."""
+"""The web room: carries bytes between sockets and the core; beside the client the only importer of aiohttp."""
