@@ -19,7 +19,7 @@ from emulator.settings import FLAGS, ConfigurationError, Flag, ServeSettings, re
 if TYPE_CHECKING:
     from emulator.web.site import Site
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 EPILOG = """\b
 Each flag is also an environment variable, in brackets; the flag wins.
@@ -115,13 +115,13 @@ def _started(settings: ServeSettings) -> None:
         raise Failed(f"--tls-port: {error}") from error
     site = _site(settings)
     kept = "memory" if settings.ephemeral else settings.state
-    log.info("documents in %s, certificates in %s", kept, settings.state)
+    logger.info("documents in %s, certificates in %s", kept, settings.state)
     try:
         server = WebServer(
             site, host=settings.host, plain=plain, tls=tls, public_url=settings.public_url, allowed=settings.allow_host
         )
         run(server, ready)
-        log.info("told to end, every connection is closed")
+        logger.info("told to end, every connection is closed")
     finally:
         site.close()
 

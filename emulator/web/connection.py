@@ -21,7 +21,7 @@ from emulator.web.shortcut import Shortcut
 if TYPE_CHECKING:
     from emulator.web.listener import Listener
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class Connection(RequestHandler):
@@ -271,7 +271,7 @@ class Connection(RequestHandler):
         """The answer to what the parser refused, or to a fault of ours; aiohttp's own is plain text."""
         if isinstance(exc, HttpProcessingError):
             return cast(StreamResponse, Refusal(request, parser_refusal(exc, message or "")))
-        log.error("a request could not be answered", exc_info=exc)
+        logger.error("a request could not be answered", exc_info=exc)
         return cast(StreamResponse, Refusal(request, wire_refusal(max(status, 500), "The bank could not answer.")))
 
     def stop_reading_requests(self) -> None:

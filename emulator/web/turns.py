@@ -30,7 +30,7 @@ from emulator.web.upkeep import Upkeep
 if TYPE_CHECKING:
     from emulator.web.connection import Connection
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 Write = asyncio.Future[Exception | None]
 """Done with the write: None, or why it failed."""
@@ -87,7 +87,7 @@ class Turns:
         try:
             connection.take(data)
         except Exception:  # those behind it must get their turn
-            log.exception("what came on a connection could not be taken")
+            logger.exception("what came on a connection could not be taken")
             connection.drop()
 
     def handle(self, request: Request) -> Response | Stream:
@@ -138,7 +138,7 @@ class Turns:
                 store.flush()
             except Exception as error:  # whatever it is, nobody may wait for ever
                 if not isinstance(error, StoreUnwritable):
-                    log.exception("the changes of a turn could not be written")
+                    logger.exception("the changes of a turn could not be written")
                 failed = error
                 self._one_by_one = True
                 self._site.undone(store)

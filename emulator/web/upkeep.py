@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 from emulator.store import Store, StoreUnwritable
 from emulator.store.compaction import Abandoned, Compaction
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 WORK = 0.0005  # seconds of processor time before a rest
 REST = 9.0  # times as long
@@ -61,14 +61,14 @@ class Upkeep:
             try:
                 self.compact(store)
             except Exception:
-                log.exception("the snapshot is not renewed")
+                logger.exception("the snapshot is not renewed")
 
     def compact(self, store: Store) -> None:
         """Renew the snapshot of `store`; a failure is logged and changes nothing."""
         try:
             compaction = store.begin_compaction()  # before another request finds it due
         except StoreUnwritable as error:
-            log.warning("the snapshot is not renewed: %s", error)
+            logger.warning("the snapshot is not renewed: %s", error)
             return
         task = asyncio.get_running_loop().create_task(self._compact(store, compaction))
         self._compactions.add(task)
