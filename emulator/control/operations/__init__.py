@@ -15,10 +15,9 @@ def table() -> tuple[ControlOperation, ...]:
     rows: list[ControlOperation] = []
     for module in pkgutil.iter_modules(__path__):
         rows.extend(importlib.import_module(f"{__name__}.{module.name}").OPERATIONS)
-    for attribute in ("id", "address"):
-        seen: set[str] = set()
-        for row in rows:
-            name = row.id if attribute == "id" else f"{row.method} {row.path}"
+    seen: set[str] = set()
+    for row in rows:
+        for name in (row.id, f"{row.method} {row.path}"):
             if name in seen:
                 raise ValueError(f"two control operations are {name}")
             seen.add(name)
