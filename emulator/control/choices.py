@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from emulator.bank.founding import fixtures
+from emulator.control.operation import TEXT
 from emulator.scenario import loader
 from emulator.scenario.mistakes import Origin
 from emulator.scenario.model import Scenario
@@ -15,12 +16,11 @@ from emulator.scenario.vocabulary import CONTEXTS
 
 WHO = ("nationalId", "context", "agreement", "accounts")
 
-_TEXT = {"type": "string", "minLength": 1}
 WHO_SCHEMA: Mapping[str, Any] = {
-    "nationalId": _TEXT,
+    "nationalId": TEXT,
     "context": {"enum": list(CONTEXTS)},
-    "agreement": {**_TEXT, "description": "psuCorporateId."},
-    "accounts": {"type": "array", "items": _TEXT, "description": "iban, bban or resourceId of each."},
+    "agreement": {**TEXT, "description": "psuCorporateId."},
+    "accounts": {"type": "array", "items": TEXT, "description": "iban, bban or resourceId of each."},
 }
 
 
