@@ -13,7 +13,7 @@ from emulator.assemble.house import House, HouseRules
 from emulator.assemble.site import Room, Site
 from emulator.authority import Authority, AuthorityDamaged
 from emulator.bank.bank import Bank
-from emulator.bank.clock import real_now
+from emulator.bank.clock import LIVE, Beginning, real_now
 from emulator.bank.founding import fixtures
 from emulator.bank.founding.fixtures import FixtureError
 from emulator.bank.settings import Settings
@@ -48,8 +48,9 @@ class StateDamaged(Exception):
     """What is kept on disk cannot be trusted; the text names file and offset (exit status 3)."""
 
 
-def assemble(settings: ServeSettings, *, authority: Authority | None = None) -> Site:
-    """Everything that `serve` needs; `authority` is handed in where several sites share one (tests).
+def assemble(settings: ServeSettings, *, authority: Authority | None = None, begins: Beginning = LIVE) -> Site:
+    """Everything that `serve` needs; `authority` is handed in where several sites share one (tests), `begins` where the
+    clocks of its banks do not begin live.
 
     Raises StartRefused for a fixture, scenario or state directory that cannot be used, StateDamaged for documents or
     certificates that are damaged.
@@ -57,7 +58,7 @@ def assemble(settings: ServeSettings, *, authority: Authority | None = None) -> 
     try:
         if authority is None:
             authority = authority_for(settings.state, power=settings.durability == "power")
-        return _assembled(settings, authority)
+        return _assembled(settings, authority, begins)
     except (StoreDamaged, AuthorityDamaged) as error:
         raise StateDamaged(str(error)) from error
     except ScenarioRefused as error:
@@ -70,9 +71,9 @@ def assemble(settings: ServeSettings, *, authority: Authority | None = None) -> 
         raise StartRefused(f"--state {error.filename or settings.state}: {error.strerror or error}") from error
 
 
-def _assembled(settings: ServeSettings, authority: Authority) -> Site:
+def _assembled(settings: ServeSettings, authority: Authority, begins: Beginning) -> Site:
     fixtures.check(settings.fixtures)  # where documents are kept, it is read only at the next reset
-    house = house_for(settings, authority)
+    house = house_for(settings, authority, begins)
     _tell_kept_settings(house.default.bank)
     with ExitStack() as undo:
         undo.callback(house.close)
@@ -136,7 +137,7 @@ def openapi_answer(request: Request) -> Response:
     return openapi.respond(request)
 
 
-def house_for(settings: ServeSettings, authority: Authority) -> House:
+def house_for(settings: ServeSettings, authority: Authority, begins: Beginning = LIVE) -> House:
     """The banks as `settings` wants them."""
     return House(
         HouseRules(
@@ -149,5 +150,6 @@ def house_for(settings: ServeSettings, authority: Authority) -> House:
             rules_for=RuleSet,
             trusted_ca=lambda: authority.certificate,
             signer=response_signer(authority.answering),
+            begins=begins,
         )
     )

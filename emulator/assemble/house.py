@@ -20,6 +20,7 @@ from emulator.assemble.answers import response_signer
 from emulator.assemble.folders import NAME, Folders
 from emulator.authority import Authority
 from emulator.bank.bank import Bank
+from emulator.bank.clock import LIVE, Beginning
 from emulator.bank.errors import BankError
 from emulator.bank.founding import fixtures
 from emulator.bank.founding.fixtures import Fixture
@@ -41,7 +42,7 @@ class HouseRules:
     """What every bank of the process has in common.
 
     `directory`: where the banks' documents stand, None for a bank in memory; `fixtures`: what a new bank starts
-    from; `settings`: what a reset restores.
+    from; `settings` and `begins`: the settings and the clock that a reset restores.
     """
 
     directory: Path | None
@@ -53,6 +54,7 @@ class HouseRules:
     rules_for: Callable[[Bank], Rules]
     trusted_ca: Callable[[], Certificate | None]
     signer: Signer
+    begins: Beginning = LIVE
 
 
 class House:
@@ -153,6 +155,7 @@ class House:
             documents,
             name=name,
             defaults=common.settings,
+            begins=common.begins,
             seed=self._seed(name, documents) if seed is None else seed,
             ids_form=common.ids_form,
         )
@@ -183,6 +186,7 @@ class House:
         common = replace(
             self._common,
             directory=None,
+            begins=LIVE,
             trusted_ca=lambda: authority.certificate,
             signer=response_signer(authority.answering),
         )

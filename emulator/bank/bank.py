@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from emulator.bank.clock import Clock
+from emulator.bank.clock import LIVE, Beginning, Clock
 from emulator.bank.ids import Ids
 from emulator.bank.settings import Settings, merged
 from emulator.store import Store
@@ -22,7 +22,8 @@ class Bank:
 
     `payers`: the customers behind what requests said of them (see `access`); `accounts`: those that they may pay from,
     and those that they pay to (see `initiation`).
-    `defaults` are the settings that a reset restores; `seed` and `ids_form` come from `--seed` and `--ids`.
+    `defaults` are the settings that a reset restores, `begins` the clock; `seed` and `ids_form` come from `--seed` and
+    `--ids`.
     """
 
     def __init__(
@@ -31,12 +32,14 @@ class Bank:
         *,
         name: str = "default",
         defaults: Settings | None = None,
+        begins: Beginning = LIVE,
         seed: int | None = None,
         ids_form: str = "uuid",
     ) -> None:
         self.name = name
         self.documents = documents
         self.defaults = defaults or Settings()
+        self.begins = begins
         self.clock = Clock(documents)
         self.ids = Ids(documents, seed=seed, form=ids_form)
         self.payers = documents.remembered("psu", "session", "agreement", "customer", "person")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from typing import Literal
@@ -77,6 +78,17 @@ def date_time(at: datetime | str) -> str:
 def oslo_date(at: datetime) -> date:
     """The calendar date in Oslo at `at`."""
     return at.astimezone(OSLO).date()
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """The clock that a bank begins with when it is made or reset; `now` None: real time."""
+
+    now: datetime | None = None
+    mode: Mode = "live"
+
+
+LIVE = Beginning()
 
 
 class _TakenBack(Exception):

@@ -177,7 +177,7 @@ def _base(start: Start, theatre: Theatre) -> None:
         except BankError as error:
             raise _Wrong(("start", "from"), error.messages[0].text) from None
     else:
-        fixtures.reset(bank, start.base, now=start.clock, mode="live" if start.clock is None else "frozen")
+        fixtures.reset(bank, start.base, now=start.clock, mode=None if start.clock is None else "frozen")
         return
     if start.clock is not None:
         bank.clock.set(now=start.clock, mode="frozen")

@@ -18,7 +18,7 @@ from emulator.assemble import apply_all, assemble, authority_for
 from emulator.assemble.site import Site
 from emulator.authority import Authority, Credentials
 from emulator.bank.authentication import sca_control
-from emulator.bank.clock import real_now
+from emulator.bank.clock import Beginning, real_now
 from emulator.bank.customers import sessions
 from emulator.bank.errors import BankError
 from emulator.bank.founding import fixtures
@@ -26,7 +26,6 @@ from emulator.bank.payment import payment_views, progression
 from emulator.client import AsyncTppClient, TppClient
 from emulator.client.identity import Identity
 from emulator.scenario import loader, staging
-from emulator.scenario.model import Scenario
 from emulator.scenario.vocabulary import vocabulary
 from emulator.settings import ServeSettings
 from emulator.testing.clock import BankClock
@@ -98,7 +97,9 @@ class RunningBank:
         now: datetime | None = None,
         changes: Mapping[str, Any] | None = None,
     ) -> None:
-        self._site: Site = assemble(replace(settings, scenario=()), authority=authority())
+        self._site: Site = assemble(
+            replace(settings, scenario=()), authority=authority(), begins=Beginning(now, "frozen")
+        )
         self._branch = self._site.default
         self._loop = loop_thread()
         with ExitStack() as undo:
@@ -120,7 +121,7 @@ class RunningBank:
 
     def _prepare(self, settings: ServeSettings, now: datetime | None, changes: Mapping[str, Any] | None) -> None:
         if now is not None:
-            fixtures.reset(self._branch.bank, settings.fixtures, now=now, mode="frozen")
+            fixtures.reset(self._branch.bank, settings.fixtures)
         apply_all(settings.scenario, self._site.theatre(self._branch))
         if changes:
             self._branch.bank.change_settings(dict(changes))
@@ -219,11 +220,7 @@ class RunningBank:
             read = loader.from_file(scenario)
         else:
             read = loader.named_or_file(scenario) if isinstance(scenario, str) else loader.from_value(scenario)
-        self.call(lambda branch: self._apply(read, branch))
-
-    def _apply(self, scenario: Scenario, branch: Branch) -> None:
-        staging.apply(scenario, self._site.theatre(branch))
-        _freeze(branch)  # one that starts anew without a clock of its own would let it run
+        self.call(lambda branch: staging.apply(read, self._site.theatre(branch)))
 
     def stop(self) -> None:
         """Close clients, connections and sockets."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
@@ -172,6 +173,25 @@ def test_a_scenario_applies_by_name_by_file_and_as_a_value(bank: RunningBank, tm
 def test_a_scenario_that_starts_anew_leaves_the_clock_standing(bank: RunningBank) -> None:
     bank.apply({"scenario": "anew", "start": {"from": "known-state"}})
     assert bank.call(lambda branch: branch.bank.clock.mode) == "frozen"
+
+
+def test_the_clock_of_a_bank_made_anew_over_the_network_stands_where_it_stood_first(bank_factory: BankFactory) -> None:
+    now = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
+    bank = bank_factory(now=now)
+    bank.clock.advance(days=1)
+    for method, address in (("POST", "reset"), ("POST", "scenario"), ("PUT", "banks/other")):
+        body = b'{"scenario": "anew", "start": {"from": "known-state"}}' if address == "scenario" else b"{}"
+        control(bank, method, address, body)
+        below = "/banks/other" if address == "banks/other" else ""
+        with urllib.request.urlopen(f"{bank.url}{below}/_emulator/clock") as answer:
+            assert json.load(answer) == {"now": "2026-03-02T08:00:00+00:00", "mode": "frozen"}
+
+
+def control(bank: RunningBank, method: str, address: str, body: bytes) -> None:
+    headers = {"Content-Type": "application/json"}
+    asked = urllib.request.Request(f"{bank.url}/_emulator/{address}", body, headers, method=method)
+    with urllib.request.urlopen(asked) as answer:
+        answer.read()
 
 
 def test_requests_shows_what_was_asked_newest_first(bank: RunningBank) -> None:

@@ -184,13 +184,14 @@ def make(bank: Bank, source: str | Fixture) -> None:
         reset(bank, source)
 
 
-def reset(bank: Bank, source: str | Fixture, *, now: datetime | None = None, mode: Mode = "live") -> None:
+def reset(bank: Bank, source: str | Fixture, *, now: datetime | None = None, mode: Mode | None = None) -> None:
     """The whole bank new: documents, clock, settings, rules and ids (CONTRACT 9.1).
 
-    `now` and `mode` are the clock that the new bank starts with (None: real time), before the fixture's dates are
+    `now` and `mode` are the clock that the new bank starts with (None: as every time), before the fixture's dates are
     counted from it. What the bank was made with stays known. Raises FixtureError; then nothing has changed.
     """
     fixture = load(source) if isinstance(source, str) else source
+    now, mode = now or bank.begins.now, mode or bank.begins.mode
     content = image(fixture, today=oslo_date(now or real_now()), ids_form=bank.ids.form)
     documents = bank.documents
     origin = _origin(bank, fixture)
