@@ -204,6 +204,14 @@ def test_a_full_disk_refuses_what_the_control_interface_writes(
     assert {view: desk.ask("GET", view).json for view in VIEWS} != before
 
 
+def test_customers_that_were_made_before_the_disk_was_full_are_told_and_stay(desk: ControlDesk, disk: FullDisk) -> None:
+    disk.full, disk.room = True, 3  # of a customer one for itself and one for its transactions
+    refused = desk.ask("POST", "/generate", CHANGES["POST /generate"])
+    assert (refused.status, refused.told()) == (503, [("SYSTEM_ERROR", None)])
+    assert "2 customers were made before that, and stay" in refused.texts()
+    assert len(desk.get("/people")["people"]) == 4 + 2
+
+
 def test_what_falls_due_and_cannot_be_written_takes_no_read_along(
     branch: Branch, authority: Authority, disk: FullDisk
 ) -> None:

@@ -7,6 +7,7 @@ from emulator.api.render import json_response
 from emulator.bank.errors import BankError
 from emulator.bank.sandbox.generate_plan import SCHEMAS, plan_from
 from emulator.control.operation import ControlCall, ControlOperation, object_of
+from emulator.store import StoreUnwritable
 
 
 def _generate(call: ControlCall) -> Response:
@@ -15,7 +16,17 @@ def _generate(call: ControlCall) -> Response:
 
     if not isinstance(call.body.value, dict):
         raise BankError("FORMAT_ERROR", "Expected a mapping.")
-    made = generate(call.bank, plan_from(call.body.value))
+    documents = call.bank.documents
+    before = documents.count("customer")
+    try:
+        made = generate(call.bank, plan_from(call.body.value))
+    except StoreUnwritable as error:
+        stay = documents.count("customer") - before
+        if not stay:
+            raise
+        call.tell("customers", "generated")
+        text = f"The bank cannot write its state at the moment; {stay} customers were made before that, and stay."
+        raise BankError("SYSTEM_ERROR", text, status=503) from error
     call.tell("customers", "generated")
     return json_response(200, made)
 
