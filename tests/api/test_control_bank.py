@@ -319,6 +319,7 @@ def test_events_tell_when_the_whole_bank_has_changed(desk: ControlDesk) -> None:
     desk.do("DELETE", "/rules")
     desk.do("POST", "/generate", {"customers": 1})
     desk.do("DELETE", "/requests")
+    desk.do("PUT", "/banks/default")
     events = [json.loads(chunk.split(b"data: ")[1]) for chunk in pushed if chunk is not None and b"data: " in chunk]
     assert [(event["type"], event["id"], event["status"]) for event in events] == [
         ("scenario", "slow-bank", "applied"),
@@ -331,6 +332,7 @@ def test_events_tell_when_the_whole_bank_has_changed(desk: ControlDesk) -> None:
         ("rules", "default", "removed"),
         ("customers", "default", "generated"),
         ("requests", "default", "cleared"),
+        ("reset", "default", "made anew"),
     ]
 
 

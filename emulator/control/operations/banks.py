@@ -47,6 +47,7 @@ def _put(call: ControlCall) -> Response:
         with nullcontext() if known is None else call.theatre_of(known).back_on_failure():
             made = call.banks.make(name, fixture=fixture, seed=seed, prepare=prepare)
     call.theatre_of(made).snapshots.clear()
+    replace(call, branch=made).tell("reset", "made anew")
     return json_response(201 if is_new else 200, _shown(call, name))
 
 
