@@ -75,3 +75,16 @@ def moment_of(options: BankOptions) -> datetime | None:
     if at is not None and at.tzinfo is None:
         raise ValueError(f"now needs a zone, as in 2026-03-02T09:00:00+01:00, not {now}")
     return at
+
+
+FILTERS = {"operation": str, "status": int, "tpp": str, "payment_id": str, "limit": int}
+
+
+def filters_for(**filters: Any) -> dict[str, Any]:
+    """What `requests` of a bank is told, in one spelling; raises TypeError for what would find nothing in silence."""
+    filters = {{"paymentId": "payment_id"}.get(name, name): value for name, value in filters.items()}
+    for name, value in filters.items():
+        if name not in FILTERS or not isinstance(value, FILTERS[name] | None):
+            taken = ", ".join(f"{known}: {kind.__name__}" for known, kind in FILTERS.items())
+            raise TypeError(f"requests are found by {taken}, not by {name}={value!r}")
+    return filters

@@ -30,7 +30,7 @@ from emulator.scenario.vocabulary import vocabulary
 from emulator.settings import ServeSettings
 from emulator.testing.clock import BankClock
 from emulator.testing.loop import loop_thread
-from emulator.testing.options import BankFactory, BankOptions, moment_of, settings_for
+from emulator.testing.options import BankFactory, BankOptions, filters_for, moment_of, settings_for
 from emulator.web.server import WebServer
 from emulator.web.sockets import listen
 
@@ -193,11 +193,10 @@ class RunningBank:
         """What the TPPs have asked, newest first, each exchange whole: all that are kept, the last 1000.
 
         Filters: operation, status, tpp, paymentId (or payment_id), limit. BankError for an operation of which there is
-        none.
+        none, TypeError for another filter, or for a value that no request could have.
         """
-        vocabulary().check_operation(filters.get("operation"))
-        filters = {{"paymentId": "payment_id"}.get(name, name): value for name, value in filters.items()}
-        wanted = {"limit": sys.maxsize, **filters}
+        wanted = {"limit": sys.maxsize, **filters_for(**filters)}
+        vocabulary().check_operation(wanted.get("operation"))
         return self.call(lambda branch: [entry.detail() for entry in branch.log.entries(**wanted)])
 
     def payments(self) -> list[dict[str, Any]]:

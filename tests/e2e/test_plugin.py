@@ -207,6 +207,12 @@ def test_requests_shows_what_was_asked_newest_first(bank: RunningBank) -> None:
         bank.requests(operation="createPaymnt")
 
 
+@pytest.mark.parametrize("filters", [{"status": "201"}, {"tpp": object()}, {"paymentId": 1}, {"path": "/v1/accounts"}])
+def test_a_filter_that_no_request_could_fit_is_refused(bank: RunningBank, filters: dict[str, Any]) -> None:
+    with pytest.raises(TypeError, match=r"found by .*status: int.*, not by"):
+        bank.requests(**filters)
+
+
 def test_requests_shows_all_that_are_kept_unless_told_how_many(bank: RunningBank) -> None:
     tpp = bank.tpp().log_in()
     for _ in range(101):
