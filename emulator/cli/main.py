@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import traceback
 from collections.abc import Iterator, MutableMapping
+from contextlib import suppress
 from importlib import import_module
 
 import click
@@ -126,7 +127,8 @@ def _tell(error: BaseException) -> int:
     else:
         text, status = f"{type(error).__name__}: {error} (--debug shows where)", 2
     if text:
-        click.echo(f"bank-emulator: {' '.join(text.split())}", err=True)
+        with suppress(OSError):  # the status tells it where nobody reads stderr, or its disk is full
+            click.echo(f"bank-emulator: {' '.join(text.split())}", err=True)
     return status
 
 

@@ -383,6 +383,17 @@ def test_what_nobody_reads_to_the_end_is_no_failed_check(monkeypatch: pytest.Mon
     assert main.run(["scenario", "list"]) == 141
 
 
+def test_an_error_that_nobody_can_be_told_ends_with_its_status(monkeypatch: pytest.MonkeyPatch) -> None:
+    from emulator.cli import main
+
+    class Full(io.StringIO):
+        def write(self, text: str) -> int:
+            raise OSError(errno.ENOSPC, f"no room for {text}")
+
+    monkeypatch.setattr(sys, "stderr", Full())
+    assert main.run(["scenario", "check", "nowhere.yaml"]) == 2
+
+
 def test_every_command_has_help_with_an_example() -> None:
     from click.testing import CliRunner
 
