@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import sys
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 import click
 
 from emulator.cli.bank import logged, named
 from emulator.cli.failure import CheckFailed, Failed
-from emulator.cli.folders import bank_url, url_option
+from emulator.cli.folders import bank_url, stdin, url_option
 
 if TYPE_CHECKING:
     from emulator.api.signature.explain import Explanation
@@ -88,20 +87,19 @@ def _judged(file: str, body: str | None, profile: str | None) -> Explanation:
 def _bytes(file: str) -> bytes:
     try:
         with Path(file).open("rb") as opened:
-            return _whole(opened, file)
+            return _whole(file, opened.read(LARGEST + 1))
     except OSError as error:
         raise Failed(f"{file}: {error.strerror}") from error
 
 
 def _read(file: str) -> str:
-    content = _whole(sys.stdin.buffer, "stdin") if file == "-" else _bytes(file)
+    content = _whole("stdin", stdin(LARGEST + 1)) if file == "-" else _bytes(file)
     if content.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):  # what PowerShell makes of a program's output
         return content.decode("utf-16", "replace")
     return content.decode("utf-8", "surrogateescape")
 
 
-def _whole(opened: BinaryIO, name: str) -> bytes:
-    content = opened.read(LARGEST + 1)
+def _whole(name: str, content: bytes) -> bytes:
     if len(content) > LARGEST:
         raise Failed(f"{name} is longer than {LARGEST // 1024 // 1024} MiB")
     return content

@@ -1,7 +1,8 @@
-"""Where a command finds the state directory and a TPP's certificate."""
+"""Where a command finds what it needs: the state directory, a TPP's certificate, the bank, stdin."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -63,6 +64,16 @@ def bank_url(given: str | None, option: str = "--url") -> str:
     except ValueError as error:
         raise Failed(f"{option if given else 'BANK_EMULATOR_URL'}: {error}") from error
     return url
+
+
+def stdin(most: int = -1) -> bytes:
+    """What is piped into a command, at most so many bytes of it; Failed when stdin is closed or cannot be read."""
+    if sys.stdin is None:
+        raise Failed("stdin is closed, there is nothing to read")
+    try:
+        return sys.stdin.buffer.read(most)
+    except OSError as error:
+        raise Failed(f"stdin: {error.strerror}") from error
 
 
 def signer_options(command: Command) -> Command:

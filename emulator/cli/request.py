@@ -11,7 +11,7 @@ import click
 
 from emulator.cli.bank import reached
 from emulator.cli.failure import CheckFailed, Failed
-from emulator.cli.folders import bank_url, identity_of, signer_options, url_option
+from emulator.cli.folders import bank_url, identity_of, signer_options, stdin, url_option
 
 EPILOG = """\b
 Headers that SPEC 2.1 requires are filled in unless -H gives them;
@@ -71,7 +71,7 @@ def _body(content: str | None) -> bytes | None:
     if content is None or not content.startswith("@"):
         return None if content is None else content.encode("utf-8", "surrogateescape")
     try:
-        return sys.stdin.buffer.read() if content == "@-" else Path(content[1:]).read_bytes()
+        return stdin() if content == "@-" else Path(content[1:]).read_bytes()
     except OSError as error:
         raise Failed(f"--json {content}: {error.strerror}") from error
 

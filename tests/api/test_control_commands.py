@@ -227,6 +227,12 @@ def test_an_address_that_is_none_is_told_with_where_it_was_given(
         assert run("proxy", "--to", url) == (2, "", f"bank-emulator: --to: {told}")
 
 
+def test_a_closed_stdin_is_told(run: Run, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    for command in (("explain", "-"), ("request", "POST", "/v1/consents", "--json", "@-", "--state", str(state))):
+        assert run(*command) == (2, "", "bank-emulator: stdin is closed, there is nothing to read\n")
+
+
 def test_scenarios_are_listed_shown_checked_and_applied(run: Run, tmp_path: Path) -> None:
     assert "slow-bank" in run("scenario", "list")[1]
     text = run("scenario", "show", "slow-bank")[1]
