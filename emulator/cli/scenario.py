@@ -11,7 +11,7 @@ import click
 
 from emulator.cli.bank import ask, bank_options, bank_url, control_token, rows, show
 from emulator.cli.failure import CheckFailed, Failed, Refused
-from emulator.cli.folders import trusted_ca, url_option
+from emulator.cli.folders import DEFAULT_URL, trusted_ca, url_option
 from emulator.settings import variable
 
 if TYPE_CHECKING:
@@ -68,8 +68,16 @@ def show_(name: str, output: str) -> None:
     ready = loader.library().get(name)
     text = (ready or Path(name)).read_text("utf-8")
     if ready is not None:  # its schema stands beside it; editors find that of a copy at the bank
-        text = text.replace("=scenario.schema.json", f"={bank_url(None)}/_emulator/scenario-schema.json", 1)
+        text = text.replace("=scenario.schema.json", f"={_bank()}/_emulator/scenario-schema.json", 1)
     show(dict(scenario.source), output, lambda _: click.echo(text, nl=False))
+
+
+def _bank() -> str:
+    """Where the bank is, for a command that does not ask it."""
+    try:
+        return bank_url(None)
+    except Failed:
+        return DEFAULT_URL
 
 
 @command.command(epilog="Example: bank-emulator scenario check scenarios/*.yaml")

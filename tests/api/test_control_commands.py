@@ -227,6 +227,12 @@ def test_an_address_that_is_none_is_told_with_where_it_was_given(
         assert run("proxy", "--to", url) == (2, "", f"bank-emulator: --to: {told}")
 
 
+def test_a_scenario_is_shown_whatever_the_address_of_the_bank(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = run("scenario", "show", "slow-bank")
+    monkeypatch.setenv("BANK_EMULATOR_URL", "localhost")
+    assert run("scenario", "show", "slow-bank") == shown
+
+
 def test_a_closed_stdin_is_told(run: Run, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", None)
     for command in (("explain", "-"), ("request", "POST", "/v1/consents", "--json", "@-", "--state", str(state))):
