@@ -34,6 +34,11 @@ def shortened(value: str) -> str:
     return value if len(value) <= MOST_QUOTED else value[:MOST_QUOTED] + "..."
 
 
+def counted(number: int, one: str, several: str | None = None) -> str:
+    """So many of something: `1 entry`, `2 entries`; `several` where that is not `one` with an s."""
+    return f"{number} {one if number == 1 else several or one + 's'}"
+
+
 class BankError(Exception):
     """The bank refuses: one or more messages of SPEC 7.
 

@@ -45,4 +45,6 @@ def command(
 
 
 def _text(answer: dict[str, Any]) -> None:
-    click.echo(", ".join(f"{count} {name}" for name, count in answer["counts"].items()))
+    from emulator.bank.errors import counted
+
+    click.echo(", ".join(counted(count, name.removesuffix("s")) for name, count in answer["counts"].items()))

@@ -92,12 +92,15 @@ def _finding(finding: Finding | StoreDamaged) -> dict[str, Any]:
 
 
 def _tell(report: Report, snapshots: list[StoreDamaged]) -> None:
+    from emulator.bank.errors import counted
+
     name = report.directory.name
     if report.in_use is not None:
         click.echo(f"{name}: in use by {report.in_use}, not looked at")
         return
     whole = "damaged" if report.findings else "whole"
-    click.echo(f"{name}: {whole}, {sum(report.documents.values())} documents after {report.sequence} changes")
+    documents = counted(sum(report.documents.values()), "document")
+    click.echo(f"{name}: {whole}, {documents} after {counted(report.sequence, 'change')}")
     damage: list[Finding | StoreDamaged] = [*report.findings, *snapshots]
     for bad in damage:
         click.echo(f"  {bad.file.name} at byte {bad.offset}: {bad.reason}")

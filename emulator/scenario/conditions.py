@@ -13,6 +13,7 @@ from decimal import Decimal
 from math import isfinite
 from typing import Any, Protocol
 
+from emulator.bank.errors import counted
 from emulator.scenario.mistakes import Path
 from emulator.scenario.part import kind
 from emulator.scenario.regex import Pattern
@@ -221,7 +222,7 @@ class Entries:
             yield path, f"expected a list, found {_found(value)}"
             return
         if not self.entries and value:
-            yield path, f"expected an empty list, found {len(value)} entries"
+            yield path, f"expected an empty list, found {counted(len(value), 'entry', 'entries')}"
         at = 0
         for index, entry in enumerate(self.entries):
             found = next((i for i in range(at, len(value)) if fits(entry, value[i])), None)

@@ -160,6 +160,8 @@ def test_rules_banks_consents_people_ledger_and_generate(run: Run, tpp: DeskClie
     assert run("generate", "--customers", "2", "--transactions", "3", "--seed", "1")[1] == (
         "2 customers, 4 accounts, 12 transactions\n"
     )
+    one = ("--customers", "1", "--accounts", "1", "--transactions", "1")
+    assert run("generate", *one)[1] == "1 customer, 1 account, 1 transaction\n"
 
 
 def test_columns_have_headings_in_a_terminal_and_none_for_programs(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

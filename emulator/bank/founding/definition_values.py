@@ -12,6 +12,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
+from emulator.bank.errors import counted
+
 _OFFSET = re.compile(r"[+-]?(0|[1-9][0-9]{0,3})d", re.ASCII)
 _INTERVAL = re.compile(r"[1-9][0-9]{0,3}d", re.ASCII)
 _AMOUNT = re.compile(r"-?(0|[1-9][0-9]{0,17})(\.[0-9]{1,5})?", re.ASCII)
@@ -189,15 +191,11 @@ def expected(detail: Mapping[str, Any]) -> str | None:
         case "string_pattern_mismatch":
             return _FORMS.get(ctx["pattern"], f"text that fits {ctx['pattern']}")
         case "string_too_short":
-            return f"text of at least {_count(ctx['min_length'], 'character')}"
+            return f"text of at least {counted(ctx['min_length'], 'character')}"
         case "string_too_long":
-            return f"text of at most {_count(ctx['max_length'], 'character')}"
+            return f"text of at most {counted(ctx['max_length'], 'character')}"
         case "too_short":
-            return f"a list of at least {_count(ctx['min_length'], 'entry', 'entries')}"
+            return f"a list of at least {counted(ctx['min_length'], 'entry', 'entries')}"
         case "too_long":
-            return f"a list of at most {_count(ctx['max_length'], 'entry', 'entries')}"
+            return f"a list of at most {counted(ctx['max_length'], 'entry', 'entries')}"
     return None
-
-
-def _count(number: int, one: str, several: str | None = None) -> str:
-    return f"{number} {one if number == 1 else several or one + 's'}"

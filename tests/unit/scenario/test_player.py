@@ -71,7 +71,7 @@ def test_days_are_counted_from_bank_time() -> None:
         ({"control": "GET consents", "save": {"x": "consnts"}}, "no member consnts; did you mean consents?"),
         ({"control": "GET broken"}, "expected no error, found status 500"),
         ({"control": "GET broken", "expect": {"status": 404}}, "status: expected the number 404, found the number 500"),
-        ({"control": "GET consents", "expect": {"json": {"consents": []}}}, "consents: expected an empty list"),
+        ({"control": "GET consents", "expect": {"json": {"consents": []}}}, "an empty list, found 1 entry"),
         ({"control": "GET consents", "expect": {"lost": True}}, "expected no answer, one came"),
         ({"control": "GET consents", "expect": {"headers": {"A": "b"}}}, "header A: expected the text 'b', found no"),
         ({"control": "GET consents", "expect": {"body": "x*"}}, "body: expected the text 'x*'"),
