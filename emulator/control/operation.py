@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -11,7 +11,7 @@ from emulator.api.branch import Branch
 from emulator.api.messages import Request, Response, Stream
 from emulator.api.query import Parameter
 from emulator.authority import Authority
-from emulator.bank.bank import Bank
+from emulator.bank.bank import Bank, Event
 from emulator.bank.errors import BankError, Message
 from emulator.bank.founding.fixtures import Fixture
 from emulator.scenario.mistakes import ScenarioRefused
@@ -38,6 +38,7 @@ class Banks(Protocol):
         prepare: Callable[[Branch], None] = ...,
     ) -> Branch: ...
     def close_bank(self, name: str) -> None: ...
+    def branches(self) -> Iterator[Branch]: ...
     def stage(self) -> Stage:
         """A bank for a story to play on, which nobody else knows."""
         ...
@@ -67,12 +68,22 @@ class ControlCall:
 
     def tell(self, kind: str, status: str) -> None:
         """Tell whoever watches what has changed about the bank as a whole (CONTRACT 9.4, events)."""
-        self.bank.publish({"type": kind, "id": self.bank.name, "status": status, "at": self.bank.clock.stamp()})
+        self.bank.publish(_event(self.bank, kind, self.bank.name, status))
+
+    def tell_all(self, kind: str, name: str, status: str) -> None:
+        """Tell whoever watches any bank what has changed about the process: its TPPs, its banks."""
+        for branch in self.banks.branches():
+            if branch.bank.watchers:  # of hundreds of banks hardly one is watched
+                branch.bank.publish(_event(branch.bank, kind, name, status))
 
     def refuse_mistakes(self) -> None:
         """Raise FORMAT_ERROR for what was noted about the body, all of it at once."""
         if self.body.report:
             raise refused(ScenarioRefused("body", self.body.report.mistakes))
+
+
+def _event(bank: Bank, kind: str, name: str, status: str) -> Event:
+    return {"type": kind, "id": name, "status": status, "at": bank.clock.stamp()}
 
 
 def refused(error: ScenarioRefused) -> BankError:

@@ -319,9 +319,14 @@ def test_events_tell_when_the_whole_bank_has_changed(desk: ControlDesk) -> None:
     desk.do("DELETE", "/rules")
     desk.do("POST", "/generate", {"customers": 1})
     desk.do("DELETE", "/requests")
+    desk.do("DELETE", "/snapshots/one")
+    desk.do("POST", "/tpps", {"name": "acme"})
+    desk.do("PUT", "/banks/second")
+    desk.do("DELETE", "/banks/second")
     desk.do("PUT", "/banks/default")
     events = [json.loads(chunk.split(b"data: ")[1]) for chunk in pushed if chunk is not None and b"data: " in chunk]
     assert [(event["type"], event["id"], event["status"]) for event in events] == [
+        ("snapshots", "default", "saved"),
         ("scenario", "slow-bank", "applied"),
         ("scenario", "slow-bank", "withdrawn"),
         ("reset", "default", "restored"),
@@ -332,7 +337,12 @@ def test_events_tell_when_the_whole_bank_has_changed(desk: ControlDesk) -> None:
         ("rules", "default", "removed"),
         ("customers", "default", "generated"),
         ("requests", "default", "cleared"),
+        ("snapshots", "default", "deleted"),
+        ("tpps", "acme", "issued"),
+        ("banks", "second", "made"),
+        ("banks", "second", "deleted"),
         ("reset", "default", "made anew"),
+        ("banks", "default", "made"),
     ]
 
 

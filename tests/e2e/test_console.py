@@ -257,6 +257,14 @@ def test_what_is_changed_from_elsewhere_shows_without_a_reload(served: ServedPag
     shows("getAccounts")
     served.control("DELETE", "requests")
     shows("No request has come in yet")
+    opened("/tpps")
+    served.control("POST", "tpps", {"name": "newcomer"})
+    shows("newcomer")
+    opened("/snapshots")
+    served.control("PUT", "snapshots/half-way", {})
+    shows("half-way")
+    served.control("PUT", "banks/neighbour", {})
+    shows("neighbour")
     assert complaints(browser) == []
 
 

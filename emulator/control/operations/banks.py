@@ -48,11 +48,13 @@ def _put(call: ControlCall) -> Response:
             made = call.banks.make(name, fixture=fixture, seed=seed, prepare=prepare)
     call.theatre_of(made).snapshots.clear()
     replace(call, branch=made).tell("reset", "made anew")
+    call.tell_all("banks", name, "made")
     return json_response(201 if is_new else 200, _shown(call, name))
 
 
 def _delete(call: ControlCall) -> Response:
     call.banks.close_bank(call.params["name"])
+    call.tell_all("banks", call.params["name"], "deleted")
     return Response(204)
 
 

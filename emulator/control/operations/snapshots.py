@@ -16,6 +16,7 @@ def _save(call: ControlCall) -> Response:
     snapshots, name = call.theatre.snapshots, call.params["name"]
     known = {snapshot["name"] for snapshot in snapshots.listing()}
     snapshots.save(call.bank, name)
+    call.tell("snapshots", "saved")
     kept = next(snapshot for snapshot in snapshots.listing() if snapshot["name"] == name)
     return json_response(200 if name in known else 201, kept)
 
@@ -31,6 +32,7 @@ def _restore(call: ControlCall) -> Response:
 
 def _delete(call: ControlCall) -> Response:
     call.theatre.snapshots.delete(call.params["name"])
+    call.tell("snapshots", "deleted")
     return Response(204)
 
 

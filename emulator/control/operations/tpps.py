@@ -58,6 +58,7 @@ def _issue(call: ControlCall) -> Response:
     except IssueRefused as refused:
         at_fault = refused.member if isinstance(refused, TppNameRefused) else "organizationIdentifier"
         raise BankError("FORMAT_ERROR", str(refused), at_fault) from None
+    call.tell_all("tpps", issued.name, "issued")
     ca = call.authority.certificate_pem
     return json_response(201, {**_shown(issued), "key": issued.key_pem.decode(), "caCertificate": ca})
 
