@@ -111,9 +111,10 @@ def test_a_name_and_a_number_without_blanks_go_on_in_the_next_line(
     }
     path = "/v1/payments/cross-border-credit-transfers"
     payment = served.call("POST", path, json=abroad, headers={"PSU-Context": "PRIVATE"})["paymentId"]
+    served.control("POST", "rules", {"name": "W" * 70, "when": {"body": {"a": "W" * 70}}, "then": {"delay": "1ms"}})
     if device == "phone":
         browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", PHONE)
-    for page in ("/console", "/console/payments", f"/console/payments/{payment}"):
+    for page in ("/console", "/console/payments", f"/console/payments/{payment}", "/console/scenarios"):
         browser.get(served.url + page)
         if page != "/console":
             wait(browser).until(lambda window: "W" * 70 in window.page_source)

@@ -118,6 +118,7 @@ def test_empty_states_tell_what_to_do(place: str, said: str) -> None:
 def test_what_is_not_there_is_a_404_page(browser: Visitor, path: str) -> None:
     page = browser.get(f"/console/{path}")
     assert page.status == 404
+    assert 'aria-current="page"' not in page.source
     assert page.headers["content-type"] == "text/html; charset=utf-8"
 
 
