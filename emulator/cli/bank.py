@@ -105,7 +105,9 @@ def _refused(value: dict[str, Any], status: int) -> Failed:
     if not messages:
         return Failed(f"the bank answered {status}")
     told = [f"{entry['path']}: {entry['text']}" if entry.get("path") else entry["text"] for entry in messages]
-    hint = " (BANK_EMULATOR_CONTROL_TOKEN)" if status == 401 else ""
+    hint = ""
+    if status == 401:
+        hint = f" (BANK_EMULATOR_CONTROL_TOKEN {'is another token' if control_token() else 'is not set'})"
     return Refused("; ".join(told), messages) if status == 400 else Failed("; ".join(told) + hint)
 
 

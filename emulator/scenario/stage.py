@@ -130,6 +130,8 @@ def connection_to(base: str, *, ca: str | None = None, timeout: float | None = N
     except ssl.SSLCertVerificationError as error:
         text = f"{base} is not trusted: {error.verify_message}; --ca names the CA of its certificate."
         raise StageFailed(text) from None
+    except ssl.SSLError as error:
+        raise StageFailed(f"{base} does not speak TLS as this program does ({error.reason}): is it http?") from None
     except OSError as error:
         raise StageFailed(f"{base} does not answer: {error}. Is `bank-emulator serve` running?") from None
     return connection

@@ -153,6 +153,12 @@ def test_a_bank_that_does_not_answer_is_one_line_and_2(bank: Served) -> None:
     done = run(bank, "clock", "show", "--url", "http://127.0.0.1:1")
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
     assert "Is `bank-emulator serve` running?" in done.stderr
+    plain = bank.url.replace("http:", "https:")
+    done = run(bank, "clock", "show", "--url", plain)
+    assert done.returncode == 2
+    assert done.stderr == (
+        f"bank-emulator: {plain} does not speak TLS as this program does (WRONG_VERSION_NUMBER): is it http?\n"
+    )
 
 
 @pytest.mark.parametrize(

@@ -140,7 +140,10 @@ def test_stories_play_over_the_wire(
     assert capsys.readouterr().out.count(" passed ") > 20
     monkeypatch.delenv("BANK_EMULATOR_CONTROL_TOKEN")
     assert main.run(["clock", "show", "--url", url]) == 2
-    assert "BANK_EMULATOR_CONTROL_TOKEN" in capsys.readouterr().err
+    assert capsys.readouterr().err.endswith("(BANK_EMULATOR_CONTROL_TOKEN is not set)\n")
+    monkeypatch.setenv("BANK_EMULATOR_CONTROL_TOKEN", f"{TOKEN}-of-another")
+    assert main.run(["clock", "show", "--url", url]) == 2
+    assert capsys.readouterr().err.endswith("(BANK_EMULATOR_CONTROL_TOKEN is another token)\n")
 
 
 def test_requests_are_followed_as_they_come(bank: Served) -> None:
