@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 EPILOG = """\b
 FILE holds the request as raw HTTP, as `curl -v` printed it, or as JSON of
-the request log; - reads stdin. A request of the log is told as the bank judged
-it; a capture is judged anew, with what had to be assumed below it.
+the request log; - reads stdin. A request of the log is told as the bank
+judged it; a capture is judged anew, with what had to be assumed below it.
 Example: curl -v ... 2>&1 | bank-emulator explain -
 Example: bank-emulator explain --request latest
 """

@@ -468,6 +468,7 @@ def test_a_certificate_is_issued_with_its_key_shown_once(browser: Visitor) -> No
     assert "BEGIN PRIVATE KEY" in issued.text
     assert "BEGIN CERTIFICATE" in issued.text
     assert "acme" in browser.get("/console/tpps").text
+    assert 'aria-label="Show the certificate of acme"' in browser.get("/console/tpps").source
     assert "BEGIN PRIVATE KEY" not in browser.get("/console/tpps").text
     again = press(browser, page, "/tpps", name="acme", roles=["AISP"])
     assert again.status == 409
