@@ -51,7 +51,8 @@ def signed_headers(
 
     `digest` True or False demands or forbids a Digest (default: with a body); `names` are the header names to sign
     (default: the request target and the candidates of SPEC 5.2 that are there); `now` dates the request; `tamper`
-    is a name of TAMPERINGS and spoils it on purpose. ValueError for an algorithm or a name that cannot be signed with.
+    is a name of TAMPERINGS and spoils it on purpose. ValueError for an algorithm or a name that cannot be signed with,
+    TypeError for a header that is no text.
     """
     if algorithm not in HASHES:
         raise ValueError(f"there is no algorithm {algorithm!r}; there are {', '.join(HASHES)}")
@@ -59,6 +60,9 @@ def signed_headers(
     content = body.encode() if isinstance(body, str) else body
     given = headers or {}
     sent = {name: value for name, value in given.items() if value is not None}
+    for name, value in sent.items():
+        if not isinstance(value, str):  # a port as a number, a UUID as Python makes it
+            raise TypeError(f"the value of the header {name} must be a str, not {value!r}")
     have = {name.lower() for name in given}
     if "date" not in have:
         sent["Date"] = format_date(now or datetime.now(UTC))

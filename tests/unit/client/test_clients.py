@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Self, get_type_hints
+from uuid import UUID
 
 import pytest
 from cryptography.hazmat.primitives import serialization
@@ -455,6 +456,12 @@ def test_a_choice_that_cannot_be_signed_with_is_refused_in_words(credentials: Cr
         signed_headers("GET", "/", credentials, algorithm="rsa-sha1")
     with pytest.raises(ValueError, match="a request without the headers digest, Date cannot have them signed"):
         signed_headers("GET", "/", credentials, names=["(request-target)", "digest", "Date"])
+
+
+@pytest.mark.parametrize(("name", "value"), [("PSU-IP-Port", 443), ("X-Request-ID", UUID(int=1))])
+def test_a_header_that_is_no_text_is_refused_by_name(client: TppClient, name: str, value: Any) -> None:
+    with pytest.raises(TypeError, match=f"the value of the header {name} must be a str, not "):
+        client.get("/v1/accounts", headers={name: value})
 
 
 def test_the_bank_can_sign_its_answers_in_the_same_way(credentials: Credentials) -> None:
