@@ -230,8 +230,10 @@ class RequestLog:
         limit: int = 100,
     ) -> list[Exchange]:
         """Exchanges that fit every given filter, newest first."""
-        found = []
+        found: list[Exchange] = []
         for exchange in self.newest():
+            if len(found) == limit:
+                break
             if (
                 (operation is None or exchange.operation == operation)
                 and (status is None or exchange.status == status)
@@ -239,8 +241,6 @@ class RequestLog:
                 and (payment_id is None or exchange.payment_id == payment_id)
             ):
                 found.append(exchange)
-                if len(found) == limit:
-                    break
         return found
 
     def get(self, exchange_id: str) -> Exchange | None:

@@ -45,6 +45,8 @@ def _duration(by: str | timedelta | None, units: dict[str, float]) -> Duration:
         if found is None:
             raise ValueError(f"{durations.expected(by)} is needed, not {by!r}")
         return found
+    if by is not None and not isinstance(by, timedelta):
+        raise TypeError(f'bank time moves by a text such as "10s", a timedelta, or seconds=10, not by {by!r}')
     found = Duration(0, by if by is not None else timedelta(**units))
     if found.rest < timedelta(0):
         raise ValueError("bank time goes forwards only")

@@ -72,7 +72,7 @@ def moment_of(options: BankOptions) -> datetime | None:
     """Where the clock of a bank for a test stands; raises ValueError."""
     now = options.get("now")
     at = datetime.fromisoformat(now) if isinstance(now, str) else now
-    if at is not None and at.tzinfo is None:
+    if at is not None and getattr(at, "tzinfo", None) is None:  # a date has none either
         raise ValueError(f"now needs a zone, as in 2026-03-02T09:00:00+01:00, not {now}")
     return at
 

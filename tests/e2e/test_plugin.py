@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 import urllib.request
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -72,11 +72,22 @@ def test_the_clock_is_not_told_two_lengths_of_time_at_once(bank: RunningBank) ->
     before = bank.clock.now
     with pytest.raises(TypeError, match="not by both"):
         bank.clock.advance("1h", days=1)
+    seconds: Any = 10
+    with pytest.raises(TypeError, match='a text such as "10s", a timedelta, or seconds=10, not by 10'):
+        bank.clock.advance(seconds)
     assert bank.clock.now == before
+
+
+def test_a_day_without_an_hour_is_no_moment_for_a_clock(bank_factory: BankFactory) -> None:
+    day: Any = date(2026, 3, 2)
+    with pytest.raises(ValueError, match="now needs a zone, as in 2026-03-02T09:00:00"):
+        bank_factory(now=day)
 
 
 def test_an_answer_without_a_redirect_leads_to_no_sca(bank: RunningBank) -> None:
     tpp = bank.tpp().log_in()
+    with pytest.raises(BankError, match="There is no SCA yet"):
+        bank.approve()
     answer = tpp.get("/v1/accounts")
     for decide in (bank.approve, bank.reject, tpp.approve):
         with pytest.raises(BankError, match="There is no SCA None"):
@@ -219,6 +230,7 @@ def test_requests_shows_all_that_are_kept_unless_told_how_many(bank: RunningBank
         tpp.get("/v1/accounts")
     assert len(bank.requests(operation="getAccounts")) == 101
     assert len(bank.requests(limit=2)) == 2
+    assert bank.requests(limit=0) == []
 
 
 def test_payments_go_step_by_step_under_manual_progression(bank: RunningBank) -> None:

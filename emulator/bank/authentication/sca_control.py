@@ -26,7 +26,7 @@ def find(bank: Bank, name: str) -> Document:
         several = bank.documents.find("sca", target=name, newest_first=True)
     several.sort(key=machine.is_open, reverse=True)
     if not several:
-        raise BankError("RESOURCE_UNKNOWN", f"There is no SCA {name}.")
+        raise BankError("RESOURCE_UNKNOWN", "There is no SCA yet." if name == "latest" else f"There is no SCA {name}.")
     return several[0]
 
 
