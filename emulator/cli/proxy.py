@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 
 import click
 
@@ -50,4 +51,5 @@ def command(
     try:
         asyncio.run(proxy.run("127.0.0.1", port, lambda address: ready([address])))
     except OSError as error:
-        raise Failed(f"--port {port}: {error.strerror or error}") from error
+        told = os.strerror(error.errno) if error.errno else str(error)  # asyncio wraps it in words of its own
+        raise Failed(f"--port {port}: {told}") from error

@@ -285,9 +285,10 @@ def test_a_proxy_reads_its_ca_before_it_is_ready(bank: Served, ca: str) -> None:
 
 
 def test_a_port_in_use_is_wrong_use(bank: Served) -> None:
-    refused = run(bank, "proxy", "--port", bank.url.rpartition(":")[2])
+    port = bank.url.rpartition(":")[2]
+    refused = run(bank, "proxy", "--port", port)
     assert refused.returncode == 2
-    assert "--port" in refused.stderr
+    assert refused.stderr == f"bank-emulator: --port {port}: {os.strerror(errno.EADDRINUSE)}\n"
 
 
 # explain
