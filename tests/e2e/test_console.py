@@ -121,6 +121,17 @@ def test_a_name_and_a_number_without_blanks_go_on_in_the_next_line(
         wait(browser).until(lambda window: not is_too_wide(window), page)
 
 
+@pytest.mark.parametrize("device", ["desktop", "phone"])
+def test_the_name_of_a_bank_goes_on_in_the_next_line(served: ServedPages, browser: Chrome, device: str) -> None:
+    name = "b" * 63
+    served.control("PUT", f"banks/{name}", {})
+    if device == "phone":
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", PHONE)
+    browser.get(f"{served.url}/banks/{name}/console")
+    told, side = (browser.find_element(By.CSS_SELECTOR, one).rect for one in (".brand small", ".side"))
+    assert told["x"] + told["width"] <= side["x"] + side["width"]
+
+
 @pytest.mark.parametrize("width", [1280, 1000, 390])
 def test_customers_whose_names_have_no_blanks_fit_on_every_page_that_names_them(
     served: ServedPages, browser: Chrome, width: int
