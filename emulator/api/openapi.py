@@ -75,16 +75,16 @@ def document(operations: Iterable[Operation] | None = None, *, today: date | Non
 
 
 class _Schemas:
-    """The shapes in use, each once under components/schemas; those of request bodies as `<Name>Request`."""
+    """The shapes in use, each once under components/schemas, by its own name: generators make classes of them."""
 
     def __init__(self) -> None:
         self._models: dict[str, Any] = {}
 
-    def use(self, reference: str, *, suffix: str = "") -> dict[str, Any]:
+    def use(self, reference: str) -> dict[str, Any]:
         """The schema of `module:Name`."""
         module, _, name = reference.partition(":")
-        self._models[name + suffix] = getattr(importlib.import_module(module), name)
-        return {"$ref": f"#/components/schemas/{name}{suffix}"}
+        self._models[name] = getattr(importlib.import_module(module), name)
+        return {"$ref": f"#/components/schemas/{name}"}
 
     def found(self) -> dict[str, Any]:
         """All schemas that are referred to, by name."""
@@ -201,10 +201,10 @@ def _header(name: str) -> dict[str, Any]:
 
 def _body(operation: Operation, schemas: _Schemas, shown: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(operation.body, str):
-        schema = schemas.use(operation.body, suffix="Request")
+        schema = schemas.use(operation.body)
     elif operation.body is not None:
         shapes = dict.fromkeys(operation.body(params) for params in _variants())
-        schema = {"anyOf": [schemas.use(shape, suffix="Request") for shape in shapes]}
+        schema = {"anyOf": [schemas.use(shape) for shape in shapes]}
     return {"required": True, "content": {JSON_TYPE: {"schema": schema, **_named(shown)}}}
 
 

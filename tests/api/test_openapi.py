@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 from openapi_spec_validator import validate
 
-from emulator.api import examples
+from emulator.api import examples, shapes
 from emulator.api.branch import Branch
 from emulator.api.headers import MATRIX
 from emulator.api.openapi import REFUSALS, document
@@ -87,11 +88,20 @@ def _resolved(described: dict[str, Any], parameter: dict[str, Any]) -> dict[str,
     return found
 
 
-def test_names_in_two_modules_do_not_hide_each_other(described: dict[str, Any]) -> None:
-    listed = described["components"]["schemas"]["Transactions"]
-    posted = described["components"]["schemas"]["TransactionsRequest"]
-    assert "transactions" in listed["properties"]
-    assert listed != posted
+def test_generators_find_each_schema_once_under_a_name_of_its_own(described: dict[str, Any]) -> None:
+    """They name a class by the schema's key or its title: no module's path, no other name for the same schema."""
+    for name, schema in described["components"]["schemas"].items():
+        assert re.fullmatch(r"[A-Z][A-Za-z]+", name)
+        assert schema.get("title", name) == name
+        assert "$ref" not in schema
+
+
+def test_no_two_shapes_have_the_same_name() -> None:
+    """The later one would stand in the document for both."""
+    text = "".join(file.read_text() for file in Path(shapes.__path__[0]).glob("*.py"))
+    found = re.findall(r"^(?:class )?(\w+)(?=\(\w+\):| = .*\blist\[)", text, re.MULTILINE)
+    assert len(found) > 80
+    assert sorted(found) == sorted(set(found))
 
 
 def test_the_examples_of_answers_are_what_the_bank_answers() -> None:

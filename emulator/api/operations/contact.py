@@ -24,7 +24,7 @@ def put_contact_information(call: Call) -> Reply:
 
 
 _PATH = "/v1/tpps/{tppId}/contact-information"
-_ANSWERS = "emulator.api.shapes.sandbox_answers"
+_SHAPE = "emulator.api.shapes.sandbox:ContactInformation"
 
 OPERATIONS = (
     Operation(
@@ -35,7 +35,7 @@ OPERATIONS = (
         summary="The TPP's contact address",
         handler=get_contact_information,
         column="sandbox",
-        answers={200: f"{_ANSWERS}:ContactInformation"},
+        answers={200: _SHAPE},
         tag="Contact information",
     ),
     Operation(
@@ -46,8 +46,8 @@ OPERATIONS = (
         summary="Register the TPP's contact address",
         handler=put_contact_information,
         column="sandbox",
-        answers={200: f"{_ANSWERS}:ContactInformation"},
-        body="emulator.api.shapes.sandbox:ContactInformation",
+        answers={200: _SHAPE},
+        body=_SHAPE,
         tag="Contact information",
     ),
 )

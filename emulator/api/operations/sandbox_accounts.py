@@ -69,7 +69,7 @@ OPERATIONS = (
         summary="Make an account",
         handler=create,
         answers={201: f"{_ANSWERS}:SandboxAccount"},
-        body=f"{_BODY}:Account",
+        body=f"{_BODY}:PostedAccount",
     ),
     _row(
         id="listSandboxAccounts",
@@ -97,7 +97,7 @@ OPERATIONS = (
         summary="Replace an account",
         handler=update,
         answers={200: f"{_ANSWERS}:SandboxAccount"},
-        body=f"{_BODY}:Account",
+        body=f"{_BODY}:PostedAccount",
     ),
     _row(
         id="deleteSandboxAccount",

@@ -99,7 +99,7 @@ OPERATIONS = (
         summary="Make an agreement",
         handler=create,
         answers={201: f"{_ANSWERS}:SandboxAgreement"},
-        body=f"{_BODY}:Agreement",
+        body=f"{_BODY}:PostedAgreement",
     ),
     _row(
         id="listSandboxAgreements",
@@ -136,7 +136,7 @@ OPERATIONS = (
         summary="Add an engagement to an agreement",
         handler=create_engagement,
         answers={201: f"{_ANSWERS}:SandboxEngagement"},
-        body=f"{_BODY}:Engagement",
+        body=f"{_BODY}:PostedEngagement",
     ),
     _row(
         id="listSandboxEngagements",

@@ -109,7 +109,7 @@ OPERATIONS = (
         summary="Make a card account",
         handler=create,
         answers={201: f"{_ANSWERS}:SandboxCardAccount"},
-        body=f"{_BODY}:CardAccount",
+        body=f"{_BODY}:PostedCardAccount",
     ),
     _row(
         id="listSandboxCardAccounts",
@@ -137,7 +137,7 @@ OPERATIONS = (
         summary="Replace a card account",
         handler=update,
         answers={200: f"{_ANSWERS}:SandboxCardAccount"},
-        body=f"{_BODY}:CardAccount",
+        body=f"{_BODY}:PostedCardAccount",
     ),
     _row(
         id="deleteSandboxCardAccount",
@@ -156,7 +156,7 @@ OPERATIONS = (
         summary="Make card transactions of the past",
         handler=create_transactions,
         answers={201: f"{_ANSWERS}:SandboxCardTransactions"},
-        body=f"{_BODY}:CardTransactions",
+        body=f"{_BODY}:PostedCardTransactions",
     ),
     _row(
         id="listSandboxCardAccountTransactions",

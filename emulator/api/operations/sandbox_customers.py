@@ -100,7 +100,7 @@ OPERATIONS = (
         summary="Make a customer",
         handler=create,
         answers={201: f"{_ANSWERS}:SandboxCustomer"},
-        body=f"{_BODY}:Customer",
+        body=f"{_BODY}:PostedCustomer",
     ),
     _row(
         id="listSandboxCustomers",
@@ -130,7 +130,7 @@ OPERATIONS = (
         summary="Replace a customer",
         handler=update,
         answers={200: f"{_ANSWERS}:SandboxCustomer"},
-        body=f"{_BODY}:Customer",
+        body=f"{_BODY}:PostedCustomer",
     ),
     _row(
         id="deleteSandboxCustomer",

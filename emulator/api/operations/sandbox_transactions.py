@@ -75,7 +75,7 @@ OPERATIONS = (
         summary="Make transactions of the past",
         handler=create,
         answers={201: f"{_ANSWERS}:SandboxTransactions"},
-        body=f"{_BODY}:Transactions",
+        body=f"{_BODY}:PostedTransactions",
     ),
     _row(
         id="listSandboxAccountTransactions",

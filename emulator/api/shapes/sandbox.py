@@ -49,7 +49,7 @@ from emulator.api.shapes.sandbox_parts import (
 
 
 @closed
-class Customer(TypedDict):
+class PostedCustomer(TypedDict):
     """A customer."""
 
     customerNumber: CustomerNumber
@@ -58,7 +58,7 @@ class Customer(TypedDict):
 
 
 @closed
-class Balance(TypedDict):
+class PostedBalance(TypedDict):
     """A balance of an account or card account."""
 
     balanceType: NotRequired[Text35]
@@ -66,7 +66,7 @@ class Balance(TypedDict):
 
 
 @closed
-class Account(TypedDict):
+class PostedAccount(TypedDict):
     """An account; check digits are not looked at, the lengths of a Norwegian IBAN and its BBAN are."""
 
     customerNumber: Filled70
@@ -77,7 +77,7 @@ class Account(TypedDict):
     product: NotRequired[Text70]
     cashAccountType: NotRequired[CashAccountType]
     creditLine: NotRequired[LooseAmount]
-    balances: NotRequired[list[Balance]]
+    balances: NotRequired[list[PostedBalance]]
 
 
 @closed
@@ -90,7 +90,7 @@ class AccountReference(TypedDict):
 
 
 @closed
-class Transaction(TypedDict):
+class PostedTransaction(TypedDict):
     """A booked transaction of an account (SPEC 2.10)."""
 
     amount: LooseAmount
@@ -111,18 +111,18 @@ class Transaction(TypedDict):
     proprietaryBankTransactionCode: NotRequired[Text35]
 
 
-Transactions = Transaction | list[Transaction]
+PostedTransactions = PostedTransaction | list[PostedTransaction]
 
 
 @closed
-class CardAccount(TypedDict):
+class PostedCardAccount(TypedDict):
     """A card account; accountNumber is the BBAN that it is settled through."""
 
     customerNumber: Filled70
     maskedPan: Annotated[str, Field(min_length=1, max_length=35)]
     currency: Currency
     creditLimit: NotRequired[CreditLimit]
-    balances: NotRequired[list[Balance]]
+    balances: NotRequired[list[PostedBalance]]
     cardId: NotRequired[Text70]
     cardIdVNo: NotRequired[Text70]
     accountNumber: NotRequired[
@@ -135,7 +135,7 @@ class CardAccount(TypedDict):
 
 
 @closed
-class AcceptorAddress(TypedDict):
+class PostedAcceptorAddress(TypedDict):
     """Where a card was used."""
 
     street: NotRequired[Text70]
@@ -146,7 +146,7 @@ class AcceptorAddress(TypedDict):
 
 
 @closed
-class CardTransaction(TypedDict):
+class PostedCardTransaction(TypedDict):
     """A booked transaction of a card account."""
 
     cardTransactionId: NotRequired[Text70]
@@ -159,14 +159,14 @@ class CardTransaction(TypedDict):
     markupFee: NotRequired[LooseMoney]
     markupFeePercentage: NotRequired[LooseAmount]
     cardAcceptorId: NotRequired[Text70]
-    cardAcceptorAddress: NotRequired[AcceptorAddress]
+    cardAcceptorAddress: NotRequired[PostedAcceptorAddress]
     maskedPan: NotRequired[Text35]
     transactionDetails: NotRequired[Annotated[str, Field(max_length=1000)]]
     invoiced: NotRequired[LooseFlag]
     proprietaryBankTransactionCode: NotRequired[Text35]
 
 
-CardTransactions = CardTransaction | list[CardTransaction]
+PostedCardTransactions = PostedCardTransaction | list[PostedCardTransaction]
 
 
 @closed
@@ -177,7 +177,7 @@ class EngagedAccount(TypedDict):
 
 
 @closed
-class Engagement(TypedDict):
+class PostedEngagement(TypedDict):
     """What an agreement lets its persons do with an account; `customer` is a customerNumber or customerId."""
 
     customer: Filled
@@ -188,13 +188,13 @@ class Engagement(TypedDict):
 
 
 @closed
-class Agreement(TypedDict):
+class PostedAgreement(TypedDict):
     """An agreement; `owner` is a customerNumber or customerId, `signatures` how many sign a payment under it."""
 
     owner: Filled
     name: Filled70
     signatures: NotRequired[Signatures]
-    engagements: NotRequired[list[Engagement]]
+    engagements: NotRequired[list[PostedEngagement]]
 
 
 @closed
@@ -207,22 +207,22 @@ class ContactInformation(TypedDict):
 _LIMITS = not_negative("registerLimit", "approvalLimit")
 
 RULES: Mapping[str, tuple[Rule, ...]] = {
-    "Account": (
+    "PostedAccount": (
         norwegian_lengths,
         not_negative("creditLine"),
         lone_digits("creditLine"),
         balance_rule,
         own_currency(),
     ),
-    "CardAccount": (
+    "PostedCardAccount": (
         not_negative("creditLimit"),
         lone_digits("creditLimit"),
         money_digits("creditLimit"),
         balance_rule,
         own_currency("creditLimit"),
     ),
-    "Transactions": (each(None, lone_digits("amount")),),
-    "CardTransactions": (each(None, money_digits("transactionAmount", "originalAmount", "markupFee")),),
-    "Engagement": (_LIMITS,),
-    "Agreement": (each("engagements", _LIMITS),),
+    "PostedTransactions": (each(None, lone_digits("amount")),),
+    "PostedCardTransactions": (each(None, money_digits("transactionAmount", "originalAmount", "markupFee")),),
+    "PostedEngagement": (_LIMITS,),
+    "PostedAgreement": (each("engagements", _LIMITS),),
 }

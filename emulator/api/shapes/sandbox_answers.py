@@ -10,9 +10,7 @@ from typing_extensions import TypedDict
 from emulator.api.shapes.account_answers import BankTransactionCode, CardTransaction
 from emulator.api.shapes.answer_parts import Link, Links
 from emulator.api.shapes.parts import Currency, LooseAmount, closed
-from emulator.api.shapes.sandbox import Balance, EngagedAccount
-from emulator.api.shapes.sandbox import CardTransaction as PostedCardTransaction
-from emulator.api.shapes.sandbox import Transaction as PostedTransaction
+from emulator.api.shapes.sandbox import EngagedAccount, PostedBalance, PostedCardTransaction, PostedTransaction
 from emulator.api.shapes.sandbox_parts import CreditLimit
 
 Int32 = Annotated[int, Field(ge=-(2**31), le=2**31 - 1)]
@@ -31,7 +29,7 @@ class SandboxAccount(TypedDict):
     product: str
     cashAccountType: str
     creditLine: LooseAmount
-    balances: list[Balance]
+    balances: list[PostedBalance]
     id: str
     _links: Links
 
@@ -151,7 +149,7 @@ class SandboxCardAccount(TypedDict):
     maskedPan: str
     currency: Currency
     creditLimit: CreditLimit
-    balances: list[Balance]
+    balances: list[PostedBalance]
     cardId: str
     cardIdVNo: str
     accountNumber: str
@@ -186,10 +184,3 @@ class MadeCardTransaction(PostedCardTransaction):
 
 
 SandboxCardTransactions = MadeCardTransaction | list[MadeCardTransaction]
-
-
-@closed
-class ContactInformation(TypedDict):
-    """Where the bank tells the TPP of downtime."""
-
-    email: str

@@ -81,7 +81,7 @@ def test_the_shapes_that_say_so_have_no_numbers(path: str) -> None:
 
 def test_shapes_with_numbers_are_left_to_the_decoder_that_keeps_their_digits() -> None:
     body = b'{"transactions": [{"amount": 10000000000000000.01}]}'
-    assert read_usual("emulator.api.shapes.sandbox:Transactions", body) is None
+    assert read_usual("emulator.api.shapes.sandbox:PostedTransactions", body) is None
 
 
 _PUT_IN = st.sampled_from(

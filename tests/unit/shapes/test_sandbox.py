@@ -49,51 +49,51 @@ def paths(name: str, body: Any) -> list[str | None]:
 
 def test_a_customer_has_8_to_11_digits_and_a_type_in_any_case():
     body = {"customerNumber": "12345678", "name": "Navn", "type": "Private"}
-    assert clean("Customer", body) == body
+    assert clean("PostedCustomer", body) == body
     for good in ("12345678901", "310001007"):
-        assert paths("Customer", changed(body, "customerNumber", good)) == []
+        assert paths("PostedCustomer", changed(body, "customerNumber", good)) == []
     for bad in ("1234567", "123456789012", "1234567x", "١٢٣٤٥٦٧٨", 12345678, ""):
-        assert paths("Customer", changed(body, "customerNumber", bad)) == ["customerNumber"]
+        assert paths("PostedCustomer", changed(body, "customerNumber", bad)) == ["customerNumber"]
     for good in ("private", "CORPORATE"):
-        assert paths("Customer", changed(body, "type", good)) == []
-    assert mistakes("sandbox:Customer", changed(body, "type", "business")) == [
+        assert paths("PostedCustomer", changed(body, "type", good)) == []
+    assert mistakes("sandbox:PostedCustomer", changed(body, "type", "business")) == [
         ("type", 'One of private, corporate was expected; "business" came.')
     ]
     for member in body:
-        assert paths("Customer", changed(body, member, DROPPED)) == [member]
+        assert paths("PostedCustomer", changed(body, member, DROPPED)) == [member]
 
 
 def test_an_account_needs_customer_numbers_and_currency_and_nothing_else():
-    assert clean("Account", ACCOUNT) == ACCOUNT
+    assert clean("PostedAccount", ACCOUNT) == ACCOUNT
     needed = ("customerNumber", "bban", "iban", "currency")
-    assert paths("Account", {member: ACCOUNT[member] for member in needed}) == []
+    assert paths("PostedAccount", {member: ACCOUNT[member] for member in needed}) == []
     for member in needed:
-        assert paths("Account", changed(ACCOUNT, member, DROPPED)) == [member]
+        assert paths("PostedAccount", changed(ACCOUNT, member, DROPPED)) == [member]
 
 
 def test_account_numbers_need_the_right_characters_and_length_but_no_check_digits():
     body = changed(changed(ACCOUNT, "bban", "1234.56.78901"), "iban", "NO11 1234 5678 901")
-    assert clean("Account", body) == ACCOUNT
+    assert clean("PostedAccount", body) == ACCOUNT
     foreign = changed(changed(ACCOUNT, "bban", "WEST12345698765432"), "iban", "GB00WEST12345698765432")
-    assert paths("Account", foreign) == []
+    assert paths("PostedAccount", foreign) == []
     for bad in ("1234567890", "123456789012", "1234567890a", "1234-5678901", ""):
-        assert paths("Account", changed(ACCOUNT, "bban", bad)) == ["bban"]
+        assert paths("PostedAccount", changed(ACCOUNT, "bban", bad)) == ["bban"]
     for bad in ("NO111234567890", "NO11123456789012", "no1112345678901", "NO1112345678X01", "", "XX"):
-        assert paths("Account", changed(ACCOUNT, "iban", bad)) == ["iban"]
+        assert paths("PostedAccount", changed(ACCOUNT, "iban", bad)) == ["iban"]
 
 
 def test_a_refused_account_number_is_told_its_length():
     told = " of at most 30 letters and digits was expected; "
     body = changed(changed(ACCOUNT, "bban", "1" * 31), "iban", "GB00WEST12345698765432")
-    assert mistakes("sandbox:Account", body) == [("bban", f'An account number{told}"{"1" * 31}" came.')]
+    assert mistakes("sandbox:PostedAccount", body) == [("bban", f'An account number{told}"{"1" * 31}" came.')]
     card = {"customerNumber": "12345678", "maskedPan": "1234", "currency": "NOK", "accountNumber": "1" * 31}
-    assert mistakes("sandbox:CardAccount", card) == [("accountNumber", f'A BBAN{told}"{"1" * 31}" came.')]
+    assert mistakes("sandbox:PostedCardAccount", card) == [("accountNumber", f'A BBAN{told}"{"1" * 31}" came.')]
 
 
 @pytest.mark.parametrize("kind", ["CACC", "SVGS", "LOAN", "TRAN", "TAXE", "Current", "Savings", "savings"])
 def test_account_types_are_iso_codes_or_the_old_names(kind):
-    assert paths("Account", changed(ACCOUNT, "cashAccountType", kind)) == []
-    assert paths("Account", changed(ACCOUNT, "cashAccountType", kind + "X")) == ["cashAccountType"]
+    assert paths("PostedAccount", changed(ACCOUNT, "cashAccountType", kind)) == []
+    assert paths("PostedAccount", changed(ACCOUNT, "cashAccountType", kind + "X")) == ["cashAccountType"]
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_account_types_are_iso_codes_or_the_old_names(kind):
 )
 def test_amounts_are_numbers_or_text_and_stay_what_they_were(sent, kept):
     body = read_json(b'{"amount": %s, "currency": "NOK"}' % sent, Headers())
-    found = clean("Transactions", body)
+    found = clean("PostedTransactions", body)
     assert found == {"amount": kept, "currency": "NOK"}
     assert type(found["amount"]) is type(kept)
 
@@ -115,52 +115,52 @@ def test_amounts_are_numbers_or_text_and_stay_what_they_were(sent, kept):
     ],
 )
 def test_what_is_no_amount_or_one_without_measure_is_refused(sent):
-    assert paths("Transactions", read_json(f'{{"amount": {sent}}}'.encode(), Headers())) == ["amount"]
+    assert paths("PostedTransactions", read_json(f'{{"amount": {sent}}}'.encode(), Headers())) == ["amount"]
 
 
 def test_a_number_that_json_cannot_keep_must_be_text():
     body = read_json(b'{"amount": 1234567890123456.78}', Headers())
     told = "This number has more digits than a JSON number keeps: write the amount as text; "
-    assert mistakes("sandbox:Transactions", body) == [("amount", told + "the number 1234567890123456.78 came.")]
-    assert paths("Transactions", {"amount": "1234567890123456.78"}) == []
+    assert mistakes("sandbox:PostedTransactions", body) == [("amount", told + "the number 1234567890123456.78 came.")]
+    assert paths("PostedTransactions", {"amount": "1234567890123456.78"}) == []
 
 
 def test_no_amount_is_finer_than_its_currency():
     told = "NOK has at most 2 digits after the point."
-    assert mistakes("sandbox:Transactions", {"amount": "1.001", "currency": "NOK"}) == [("amount", told)]
-    assert mistakes("sandbox:Transactions", {"amount": Decimal("1.001"), "currency": "NOK"}) == [("amount", told)]
-    assert paths("Transactions", {"amount": "1.5", "currency": "JPY"}) == ["amount"]
-    assert paths("Transactions", {"amount": "1.100", "currency": "NOK"}) == []
+    assert mistakes("sandbox:PostedTransactions", {"amount": "1.001", "currency": "NOK"}) == [("amount", told)]
+    assert mistakes("sandbox:PostedTransactions", {"amount": Decimal("1.001"), "currency": "NOK"}) == [("amount", told)]
+    assert paths("PostedTransactions", {"amount": "1.5", "currency": "JPY"}) == ["amount"]
+    assert paths("PostedTransactions", {"amount": "1.100", "currency": "NOK"}) == []
     body = changed(ACCOUNT, "balances.0.balanceAmount.amount", "1.001")
-    assert mistakes("sandbox:Account", body) == [("balances[0].balanceAmount.amount", told)]
-    assert paths("Account", changed(ACCOUNT, "creditLine", "1.001")) == ["creditLine"]
-    assert paths("Account", changed(ACCOUNT, "creditLine", "-1")) == ["creditLine"]
+    assert mistakes("sandbox:PostedAccount", body) == [("balances[0].balanceAmount.amount", told)]
+    assert paths("PostedAccount", changed(ACCOUNT, "creditLine", "1.001")) == ["creditLine"]
+    assert paths("PostedAccount", changed(ACCOUNT, "creditLine", "-1")) == ["creditLine"]
     card = {"customerNumber": "12345678", "maskedPan": "1234", "currency": "NOK", "creditLimit": "1.001"}
-    assert mistakes("sandbox:CardAccount", card) == [("creditLimit", told)]
+    assert mistakes("sandbox:PostedCardAccount", card) == [("creditLimit", told)]
     limit = {"amount": "1.001", "currency": "NOK"}
-    assert mistakes("sandbox:CardAccount", {**card, "creditLimit": limit}) == [("creditLimit.amount", told)]
+    assert mistakes("sandbox:PostedCardAccount", {**card, "creditLimit": limit}) == [("creditLimit.amount", told)]
 
 
 def test_currencies_at_odds_are_told_with_all_else():
     body = changed(changed(ACCOUNT, "balances.0.balanceAmount.currency", "EUR"), "creditLine", "-1")
     told = ("balances[0].balanceAmount.currency", "The currency is not the account's, NOK.")
-    assert mistakes("sandbox:Account", body)[1:] == [told]
-    assert paths("Account", body) == ["creditLine", told[0]]
+    assert mistakes("sandbox:PostedAccount", body)[1:] == [told]
+    assert paths("PostedAccount", body) == ["creditLine", told[0]]
     card = {"customerNumber": "12345678", "maskedPan": "1234", "currency": "NOK", "balances": body["balances"]}
     limit = {"amount": 1, "currency": "EUR"}
-    assert paths("CardAccount", {**card, "creditLimit": limit}) == ["creditLimit.currency", told[0]]
-    assert paths("CardAccount", {**card, "currency": "EURO"}) == ["currency"]
-    assert paths("CardAccount", {**card, "currency": ["NOK"], "balances": [1]}) == ["currency", "balances[0]"]
-    assert paths("Account", {**ACCOUNT, "creditLimit": limit}) == []
+    assert paths("PostedCardAccount", {**card, "creditLimit": limit}) == ["creditLimit.currency", told[0]]
+    assert paths("PostedCardAccount", {**card, "currency": "EURO"}) == ["currency"]
+    assert paths("PostedCardAccount", {**card, "currency": ["NOK"], "balances": [1]}) == ["currency", "balances[0]"]
+    assert paths("PostedAccount", {**ACCOUNT, "creditLimit": limit}) == []
 
 
 def test_transactions_come_one_by_one_or_in_a_list():
-    assert clean("Transactions", TRANSACTION) == TRANSACTION
-    assert clean("Transactions", [TRANSACTION, {"amount": 1}]) == [TRANSACTION, {"amount": 1}]
-    assert paths("Transactions", [TRANSACTION, {"amount": "x"}, {}, 5]) == ["[1].amount", "[2].amount", "[3]"]
-    assert paths("Transactions", [{"amount": "1.001", "currency": "NOK"}]) == ["[0].amount"]
-    assert paths("Transactions", "x") == [None]
-    assert paths("CardTransactions", [{"transactionAmount": {"amount": "1.001", "currency": "NOK"}}, {}]) == [
+    assert clean("PostedTransactions", TRANSACTION) == TRANSACTION
+    assert clean("PostedTransactions", [TRANSACTION, {"amount": 1}]) == [TRANSACTION, {"amount": 1}]
+    assert paths("PostedTransactions", [TRANSACTION, {"amount": "x"}, {}, 5]) == ["[1].amount", "[2].amount", "[3]"]
+    assert paths("PostedTransactions", [{"amount": "1.001", "currency": "NOK"}]) == ["[0].amount"]
+    assert paths("PostedTransactions", "x") == [None]
+    assert paths("PostedCardTransactions", [{"transactionAmount": {"amount": "1.001", "currency": "NOK"}}, {}]) == [
         "[1].transactionAmount",
         "[0].transactionAmount.amount",
     ]
@@ -177,7 +177,7 @@ def test_what_the_bank_shows_may_be_posted_back():
         "purposeCode": "",
         "_links": {"self": {"href": "/v1", "verbs": ["GET"]}},
     }
-    found, warnings = validate("emulator.api.shapes.sandbox:Transactions", [shown])
+    found, warnings = validate("emulator.api.shapes.sandbox:PostedTransactions", [shown])
     assert found == [{name: value for name, value in shown.items() if name not in ("id", "_links")}]
     assert {warning.path for warning in warnings} == {"[0].id", "[0]._links"}
 
@@ -196,20 +196,24 @@ def test_what_the_bank_shows_may_be_posted_back():
     ],
 )
 def test_members_of_a_transaction_have_the_limits_of_account_information(member, good, bad):
-    assert paths("Transactions", {**TRANSACTION, member: good}) == []
-    assert paths("Transactions", {**TRANSACTION, member: bad}) == [member]
+    assert paths("PostedTransactions", {**TRANSACTION, member: good}) == []
+    assert paths("PostedTransactions", {**TRANSACTION, member: bad}) == [member]
 
 
 def test_an_agreement_has_engagements_with_roles():
     engagement = {"customer": "12345678", "account": {"iban": "NO11 1234 5678 901"}, "roles": ["VIEW", "REGISTER"]}
     body = {"owner": "310001007", "name": "Avtale", "engagements": [{**engagement, "registerLimit": 1000}]}
-    assert clean("Agreement", body)["engagements"][0]["account"] == {"iban": "NO1112345678901"}
-    assert paths("Agreement", {"owner": "310001007", "name": "Avtale"}) == []
-    assert paths("Agreement", changed(body, "engagements.0.roles", ["VIEW", "PAY"])) == ["engagements[0].roles[1]"]
-    assert paths("Agreement", changed(body, "engagements.0.roles", [])) == ["engagements[0].roles"]
-    assert paths("Agreement", changed(body, "engagements.0.registerLimit", "-1")) == ["engagements[0].registerLimit"]
-    assert paths("Engagement", changed(engagement, "account", {})) == ["account.iban"]
-    assert paths("Engagement", {**engagement, "approvalLimit": -1}) == ["approvalLimit"]
+    assert clean("PostedAgreement", body)["engagements"][0]["account"] == {"iban": "NO1112345678901"}
+    assert paths("PostedAgreement", {"owner": "310001007", "name": "Avtale"}) == []
+    assert paths("PostedAgreement", changed(body, "engagements.0.roles", ["VIEW", "PAY"])) == [
+        "engagements[0].roles[1]"
+    ]
+    assert paths("PostedAgreement", changed(body, "engagements.0.roles", [])) == ["engagements[0].roles"]
+    assert paths("PostedAgreement", changed(body, "engagements.0.registerLimit", "-1")) == [
+        "engagements[0].registerLimit"
+    ]
+    assert paths("PostedEngagement", changed(engagement, "account", {})) == ["account.iban"]
+    assert paths("PostedEngagement", {**engagement, "approvalLimit": -1}) == ["approvalLimit"]
 
 
 @pytest.mark.parametrize("mail", ["a@b.example", "open-banking+x@mail.tpp.example"])
@@ -227,5 +231,5 @@ def test_what_is_no_e_mail_address_is_refused(mail):
 @given(st.integers(-(10**15), 10**15), st.integers(0, 5), st.booleans())
 def test_whatever_amount_is_taken_can_be_written_as_json_and_read_back_exactly(units, digits, as_text):
     number = Decimal(units).scaleb(-digits)
-    kept = clean("Transactions", {"amount": format(number, "f") if as_text else number})["amount"]
+    kept = clean("PostedTransactions", {"amount": format(number, "f") if as_text else number})["amount"]
     assert Decimal(str(orjson.loads(orjson.dumps(kept)))) == number

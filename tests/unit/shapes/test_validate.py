@@ -112,8 +112,8 @@ def test_a_flood_of_mistakes_and_warnings_is_cut():
 @pytest.mark.parametrize(
     "name, few, many",
     [
-        ("sandbox:Transactions", [{}] * 10_000, [{}] * 100_000),
-        ("sandbox:Transactions", [1] * 10_000, [1] * 100_000),
+        ("sandbox:PostedTransactions", [{}] * 10_000, [{}] * 100_000),
+        ("sandbox:PostedTransactions", [1] * 10_000, [1] * 100_000),
         ("payments:BulkTransfer", {"payments": [1] * 10_000}, {"payments": [1] * 100_000}),
     ],
 )
@@ -126,7 +126,7 @@ def test_mistakes_far_into_a_long_list_are_told_with_their_place():
     items = [{"amount": 1}] * 20_000
     items[1500] = {"amount": "x", "unknown": 1}
     items[19_999] = {}
-    assert [path for path, _ in mistakes("sandbox:Transactions", items)] == ["[1500].amount", "[19999].amount"]
+    assert [path for path, _ in mistakes("sandbox:PostedTransactions", items)] == ["[1500].amount", "[19999].amount"]
 
 
 @pytest.mark.parametrize("items", [1, 1001])
@@ -137,7 +137,7 @@ def test_a_list_in_the_place_of_an_object_is_one_mistake_however_long_it_is(item
 def test_a_rule_over_several_members_reaches_the_end_of_a_long_list_with_unknown_members():
     items = [{"amount": 1, "unknown": 1}] * 12_000
     items[11_999] = {"amount": "1.234", "currency": "NOK"}
-    [(path, told)] = mistakes("sandbox:Transactions", items)
+    [(path, told)] = mistakes("sandbox:PostedTransactions", items)
     assert path == "[11999].amount"
     assert "NOK" in told
 
