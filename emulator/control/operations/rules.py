@@ -55,6 +55,7 @@ def _remove_rule(call: ControlCall) -> Response:
 
 
 _RULE = {"type": "object", "required": ["then"], "description": "A rule, as in /_emulator/scenario-schema.json."}
+_RULES = {"type": "array", "items": _RULE}
 
 OPERATIONS = (
     ControlOperation(
@@ -73,7 +74,7 @@ OPERATIONS = (
         summary="Add a rule, or several; they are asked after those that are there.",
         handler=_add_rules,
         answers={201: "All rules."},
-        body={"oneOf": [_RULE, {"type": "array", "items": _RULE}, object_of(("rules",), rules={"type": "array"})]},
+        body={"oneOf": [_RULE, _RULES, object_of(("rules",), rules=_RULES)]},
         example={"when": {"operation": "createPayment"}, "times": {"first": 1}, "then": {"disconnect": "after"}},
     ),
     ControlOperation(
