@@ -37,12 +37,16 @@ def state_option(command: Command) -> Command:
 
 def url_option(command: Command) -> Command:
     """The options --url and --ca of a command that talks to a running bank; `trusted_ca` tells the latter."""
+    about = f"The bank's address. Variable BANK_EMULATOR_URL. Default: {DEFAULT_URL}."
+    return click.option("--url", metavar="URL", help=about)(ca_option(command))
+
+
+def ca_option(command: Command) -> Command:
+    """The option --ca of a command that may talk to a running bank."""
     about = (
         "The CA of the bank's TLS certificate, such as DIR/ca.pem. Variable BANK_EMULATOR_CA. Default: the system's."
     )
-    command = click.option("--ca", metavar="FILE", help=about, expose_value=False, callback=_remember_ca)(command)
-    about = f"The bank's address. Variable BANK_EMULATOR_URL. Default: {DEFAULT_URL}."
-    return click.option("--url", metavar="URL", help=about)(command)
+    return click.option("--ca", metavar="FILE", help=about, expose_value=False, callback=_remember_ca)(command)
 
 
 def _remember_ca(context: click.Context, option: click.Parameter, value: str | None) -> None:

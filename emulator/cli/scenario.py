@@ -11,7 +11,7 @@ import click
 
 from emulator.cli.bank import ask, bank_options, bank_url, control_token, rows, show
 from emulator.cli.failure import CheckFailed, Failed, Refused
-from emulator.cli.folders import DEFAULT_URL, trusted_ca, url_option
+from emulator.cli.folders import DEFAULT_URL, ca_option, trusted_ca
 from emulator.settings import variable
 
 if TYPE_CHECKING:
@@ -144,11 +144,12 @@ def apply(source: str, url: str | None, output: str) -> None:
 @click.option("--all", "every", is_flag=True, help="Play all ready scenarios.")
 @click.option("--junit", metavar="FILE", help="Also write the results as JUnit XML.")
 @OUTPUT
-@url_option
+@click.option("--url", metavar="URL", help="Play on the running bank there. Variable BANK_EMULATOR_URL.")
+@ca_option
 def play(sources: tuple[str, ...], every: bool, junit: str | None, output: str, url: str | None) -> None:
     """Play stories, step by step. Exit 1 when one fails, 2 when one cannot start.
 
-    Each plays on a new bank in this process, or with --url (or its variable) on the running bank there, which is then
+    Each plays on a new bank in this process, or with --url (or its variable) on a running bank, which is then
     started as the scenario says.
     """
     from emulator.scenario import loader

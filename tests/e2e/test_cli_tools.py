@@ -414,6 +414,17 @@ def test_every_command_has_help_with_an_example() -> None:
         )
 
 
+def test_the_help_of_scenario_play_names_no_bank_where_none_is_asked() -> None:
+    """Without --url a story plays on a bank in the process of the command, and not at the usual address."""
+    from click.testing import CliRunner
+
+    from emulator.cli.main import group
+
+    shown = CliRunner().invoke(group, ["scenario", "play", "--help"]).output
+    assert "--url" in shown
+    assert "127.0.0.1" not in shown
+
+
 # state check
 
 
