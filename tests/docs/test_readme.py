@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import shlex
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from email.utils import formatdate
 from pathlib import Path
 from typing import Any
 
 import click
 import pytest
+from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
+from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from emulator.api.operations import table
@@ -230,6 +234,25 @@ def test_the_shown_python_signs_what_the_bank_accepts(
     assert refused.value.code == 401  # signed well; the customer is not known
     exec(block("from emulator.client import Identity").replace("http://127.0.0.1:8080", bank.url), {})
     assert capsys.readouterr().out.startswith(f"{bank.url}/sca/")
+
+
+def test_the_shown_request_is_accepted_when_its_lines_are_signed(bank: RunningBank) -> None:
+    """With a date and a certificate of today, and the long values that the README cuts."""
+    demo = bank.tpp(name="demo").identity
+    der = base64.b64encode(demo.certificate.public_bytes(Encoding.DER)).decode()
+    today = formatdate(usegmt=True)
+    lines = re.sub(r"(?<=date: ).*", today, block("(request-target): get /v1/accounts").strip())
+    value = base64.b64encode(demo.key.sign(lines.encode(), PKCS1v15(), SHA256())).decode()
+    head = block("GET /v1/accounts HTTP/1.1").splitlines()
+    sent = dict(line.split(": ", 1) for line in head[2:])  # Host is the test's own
+    sent |= {"Date": today, "TPP-Signature-Certificate": der}
+    sent["Signature"] = re.sub(r"SN=\w+\.\.\.", f"SN={demo.certificate.serial_number:X}", sent["Signature"])
+    sent["Signature"] = re.sub(r'signature="[^"]*"', f'signature="{value}"', sent["Signature"])
+    method, path, _ = head[0].split()
+    request = urllib.request.Request(bank.url + path, headers=sent, method=method)
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(request, timeout=10)
+    assert refused.value.code == 401, refused.value.read()  # signed well; the customer is not known
 
 
 def test_the_shown_payment_is_accepted(bank: RunningBank) -> None:
