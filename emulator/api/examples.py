@@ -90,7 +90,7 @@ _SEPA: dict[str, Any] = {
     "endToEndIdentification": "ORDER-2026-0042",
     "instructedAmount": {"amount": "12.50", "currency": "EUR"},
     "creditorName": "Librairie Exemple",
-    "creditorAccount": {"iban": "FR1420041010050500013M02606", "currency": "EUR"},
+    "creditorAccount": {"iban": "FR8199999000010123456789A00", "currency": "EUR"},
     "debtorAccount": {"iban": "NO8599901000014", "currency": "NOK"},
     "remittanceInformationUnstructured": "Invoice 42",
 }
