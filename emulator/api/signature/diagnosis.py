@@ -24,6 +24,9 @@ MOST_LINES = 40
 MOST_VERIFICATIONS = 50  # where each guess costs one, about 2 ms
 _PAIRED = 12  # mistakes of a group that are combined with those of another
 
+Made = tuple[Mistake, ...]
+"""The mistakes that lead to a recipe, in the order in which they are made."""
+
 
 @dataclass(frozen=True, slots=True)
 class Cause:
@@ -73,14 +76,13 @@ def _search(found: Evidence, signed: SignedHash, text: str) -> Cause:
         if signed.fits(other):
             return Cause(name, f"The signature was made over {phrase}{also}", signed=signed)
     tried = 0
-    own = Recipe(tuple(found.lines(found.target)))
-    guesses = min(MOST_GUESSES, MOST_HASHED // (len(text) + 1)) if len(found.names) <= MOST_LINES else 0
-    for mistake in itertools.islice(mistakes(found), guesses):
+    most = min(MOST_GUESSES, MOST_HASHED // (len(text) + 1)) if len(found.names) <= MOST_LINES else 0
+    for made, recipe in itertools.islice(guesses_at(found), most):
         tried += 1
-        recipe = mistake.apply(own)
         if signed.fits(recipe.encoded()):
             likely = recipe.text()
-            return Cause(mistake.id, _sentence(mistake, text, likely) + also, likely, tried, signed)
+            name = "+".join([mistake.id for mistake in made])
+            return Cause(name, _sentence(made, text, likely) + also, likely, tried, signed)
     sentence = (
         "The signature was made with the certificate's key, but over another text than the bank's signing string; "
         f"none of the usual mistakes explains it ({tried} tried){also}"
@@ -88,10 +90,14 @@ def _search(found: Evidence, signed: SignedHash, text: str) -> Cause:
     return Cause("other-text", sentence, None, tried, signed)
 
 
-def _sentence(mistake: Mistake, text: str, likely: str) -> str:
+def _sentence(made: Made, text: str, likely: str) -> str:
     place = first_difference(text, likely)
     where = f" (first difference in line {place['line']}, column {place['column']})" if place else ""
-    return f"The signature was made over a signing string {mistake.phrase}{where}"
+    return f"The signature was made over a signing string {_phrase(made)}{where}"
+
+
+def _phrase(made: Made) -> str:
+    return ", and ".join([mistake.phrase for mistake in made])
 
 
 def _other_things(found: Evidence, signed: SignedHash, text: str) -> Iterator[tuple[str, str, bytes]]:
@@ -111,27 +117,36 @@ def _other_things(found: Evidence, signed: SignedHash, text: str) -> Iterator[tu
 
 def _pss(found: Evidence, key: RSAPublicKey, signature: bytes, reason: NoHash) -> Cause:
     """RSA-PSS hides the hash, so each guess is a verification of its own."""
-    own = Recipe(tuple(found.lines(found.target)))
-    right = Mistake("", "", lambda recipe: recipe)
-    for tried, mistake in enumerate(itertools.islice(itertools.chain([right], mistakes(found)), MOST_VERIFICATIONS)):
-        recipe = mistake.apply(own)
+    right: tuple[Made, Recipe] = (), _own(found)
+    guesses = itertools.chain([right], guesses_at(found))
+    for tried, (made, recipe) in enumerate(itertools.islice(guesses, MOST_VERIFICATIONS)):
         if is_pss_over(key, signature, recipe.encoded()):
-            also = f"; and it was made over a signing string {mistake.phrase}" if mistake.phrase else ""
+            also = f"; and it was made over a signing string {_phrase(made)}" if made else ""
             return Cause(reason.id, reason.sentence + also, recipe.text(), tried)
     sentence = "The signature was made with another key than that of TPP-Signature-Certificate, or padded as RSA-PSS"
     return Cause("other-key", f"{sentence}; rsa-sha256 means PKCS #1 v1.5", None, MOST_VERIFICATIONS)
 
 
-def mistakes(found: Evidence) -> Iterator[Mistake]:
-    """Each usual mistake alone, then any order of the lines, then two mistakes of different groups together."""
+def _own(found: Evidence) -> Recipe:
+    return Recipe(tuple(found.lines(found.target)))
+
+
+def guesses_at(found: Evidence) -> Iterator[tuple[Made, Recipe]]:
+    """Each usual mistake alone, then any order of the lines, then two mistakes of different groups together.
+
+    Each with the recipe that it leads to from the bank's own.
+    """
+    own = _own(found)
     groups = [list(group(found)) for group in GROUPS.values()]
     # A text that ends in a newline rather than a last value that does: the layout comes first.
-    yield from itertools.chain.from_iterable(reversed(groups))
-    yield from any_order(found)
+    for mistake in itertools.chain(*reversed(groups), any_order(found)):
+        yield (mistake,), mistake.apply(own)
     likeliest = [_likeliest(group) for group in groups]
     for first, second in sorted(itertools.combinations(range(len(groups)), 2), key=lambda pair: -pair[1]):
-        for one, other in itertools.product(likeliest[first], likeliest[second]):
-            yield one.then(other)
+        for one in likeliest[first]:
+            half = one.apply(own)
+            for other in likeliest[second]:
+                yield (one, other), other.apply(half)
 
 
 def _likeliest(group: list[Mistake]) -> list[Mistake]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from emulator.api.signature.evidence import Evidence
 from emulator.api.signature.recipe import (
+    Lines,
     Mistake,
     Recipe,
     each,
@@ -78,16 +79,17 @@ def order_mistakes(found: Evidence) -> Iterator[Mistake]:
 
 def any_order(found: Evidence) -> Iterator[Mistake]:
     """Every order of a few lines; of more, each line in every other place."""
-    few = len(found.names) <= _MOST_PERMUTED
-    for names in itertools.permutations(found.names) if few else _one_moved(found.names):
-        yield Mistake("order", f"in another order than listed: {' '.join(names)}", order(names))
+    lines = tuple(found.lines(found.target))
+    for other in itertools.permutations(lines) if len(lines) <= _MOST_PERMUTED else _one_moved(lines):
+        names = " ".join([name for name, _ in other])
+        yield Mistake("order", f"in another order than listed: {names}", holding(other))
 
 
-def _one_moved(names: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    for at, name in enumerate(names):
-        others = names[:at] + names[at + 1 :]
-        for place in range(len(names)):
-            yield (*others[:place], name, *others[place:])
+def _one_moved(lines: Lines) -> Iterator[Lines]:
+    for at, line in enumerate(lines):
+        others = lines[:at] + lines[at + 1 :]
+        for place in range(len(lines)):
+            yield (*others[:place], line, *others[place:])
 
 
 def layout_mistakes(found: Evidence) -> Iterator[Mistake]:

@@ -15,12 +15,14 @@ from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.hazmat.primitives.asymmetric.utils import Prehashed
 
 from emulator.api.signature import diagnosis
+from emulator.api.signature.check import collect, inspect
 from emulator.api.signature.difference import first_difference
 from emulator.api.signature.mistakes import GROUPS
 from emulator.authority import Credentials
 from emulator.httpsig.dates import format_date
 from emulator.httpsig.digest import digest_value
 from emulator.httpsig.message import CANDIDATES, signing_string
+from tests.unit.effort import calls
 from tests.unit.signature.making import BODY, NOW, TARGET, Lines, Making
 
 PATH = TARGET.partition("?")[0]
@@ -498,10 +500,17 @@ def test_the_work_is_bounded_for_long_requests(making: Making) -> None:
     assert long.but(target="/v1/" + "x" * 20_000).refused().diagnosis()["tried"] < 200
 
 
+def test_a_signature_that_fits_nothing_holds_up_the_others_for_few_calls_a_guess(making: Making) -> None:
+    found = collect(making.method, making.target, making.but(text=lambda lines: "else").sent(), making.body)
+    inspect(found, digest_required=True, policy=making.policy, instant=NOW.timestamp(), trusted_ca=None)
+    causes: list[Any] = []
+    made = calls(lambda: causes.append(diagnosis.find_cause(found)))
+    assert causes[0].tried > 1000
+    assert made < 16 * causes[0].tried
+
+
 def test_every_group_says_what_it_did(making: Making) -> None:
     """Phrases and names are written for people and for the console; none may be empty."""
-    from emulator.api.signature.check import collect
-
     found = collect(making.method, making.target, making.sent(), making.body)
     found.names = ("(request-target)", "host", "date", "digest", "x-request-id", "psu-id", "tpp-redirect-uri")
     for group in GROUPS.values():
