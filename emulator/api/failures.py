@@ -15,14 +15,18 @@ _FAILED = BankError("SYSTEM_ERROR", "The bank failed; its log says why.")
 _UNUSABLE = BankError(
     "SYSTEM_ERROR", "The bank cannot read or write its files at the moment; its log says why.", status=503
 )
+_NO_MEMORY = BankError("SYSTEM_ERROR", "The bank has not enough memory for this.", status=503)
 
 
 def failed(request: Request, error: Exception) -> BankError:
-    """The refusal of a request at which `error` came up, logged: 503 where a file cannot be used, else 500."""
+    """The refusal of a request at which `error` came up, logged: 503 where files or memory fail it, else 500."""
     asked = f"{request.method} {split_target(request.target)[0]}"
     if isinstance(error, OSError):
         logger.error("%s: %s", asked, error)
         return _UNUSABLE
+    if isinstance(error, MemoryError):
+        logger.error("%s: not enough memory", asked)
+        return _NO_MEMORY
     if isinstance(error, AuthorityDamaged):
         logger.error("%s: %s", asked, error)
         return BankError("SYSTEM_ERROR", f"A certificate or its key cannot be read: {error}.", status=503)

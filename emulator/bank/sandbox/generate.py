@@ -30,9 +30,15 @@ def generate(bank: Bank, plan: Plan) -> dict[str, Any]:
     """Make what the plan says and add it to the bank.
 
     Answers `{counts: {customers, accounts, transactions}, customers: [{customerId, customerNumber, customerType,
-    customerName, nationalId, accounts: [iban]}]}`; `nationalId` is who can act for the customer.
+    customerName, nationalId, accounts: [iban]}]}`; `nationalId` is who can act for the customer. What ends it early,
+    such as numbers or memory that do not suffice, leaves the documents as they were (CONTRACT 3).
     """
-    return _Generator(bank, plan).run()
+    before = bank.documents.image()
+    try:
+        return _Generator(bank, plan).run()
+    except Exception:
+        bank.documents.restore(before)
+        raise
 
 
 class _Generator:

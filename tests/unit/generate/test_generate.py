@@ -6,6 +6,7 @@ from collections import Counter
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from stdnum.no import orgnr
@@ -209,6 +210,22 @@ def test_a_bank_without_free_numbers_says_so(monkeypatch: pytest.MonkeyPatch) ->
     with pytest.raises(BankError, match="hardly any numbers") as refused:
         generate(bank(), Plan(1, 2, 0, 1, 1))
     assert refused.value.code == "CONFLICT"
+
+
+def test_what_fails_late_leaves_the_documents_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
+    filled = bank()
+    generate(filled, Plan(3, 1, 5, 30, 1))
+    before = filled.documents.dump()
+    monkeypatch.setattr("emulator.bank.sandbox.generate.synthetic_account_number", lambda _draw, code: f"{code}0000000")
+    with pytest.raises(BankError, match="hardly any numbers"):
+        generate(filled, Plan(2, 1, 5, 30, 2))
+    assert filled.documents.dump() == before
+    monkeypatch.undo()
+    monkeypatch.setattr("emulator.bank.sandbox.generate.firm", Mock(side_effect=MemoryError))
+    with pytest.raises(MemoryError):
+        generate(filled, Plan(4, 1, 5, 30, 2))
+    assert filled.documents.dump() == before
+    assert ledger.report(filled)["balanced"]
 
 
 def test_a_plan_has_defaults_and_its_mistakes_are_told_together() -> None:

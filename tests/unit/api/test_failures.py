@@ -1,0 +1,21 @@
+"""What a client is told where the bank itself fails (CONTRACT 3.3)."""
+
+from __future__ import annotations
+
+import pytest
+
+from emulator.api.failures import failed
+from emulator.api.messages import Request
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (MemoryError(), "not enough memory"),
+        (OSError(28, "No space left on device"), "read or write its files"),
+    ],
+)
+def test_what_fails_the_bank_for_a_while_is_told(error: Exception, said: str) -> None:
+    refusal = failed(Request("POST", "/_emulator/generate", [], b"", "http://127.0.0.1"), error)
+    assert (refusal.status, refusal.messages[0].code) == (503, "SYSTEM_ERROR")
+    assert said in refusal.messages[0].text
