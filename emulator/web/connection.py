@@ -7,16 +7,17 @@ import logging
 from typing import TYPE_CHECKING, Any, cast
 
 from aiohttp.http import HttpProcessingError, RawRequestMessage
+from aiohttp.http_parser import HttpRequestParser
 from aiohttp.streams import EMPTY_PAYLOAD, StreamReader
-from aiohttp.web_protocol import RequestHandler
+from aiohttp.web_protocol import RequestHandler, RequestPayloadError
 from aiohttp.web_response import StreamResponse
 
 from emulator.web.answers import CLOSE, Refusal, head
 from emulator.web.exchange import BadBody, Exchange
 from emulator.web.handler import Acted
-from emulator.web.limits import MAX_FIELD_BYTES, MAX_HEAD_BYTES, MAX_TARGET_BYTES, MAX_WAITING_BYTES
+from emulator.web.limits import MAX_HEAD_BYTES, MAX_WAITING_BYTES, PARSING, READ_BYTES
 from emulator.web.refusals import head_without_end, parser_refusal, reason, wire_refusal
-from emulator.web.shortcut import Shortcut
+from emulator.web.shortcut import END, Shortcut, behind, pieces, several
 
 if TYPE_CHECKING:
     from emulator.web.listener import Listener
@@ -73,15 +74,15 @@ class Connection(RequestHandler):
             loop=loop,
             keepalive_timeout=self.limits.idle_seconds,
             access_log=cast(Any, None),
-            max_line_size=MAX_TARGET_BYTES,
-            max_field_size=MAX_FIELD_BYTES,
-            max_headers=MAX_HEAD_BYTES,  # their number is checked by wire.refusal, where it has its own status
             lingering_time=self.limits.linger_seconds,
-            read_bufsize=65536,
-            auto_decompress=False,
+            read_bufsize=READ_BYTES,
+            **PARSING,
         )
-        self._shortcut = Shortcut(self._parser, self._partial)
+        self._shortcut = Shortcut(self._parser, self._partial, self._new_parser)
         self._parser = cast(Any, self._shortcut)
+
+    def _new_parser(self) -> HttpRequestParser:
+        return HttpRequestParser(self, self._loop, READ_BYTES, payload_exception=RequestPayloadError, **PARSING)
 
     @property
     def last(self) -> bool:
@@ -128,29 +129,42 @@ class Connection(RequestHandler):
         if self._close or self._force_close:
             self._take_rest(data)
             return
+        if (self._unanswered or self._partial) and several(bytes(self._partial[-3:]) + data):
+            self._take_in_pieces(data)
+            return
         self.received = len(self._partial) + len(data)
-        behind = None if self._unanswered else self._shortcut.answered(data, self._at_once)
-        if behind is not None:
+        rest = None if self._unanswered else self._shortcut.answered(data, self._at_once)
+        if rest is not None:
             if self._partial:
                 self._partial.clear()
             if self._head_timer is not None:
                 self._forget_timer()
-            if behind:
-                self._last_payload = EMPTY_PAYLOAD
-                self._took_part(data[-behind:])
+            if rest:
+                self._begun(data[-rest:])
             # now and not when the answers leave, which could find the connection closed for idleness
             self._next_keepalive_close_time = self._loop.time() + self.limits.idle_seconds
             if self._keepalive_handle is None:  # some versions of aiohttp begin to wait only after their first answer
                 self._keepalive = True
                 self._keepalive_handle = self._loop.call_at(self._next_keepalive_close_time, self._process_keepalive)
             return
+        if self._shortcut.lost and self._last_payload.is_eof():
+            self._shortcut.begin_anew()
+            self._take_in_pieces(data)
+            return
         count = self._request_count
         super().data_received(data)
         new = self._request_count - count
         if new:
-            self._took(new)
+            self._took(new, data)
         else:
             self._took_part(data)
+
+    def _take_in_pieces(self, data: bytes) -> None:
+        """Take one head after the other: aiohttp's parser gives out nothing of a piece in which it refuses one."""
+        begun = bytes(self._partial[-3:])  # which may have cut the end of a head in two
+        first, *others = pieces(begun + data)
+        for piece in (first[len(begun) :], *others):
+            self.take(piece)
 
     def _take_rest(self, data: bytes) -> None:
         """On a connection that ends with the request it is at: what still belongs to that one's body.
@@ -178,7 +192,7 @@ class Connection(RequestHandler):
         if self._reading_paused:
             super().resume_reading(resume_parser)
 
-    def _took(self, new: int) -> None:
+    def _took(self, new: int, data: bytes) -> None:
         self._forget_timer()
         self._unanswered += new
         self._partial.clear()
@@ -186,11 +200,19 @@ class Connection(RequestHandler):
         if isinstance(message, RawRequestMessage):
             self._last_payload = EMPTY_PAYLOAD if payload.is_eof() else payload
             self._body_bytes = payload.total_bytes
+            if payload.is_eof() and (begun := behind(data, payload)):
+                self._begun(data[-begun:])
             return
         # The parser has given up. A request whose body it was reading would wait for the rest in vain.
         self._refused = True
         if not self._last_payload.is_eof():
             self._break_body(reason(message.message))
+
+    def _begun(self, data: bytes) -> None:
+        """Take note of what stands behind a whole request."""
+        self._last_payload = EMPTY_PAYLOAD
+        self._partial.clear()
+        self._took_part(data)
 
     def _took_part(self, data: bytes) -> None:
         """Take note of bytes that completed no request."""
@@ -202,8 +224,8 @@ class Connection(RequestHandler):
             elif self._partial and self._head_timer is None:
                 self._await_head()
         elif body.is_eof():
-            self._last_payload = EMPTY_PAYLOAD
-            self._partial.clear()
+            in_chunks = (self._partial[-3:] + data).endswith(END)  # nothing stands behind these, see `pieces`
+            self._begun(b"" if in_chunks else data[body.total_bytes - self._body_bytes :])
         elif body.total_bytes > self._body_bytes:
             self._body_bytes = body.total_bytes
             self._partial.clear()

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 MAX_TARGET_BYTES = 8190
 MAX_FIELD_BYTES = 16380  # a PEM certificate with its chain fits; other than the target's, see refusals.py
 MAX_HEADERS = 128
 MAX_HEAD_BYTES = 65536
 MAX_BODY_BYTES = 1024 * 1024
+READ_BYTES = 65536
 MAX_WAITING_BYTES = 16384  # of a connection, until its turn comes; more is taken at once
+
+# what aiohttp's parser is told of them
+PARSING: dict[str, Any] = {
+    "max_line_size": MAX_TARGET_BYTES,
+    "max_field_size": MAX_FIELD_BYTES,
+    "max_headers": MAX_HEAD_BYTES,  # their number is checked by wire.refusal, where it has its own status
+    "auto_decompress": False,
+}
 
 
 @dataclass(frozen=True, slots=True)

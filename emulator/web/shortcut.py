@@ -14,14 +14,25 @@ from aiohttp.http_exceptions import InvalidURLError
 
 from emulator.web.refusals import sent_id
 
-_END = b"\r\n\r\n"
+END = b"\r\n\r\n"
 
 
-def _behind(data: bytes, payload: Any) -> int:
+def several(data: bytes) -> bool:
+    """Whether something stands behind the end of a head in `data`."""
+    return 0 <= data.find(END) < len(data) - len(END)
+
+
+def pieces(data: bytes) -> list[bytes]:
+    """`data` cut behind each end of a head."""
+    *heads, rest = data.split(END)
+    return [*(head + END for head in heads), *([rest] if rest else [])]
+
+
+def behind(data: bytes, payload: Any) -> int:
     """How many bytes follow in `data` on its last whole request, which has this body; 0 where that cannot be told."""
-    if data.endswith(_END):  # of a head, or of a body in chunks
+    if data.endswith(END):  # of a head, or of a body in chunks
         return 0
-    end = _END
+    end = END
     if payload.total_bytes:
         if not payload._buffer:  # it was long, and is taken out
             return 0
@@ -45,12 +56,14 @@ def _refusal(raised: HttpProcessingError | ValueError, begun: bytes | bytearray)
 class Shortcut:
     """Stands before aiohttp's parser, and gives aiohttp only what was not answered at once.
 
-    `begun`: kept by the connection, what has come by now of a head that is not whole.
+    `begun`: kept by the connection, what has come by now of a head that is not whole; `renewed` makes a new parser.
     """
 
-    def __init__(self, parser: Any, begun: bytearray) -> None:
+    def __init__(self, parser: Any, begun: bytearray, renewed: Callable[[], Any]) -> None:
         self._parser = parser
         self._begun = begun
+        self._renewed = renewed
+        self.lost = False  # requests of a piece that the parser has refused may be
         self._left: Sequence[Any] | HttpProcessingError | None = None  # what `answered` has taken from the parser
 
     def answered(self, data: bytes, at_once: Callable[[Any, Any], bool]) -> int | None:
@@ -67,6 +80,7 @@ class Shortcut:
                     messages = self._declined(messages, tail)
             except (HttpProcessingError, ValueError) as raised:
                 self._left = _refusal(raised, self._begun + data if last is None else b"")
+                self.lost = last is None and several(data)
                 return None
             for done, (message, last) in enumerate(messages):
                 if not last.is_eof() or not at_once(message, last):
@@ -75,13 +89,17 @@ class Shortcut:
                 parser.message_consumed()
             if not messages:
                 break
-            if len(messages) == 1 and not (behind := _behind(data, last)):
-                return behind
+            if len(messages) == 1 and not (rest := behind(data, last)):
+                return rest
             fed = b""  # of many requests in a row the parser gives out some at a time
         if last is None:
             self._left = ()
             return None
-        return _behind(data, last)
+        return behind(data, last)
+
+    def begin_anew(self) -> None:
+        """Forget what the parser has refused, and go on with a new one."""
+        self._left, self._parser, self.lost = None, self._renewed(), False
 
     def feed_data(self, data: bytes) -> tuple[Sequence[Any], bool, bytes]:
         """As the parser's, but for what was answered: requests or an error; and that no protocol was upgraded."""

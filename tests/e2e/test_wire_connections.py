@@ -86,6 +86,15 @@ async def test_many_requests_follow_each_other_and_pipelined_ones_are_answered_i
 
 
 @both_loops
+async def test_requests_before_one_that_is_no_http_are_answered_before_it_is_refused() -> None:
+    async with serving() as served:
+        client = await served.connect()
+        await client.send(get("/1") + post(b"{}") + b"garbage\r\n\r\n" + get("/never"))
+        assert [(await client.answer()).status for _ in range(3)] == [200, 200, 400]
+        assert [request.target for request in served.site.requests] == ["/1", "/"]
+
+
+@both_loops
 async def test_an_answer_says_length_date_and_server_and_keeps_the_connection() -> None:
     async with serving() as served:
         served.site.answers["/"] = lambda request: text(b"hei")

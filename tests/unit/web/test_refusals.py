@@ -22,7 +22,7 @@ from emulator.web.shortcut import Shortcut
     ],
 )
 def test_a_target_that_cannot_be_read_is_refused_with_a_reason(target: str, reason: str) -> None:
-    parser = Shortcut(HttpRequestParser(Mock(), Mock(), 65536), bytearray())
+    parser = Shortcut(HttpRequestParser(Mock(), Mock(), 65536), bytearray(), Mock())
     with pytest.raises(HttpProcessingError) as refused:
         parser.feed_data(f"GET {target} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
     answer = parser_refusal(refused.value, refused.value.message)

@@ -31,6 +31,8 @@ ENDING = {
     "last": (get("/v1/last", "Connection: close"), 200),
     "fault": (get("/v1/fault"), 500),
     "refused": (get("/v1/refused#here"), 400),
+    "broken": (get("/v1/broken", "no colon"), 400),
+    "garbage": (b"garbage\r\n", 400),
 }
 ROUNDS = 1000  # of the loop, by which all is answered
 
@@ -86,6 +88,10 @@ def cut(data: bytes, places: list[int]) -> list[bytes]:
 @example(["get", "late", "post"], "last", [], False)
 @example(["get", "upgrade", "get"], "fault", [], False)
 @example([], "refused", [9], True)
+@example(["get", "post", "get"], "broken", [], False)
+@example(["late", "get"], "broken", [], False)
+@example(["late", "get"], "broken", [len(GOING_ON["late"])], False)
+@example(["get", "get"], "garbage", [9], False)
 @given(
     st.lists(st.sampled_from(sorted(GOING_ON)), max_size=6),
     st.none() | st.sampled_from(sorted(ENDING)),
@@ -100,7 +106,7 @@ def test_answers_do_not_depend_on_how_requests_come(
     expected = [200] * len(kinds), targets, targets
     if end is not None:
         last, status = ENDING[end]
-        data += last if end == "last" else last + get("/v1/never")  # behind a close the parser takes nothing
+        data += last + get("/v1/never")
         said = [*targets, f"/v1/{end}"]
         expected = [*expected[0], status], said if status == 200 else targets, targets if status == 400 else said
     if not data:
@@ -142,13 +148,19 @@ async def test_a_refused_head_has_its_x_request_id_returned_in_however_many_piec
 
 
 @pytest.mark.parametrize("begun", [GOING_ON["post"], GOING_ON["chunked"]], ids=["length", "chunks"])
-async def test_a_refused_head_behind_the_end_of_a_body_has_its_x_request_id_returned(begun: bytes) -> None:
+@pytest.mark.parametrize("split", [None, 1, -10], ids=["in one piece", "cut before it", "cut behind it"])
+async def test_a_refused_head_behind_the_end_of_a_body_has_its_x_request_id_returned(
+    begun: bytes, split: int | None
+) -> None:
     refused = get("/", "X-Request-ID: its-id", "Host: another")
     for place in range(begun.index(b"\r\n\r\n") + 4, len(begun)):
         client = client_of(Site())
         client.connection.data_received(begun[:place])
         await turn()
-        client.connection.data_received(begun[place:] + refused)
+        client.connection.data_received(begun[place:] + refused[:split])
+        if split is not None:
+            await turn()
+            client.connection.data_received(refused[split:])
         assert await answered(client, 2) == [200, 400]
         assert client.got.count(b"X-Request-ID: its-id\r\n") == 1
         client.connection.connection_lost(None)
