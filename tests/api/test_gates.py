@@ -21,7 +21,7 @@ UNKNOWN = "00000000-0000-0000-0000-000000000001"
 BODY = {
     "instructedAmount": {"amount": "12.50", "currency": "EUR"},
     "creditorName": "Librairie Exemple",
-    "creditorAccount": {"iban": "FR1420041010050500013M02606", "currency": "EUR"},
+    "creditorAccount": {"iban": "FR8199999000010123456789A00", "currency": "EUR"},
     "debtorAccount": {"iban": "NO8599901000014", "currency": "NOK"},
 }
 

@@ -221,7 +221,7 @@ def test_lists_are_newest_first_and_the_known_state_last_in_its_order(tpp: DeskC
     ok(tpp.put(f"{CUSTOMERS}/{first['customerId']}", json={**_body("11111111"), "name": "B"}))
     assert [c["customerNumber"] for c in ok(tpp.get(CUSTOMERS))] == ["22222222", "11111111", *known]
     assert known == [KARI, EVEN, "310001007", "310001031"]
-    ibans = [("33333333333", "DE89370400440532013000"), ("44444444444", "DE02120300000000202051")]
+    ibans = [("33333333333", "DE19999999990000123456"), ("44444444444", "DE63999999990000654321")]
     for bban, iban in ibans:
         body = {"customerNumber": second["customerNumber"], "bban": bban, "iban": iban, "currency": "NOK"}
         ok(tpp.post("/v1/sandbox/accounts", json=body), 201)

@@ -46,7 +46,7 @@ def payment(number: int) -> dict[str, Any]:
         "history": [{"status": "RCVD", "at": "2026-03-02T08:00:00.000000+00:00"}],
         "initiation": {
             "instructedAmount": {"currency": "EUR", "amount": "123.45"},
-            "creditorAccount": {"iban": "DE02120300000000202051"},
+            "creditorAccount": {"iban": "DE19999999990000123456"},
             "creditorName": "A Creditor With A Name",
             "remittanceInformationUnstructured": f"Invoice {number}, for what was delivered in the first quarter",
             "endToEndId": f"end-to-end-{number:024d}",

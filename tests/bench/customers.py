@@ -20,7 +20,7 @@ def sepa_payment(debtor: Mapping[str, str]) -> dict[str, Any]:
     return {
         "instructedAmount": {"amount": "12.34", "currency": "EUR"},
         "creditorName": "Beispiel Lieferung und Montage Gesellschaft mbH",
-        "creditorAccount": {"iban": "DE75512108001245126199", "currency": "EUR"},
+        "creditorAccount": {"iban": "DE19999999990000123456", "currency": "EUR"},
         "creditorAddress": {
             "country": "DE",
             "city": "Musterstadt Sued",

@@ -20,7 +20,7 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 PAYMENT = {
     "instructedAmount": {"amount": "12.50", "currency": "EUR"},
     "creditorName": "Café Exemple",  # its bytes, not its letters, are what the digest is over
-    "creditorAccount": {"iban": "FR1420041010050500013M02606", "currency": "EUR"},
+    "creditorAccount": {"iban": "FR8199999000010123456789A00", "currency": "EUR"},
     "debtorAccount": {"iban": "NO8599901000014", "currency": "NOK"},
 }
 BODY = json.dumps(PAYMENT, ensure_ascii=False)
