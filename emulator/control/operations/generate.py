@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from emulator.api.messages import Response
 from emulator.api.render import json_response
-from emulator.bank.errors import BankError
+from emulator.bank.errors import BankError, counted
 from emulator.bank.sandbox.generate_plan import SCHEMAS, plan_from
 from emulator.control.operation import ControlCall, ControlOperation, object_of
 from emulator.store import StoreUnwritable
@@ -25,7 +25,8 @@ def _generate(call: ControlCall) -> Response:
         if not stay:
             raise
         call.tell("customers", "generated")
-        text = f"The bank cannot write its state at the moment; {stay} customers were made before that, and stay."
+        kept = counted(stay, "customer")
+        text = f"The bank cannot write its state at the moment; made before that, and kept: {kept}."
         raise BankError("SYSTEM_ERROR", text, status=503) from error
     call.tell("customers", "generated")
     return json_response(200, made)
