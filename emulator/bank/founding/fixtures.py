@@ -187,8 +187,8 @@ def make(bank: Bank, source: str | Fixture) -> None:
 def reset(bank: Bank, source: str | Fixture, *, now: datetime | None = None, mode: Mode | None = None) -> None:
     """The whole bank new: documents, clock, settings, rules and ids (CONTRACT 9.1).
 
-    `now` and `mode` are the clock that the new bank starts with (None: as every time), before the fixture's dates are
-    counted from it. What the bank was made with stays known. Raises FixtureError; then nothing has changed.
+    `now` and `mode` are the clock that the new bank starts with (None: as `bank.begins` says), before the fixture's
+    dates are counted from it. What the bank was made with stays known. Raises FixtureError; then nothing has changed.
     """
     fixture = load(source) if isinstance(source, str) else source
     now, mode = now or bank.begins.now, mode or bank.begins.mode
