@@ -30,7 +30,7 @@ def approach_of(call: Call) -> Approach:
     return found
 
 
-# Nearly all requests of a TPP say the same here; what is the customer's own is not remembered.
+# Nearly all requests of a TPP say the same here; what is the customer's own is not dependent_cache.
 @lru_cache(maxsize=64)
 def _manner(
     tpp_name: str,

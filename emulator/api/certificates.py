@@ -58,7 +58,7 @@ class TppCertificate:
     _issued_by: tuple[x509.Certificate, bool] | None = None
 
     def key_id(self, text: str, *, lenient: bool) -> KeyIdVerdict:
-        """Whether the keyId `text` names this certificate; the last few answers are remembered."""
+        """Whether the keyId `text` names this certificate; the last few answers are dependent_cache."""
         verdict = self._key_ids.get((text, lenient))
         if verdict is None:
             verdict = compare_key_id(text, self.certificate, lenient=lenient)

@@ -6,8 +6,8 @@ import logging
 
 from emulator.api.messages import Request
 from emulator.api.router import split_target
-from emulator.authority import AuthorityDamaged
 from emulator.bank.errors import BankError
+from emulator.ca import AuthorityDamaged
 
 logger = logging.getLogger(__name__)
 

@@ -157,7 +157,7 @@ def _malformed(headers: Headers) -> Iterator[Message]:
 
 
 # A client's requests carry the same names each time, and mostly the same values, so what follows from them is
-# remembered.
+# dependent_cache.
 
 
 @lru_cache(maxsize=256)

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 from emulator.api.operation import Call
 from emulator.api.query import Parameter
-from emulator.bank.holdings.transactions import SHELVES, Window
+from emulator.bank.accounts.transactions import SHELVES, Window
 
 EARLIEST = timedelta(days=90)  # as far back as the list goes by itself, and at all without the PSU (SPEC 8)
 DEFAULT_LIMIT = 100

@@ -1,4 +1,4 @@
-"""The only place where the parts meet: from settings to a site that can be served."""
+"""The only place where the parts meet: from settings to an application that can be served."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from pathlib import Path
 
 from emulator.api.messages import Request, Response
 from emulator.assemble.answers import response_signer
-from emulator.assemble.house import House, HouseRules
-from emulator.assemble.site import Room, Site
-from emulator.authority import Authority, AuthorityDamaged
+from emulator.assemble.application import BankApplication, Room
+from emulator.assemble.registry import BankRegistry, RegistryConfig
+from emulator.bank import fixtures
 from emulator.bank.bank import Bank
 from emulator.bank.clock import LIVE, Beginning, real_now
-from emulator.bank.founding import fixtures
-from emulator.bank.founding.fixtures import FixtureError
+from emulator.bank.fixtures import FixtureError
 from emulator.bank.settings import Settings
+from emulator.ca import AuthorityDamaged, CertificateAuthority
 from emulator.control.room import Control
-from emulator.scenario import loader, staging
+from emulator.scenario import loader, target
 from emulator.scenario.mistakes import ScenarioRefused
 from emulator.scenario.rules import RuleSet
-from emulator.scenario.staging import Theatre
+from emulator.scenario.target import ScenarioTarget
 from emulator.settings import ServeSettings
 from emulator.store import StoreDamaged, StoreError
 from emulator.web.console.room import Console
@@ -33,9 +33,9 @@ from emulator.web.pages.static_files import StaticFiles
 logger = logging.getLogger(__name__)
 
 
-def authority_for(state: Path | None, *, power: bool = False) -> Authority:
+def authority_for(state: Path | None, *, power: bool = False) -> CertificateAuthority:
     """The sandbox CA with the TPP `demo`, kept in `state` (None: in memory), with `power` beyond a power cut."""
-    authority = Authority(state, clock=real_now, power=power)
+    authority = CertificateAuthority(state, clock=real_now, power=power)
     authority.demo()
     return authority
 
@@ -48,7 +48,9 @@ class StateDamaged(Exception):
     """What is kept on disk cannot be trusted; the text names file and offset (exit status 3)."""
 
 
-def assemble(settings: ServeSettings, *, authority: Authority | None = None, begins: Beginning = LIVE) -> Site:
+def assemble(
+    settings: ServeSettings, *, authority: CertificateAuthority | None = None, begins: Beginning = LIVE
+) -> BankApplication:
     """Everything that `serve` needs; `authority` is handed in where several sites share one (tests), `begins` where the
     clocks of its banks do not begin live.
 
@@ -71,36 +73,36 @@ def assemble(settings: ServeSettings, *, authority: Authority | None = None, beg
         raise StartRefused(f"--state {error.filename or settings.state}: {error.strerror or error}") from error
 
 
-def _assembled(settings: ServeSettings, authority: Authority, begins: Beginning) -> Site:
+def _assembled(settings: ServeSettings, authority: CertificateAuthority, begins: Beginning) -> BankApplication:
     fixtures.check(settings.fixtures)  # where documents are kept, it is read only at the next reset
-    house = house_for(settings, authority, begins)
-    _tell_kept_settings(house.default.bank)
+    registry = registry_for(settings, authority, begins)
+    _tell_kept_settings(registry.default.bank)
     with ExitStack() as undo:
-        undo.callback(house.close)
-        site = _site(house, settings, authority)
-        apply_all(settings.scenario, site.theatre(house.default))
+        undo.callback(registry.close)
+        application = _application(registry, settings, authority)
+        apply_all(settings.scenario, application.scenario_target(registry.default))
         undo.pop_all()
-    return site
+    return application
 
 
-def apply_all(scenarios: Iterable[str], theatre: Theatre) -> None:
+def apply_all(scenarios: Iterable[str], scenario_target: ScenarioTarget) -> None:
     """Apply scenarios, each by its name or file, all of them or none; raises ScenarioRefused."""
     read = [loader.named_or_file(source) for source in scenarios]
-    with theatre.bank.documents.transaction():
+    with scenario_target.bank.documents.transaction():
         for scenario in read:
-            staging.apply(scenario, theatre)
+            target.apply(scenario, scenario_target)
 
 
-def _site(house: House, settings: ServeSettings, authority: Authority) -> Site:
+def _application(registry: BankRegistry, settings: ServeSettings, authority: CertificateAuthority) -> BankApplication:
     guard = Guard(allowed_hosts=(settings.host, *settings.allow_host), secret=authority.secret("forms"))
     control = Control(
-        house,
+        registry,
         authority,
         token=settings.control_token,
         allowed_hosts=(settings.host, *settings.allow_host),
-        directory_of=house.directory_of,
+        directory_of=registry.directory_of,
     )
-    control.theatre(house.default)  # a killed process may have left half a snapshot
+    control.scenario_target(registry.default)  # a killed process may have left half a snapshot
     rooms: dict[str, Room] = {
         "_emulator": control,
         "sca": ScaPages(guard),
@@ -108,12 +110,12 @@ def _site(house: House, settings: ServeSettings, authority: Authority) -> Site:
         "docs": DocsPage(guard),
         "static": StaticFiles(),
     }
-    return Site(
-        house,
+    return BankApplication(
+        registry,
         rooms=rooms,
         openapi=openapi_answer,
         tls=lambda: authority.server_context(_names(settings)),
-        theatre=control.theatre,
+        scenario_target=control.scenario_target,
     )
 
 
@@ -137,10 +139,10 @@ def openapi_answer(request: Request) -> Response:
     return openapi.respond(request)
 
 
-def house_for(settings: ServeSettings, authority: Authority, begins: Beginning = LIVE) -> House:
+def registry_for(settings: ServeSettings, authority: CertificateAuthority, begins: Beginning = LIVE) -> BankRegistry:
     """The banks as `settings` wants them."""
-    return House(
-        HouseRules(
+    return BankRegistry(
+        RegistryConfig(
             directory=None if settings.ephemeral else settings.state / "banks",
             fixtures=settings.fixtures,
             settings=Settings(profile=settings.profile, links=settings.links),

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from emulator.api.messages import Response
 from emulator.api.pipeline import Sign, Signer
-from emulator.authority import Credentials
 from emulator.bank.clock import real_now
+from emulator.ca import Credentials
 from emulator.httpsig.dates import format_date
 from emulator.httpsig.digest import digest_value
 from emulator.httpsig.keyid import key_id_for

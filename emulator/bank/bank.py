@@ -42,8 +42,8 @@ class Bank:
         self.begins = begins
         self.clock = Clock(documents)
         self.ids = Ids(documents, seed=seed, form=ids_form)
-        self.payers = documents.remembered("psu", "session", "agreement", "customer", "person")
-        self.accounts = documents.remembered("account", "customer", "agreement")
+        self.payers = documents.dependent_cache("psu", "session", "agreement", "customer", "person")
+        self.accounts = documents.dependent_cache("account", "customer", "agreement")
         self.watchers: list[Watcher] = []
         self.settings = self.defaults
         self.refresh()

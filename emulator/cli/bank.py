@@ -16,7 +16,7 @@ from emulator.cli.folders import bank_url, trusted_ca, url_option
 from emulator.settings import variable
 
 if TYPE_CHECKING:
-    from emulator.scenario.stage import Answer, Running
+    from emulator.scenario.transport import Answer, Running
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -53,11 +53,11 @@ def control_token() -> str | None:
 
 def reached(url: str, ask_it: Callable[[Running], Answer], *, patience: float) -> Answer:
     """What the bank at `url` answers within `patience` seconds; Failed when none comes."""
-    from emulator.scenario.stage import Running, StageFailed
+    from emulator.scenario.transport import Running, TransportFailed
 
     try:
         answer = ask_it(Running(url, token=control_token(), ca=trusted_ca(), timeout=patience))
-    except StageFailed as failed:
+    except TransportFailed as failed:
         raise Failed(str(failed)) from failed
     except OSError as error:
         raise Failed(f"{url} does not answer: {error}") from error
@@ -144,11 +144,11 @@ def events(url: str) -> Iterator[dict[str, Any]]:
     """What happens at a bank from this call on, until it stops; raises Failed."""
     from http.client import HTTPException
 
-    from emulator.scenario.stage import EVENTS, Answer, StageFailed, connection_to
+    from emulator.scenario.transport import EVENTS, Answer, TransportFailed, connection_to
 
     try:
         connection = connection_to(url, ca=trusted_ca())
-    except StageFailed as failed:
+    except TransportFailed as failed:
         raise Failed(str(failed)) from failed
     headers = {"Authorization": f"Bearer {control_token()}"} if control_token() else {}
     try:

@@ -15,7 +15,7 @@ from emulator.httpsig.sendable import address_of
 from emulator.settings import ServeSettings, variable
 
 if TYPE_CHECKING:
-    from emulator.authority import Authority
+    from emulator.ca import CertificateAuthority
     from emulator.client.identity import Identity
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -91,13 +91,13 @@ def signer_options(command: Command) -> Command:
 
 
 @contextmanager
-def authority_in(state: Path) -> Iterator[Authority]:
+def authority_in(state: Path) -> Iterator[CertificateAuthority]:
     """The sandbox CA of a state directory, made when there is none; what goes wrong with its files is told."""
-    from emulator.authority import Authority, AuthorityDamaged
     from emulator.bank.clock import real_now
+    from emulator.ca import AuthorityDamaged, CertificateAuthority
 
     try:
-        yield Authority(state, clock=real_now)
+        yield CertificateAuthority(state, clock=real_now)
     except AuthorityDamaged as error:
         raise StateDamaged(str(error)) from error
     except OSError as error:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from emulator.bank import fixtures
 from emulator.cli.bank import ask, bank_options, bank_url, control_token, rows, show
 from emulator.cli.failure import CheckFailed, Failed, Refused
 from emulator.cli.folders import DEFAULT_URL, ca_option, trusted_ca
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from emulator.scenario.mistakes import ScenarioRefused
     from emulator.scenario.model import Scenario
     from emulator.scenario.player import Played, StepResult
-    from emulator.scenario.stage import Stage
+    from emulator.scenario.transport import Transport
 
 EPILOG = "Example: bank-emulator scenario play my-shop.yaml --junit stories.xml"
 OUTPUT = click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
@@ -115,13 +116,12 @@ def check(files: tuple[str, ...], output: str) -> None:
 
 def _check(file: str) -> None:
     """Refuse what cannot be read, and what the fixture that it names does not fit; raises ScenarioRefused."""
-    from emulator.bank.founding import fixtures
     from emulator.scenario import loader
 
     scenario = loader.named_or_file(file)
     if scenario.start.base in fixtures.names():
-        stage = _stages(None)()  # most of the time goes there: made only where it is needed
-        answer = stage.control("POST", "/scenario", dict(scenario.source))
+        transport = _stages(None)()  # most of the time goes there: made only where it is needed
+        answer = transport.control("POST", "/scenario", dict(scenario.source))
         if answer.status != 200:
             raise scenario.origin.refused_by(answer.json()["tppMessages"])
 
@@ -160,14 +160,14 @@ def play(sources: tuple[str, ...], every: bool, junit: str | None, output: str, 
     if not chosen:
         raise click.UsageError("name a scenario or a file, or say --all")
     scenarios = [_loaded(source) for source in chosen]
-    stage = _stages(bank_url(url) if url or variable("URL") else None)
+    transport = _stages(bank_url(url) if url or variable("URL") else None)
     stories: list[Played] = []
     for scenario in scenarios:
         if output == "text":
             click.echo(f"{scenario.name}: {scenario.summary}")
             if not scenario.story:
                 click.echo("  it tells no story: nothing but its start is tried")
-        stories.append(play_story(scenario, stage(), told=_tell if output == "text" else None))
+        stories.append(play_story(scenario, transport(), told=_tell if output == "text" else None))
     if output == "json":
         click.echo(json.dumps([story.as_json() for story in stories], indent=2, ensure_ascii=False))
     if junit is not None:
@@ -185,17 +185,17 @@ def _write(file: Path, text: str) -> None:
         raise Failed(f"--junit {file}: {error.strerror}") from error
 
 
-def _stages(url: str | None) -> Callable[[], Stage]:
-    """Gives the stage for each story: the running bank at `url`, or a new bank in this process every time."""
+def _stages(url: str | None) -> Callable[[], Transport]:
+    """Gives the transport for each story: the running bank at `url`, or a new bank in this process every time."""
     if url is not None:
-        from emulator.scenario.stage import Running
+        from emulator.scenario.transport import Running
 
         ask(url, "GET", "clock")  # a bank that does not answer is no story that fails
         running = Running(url, token=control_token(), ca=trusted_ca())
         return lambda: running
-    from emulator.assemble.stages import new_stages
+    from emulator.assemble.transports import new_transports
 
-    return new_stages()
+    return new_transports()
 
 
 def _tell(result: StepResult) -> None:

@@ -17,7 +17,7 @@ from emulator.cli.failure import Failed, StateDamaged
 from emulator.settings import FLAGS, ConfigurationError, Flag, ServeSettings, read
 
 if TYPE_CHECKING:
-    from emulator.web.site import Site
+    from emulator.web.application import Application
 
 logger = logging.getLogger(__name__)
 
@@ -113,20 +113,25 @@ def _started(settings: ServeSettings) -> None:
         tls = None if settings.tls_port is None else listen(settings.host, settings.tls_port)
     except CannotListen as error:
         raise Failed(f"--tls-port: {error}") from error
-    site = _site(settings)
+    application = _application(settings)
     kept = "memory" if settings.ephemeral else settings.state
     logger.info("documents in %s, certificates in %s", kept, settings.state)
     try:
         server = WebServer(
-            site, host=settings.host, plain=plain, tls=tls, public_url=settings.public_url, allowed=settings.allow_host
+            application,
+            host=settings.host,
+            plain=plain,
+            tls=tls,
+            public_url=settings.public_url,
+            allowed=settings.allow_host,
         )
         run(server, ready)
         logger.info("told to end, every connection is closed")
     finally:
-        site.close()
+        application.close()
 
 
-def _site(settings: ServeSettings) -> Site:
+def _application(settings: ServeSettings) -> Application:
     from emulator import assemble
 
     try:

@@ -12,7 +12,7 @@ from emulator.cli.failure import Failed
 from emulator.cli.folders import authority_in, state_directory, state_option
 
 if TYPE_CHECKING:
-    from emulator.authority import Credentials
+    from emulator.ca import Credentials
 
 KEYSTORE_PASSWORD = "bank-emulator"
 
@@ -49,7 +49,7 @@ def new(
     state: str | None,
 ) -> None:
     """Issue a certificate. It becomes certificate.pem, key.pem and keystore.p12 in DIR/tpps/NAME."""
-    from emulator.authority import IssueRefused, TppExists
+    from emulator.ca import IssueRefused, TppExists
 
     directory = state_directory(state)
     try:

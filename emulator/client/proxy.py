@@ -41,8 +41,8 @@ class SigningProxy:
         server = web.Server(self._handle, auto_decompress=False, handler_cancellation=True)
         runner = web.ServerRunner(server, shutdown_timeout=FINISH_SECONDS)
         await runner.setup()
-        site = web.TCPSite(runner, host, port)
-        await site.start()
+        application = web.TCPSite(runner, host, port)
+        await application.start()
         bound = runner.addresses[0][1]
         address = f"http://{host}:{bound}"
         self._hosts.add(host.lower())

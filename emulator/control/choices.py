@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from emulator.bank.founding import fixtures
+from emulator.bank import fixtures
 from emulator.control.operation import TEXT
 from emulator.scenario import loader
 from emulator.scenario.mistakes import Origin

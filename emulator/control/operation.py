@@ -7,17 +7,17 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from emulator.api.branch import Branch
 from emulator.api.messages import Request, Response, Stream
 from emulator.api.query import Parameter
-from emulator.authority import Authority
+from emulator.api.service import BankService
 from emulator.bank.bank import Bank, Event
 from emulator.bank.errors import BankError, Message
-from emulator.bank.founding.fixtures import Fixture
+from emulator.bank.fixtures import Fixture
+from emulator.ca import CertificateAuthority
 from emulator.scenario.mistakes import ScenarioRefused
 from emulator.scenario.part import Part
-from emulator.scenario.stage import Stage
-from emulator.scenario.staging import Theatre
+from emulator.scenario.target import ScenarioTarget
+from emulator.scenario.transport import Transport
 
 LIMIT = Parameter("limit", "int", "How many at most.", minimum=1, maximum=1000, default=100)
 
@@ -27,7 +27,7 @@ class Banks(Protocol):
 
     def made_with(self, bank: Bank) -> Fixture: ...
     def names(self) -> list[str]: ...
-    def find(self, name: str) -> Branch | None: ...
+    def find(self, name: str) -> BankService | None: ...
     def without_damage(self, name: str) -> AbstractContextManager[None]: ...
     def make(
         self,
@@ -35,11 +35,11 @@ class Banks(Protocol):
         *,
         fixture: str | None = None,
         seed: int | None = None,
-        prepare: Callable[[Branch], None] = ...,
-    ) -> Branch: ...
+        prepare: Callable[[BankService], None] = ...,
+    ) -> BankService: ...
     def close_bank(self, name: str) -> None: ...
-    def branches(self) -> Iterator[Branch]: ...
-    def stage(self) -> Stage:
+    def services(self) -> Iterator[BankService]: ...
+    def transport(self) -> Transport:
         """A bank for a story to play on, which nobody else knows."""
         ...
 
@@ -48,14 +48,14 @@ class Banks(Protocol):
 class ControlCall:
     """A request on its way to its handler: the bank it is about, its parameters and its JSON body.
 
-    `theatre` has what scenarios change; `text` is a body that came as YAML.
+    `scenario_target` has what scenarios change; `text` is a body that came as YAML.
     """
 
-    branch: Branch
-    theatre: Theatre
+    service: BankService
+    scenario_target: ScenarioTarget
     banks: Banks
-    authority: Authority
-    theatre_of: Callable[[Branch], Theatre]
+    authority: CertificateAuthority
+    target_of: Callable[[BankService], ScenarioTarget]
     request: Request
     params: Mapping[str, str] = field(default_factory=dict)
     query: Mapping[str, Any] = field(default_factory=dict)
@@ -64,7 +64,7 @@ class ControlCall:
 
     @property
     def bank(self) -> Bank:
-        return self.branch.bank
+        return self.service.bank
 
     def tell(self, kind: str, status: str) -> None:
         """Tell whoever watches what has changed about the bank as a whole (CONTRACT 9.4, events)."""
@@ -72,9 +72,9 @@ class ControlCall:
 
     def tell_all(self, kind: str, name: str, status: str) -> None:
         """Tell whoever watches any bank what has changed about the process: its TPPs, its banks."""
-        for branch in self.banks.branches():
-            if branch.bank.watchers:  # of hundreds of banks hardly one is watched
-                branch.bank.publish(_event(branch.bank, kind, name, status))
+        for service in self.banks.services():
+            if service.bank.watchers:  # of hundreds of banks hardly one is watched
+                service.bank.publish(_event(service.bank, kind, name, status))
 
     def refuse_mistakes(self) -> None:
         """Raise FORMAT_ERROR for what was noted about the body, all of it at once."""

@@ -8,24 +8,24 @@ from pathlib import Path
 from weakref import WeakKeyDictionary
 
 from emulator.api import render
-from emulator.api.branch import Branch
 from emulator.api.failures import failed
 from emulator.api.headers import Headers
 from emulator.api.messages import Request, Response, Stream
 from emulator.api.query import parse, unescaped
 from emulator.api.router import MethodRefused, split_target
-from emulator.authority import Authority
+from emulator.api.service import BankService
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
-from emulator.bank.founding.fixtures import FixtureError
+from emulator.bank.fixtures import FixtureError
 from emulator.bank.snapshots import Snapshots
+from emulator.ca import CertificateAuthority
 from emulator.control import gate
 from emulator.control.operation import Banks, ControlCall, ControlOperation, refused
 from emulator.control.operations import table
 from emulator.scenario.mistakes import ScenarioRefused
 from emulator.scenario.part import Part
 from emulator.scenario.rules import RuleSet
-from emulator.scenario.staging import Theatre
+from emulator.scenario.target import ScenarioTarget
 from emulator.store import StoreUnwritable
 
 logger = logging.getLogger(__name__)
@@ -44,7 +44,7 @@ class Control:
     def __init__(
         self,
         banks: Banks,
-        authority: Authority,
+        authority: CertificateAuthority,
         *,
         token: str | None = None,
         allowed_hosts: Iterable[str] = (),
@@ -57,26 +57,26 @@ class Control:
         self._snapshots: WeakKeyDictionary[Bank, Snapshots] = WeakKeyDictionary()
         self._rows = table()
 
-    def theatre(self, branch: Branch) -> Theatre:
+    def scenario_target(self, service: BankService) -> ScenarioTarget:
         """A bank with all that a scenario changes."""
-        bank = branch.bank
-        if not isinstance(branch.rules, RuleSet):
-            raise TypeError("the rules of a branch are a RuleSet")
+        bank = service.bank
+        if not isinstance(service.rules, RuleSet):
+            raise TypeError("the rules of a service are a RuleSet")
         snapshots = self._snapshots.get(bank)
         if snapshots is None:
             directory = self._directory_of(bank.name)
             folder = directory / "snapshots" if directory is not None else None
             snapshots = Snapshots(folder, power=bank.documents.power)
             self._snapshots[bank] = snapshots
-        return Theatre(bank, branch.rules, branch.log, snapshots)
+        return ScenarioTarget(bank, service.rules, service.log, snapshots)
 
-    def handle(self, branch: Branch, request: Request) -> Response | Stream:
-        """Answer a request under /_emulator about the bank of `branch`; never raises."""
+    def handle(self, service: BankService, request: Request) -> Response | Stream:
+        """Answer a request under /_emulator about the bank of `service`; never raises."""
         headers = Headers(request.headers)
         response: Response | Stream
         try:
             self._gate.check(request, headers)
-            response = self._operated(branch, request, headers)
+            response = self._operated(service, request, headers)
         except MethodRefused as error:
             response = render.refusal(error, headers=[("Allow", ", ".join(error.allowed))])
         except BankError as error:
@@ -94,15 +94,15 @@ class Control:
         response.headers.append(NO_STORE)
         return response
 
-    def _operated(self, branch: Branch, request: Request, headers: Headers) -> Response | Stream:
+    def _operated(self, service: BankService, request: Request, headers: Headers) -> Response | Stream:
         path, query = split_target(request.target)
         operation, params = self._find(request.method, path[len(request.prefix) + len(PREFIX) :])
         call = ControlCall(
-            branch=branch,
-            theatre=self.theatre(branch),
+            service=service,
+            scenario_target=self.scenario_target(service),
             banks=self._banks,
             authority=self._authority,
-            theatre_of=self.theatre,
+            target_of=self.scenario_target,
             request=request,
             params=params,
             query=parse(operation.query, query),

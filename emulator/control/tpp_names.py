@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from emulator.api.certificates import identity
-from emulator.authority import Authority
+from emulator.ca import CertificateAuthority
 
 
-def tpp_id(authority: Authority, name: str) -> str:
+def tpp_id(authority: CertificateAuthority, name: str) -> str:
     """The tppId of an issued TPP; any other text is a tppId itself (a TPP brings its own certificate)."""
     found = authority.find(name)
     return identity(found.certificate).id if found is not None else name

@@ -10,7 +10,7 @@ from emulator.scenario import stated
 from emulator.scenario.conditions import ABSENT
 from emulator.scenario.mistakes import shown
 from emulator.scenario.part import Part
-from emulator.scenario.stage import Answer
+from emulator.scenario.transport import Answer
 
 MEMBERS = ("status", "json", "headers", "body", "lost", "seconds")
 LEAST_FAILURE = 400

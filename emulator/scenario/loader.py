@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any
 
-from emulator.bank.founding.strict_yaml import MAX_BYTES, YamlError
-from emulator.bank.founding.strict_yaml import read as read_yaml
+from emulator.bank.fixtures.strict_yaml import MAX_BYTES, YamlError
+from emulator.bank.fixtures.strict_yaml import read as read_yaml
 from emulator.packaged import folder
 from emulator.scenario.mistakes import Mistake, Origin, ScenarioMissing, ScenarioRefused, guess
 from emulator.scenario.model import Scenario, Start

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from emulator.bank.founding.strict_yaml import Parsed
+    from emulator.bank.fixtures.strict_yaml import Parsed
 
 Path = tuple[str | int, ...]
 

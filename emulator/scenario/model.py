@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from emulator.scenario.mistakes import Origin
 
 if TYPE_CHECKING:
-    from emulator.bank.founding.definitions import Additions
+    from emulator.bank.fixtures.definitions import Additions
     from emulator.scenario.rule import Rule
     from emulator.scenario.step import Step
 

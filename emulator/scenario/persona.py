@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from emulator.authority import FLAWS, TPP_NAME
+from emulator.ca import FLAWS, TPP_NAME
 from emulator.scenario.part import Part
 from emulator.scenario.vocabulary import CONTEXTS
 

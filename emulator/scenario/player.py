@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from emulator.scenario import expectation
-from emulator.scenario.cast import Cast, CastFailed
+from emulator.scenario.actors import ActorFailed, Actors
 from emulator.scenario.model import Scenario
-from emulator.scenario.stage import Answer, Stage, StageFailed
 from emulator.scenario.step import Step
+from emulator.scenario.transport import Answer, Transport, TransportFailed
 from emulator.scenario.variables import Unknown, Variables, member_at
 
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
@@ -79,8 +79,8 @@ class Played:
         }
 
 
-def play(scenario: Scenario, stage: Stage, *, told: Callable[[StepResult], None] | None = None) -> Played:
-    """Apply the scenario to the bank on the stage and play its story; the steps after a failed one are skipped.
+def play(scenario: Scenario, transport: Transport, *, told: Callable[[StepResult], None] | None = None) -> Played:
+    """Apply the scenario to the bank on the transport and play its story; the steps after a failed one are skipped.
 
     `told` is called with each step's result as it is known.
     """
@@ -91,10 +91,10 @@ def play(scenario: Scenario, stage: Stage, *, told: Callable[[StepResult], None]
         if told is not None:
             told(result)
 
-    refused = _applied(scenario, stage)
+    refused = _applied(scenario, transport)
     if refused is not None:
         note(refused)
-    cast = Cast(stage)
+    cast = Actors(transport)
     variables = Variables(cast.today)
     failed = refused is not None
     for number, step in enumerate(scenario.story, 1):
@@ -107,12 +107,12 @@ def play(scenario: Scenario, stage: Stage, *, told: Callable[[StepResult], None]
     return Played(scenario.name, scenario.summary, results, refused=_is_refusal(refused))
 
 
-def _applied(scenario: Scenario, stage: Stage) -> StepResult | None:
+def _applied(scenario: Scenario, transport: Transport) -> StepResult | None:
     """Start the bank as the scenario says; the result of a failure."""
     result = StepResult(0, f"start {scenario.name}", FAILED)
     try:
-        answer = stage.control("POST", "/scenario", dict(scenario.source))
-    except StageFailed as failed:
+        answer = transport.control("POST", "/scenario", dict(scenario.source))
+    except TransportFailed as failed:
         result.differences = [str(failed)]
         return result
     result.answer = answer
@@ -127,7 +127,7 @@ def _is_refusal(result: StepResult | None) -> bool:
     return result is not None and result.answer is not None and result.answer.status == 400
 
 
-def _play_step(number: int, step: Step, cast: Cast, variables: Variables) -> StepResult:
+def _play_step(number: int, step: Step, cast: Actors, variables: Variables) -> StepResult:
     result = StepResult(number, step.title, FAILED, step.expect, written=step.title)
     began = time.perf_counter()
     try:
@@ -137,7 +137,7 @@ def _play_step(number: int, step: Step, cast: Cast, variables: Variables) -> Ste
         result.differences = expectation.differences(result.expected, result.answer)
         if not result.differences:
             _save(step, result.answer, variables)
-    except (Unknown, CastFailed, StageFailed) as failed:
+    except (Unknown, ActorFailed, TransportFailed) as failed:
         result.differences = [str(failed)]
     result.seconds = time.perf_counter() - began
     if not result.differences:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from emulator.authority import FLAWS, TPP_NAME
-from emulator.bank.founding import fixtures
-from emulator.bank.founding.definitions import Additions
+from emulator.bank import fixtures
+from emulator.bank.fixtures.definitions import Additions
 from emulator.bank.products import SERVICES
 from emulator.bank.settings import SCHEMAS
+from emulator.ca import FLAWS, TPP_NAME
 from emulator.scenario import conditions, durations, loader, matching, persona, rule, start, stated, story, variables
 from emulator.scenario.effects import effects
 from emulator.scenario.model import CURRENT, SNAPSHOT

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from emulator.bank.founding import fixtures
+from emulator.bank import fixtures
 from emulator.bank.settings import TAKES, mistakes
 from emulator.scenario.model import CURRENT, SNAPSHOT, Change, Start
 from emulator.scenario.part import Part
@@ -13,7 +13,7 @@ from emulator.scenario.part import Part
 if TYPE_CHECKING:
     from pydantic import ValidationError
 
-    from emulator.bank.founding.definitions import Additions
+    from emulator.bank.fixtures.definitions import Additions
 
 MEMBERS = ("from", "clock", "settings", "add", "change")
 ACCOUNT_CHANGES = ("balance", "creditLine", "paymentsRemoved", "demandsKid", "name")
@@ -66,7 +66,7 @@ def _settings(part: Part) -> dict[str, Any]:
 def _additions(part: Part) -> Additions | None:
     from pydantic import ValidationError
 
-    from emulator.bank.founding.definitions import Additions
+    from emulator.bank.fixtures.definitions import Additions
 
     try:
         return Additions.model_validate(part.value)
@@ -77,8 +77,8 @@ def _additions(part: Part) -> Additions | None:
 
 def _note(part: Part, error: ValidationError) -> None:
     """The mistakes that pydantic found, in our words."""
-    from emulator.bank.founding.definition_values import expected, standing
-    from emulator.bank.founding.definitions import members_at
+    from emulator.bank.fixtures.definition_values import expected, standing
+    from emulator.bank.fixtures.definitions import members_at
 
     for detail in error.errors(include_url=False):
         path = standing(detail["loc"], part.value)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from emulator.scenario.part import Part
-from emulator.scenario.stage import Answer
+from emulator.scenario.transport import Answer
 
 if TYPE_CHECKING:
-    from emulator.scenario.cast import Cast
+    from emulator.scenario.actors import Actors
     from emulator.scenario.persona import Persona
 
 COMMON = ("expect", "save", "as")
@@ -19,7 +19,7 @@ COMMON = ("expect", "save", "as")
 class Action(Protocol):
     """What a step does; its values, and those of the persona, still hold `${names}`."""
 
-    def play(self, cast: Cast, persona: Persona, fill: Callable[[Any], Any]) -> Answer:
+    def play(self, cast: Actors, persona: Persona, fill: Callable[[Any], Any]) -> Answer:
         """Do it, as `persona`; what came back."""
         ...
 

@@ -12,8 +12,8 @@ import orjson
 
 from emulator.store.errors import StoreDamaged, StoreTooNew
 from emulator.store.image import Image, TableImage
+from emulator.store.index_codec import table_image
 from emulator.store.kinds import Kind
-from emulator.store.pieces import table_image
 from emulator.store.snapshot import FORMAT, HEAD_FORM, HEAD_OPENING, INDEX_OPENING, INDEX_TABLE, STORE_TABLE
 
 Read = Callable[[int, int], bytes]

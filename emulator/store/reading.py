@@ -8,10 +8,10 @@ from typing import Any
 
 import orjson
 
+from emulator.store.dependent_cache import DependentCache
 from emulator.store.index import Bucket
 from emulator.store.kinds import Document
 from emulator.store.order import Order, Value
-from emulator.store.remembered import Remembered
 from emulator.store.table import DocumentTable
 
 
@@ -36,9 +36,9 @@ class Readable:
         number = table.numbers.get(identity)
         return None if number is None else table.rows[number]
 
-    def remembered(self, *kinds: str) -> Remembered[Any, Any]:
+    def dependent_cache(self, *kinds: str) -> DependentCache[Any, Any]:
         """A place for what is worked out from documents of these kinds alone."""
-        return Remembered(self._tables[kind] for kind in kinds)
+        return DependentCache(self._tables[kind] for kind in kinds)
 
     def exists(self, kind: str, identity: str) -> bool:
         return identity in self._tables[kind].numbers

@@ -23,7 +23,7 @@ from zlib import crc32
 import orjson
 
 from emulator.store.image import FrozenTable, Image, TableImage
-from emulator.store.pieces import Out, Place, index_document
+from emulator.store.index_codec import Out, Place, index_document
 
 FORMAT = 1
 STORE_TABLE, INDEX_TABLE = "_store", "_index"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from emulator.api.branch import Branch
+from emulator.api.service import BankService
 from emulator.scenario import durations
 from emulator.scenario.durations import Duration
 
@@ -22,17 +22,17 @@ class BankClock:
     @property
     def now(self) -> datetime:
         """Bank time, in UTC."""
-        return self._bank.call(lambda branch: branch.bank.clock.now())
+        return self._bank.call(lambda service: service.bank.clock.now())
 
     def advance(self, by: str | timedelta | None = None, **units: float) -> datetime:
         """Move bank time on: `advance("1h30m")`, `advance("P1M")`, `advance(days=1)`; what falls due is applied."""
         duration = _duration(by, units)
 
-        def move(branch: Branch) -> datetime:
-            branch.settle()
-            branch.bank.clock.set(now=duration.after(branch.bank.clock.now()))
-            branch.settle()
-            return branch.bank.clock.now()
+        def move(service: BankService) -> datetime:
+            service.settle()
+            service.bank.clock.set(now=duration.after(service.bank.clock.now()))
+            service.settle()
+            return service.bank.clock.now()
 
         return self._bank.call(move)
 

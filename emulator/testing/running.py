@@ -12,20 +12,20 @@ from pathlib import Path
 from typing import Any, TypeVar, Unpack
 from urllib.parse import urlsplit
 
-from emulator.api.branch import Branch
 from emulator.api.certificates import read_certificate
+from emulator.api.service import BankService
 from emulator.assemble import apply_all, assemble, authority_for
-from emulator.assemble.site import Site
-from emulator.authority import Authority, Credentials
+from emulator.assemble.application import BankApplication
+from emulator.bank import fixtures
 from emulator.bank.authentication import sca_control
 from emulator.bank.clock import Beginning, real_now
 from emulator.bank.customers import sessions
 from emulator.bank.errors import BankError
-from emulator.bank.founding import fixtures
 from emulator.bank.payment import payment_views, progression
+from emulator.ca import CertificateAuthority, Credentials
 from emulator.client import AsyncTppClient, TppClient
 from emulator.client.identity import Identity
-from emulator.scenario import loader, staging
+from emulator.scenario import loader, target
 from emulator.scenario.vocabulary import vocabulary
 from emulator.settings import ServeSettings
 from emulator.testing.clock import BankClock
@@ -38,7 +38,7 @@ Result = TypeVar("Result")
 
 
 @cache
-def authority() -> Authority:
+def authority() -> CertificateAuthority:
     """The sandbox CA of this test process, in memory: keys are made once, not once a test."""
     return authority_for(None)
 
@@ -97,17 +97,17 @@ class RunningBank:
         now: datetime | None = None,
         changes: Mapping[str, Any] | None = None,
     ) -> None:
-        self._site: Site = assemble(
+        self._application: BankApplication = assemble(
             replace(settings, scenario=()), authority=authority(), begins=Beginning(now, "frozen")
         )
-        self._branch = self._site.default
+        self._branch = self._application.default
         self._loop = loop_thread()
         with ExitStack() as undo:
-            undo.callback(self._site.close)
+            undo.callback(self._application.close)
             with self._branch.bank.documents.transaction():  # one that is refused leaves a kept bank as it stood
                 self._prepare(settings, now, changes)
             self._server = WebServer(
-                self._site,
+                self._application,
                 host="127.0.0.1",
                 plain=listen("127.0.0.1", settings.port, copies=1),  # a process of tests may hold hundreds of banks
                 public_url=settings.public_url,
@@ -122,12 +122,12 @@ class RunningBank:
     def _prepare(self, settings: ServeSettings, now: datetime | None, changes: Mapping[str, Any] | None) -> None:
         if now is not None:
             fixtures.reset(self._branch.bank, settings.fixtures)
-        apply_all(settings.scenario, self._site.theatre(self._branch))
+        apply_all(settings.scenario, self._application.scenario_target(self._branch))
         if changes:
             self._branch.bank.change_settings(dict(changes))
         _freeze(self._branch)
 
-    def call(self, work: Callable[[Branch], Result]) -> Result:
+    def call(self, work: Callable[[BankService], Result]) -> Result:
         """Do something with the bank itself, between two requests."""
         return self._loop.call(lambda: work(self._branch))
 
@@ -163,29 +163,29 @@ class RunningBank:
         link_or_id = str(link_or_id)
         name = urlsplit(link_or_id).path.rpartition("/")[2] or link_or_id
 
-        def work(branch: Branch) -> Result:
-            branch.settle()
-            with branch.bank.documents.transaction():
-                return act(branch.bank, sca_control.find(branch.bank, name))
+        def work(service: BankService) -> Result:
+            service.settle()
+            with service.bank.documents.transaction():
+                return act(service.bank, sca_control.find(service.bank, name))
 
         return self.call(work)
 
     def session(self, tpp_id: str, national_id: str | None = None, **choices: Any) -> dict[str, str]:
         """A session and a consent without the pages: `{psuId, tppSessionId, psuCorporateId?}`."""
 
-        def work(branch: Branch) -> dict[str, str]:
-            who = national_id or _first_private(branch)
-            with branch.bank.documents.transaction():
-                return sessions.seed(branch.bank, tpp_id=tpp_id, national_id=who, **choices)
+        def work(service: BankService) -> dict[str, str]:
+            who = national_id or _first_private(service)
+            with service.bank.documents.transaction():
+                return sessions.seed(service.bank, tpp_id=tpp_id, national_id=who, **choices)
 
         return self.call(work)
 
     def settings(self, **changes: Any) -> dict[str, Any]:
         """Change settings of the bank (CONTRACT 9.1); all settings as they are then."""
 
-        def work(branch: Branch) -> dict[str, Any]:
-            with branch.bank.documents.transaction():
-                return branch.bank.change_settings(changes).as_document()
+        def work(service: BankService) -> dict[str, Any]:
+            with service.bank.documents.transaction():
+                return service.bank.change_settings(changes).as_document()
 
         return self.call(work)
 
@@ -197,19 +197,19 @@ class RunningBank:
         """
         wanted = {"limit": sys.maxsize, **filters_for(**filters)}
         vocabulary().check_operation(wanted.get("operation"))
-        return self.call(lambda branch: [entry.detail() for entry in branch.log.entries(**wanted)])
+        return self.call(lambda service: [entry.detail() for entry in service.log.entries(**wanted)])
 
     def payments(self) -> list[dict[str, Any]]:
         """All payments of the bank, newest first, as `GET /_emulator/payments` shows them."""
-        return self.call(lambda branch: payment_views.listing(branch.bank, sys.maxsize))
+        return self.call(lambda service: payment_views.listing(service.bank, sys.maxsize))
 
     def advance_payment(self, payment_id: str, to: str | None = None) -> str:
         """Take the next step of a payment by hand, or go to status `to` (CONTRACT 9.3); its status then."""
 
-        def work(branch: Branch) -> str:
-            branch.settle()
-            with branch.bank.documents.transaction():
-                return str(progression.advance(branch.bank, payment_id, to)["status"])
+        def work(service: BankService) -> str:
+            service.settle()
+            with service.bank.documents.transaction():
+                return str(progression.advance(service.bank, payment_id, to)["status"])
 
         return self.call(work)
 
@@ -219,24 +219,24 @@ class RunningBank:
             read = loader.from_file(scenario)
         else:
             read = loader.named_or_file(scenario) if isinstance(scenario, str) else loader.from_value(scenario)
-        self.call(lambda branch: staging.apply(read, self._site.theatre(branch)))
+        self.call(lambda service: target.apply(read, self._application.scenario_target(service)))
 
     def stop(self) -> None:
         """Close clients, connections and sockets."""
         for client in self._clients:
             client.close()
         self._loop.run(self._server.stop())
-        self._loop.call(self._site.close)
+        self._loop.call(self._application.close)
 
 
-def _freeze(branch: Branch) -> None:
-    clock = branch.bank.clock
+def _freeze(service: BankService) -> None:
+    clock = service.bank.clock
     if clock.mode != "frozen":
         clock.set(now=clock.now(), mode="frozen")
 
 
-def _first_private(branch: Branch) -> str:
-    for customer in branch.bank.documents.all("customer"):
+def _first_private(service: BankService) -> str:
+    for customer in service.bank.documents.all("customer"):
         if customer["type"] == "private":
             return str(customer["customerNumber"])
     raise BankError("FORMAT_ERROR", "The bank has no private customer; say who logs in.", "nationalId")

@@ -15,8 +15,8 @@ from time import time
 from aiohttp.http import HttpVersion10, RawRequestMessage
 
 from emulator.api.messages import Response, Stream
+from emulator.web.due_timer import Watchers
 from emulator.web.exchange import Exchange
-from emulator.web.wake import Watchers
 
 CLOSE = "Connection: close"
 _SERVER = b"\r\nServer: bank-emulator\r\n\r\n"

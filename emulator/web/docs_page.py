@@ -10,7 +10,7 @@ from emulator.web.pages.guard import Guard
 from emulator.web.pages.rendering import bare, html
 
 if TYPE_CHECKING:
-    from emulator.api.branch import Branch
+    from emulator.api.service import BankService
 
 # What each address shows: a title, a sentence, the document, and where a browser reads it: to the control interface
 # a page cannot show the control token, to the console it shows who has logged in.
@@ -31,7 +31,7 @@ class DocsPage:
     def __init__(self, guard: Guard) -> None:
         self._guard = guard
 
-    def handle(self, _branch: Branch, request: Request) -> Response:
+    def handle(self, _branch: BankService, request: Request) -> Response:
         """Answer GET and HEAD."""
         if not self._guard.knows_host(request):
             return bare(request, 403, "This name is not allowed", "Start the bank with --allow-host to allow it.")

@@ -14,14 +14,14 @@ from emulator.api.messages import AT_ONCE, Request, Response, Stream
 from emulator.store import Store, StoreUnwritable
 from emulator.web import wire
 from emulator.web.answers import Answer, EventStream, Hangup, Refusal, Sent, block
+from emulator.web.application import Application
+from emulator.web.due_timer import Watchers
 from emulator.web.encoding import encoded
 from emulator.web.exchange import Exchange, Refused
 from emulator.web.limits import MAX_BODY_BYTES
 from emulator.web.refusals import unkept
-from emulator.web.site import Site
 from emulator.web.turns import Turns, Write
 from emulator.web.upkeep import Upkeep
-from emulator.web.wake import Watchers
 
 if TYPE_CHECKING:
     from emulator.web.connection import Connection
@@ -42,14 +42,14 @@ class Handler:
     Never raises for what a client sends.
     """
 
-    def __init__(self, site: Site) -> None:
-        self._site = site
+    def __init__(self, application: Application) -> None:
+        self._application = application
         self.upkeep = Upkeep()
-        store = site.store
+        store = application.store
         grouped = store is not None and store.groups
-        self.turns = Turns(site, store if grouped else None, self.upkeep)
+        self.turns = Turns(application, store if grouped else None, self.upkeep)
         self._single = None if grouped else store  # the default bank's, where each change is written by itself
-        self.watchers = Watchers(site)
+        self.watchers = Watchers(application)
 
     def at_once(self, connection: Connection, message: RawRequestMessage, payload: StreamReader) -> bool:
         """Answer a whole request, with the end of this turn, unless something has to be awaited for it.
@@ -101,7 +101,7 @@ class Handler:
         request = _request(exchange.connection, exchange.message, b"")
         if response.status == 431:  # what is too large to be read is not kept either
             request.headers = [pair for pair in request.headers if pair[0].lower() == "x-request-id"]
-        self._site.refused(request, response)
+        self._application.refused(request, response)
         return Refusal(exchange, response)
 
     def _act(self, request: Request) -> tuple[Response | Stream, Unsynced | None]:
@@ -110,8 +110,8 @@ class Handler:
         else:
             # what resets, saves or leaves a bank finds everything written down
             self.turns.end()
-            answer = self._site.handle(request)
-            store = self._site.store_for(request)
+            answer = self._application.handle(request)
+            store = self._application.store_for(request)
         if self.watchers.open:
             self.watchers.look_again()
         if store is None:
@@ -126,7 +126,7 @@ class Handler:
         try:
             await self.upkeep.synced(store, change)
         except StoreUnwritable as error:
-            self._site.undone(store)
+            self._application.undone(store)
             return unkept(error, answer)
         return answer
 

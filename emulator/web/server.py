@@ -1,4 +1,4 @@
-"""The server: sockets in, a site behind them, an orderly end."""
+"""The server: sockets in, an application behind them, an orderly end."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from contextlib import suppress
 from typing import Any
 
 from emulator.web.address import Base
+from emulator.web.application import Application
 from emulator.web.handler import Handler
 from emulator.web.limits import Limits
 from emulator.web.listener import Listener
-from emulator.web.site import Site
 from emulator.web.sockets import BACKLOG, port_of, raise_file_limit
 
 _HANDSHAKE_SECONDS = 15.0
@@ -22,14 +22,14 @@ _ENDING = (signal.SIGTERM, signal.SIGINT)
 
 
 class WebServer:
-    """One site on a plain and perhaps a TLS address, within a running event loop.
+    """One application on a plain and perhaps a TLS address, within a running event loop.
 
     `host` is the address asked for, `public_url` and `allowed` (host names) decide the base of links.
     """
 
     def __init__(
         self,
-        site: Site,
+        application: Application,
         *,
         host: str,
         plain: list[socket.socket],
@@ -38,9 +38,9 @@ class WebServer:
         allowed: tuple[str, ...] = (),
         limits: Limits | None = None,
     ) -> None:
-        self._site = site
+        self._application = application
         self._limits = limits or Limits()
-        self._handler = Handler(site)
+        self._handler = Handler(application)
         self._places: list[tuple[list[socket.socket], Base]] = []
         for scheme, sockets in (("http", plain), ("https", tls)):
             if sockets is not None:
@@ -63,7 +63,7 @@ class WebServer:
             self._listeners.append(listener)
             secure: dict[str, Any] = {}
             if base.listening.startswith("https"):
-                secure = {"ssl": self._site.tls_context(), "ssl_handshake_timeout": _HANDSHAKE_SECONDS}
+                secure = {"ssl": self._application.tls_context(), "ssl_handshake_timeout": _HANDSHAKE_SECONDS}
             for bound in sockets:
                 self._servers.append(await loop.create_server(listener, sock=bound, backlog=BACKLOG, **secure))
         self._sweep_later()

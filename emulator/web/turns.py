@@ -23,8 +23,8 @@ from aiohttp.http import RawRequestMessage
 from emulator.api.messages import Request, Response, Stream
 from emulator.store import Store, StoreUnwritable
 from emulator.web.answers import block
+from emulator.web.application import Application
 from emulator.web.refusals import unkept
-from emulator.web.site import Site
 from emulator.web.upkeep import Upkeep
 
 if TYPE_CHECKING:
@@ -45,8 +45,8 @@ class Turns:
     `store` holds the documents of that bank, None where nothing is gained from writing several changes at once.
     """
 
-    def __init__(self, site: Site, store: Store | None, upkeep: Upkeep) -> None:
-        self._site = site
+    def __init__(self, application: Application, store: Store | None, upkeep: Upkeep) -> None:
+        self._application = application
         self._store = store
         self._upkeep = upkeep
         self._answers: list[tuple[Connection, RawRequestMessage, Response, bytes, bool]] = []
@@ -94,15 +94,15 @@ class Turns:
         """The core's answer to a request for the default bank, its changes left to the end of the turn."""
         store = self._store
         if store is None:
-            return self._site.handle(request)
+            return self._application.handle(request)
         if self._one_by_one:
             before = store.sequence
-            answer = self._site.handle(request)
+            answer = self._application.handle(request)
             self._one_by_one = store.sequence == before
             return answer
         store.later = self._later
         try:
-            return self._site.handle(request)
+            return self._application.handle(request)
         finally:
             store.later = None
 
@@ -141,7 +141,7 @@ class Turns:
                     logger.exception("the changes of a turn could not be written")
                 failed = error
                 self._one_by_one = True
-                self._site.undone(store)
+                self._application.undone(store)
         answers, self._answers = self._answers, []
         for connection, message, response, whole, close in answers:
             if failed is not None:

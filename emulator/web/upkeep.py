@@ -23,7 +23,7 @@ REST = 9.0  # times as long
 
 
 class Upkeep:
-    """The upkeep of all stores of a site."""
+    """The upkeep of all stores of an application."""
 
     def __init__(self) -> None:
         self._turns: WeakKeyDictionary[Store, asyncio.Lock] = WeakKeyDictionary()

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from emulator.api.branch import Branch
-from emulator.assemble.house import House
-from emulator.assemble.stages import on
-from emulator.authority import Authority
+from emulator.api.service import BankService
+from emulator.assemble.registry import BankRegistry
+from emulator.assemble.transports import on
 from emulator.bank.clock import real_now
+from emulator.ca import CertificateAuthority
 from emulator.cli import main
 from emulator.control import Control
-from emulator.scenario import stage as stages
-from emulator.scenario.stage import Stage, StageFailed
+from emulator.scenario import transport as transports
+from emulator.scenario.transport import Transport, TransportFailed
 from tests.api.control_desk import ControlDesk
 from tests.api.desk import DeskClient, monday, seeded_house
 
@@ -23,49 +23,49 @@ Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture(scope="session")
-def authority() -> Authority:
-    authority = Authority(None, clock=real_now)
+def authority() -> CertificateAuthority:
+    authority = CertificateAuthority(None, clock=real_now)
     authority.demo()
     return authority
 
 
 @pytest.fixture
-def house(authority: Authority) -> House:
+def registry(authority: CertificateAuthority) -> BankRegistry:
     return seeded_house(authority)
 
 
 @pytest.fixture
-def branch(house: House) -> Branch:
-    return monday(house)
+def service(registry: BankRegistry) -> BankService:
+    return monday(registry)
 
 
 @pytest.fixture
-def tpp(branch: Branch, authority: Authority) -> DeskClient:
-    return DeskClient(branch, authority)
+def tpp(service: BankService, authority: CertificateAuthority) -> DeskClient:
+    return DeskClient(service, authority)
 
 
 @pytest.fixture
-def desk(house: House, branch: Branch, authority: Authority) -> ControlDesk:
-    return ControlDesk(Control(house, authority), branch)
+def desk(registry: BankRegistry, service: BankService, authority: CertificateAuthority) -> ControlDesk:
+    return ControlDesk(Control(registry, authority), service)
 
 
 @pytest.fixture
 def run(
-    house: House,
-    branch: Branch,
-    authority: Authority,
+    registry: BankRegistry,
+    service: BankService,
+    authority: CertificateAuthority,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> Run:
     """Runs a command against the bank of the test: exit status, stdout, stderr."""
-    stage = on(house, authority)
+    transport = on(registry, authority)
 
-    def running(base: str, **_: Any) -> Stage:
+    def running(base: str, **_: Any) -> Transport:
         if base != "http://127.0.0.1:8080":
-            raise StageFailed(f"{base} does not answer.")
-        return stage
+            raise TransportFailed(f"{base} does not answer.")
+        return transport
 
-    monkeypatch.setattr(stages, "Running", running)
+    monkeypatch.setattr(transports, "Running", running)
     monkeypatch.delenv("BANK_EMULATOR_URL", raising=False)
 
     def command(*arguments: str) -> tuple[int, str, str]:

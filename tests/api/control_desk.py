@@ -6,9 +6,9 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from emulator.api.branch import Branch
 from emulator.api.messages import Request, Response
-from emulator.assemble.site import Site
+from emulator.api.service import BankService
+from emulator.assemble.application import BankApplication
 from emulator.control import Control
 
 BASE = "http://127.0.0.1:8080"
@@ -35,9 +35,9 @@ class Answer:
 class ControlDesk:
     """Asks the control interface about one bank."""
 
-    def __init__(self, control: Control, branch: Branch, *, prefix: str = "") -> None:
+    def __init__(self, control: Control, service: BankService, *, prefix: str = "") -> None:
         self.control = control
-        self.branch = branch
+        self.service = service
         self._prefix = prefix
 
     def raw(self, method: str, path: str, *headers: tuple[str, str], body: bytes = b"") -> Response:
@@ -45,7 +45,7 @@ class ControlDesk:
         named = any(name.lower() == "host" for name, _ in headers)
         sent = headers if named else (("Host", "127.0.0.1:8080"), *headers)
         request = Request(method, f"{self._prefix}/_emulator{path}", sent, body, BASE, self._prefix)
-        response = self.control.handle(self.branch, request)
+        response = self.control.handle(self.service, request)
         assert isinstance(response, Response)
         return response
 
@@ -71,9 +71,9 @@ class ControlDesk:
         return answer.json
 
 
-def asked(site: Site, method: str, target: str, body: Any = None) -> tuple[int, Any]:
-    """Status and JSON of what a whole site answers; a change without a body sends an empty object."""
+def asked(application: BankApplication, method: str, target: str, body: Any = None) -> tuple[int, Any]:
+    """Status and JSON of what a whole application answers; a change without a body sends an empty object."""
     content = json.dumps(body or {}).encode() if method in ("PUT", "POST") else b""
-    answer = site.handle(Request(method, target, (("Host", "127.0.0.1:8080"), JSON), content))
+    answer = application.handle(Request(method, target, (("Host", "127.0.0.1:8080"), JSON), content))
     assert isinstance(answer, Response)
     return answer.status, json.loads(answer.body) if answer.body else None

@@ -6,15 +6,15 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from emulator.api.branch import Branch
 from emulator.api.messages import Request
+from emulator.api.service import BankService
 from emulator.assemble.answers import response_signer
-from emulator.assemble.house import House, HouseRules
-from emulator.authority import Authority
+from emulator.assemble.registry import BankRegistry, RegistryConfig
+from emulator.bank import fixtures
 from emulator.bank.authentication import sca_control
 from emulator.bank.customers import sessions
-from emulator.bank.founding import fixtures
 from emulator.bank.settings import Settings
+from emulator.ca import CertificateAuthority
 from emulator.client.response import Headers, Response
 from emulator.client.tpp import Tpp
 from emulator.scenario.rules import RuleSet
@@ -23,10 +23,10 @@ BASE = "http://127.0.0.1:8080"
 NOW = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)  # a Monday, 09:00 in Oslo
 
 
-def seeded_house(authority: Authority) -> House:
+def seeded_house(authority: CertificateAuthority) -> BankRegistry:
     """Banks in memory whose ids repeat."""
-    return House(
-        HouseRules(
+    return BankRegistry(
+        RegistryConfig(
             directory=None,
             fixtures="known-state",
             settings=Settings(),
@@ -40,18 +40,20 @@ def seeded_house(authority: Authority) -> House:
     )
 
 
-def monday(house: House) -> Branch:
+def monday(registry: BankRegistry) -> BankService:
     """The default bank in its known state, its clock standing on a Monday morning."""
-    fixtures.reset(house.default.bank, "known-state", now=NOW, mode="frozen")
-    return house.default
+    fixtures.reset(registry.default.bank, "known-state", now=NOW, mode="frozen")
+    return registry.default
 
 
 class DeskClient(Tpp):
-    """The signed client of `emulator.client`, whose requests go to a branch instead of a socket."""
+    """The signed client of `emulator.client`, whose requests go to a service instead of a socket."""
 
-    def __init__(self, branch: Branch, authority: Authority, *, name: str = "demo", prefix: str = "") -> None:
+    def __init__(
+        self, service: BankService, authority: CertificateAuthority, *, name: str = "demo", prefix: str = ""
+    ) -> None:
         super().__init__(BASE + prefix, authority.find(name) or authority.issue(name))
-        self.branch = branch
+        self.service = service
         self._request_prefix = prefix
 
     def request(self, method: str, path: str, **options: Any) -> Response:
@@ -64,7 +66,7 @@ class DeskClient(Tpp):
             BASE,
             self._request_prefix,
         )
-        answer = self.branch.handle(request)
+        answer = self.service.handle(request)
         return Response(answer.status, Headers(answer.headers), answer.body)
 
     def get(self, path: str, **options: Any) -> Response:
@@ -88,7 +90,7 @@ class DeskClient(Tpp):
 
     def log_in(self, national_id: str, **more: Any) -> DeskClient:
         """A session and a consent for a person, without the pages; the client sends its ids from now on."""
-        made = sessions.seed(self.branch.bank, tpp_id=self.tpp_id, national_id=national_id, **more)
+        made = sessions.seed(self.service.bank, tpp_id=self.tpp_id, national_id=national_id, **more)
         self.psu_id = made["psuId"]
         self.session_id = made["tppSessionId"]
         self.psu_corporate_id = made.get("psuCorporateId")
@@ -96,27 +98,27 @@ class DeskClient(Tpp):
         return self
 
 
-def approve(branch: Branch, link_or_id: str, **more: Any) -> dict[str, str]:
+def approve(service: BankService, link_or_id: str, **more: Any) -> dict[str, str]:
     """The PSU approves; the query parameters of the redirect."""
-    bank = branch.bank
+    bank = service.bank
     with bank.documents.transaction():
         found = sca_control.find(bank, link_or_id.rpartition("/")[2])
         redirect = sca_control.approve(bank, found, **more)
     return dict(parse_qsl(urlsplit(redirect or "").query))
 
 
-def reject(branch: Branch, link_or_id: str) -> dict[str, str]:
+def reject(service: BankService, link_or_id: str) -> dict[str, str]:
     """The PSU declines; the query parameters of the redirect."""
-    bank = branch.bank
+    bank = service.bank
     with bank.documents.transaction():
         redirect = sca_control.reject(bank, sca_control.find(bank, link_or_id.rpartition("/")[2]))
     return dict(parse_qsl(urlsplit(redirect).query))
 
 
-def advance(branch: Branch, **by: float) -> None:
+def advance(service: BankService, **by: float) -> None:
     """Move bank time and apply what falls due."""
-    branch.bank.clock.advance(timedelta(**by))
-    branch.settle()
+    service.bank.clock.advance(timedelta(**by))
+    service.settle()
 
 
 def ok(answer: Response, status: int = 200) -> Any:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from emulator.api.branch import Branch
-from emulator.bank.founding import fixtures
+from emulator.api.service import BankService
+from emulator.bank import fixtures
 from tests.api.desk import DeskClient
 
 KARI = "14888520059"
@@ -18,8 +18,8 @@ BEFORE = datetime(2024, 9, 4, 21, 59, 59, tzinfo=UTC)  # the last second of 4 Se
 FROM = datetime(2024, 9, 4, 22, 0, tzinfo=UTC)
 
 
-def at(branch: Branch, client: DeskClient, moment: datetime, person: str = KARI) -> DeskClient:
-    fixtures.reset(branch.bank, "known-state", now=moment, mode="frozen")
+def at(service: BankService, client: DeskClient, moment: datetime, person: str = KARI) -> DeskClient:
+    fixtures.reset(service.bank, "known-state", now=moment, mode="frozen")
     return client.log_in(person)
 
 
@@ -33,8 +33,8 @@ def get(client: DeskClient, path: str, fix: str) -> Any:
     ("moment", "asked", "new"),
     [(BEFORE, "", False), (BEFORE, "FIX", True), (BEFORE, "nothing, FIX ,other", True), (FROM, "", True)],
 )
-def test_cash_account_type_iso(branch: Branch, tpp: DeskClient, moment: datetime, asked: str, new: bool) -> None:
-    client = at(branch, tpp, moment)
+def test_cash_account_type_iso(service: BankService, tpp: DeskClient, moment: datetime, asked: str, new: bool) -> None:
+    client = at(service, tpp, moment)
     body = get(client, "/v1/accounts", asked.replace("FIX", "cash-account-type-iso") or "none")
     types = [account["cashAccountType"] for account in body["accounts"]]
     assert types == (["CACC", "SVGS"] if new else ["Current", "Savings"])
@@ -43,8 +43,8 @@ def test_cash_account_type_iso(branch: Branch, tpp: DeskClient, moment: datetime
 @pytest.mark.parametrize(
     ("moment", "asked", "new"), [(BEFORE, "none", False), (BEFORE, "longer-names", True), (FROM, "none", True)]
 )
-def test_longer_names(branch: Branch, tpp: DeskClient, moment: datetime, asked: str, new: bool) -> None:
-    body = get(at(branch, tpp, moment), "/v1/card-accounts", asked)
+def test_longer_names(service: BankService, tpp: DeskClient, moment: datetime, asked: str, new: bool) -> None:
+    body = get(at(service, tpp, moment), "/v1/card-accounts", asked)
     name = body["cardAccounts"][0]["name"]
     whole = "Kredittkort Kladd med reise- og avbestillingsforsikring"
     assert name == (whole if new else whole[:35])
@@ -58,8 +58,8 @@ def test_longer_names(branch: Branch, tpp: DeskClient, moment: datetime, asked: 
         (FROM, "none", True),
     ],
 )
-def test_switched_card_amounts(branch: Branch, tpp: DeskClient, moment: datetime, asked: str, new: bool) -> None:
-    client = at(branch, tpp, moment)
+def test_switched_card_amounts(service: BankService, tpp: DeskClient, moment: datetime, asked: str, new: bool) -> None:
+    client = at(service, tpp, moment)
     card = get(client, "/v1/card-accounts", asked)["cardAccounts"][0]["resourceId"]
     booked = get(client, f"/v1/card-accounts/{card}/transactions", asked)["cardTransactions"]["booked"]
     abroad = next(entry for entry in booked if entry["transactionDetails"] == "Hôtel de l'Exemple")
@@ -72,9 +72,9 @@ def test_switched_card_amounts(branch: Branch, tpp: DeskClient, moment: datetime
     ("moment", "asked", "new"),
     [(BEFORE, "none", False), (BEFORE, "groupBatchTransactions", True), (FROM, "none", True)],
 )
-def test_grouped_batches(branch: Branch, tpp: DeskClient, moment: datetime, asked: str, new: bool) -> None:
-    client = at(branch, tpp, moment, SIRI)
-    account = branch.bank.documents.find("account", iban=BAKERY)[0]["id"]
+def test_grouped_batches(service: BankService, tpp: DeskClient, moment: datetime, asked: str, new: bool) -> None:
+    client = at(service, tpp, moment, SIRI)
+    account = service.bank.documents.find("account", iban=BAKERY)[0]["id"]
     path = f"/v1/accounts/{account}/transactions"
     booked = get(client, f"{path}?limit=500", asked)["transactions"]["booked"]
     wages = [e for e in booked if e.get("purposeCode") == "SALA"]
@@ -95,8 +95,8 @@ def test_grouped_batches(branch: Branch, tpp: DeskClient, moment: datetime, aske
         (datetime(2020, 7, 31, 22, 0, tzinfo=UTC), "none", True),
     ],
 )
-def test_amount_as_string(branch: Branch, tpp: DeskClient, moment: datetime, asked: str, new: bool) -> None:
-    client = at(branch, tpp, moment)
+def test_amount_as_string(service: BankService, tpp: DeskClient, moment: datetime, asked: str, new: bool) -> None:
+    client = at(service, tpp, moment)
     accounts = get(client, "/v1/accounts?withBalance=true", asked)["accounts"]
     assert accounts[0]["balances"][0]["balanceAmount"]["amount"] == ("184312.50" if new else 184312.5)
     path = accounts[0]["_links"]["transactions"]["href"]

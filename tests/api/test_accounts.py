@@ -7,7 +7,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from emulator.api.branch import Branch
+from emulator.api.service import BankService
 from tests.api.desk import DeskClient, advance, messages
 
 KARI = "14888520059"
@@ -22,7 +22,7 @@ def kari(tpp: DeskClient) -> DeskClient:
 
 
 def account_id(client: DeskClient, iban: str = MAIN) -> str:
-    found = client.branch.bank.documents.first("account", iban=iban)
+    found = client.service.bank.documents.first("account", iban=iban)
     if found is None:
         raise LookupError(iban)
     return str(found["id"])
@@ -116,7 +116,7 @@ def test_an_account_that_another_customer_has_got_is_not_listed(kari: DeskClient
 
 
 def test_a_customer_who_is_no_longer_private_is_not_known_any_more(kari: DeskClient) -> None:
-    customer = kari.branch.bank.documents.first("customer", customerNumber=KARI)
+    customer = kari.service.bank.documents.first("customer", customerNumber=KARI)
     assert customer is not None
     body = {"customerNumber": KARI, "name": "Kari Kladd", "type": "corporate"}
     assert kari.put(f"/v1/sandbox/customers/{customer['id']}", json=body).status == 200
@@ -141,8 +141,8 @@ def test_an_account_whose_engagement_is_over_is_not_listed(tpp: DeskClient) -> N
     assert {client.get(link["href"]).status for link in lost["_links"].values()} == {401}
 
 
-def test_links_are_absolute_when_the_bank_is_told_so(kari: DeskClient, branch: Branch) -> None:
-    branch.bank.change_settings({"links": "absolute"})
+def test_links_are_absolute_when_the_bank_is_told_so(kari: DeskClient, service: BankService) -> None:
+    service.bank.change_settings({"links": "absolute"})
     link = listed(kari, "/v1/accounts")["accounts"][0]["_links"]["self"]["href"]
     assert link == f"http://127.0.0.1:8080/v1/accounts/{account_id(kari)}"
 
@@ -285,8 +285,8 @@ def test_without_the_psu_no_link_names_a_first_date_that_was_not_kept_to(kari: D
         assert links["self"]["href"] == f"{path}?bookingStatus=both&{kept}&offset=0&limit=100"
 
 
-def test_in_production_mode_all_pending_ones_come_with_every_page(kari: DeskClient, branch: Branch) -> None:
-    branch.bank.change_settings({"pending": "unfiltered"})
+def test_in_production_mode_all_pending_ones_come_with_every_page(kari: DeskClient, service: BankService) -> None:
+    service.bank.change_settings({"pending": "unfiltered"})
     path = f"/v1/accounts/{account_id(kari)}/transactions"
     body = listed(kari, f"{path}?dateFrom=2026-01-01&dateTo=2026-01-31&limit=2")["transactions"]
     assert (len(body["pending"]), len(body["booked"])) == (2, 2)
@@ -295,10 +295,10 @@ def test_in_production_mode_all_pending_ones_come_with_every_page(kari: DeskClie
     assert following["booked"] != body["booked"]
 
 
-def test_a_pending_transaction_is_booked_when_its_day_comes(kari: DeskClient, branch: Branch) -> None:
+def test_a_pending_transaction_is_booked_when_its_day_comes(kari: DeskClient, service: BankService) -> None:
     path = f"/v1/accounts/{account_id(kari)}"
     before = listed(kari, f"{path}/transactions?bookingStatus=pending")["transactions"]["pending"]
-    advance(branch, hours=22)  # past 6 o'clock tomorrow
+    advance(service, hours=22)  # past 6 o'clock tomorrow
     kari.log_in(KARI)
     after = listed(kari, f"{path}/transactions")["transactions"]
     assert [entry["transactionId"] for entry in after["pending"]] == [before[0]["transactionId"]]
@@ -308,12 +308,12 @@ def test_a_pending_transaction_is_booked_when_its_day_comes(kari: DeskClient, br
     assert balances[0]["balanceAmount"]["amount"] == "184093.50"
 
 
-def test_without_the_psu_nothing_older_than_ninety_days_is_shown(kari: DeskClient, branch: Branch) -> None:
+def test_without_the_psu_nothing_older_than_ninety_days_is_shown(kari: DeskClient, service: BankService) -> None:
     own = account_id(kari)
-    advance(branch, minutes=30)
-    old = {**branch.bank.documents.find("transaction", accountId=own)[0], "id": "old"}
+    advance(service, minutes=30)
+    old = {**service.bank.documents.find("transaction", accountId=own)[0], "id": "old"}
     old |= {"bookingDate": "2025-10-01", "valueDate": "2025-10-01", "order": "2025-10-01|2025-10-01"}
-    branch.bank.documents.put("transaction", old)
+    service.bank.documents.put("transaction", old)
     path = f"/v1/accounts/{own}/transactions"
     assert entries(listed(kari, f"{path}?dateFrom=2025-09-01&limit=500"))[-1] == "old"
     assert kari.get(f"{path}/old").status == 200
@@ -327,20 +327,20 @@ def test_without_the_psu_nothing_older_than_ninety_days_is_shown(kari: DeskClien
 
 @pytest.mark.parametrize(("booked", "status"), [("2025-12-02", 200), ("2025-12-01", 404)])
 def test_without_the_psu_details_are_told_of_what_was_booked_in_the_last_ninety_days(
-    kari: DeskClient, branch: Branch, booked: str, status: int
+    kari: DeskClient, service: BankService, booked: str, status: int
 ) -> None:
     own = account_id(kari)
-    found = branch.bank.documents.find("transaction", accountId=own)[0]
-    branch.bank.documents.put("transaction", {**found, "bookingDate": booked, "valueDate": "2025-12-05"})
+    found = service.bank.documents.find("transaction", accountId=own)[0]
+    service.bank.documents.put("transaction", {**found, "bookingDate": booked, "valueDate": "2025-12-05"})
     path = f"/v1/accounts/{own}/transactions/{found['id']}"
     assert kari.get(path, headers={"PSU-IP-Address": None}).status == status
 
 
-def test_the_entries_of_a_batch_are_not_told_in_the_private_context(kari: DeskClient, branch: Branch) -> None:
+def test_the_entries_of_a_batch_are_not_told_in_the_private_context(kari: DeskClient, service: BankService) -> None:
     own = account_id(kari)
-    found = branch.bank.documents.find("transaction", accountId=own)[0]
+    found = service.bank.documents.find("transaction", accountId=own)[0]
     entries = [{"amount": "-1.00", "currency": "NOK", "creditorName": "Even Eksempel"}]
-    branch.bank.documents.put("transaction", {**found, "batch": {"entries": entries}})
+    service.bank.documents.put("transaction", {**found, "batch": {"entries": entries}})
     details = listed(kari, f"/v1/accounts/{own}/transactions/{found['id']}")["transactionsDetails"]
     assert not {"batchIndicator", "batchNumberOfTransactions", "entryDetails", "_links"} & details.keys()
 

@@ -10,7 +10,7 @@ import pytest
 
 from emulator.api.messages import Request, Response
 from emulator.assemble import assemble
-from emulator.authority import Authority
+from emulator.ca import CertificateAuthority
 from emulator.client.tpp import Tpp
 from emulator.settings import ServeSettings
 from tests.api.desk import BASE
@@ -19,47 +19,53 @@ HOST = (("Host", "127.0.0.1:8080"), ("Content-Type", "application/json"))
 
 
 @pytest.mark.parametrize("prefix", ["", "/api-sandbox", "/banks/x", "/banks/x/api-sandbox"])
-def test_what_the_wire_refuses_is_signed_and_stands_in_the_log_of_its_bank(authority: Authority, prefix: str) -> None:
-    site = assemble(ServeSettings(ephemeral=True, state=Path()), authority=authority)
+def test_what_the_wire_refuses_is_signed_and_stands_in_the_log_of_its_bank(
+    authority: CertificateAuthority, prefix: str
+) -> None:
+    application = assemble(ServeSettings(ephemeral=True, state=Path()), authority=authority)
     bank = prefix.removesuffix("/api-sandbox")
     for target, body in (("/_emulator/banks/x", b"{}"), (f"{bank}/_emulator/settings", b'{"sign_responses":true}')):
-        assert site.handle(Request("PUT", target, HOST, body, BASE)).status in (200, 201)
+        assert application.handle(Request("PUT", target, HOST, body, BASE)).status in (200, 201)
     refusal = Response(413, body=b"{}")
     sent = Request("POST", f"{prefix}/v1/consents?x=y", (("X-Request-ID", "my-id"),), base=BASE)
-    site.refused(sent, refusal)
+    application.refused(sent, refusal)
     headers = dict(refusal.headers)
     assert headers["X-Request-ID"] == "my-id"
     assert 'headers="digest x-request-id date"' in headers["Signature"]
-    listed = site.handle(Request("GET", f"{bank}/_emulator/requests", HOST, base=BASE))
+    listed = application.handle(Request("GET", f"{bank}/_emulator/requests", HOST, base=BASE))
     assert isinstance(listed, Response)
     [told] = json.loads(listed.body)["requests"]
     assert (told["target"], told["status"]) == (sent.target, 413)
-    site.close()
+    application.close()
 
 
-def test_a_bank_that_is_not_there_returns_the_x_request_id(authority: Authority) -> None:
-    site = assemble(ServeSettings(ephemeral=True, state=Path()), authority=authority)
-    answer = site.handle(Request("GET", "/banks/none/v1/accounts", (*HOST, ("X-Request-ID", "my-id")), base=BASE))
+def test_a_bank_that_is_not_there_returns_the_x_request_id(authority: CertificateAuthority) -> None:
+    application = assemble(ServeSettings(ephemeral=True, state=Path()), authority=authority)
+    answer = application.handle(
+        Request("GET", "/banks/none/v1/accounts", (*HOST, ("X-Request-ID", "my-id")), base=BASE)
+    )
     assert (answer.status, dict(answer.headers)["X-Request-ID"]) == (404, "my-id")
-    site.close()
+    application.close()
 
 
 @pytest.mark.parametrize("target", ["/_emulator/clock", "/banks/x/_emulator/clock", "/health", "/banks/none/v1/user"])
-def test_what_the_wire_refuses_of_others_stands_in_no_log(authority: Authority, target: str) -> None:
-    site = assemble(ServeSettings(ephemeral=True, state=Path()), authority=authority)
+def test_what_the_wire_refuses_of_others_stands_in_no_log(authority: CertificateAuthority, target: str) -> None:
+    application = assemble(ServeSettings(ephemeral=True, state=Path()), authority=authority)
     refusal = Response(413)
-    site.refused(Request("POST", target, base=BASE), refusal)
-    assert (refusal.headers, list(site.default.log.newest())) == ([], [])
-    site.close()
+    application.refused(Request("POST", target, base=BASE), refusal)
+    assert (refusal.headers, list(application.default.log.newest())) == ([], [])
+    application.close()
 
 
 @pytest.mark.parametrize("bank", ["", "/banks/x"])
 @pytest.mark.parametrize("links", ["relative", "absolute"])
-def test_a_bank_answers_below_the_prefix_of_production_too(authority: Authority, bank: str, links: str) -> None:
-    site = assemble(ServeSettings(ephemeral=True, state=Path(), links=links), authority=authority)
+def test_a_bank_answers_below_the_prefix_of_production_too(
+    authority: CertificateAuthority, bank: str, links: str
+) -> None:
+    application = assemble(ServeSettings(ephemeral=True, state=Path(), links=links), authority=authority)
 
     def asked(method: str, target: str, headers: Any = HOST, body: bytes = b"{}") -> tuple[int, Any]:
-        answer = site.handle(Request(method, target, tuple(headers), body, BASE))
+        answer = application.handle(Request(method, target, tuple(headers), body, BASE))
         assert isinstance(answer, Response)
         return answer.status, json.loads(answer.body)
 
@@ -81,4 +87,4 @@ def test_a_bank_answers_below_the_prefix_of_production_too(authority: Authority,
     assert self_link.startswith(f"{BASE}{bank}/api-sandbox/v1/" if links == "absolute" else "/v1/")
     assert signed(self_link.removeprefix(tpp.base_url))[0] == 200
     assert asked("GET", f"{bank}/api-sandbox/_emulator/clock", body=b"")[0] == 404
-    site.close()
+    application.close()

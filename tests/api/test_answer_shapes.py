@@ -64,13 +64,13 @@ def payments(walk: Walk) -> None:
         walk("getPaymentStatus", f"{path}/status")
         started = walk("startAuthorisation", f"{path}/authorisations")
         walk("getAuthorisation", f"{path}/authorisations/{started['authorisationId']}")
-        approve(walk.client.branch, path.rpartition("/")[2])
+        approve(walk.client.service, path.rpartition("/")[2])
         walk("getPayment", path)
     walk("deletePayment", f"{DOMESTIC}/{walk('createPayment', DOMESTIC, BODIES[DOMESTIC])['paymentId']}", status=204)
     later = {**BODIES[DOMESTIC], "requestedExecutionDate": "2026-03-20", "unknown": 1}
     path = f"{DOMESTIC}/{walk('createPayment', DOMESTIC, later)['paymentId']}"
-    approve(walk.client.branch, path.rpartition("/")[2])
-    advance(walk.client.branch, seconds=5)
+    approve(walk.client.service, path.rpartition("/")[2])
+    advance(walk.client.service, seconds=5)
     walk("deletePayment", path, status=202)
     started = walk("startCancellationAuthorisation", f"{path}/cancellation-authorisations")
     walk("getCancellationAuthorisation", f"{path}/cancellation-authorisations/{started['authorisationId']}")

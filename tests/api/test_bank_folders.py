@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from emulator.api.messages import Request, Stream
-from emulator.assemble import assemble, house
-from emulator.assemble.site import Site
-from emulator.authority import Authority
+from emulator.assemble import assemble, registry
+from emulator.assemble.application import BankApplication
+from emulator.ca import CertificateAuthority
 from emulator.settings import ServeSettings
 from emulator.store.disk import Disk
 from tests.api.control_desk import asked
@@ -22,8 +22,8 @@ HEADERS = (("Host", "127.0.0.1:8080"), ("Content-Type", "application/json"))
 BANK = "/_emulator/banks/x"
 
 
-def names(site: Site) -> list[str]:
-    status, listed = asked(site, "GET", "/_emulator/banks")
+def names(application: BankApplication) -> list[str]:
+    status, listed = asked(application, "GET", "/_emulator/banks")
     assert status == 200
     return [bank["name"] for bank in listed["banks"]]
 
@@ -56,94 +56,96 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> Watched:
 
 
 @pytest.fixture
-def site(tmp_path: Path, authority: Authority, disk: Watched) -> Iterator[Site]:
-    site = assemble(ServeSettings(state=tmp_path), authority=authority)
-    yield site
-    site.close()
+def application(tmp_path: Path, authority: CertificateAuthority, disk: Watched) -> Iterator[BankApplication]:
+    application = assemble(ServeSettings(state=tmp_path), authority=authority)
+    yield application
+    application.close()
 
 
 @pytest.fixture
-def power(tmp_path: Path, authority: Authority, disk: Watched) -> Iterator[Site]:
-    """A site with durability `power`."""
-    site = assemble(ServeSettings(state=tmp_path, durability="power"), authority=authority)
+def power(tmp_path: Path, authority: CertificateAuthority, disk: Watched) -> Iterator[BankApplication]:
+    """A application with durability `power`."""
+    application = assemble(ServeSettings(state=tmp_path, durability="power"), authority=authority)
     disk.calls.clear()
-    yield site
+    yield application
     disk.failing = ()
-    site.close()
+    application.close()
 
 
-def test_a_stream_of_events_ends_with_its_bank(site: Site) -> None:
-    assert asked(site, "PUT", BANK)[0] == 201
-    stream = site.handle(Request("GET", "/banks/x/_emulator/events", HEADERS))
+def test_a_stream_of_events_ends_with_its_bank(application: BankApplication) -> None:
+    assert asked(application, "PUT", BANK)[0] == 201
+    stream = application.handle(Request("GET", "/banks/x/_emulator/events", HEADERS))
     assert isinstance(stream, Stream)
     chunks: list[bytes | None] = []
     stream.subscribe(chunks.append)
-    assert asked(site, "PUT", BANK)[0] == 200  # made anew it is the same bank
+    assert asked(application, "PUT", BANK)[0] == 200  # made anew it is the same bank
     assert None not in chunks
-    assert asked(site, "DELETE", BANK)[0] == 204
+    assert asked(application, "DELETE", BANK)[0] == 204
     assert chunks[-1] is None
 
 
-def test_of_a_bank_that_did_not_fit_on_the_disk_nothing_is_left(site: Site, tmp_path: Path, disk: Watched) -> None:
+def test_of_a_bank_that_did_not_fit_on_the_disk_nothing_is_left(
+    application: BankApplication, tmp_path: Path, disk: Watched
+) -> None:
     disk.failing = ("write",)
-    assert asked(site, "PUT", BANK)[0] == 503
-    assert names(site) == ["default"]
+    assert asked(application, "PUT", BANK)[0] == 503
+    assert names(application) == ["default"]
     assert [path.name for path in (tmp_path / "banks").iterdir()] == ["default"]
-    assert asked(site, "GET", "/banks/x/_emulator/clock")[0] == 404
+    assert asked(application, "GET", "/banks/x/_emulator/clock")[0] == 404
     disk.failing = ()
-    assert asked(site, "PUT", BANK)[0] == 201
-    assert asked(site, "PUT", "/banks/x/_emulator/settings", {"calendar": "norway"})[0] == 200
+    assert asked(application, "PUT", BANK)[0] == 201
+    assert asked(application, "PUT", "/banks/x/_emulator/settings", {"calendar": "norway"})[0] == 200
 
 
-def test_a_bank_that_cannot_be_made_anew_stays_as_it_was(site: Site, disk: Watched) -> None:
-    asked(site, "PUT", BANK, {"scenario": "slow-bank", "seed": 1})
-    asked(site, "GET", "/banks/x/v1/accounts")
+def test_a_bank_that_cannot_be_made_anew_stays_as_it_was(application: BankApplication, disk: Watched) -> None:
+    asked(application, "PUT", BANK, {"scenario": "slow-bank", "seed": 1})
+    asked(application, "GET", "/banks/x/v1/accounts")
     views = [f"/banks/x/_emulator/{view}" for view in ("state", "rules", "settings", "scenario", "requests")]
-    before = [asked(site, "GET", view) for view in views]
+    before = [asked(application, "GET", view) for view in views]
     disk.failing = ("write",)
-    assert asked(site, "PUT", BANK, {"scenario": "insufficient-funds", "seed": 2})[0] == 503
-    assert [asked(site, "GET", view) for view in views] == before
+    assert asked(application, "PUT", BANK, {"scenario": "insufficient-funds", "seed": 2})[0] == 503
+    assert [asked(application, "GET", view) for view in views] == before
     disk.failing = ()
-    assert asked(site, "PUT", BANK, {"seed": 2})[0] == 200
+    assert asked(application, "PUT", BANK, {"seed": 2})[0] == 200
 
 
-def test_a_bank_made_anew_has_its_seed_anew(site: Site) -> None:
+def test_a_bank_made_anew_has_its_seed_anew(application: BankApplication) -> None:
     def made_with(body: dict[str, Any]) -> Any:
-        assert asked(site, "PUT", BANK, body)[0] < 300
-        documents = asked(site, "GET", "/banks/x/_emulator/state")[1]["meta"]
+        assert asked(application, "PUT", BANK, body)[0] < 300
+        documents = asked(application, "GET", "/banks/x/_emulator/state")[1]["meta"]
         return next(document for document in documents if document["id"] == "bank")
 
     assert made_with({"seed": 7, "fixtures": "empty"}) == {"id": "bank", "fixtures": "empty", "seed": 7}
     assert made_with({}) == {"id": "bank", "fixtures": "known-state"}
 
 
-def test_a_bank_that_is_made_anew_has_no_snapshots(site: Site, tmp_path: Path, disk: Watched) -> None:
+def test_a_bank_that_is_made_anew_has_no_snapshots(application: BankApplication, tmp_path: Path, disk: Watched) -> None:
     snapshots = "/banks/x/_emulator/snapshots"
-    asked(site, "PUT", BANK)
-    asked(site, "PUT", f"{snapshots}/before")
-    before = asked(site, "GET", snapshots)
+    asked(application, "PUT", BANK)
+    asked(application, "PUT", f"{snapshots}/before")
+    before = asked(application, "GET", snapshots)
     from_before = {"scenario": {"scenario": "s", "start": {"from": "snapshot:before"}}}
-    status, refused = asked(site, "PUT", BANK, from_before)
+    status, refused = asked(application, "PUT", BANK, from_before)
     assert (status, refused["tppMessages"][0]["text"]) == (400, "There is no snapshot before.")
     disk.failing = ("write",)
-    assert asked(site, "PUT", BANK)[0] == 503
+    assert asked(application, "PUT", BANK)[0] == 503
     disk.failing = ()
-    assert asked(site, "GET", snapshots) == before, "nothing was made"
-    assert asked(site, "PUT", BANK)[0] == 200
-    assert asked(site, "GET", snapshots) == (200, {"snapshots": []})
+    assert asked(application, "GET", snapshots) == before, "nothing was made"
+    assert asked(application, "PUT", BANK)[0] == 200
+    assert asked(application, "GET", snapshots) == (200, {"snapshots": []})
     assert list((tmp_path / "banks" / "x" / "snapshots").iterdir()) == []
 
 
 def test_an_end_that_takes_too_long_leaves_what_is_written_in_the_journal(
-    tmp_path: Path, authority: Authority, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, authority: CertificateAuthority, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     settings = ServeSettings(state=tmp_path)
-    site = assemble(settings, authority=authority)
+    application = assemble(settings, authority=authority)
     for bank in ("", "/banks/x"):
-        assert asked(site, "PUT", f"/_emulator/banks/{bank[7:] or 'default'}")[0] < 300
-        assert asked(site, "PUT", f"{bank}/_emulator/settings", {"calendar": "norway"})[0] == 200
-    monkeypatch.setattr(house, "COMPACTING", 0.0)
-    site.close()
+        assert asked(application, "PUT", f"/_emulator/banks/{bank[7:] or 'default'}")[0] < 300
+        assert asked(application, "PUT", f"{bank}/_emulator/settings", {"calendar": "norway"})[0] == 200
+    monkeypatch.setattr(registry, "COMPACTING", 0.0)
+    application.close()
     for name in ("default", "x"):
         assert not (tmp_path / "banks" / name / "documents.json").exists()
         assert f"{name}: the snapshot could not be renewed: there was no time" in caplog.text
@@ -153,14 +155,14 @@ def test_an_end_that_takes_too_long_leaves_what_is_written_in_the_journal(
     again.close()
 
 
-def test_only_folders_with_the_name_of_a_bank_are_listed(site: Site, tmp_path: Path) -> None:
+def test_only_folders_with_the_name_of_a_bank_are_listed(application: BankApplication, tmp_path: Path) -> None:
     (tmp_path / "banks" / "file").write_text("x")
     for name in ("Foo", ".deleted-0123456789ab", "a b"):
         (tmp_path / "banks" / name).mkdir()
-    assert names(site) == ["default"]
+    assert names(application) == ["default"]
 
 
-def test_what_a_kill_left_is_gone_with_the_next_start(tmp_path: Path, authority: Authority) -> None:
+def test_what_a_kill_left_is_gone_with_the_next_start(tmp_path: Path, authority: CertificateAuthority) -> None:
     settings = ServeSettings(state=tmp_path)
     assemble(settings, authority=authority).close()
     for name in (".deleted-0123456789ab", ".new-0123456789ab", ".mine"):
@@ -169,7 +171,7 @@ def test_what_a_kill_left_is_gone_with_the_next_start(tmp_path: Path, authority:
     assert sorted(path.name for path in (tmp_path / "banks").iterdir()) == [".mine", "default"]
 
 
-def test_with_power_a_bank_is_on_the_medium_before_it_is_acknowledged(power: Site, disk: Watched) -> None:
+def test_with_power_a_bank_is_on_the_medium_before_it_is_acknowledged(power: BankApplication, disk: Watched) -> None:
     assert asked(power, "PUT", BANK)[0] == 201
     renamed = disk.calls.index(("rename", "x"))
     assert ("sync", "") in disk.calls[:renamed], "the journal"
@@ -183,7 +185,7 @@ def test_with_power_a_bank_is_on_the_medium_before_it_is_acknowledged(power: Sit
 
 
 def test_the_folders_of_the_state_are_on_the_medium_with_power(
-    tmp_path: Path, authority: Authority, disk: Watched
+    tmp_path: Path, authority: CertificateAuthority, disk: Watched
 ) -> None:
     state = tmp_path / "new" / "state"
     assemble(ServeSettings(state=state, durability="power"), authority=authority).close()
@@ -191,16 +193,16 @@ def test_the_folders_of_the_state_are_on_the_medium_with_power(
     assert {tmp_path.name, "new", "state", "banks"} <= synced
 
 
-def test_process_durability_pays_for_none_of_it(site: Site, disk: Watched) -> None:
-    assert asked(site, "PUT", BANK)[0] == 201
-    assert asked(site, "PUT", BANK)[0] == 200
-    assert asked(site, "DELETE", BANK)[0] == 204
+def test_process_durability_pays_for_none_of_it(application: BankApplication, disk: Watched) -> None:
+    assert asked(application, "PUT", BANK)[0] == 201
+    assert asked(application, "PUT", BANK)[0] == 200
+    assert asked(application, "DELETE", BANK)[0] == 204
     assert not [call for call in disk.calls if call[0].startswith("sync")]
 
 
 @pytest.mark.parametrize("call, spared", [("sync", 0), *(("sync_directory", number) for number in range(3))])
 def test_a_bank_whose_fsync_fails_is_not_made(
-    power: Site, tmp_path: Path, disk: Watched, call: str, spared: int
+    power: BankApplication, tmp_path: Path, disk: Watched, call: str, spared: int
 ) -> None:
     disk.failing, disk.spared = (call,), spared
     assert asked(power, "PUT", BANK)[0] == 503
@@ -209,7 +211,7 @@ def test_a_bank_whose_fsync_fails_is_not_made(
     assert asked(power, "PUT", BANK)[0] == 201
 
 
-def test_a_bank_whose_fsync_fails_is_not_deleted(power: Site, disk: Watched) -> None:
+def test_a_bank_whose_fsync_fails_is_not_deleted(power: BankApplication, disk: Watched) -> None:
     asked(power, "PUT", BANK)
     disk.failing = ("sync_directory",)
     assert asked(power, "DELETE", BANK)[0] == 503
@@ -219,7 +221,7 @@ def test_a_bank_whose_fsync_fails_is_not_deleted(power: Site, disk: Watched) -> 
     assert asked(power, "DELETE", BANK)[0] == 204
 
 
-def test_a_bank_whose_fsync_fails_is_not_made_anew(power: Site, disk: Watched) -> None:
+def test_a_bank_whose_fsync_fails_is_not_made_anew(power: BankApplication, disk: Watched) -> None:
     asked(power, "PUT", BANK, {"scenario": "slow-bank"})
     before = asked(power, "GET", "/banks/x/_emulator/state"), asked(power, "GET", "/banks/x/_emulator/rules")
     disk.failing = ("sync",)

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from emulator.api.branch import Branch
-from emulator.authority import Authority
+from emulator.api.service import BankService
+from emulator.ca import CertificateAuthority
 from tests.api.desk import BASE, DeskClient, advance, approve, messages, reject
 from tests.api.test_payments import BODIES, BULK, DOMESTIC, EVEN, KARI, PERIODIC, STRAKS, authorised, created, in_status
 from tests.unit.payments.world import SIRI, domestic
@@ -52,7 +52,7 @@ def test_one_approval_signs_all_and_the_links_go(kari: DeskClient) -> None:
     ids = payments(kari)
     made = basket(kari, ids)
     path = f"{BASKETS}/{made['basketId']}"
-    told = approve(kari.branch, made["_links"]["scaRedirect"]["href"])
+    told = approve(kari.service, made["_links"]["scaRedirect"]["href"])
     assert set(told) == {"psu-id", "tpp-session-id", "context"}
     body = kari.get(path).json()
     assert body["transactionStatus"] == "ACTC"
@@ -60,14 +60,14 @@ def test_one_approval_signs_all_and_the_links_go(kari: DeskClient) -> None:
         "self": {"href": path, "verbs": ["GET"]},
         "status": {"href": f"{path}/status", "verbs": ["GET"]},
     }
-    advance(kari.branch, seconds=3)
+    advance(kari.service, seconds=3)
     assert [in_status(kari, STRAKS, ids[0]), in_status(kari, DOMESTIC, ids[1])] == ["ACSC", "ACSC"]
 
 
 def test_a_declined_basket_is_rejected(kari: DeskClient) -> None:
     ids = payments(kari)
     made = basket(kari, ids)
-    assert reject(kari.branch, made["basketId"])["code"] == "SCA_INVALID"
+    assert reject(kari.service, made["basketId"])["code"] == "SCA_INVALID"
     assert kari.get(f"{BASKETS}/{made['basketId']}/status").json()["transactionStatus"] == "RJCT"
     assert in_status(kari, STRAKS, ids[0]) == "RJCT"
 
@@ -86,17 +86,17 @@ def test_a_basket_holds_1_to_10_different_payments(kari: DeskClient) -> None:
 def test_a_basket_of_a_customer_who_is_not_known_yet_acts_in_the_context_of_its_payments(
     tpp: DeskClient, context: str, debtor: str, who: str
 ) -> None:
-    tpp.branch.bank.change_settings({"profile": "lenient"})
+    tpp.service.bank.change_settings({"profile": "lenient"})
     tpp.psu_context = context
     body = domestic(debtorAccount={"bban": debtor, "currency": "NOK"})
     payment_id = created(tpp, STRAKS, body)["paymentId"]
     basket_id = basket(tpp, [payment_id])["basketId"]
-    assert approve(tpp.branch, basket_id, national_id=who)["context"] == context
+    assert approve(tpp.service, basket_id, national_id=who)["context"] == context
     assert in_status(tpp, STRAKS, payment_id) == "ACTC"
 
 
 def test_a_customer_who_is_not_known_yet_acts_under_the_agreement_of_the_request(tpp: DeskClient) -> None:
-    bank = tpp.branch.bank
+    bank = tpp.service.bank
     bank.change_settings({"profile": "lenient"})
     one, other = bank.documents.find("agreement", persons=SIRI)[0], "5a3c9f10-0000-4000-8000-00000000000b"
     bank.documents.put("agreement", {**one, "id": other})
@@ -104,22 +104,22 @@ def test_a_customer_who_is_not_known_yet_acts_under_the_agreement_of_the_request
     body = domestic(debtorAccount={"bban": "99911000012", "currency": "NOK"})
     payment_id = created(tpp, STRAKS, body)["paymentId"]
     for target in (payment_id, basket(tpp, [created(tpp, STRAKS, body)["paymentId"]])["basketId"]):
-        told = approve(tpp.branch, target, national_id=SIRI)
+        told = approve(tpp.service, target, national_id=SIRI)
         assert (told["context"], told["psu-corporate-id"]) == ("CORPORATE", other)
     assert in_status(tpp, STRAKS, payment_id) == "ACTC"
     assert (bank.documents.get("payment", payment_id) or {})["agreement"] == other
 
 
 def test_a_basket_that_names_no_agreement_is_of_the_one_that_its_payments_act_under(tpp: DeskClient) -> None:
-    tpp.branch.bank.change_settings({"profile": "lenient"})
+    tpp.service.bank.change_settings({"profile": "lenient"})
     tpp.psu_context = "CORPORATE"
     siri = {"X-PSU-IDENTITY": SIRI}
     body = domestic(debtorAccount={"bban": "99911000012", "currency": "NOK"})
     payment_id = tpp.post(STRAKS, json=body, headers=siri).json()["paymentId"]
     answer = tpp.post(BASKETS, json={"paymentIds": [payment_id]}, headers=siri)
     assert answer.status == 201, answer.body
-    told = approve(tpp.branch, answer.json()["basketId"])
-    payment = tpp.branch.bank.documents.get("payment", payment_id) or {}
+    told = approve(tpp.service, answer.json()["basketId"])
+    payment = tpp.service.bank.documents.get("payment", payment_id) or {}
     assert (payment["status"], told["psu-corporate-id"]) == ("ACTC", payment["agreement"])
 
 
@@ -129,7 +129,7 @@ def test_what_cannot_be_in_a_basket_is_refused_and_nothing_changes(kari: DeskCli
     signed = authorised(kari, STRAKS, BODIES[STRAKS])
     taken = payments(kari, 1)
     basket(kari, taken)
-    before = kari.branch.bank.documents.dump()
+    before = kari.service.bank.documents.dump()
     for ids, status, code in (
         ([mine, bulk_id], 400, "REFERENCE_MIX_INVALID"),
         ([standing, mine], 400, "REFERENCE_MIX_INVALID"),
@@ -140,7 +140,7 @@ def test_what_cannot_be_in_a_basket_is_refused_and_nothing_changes(kari: DeskCli
         answer = kari.post(BASKETS, json={"paymentIds": ids})
         at = next(place for place, one in enumerate(ids) if one != mine)
         assert (answer.status, messages(answer)) == (status, [(code, f"paymentIds[{at}]")])
-    assert kari.branch.bank.documents.dump() == before
+    assert kari.service.bank.documents.dump() == before
 
 
 def test_delete_dissolves_a_basket_that_is_not_authorised(kari: DeskClient) -> None:
@@ -151,7 +151,7 @@ def test_delete_dissolves_a_basket_that_is_not_authorised(kari: DeskClient) -> N
     gone = kari.get(path)
     assert (gone.status, messages(gone)) == (404, [("RESOURCE_UNKNOWN", "basketId")])
     again = basket(kari, ids)
-    approve(kari.branch, again["basketId"])
+    approve(kari.service, again["basketId"])
     late = kari.delete(f"{BASKETS}/{again['basketId']}")
     assert (late.status, messages(late)) == (409, [("CONFLICT", None)])
 
@@ -164,18 +164,18 @@ def test_an_explicit_authorisation_of_a_basket(kari: DeskClient) -> None:
     address = f"{path}/{body['authorisationId']}"
     assert (started.status, body["scaStatus"]) == (201, "started")
     assert body["_links"]["scaStatus"] == {"href": address, "verbs": ["GET"]}
-    approve(kari.branch, body["_links"]["scaRedirect"]["href"])
+    approve(kari.service, body["_links"]["scaRedirect"]["href"])
     assert kari.get(address).json() == {"scaStatus": "finalised"}
     again = kari.post(path)
     assert (again.status, messages(again)) == (409, [("CONFLICT", None)])
 
 
 def test_another_tpps_or_persons_basket_is_the_same_as_none(
-    kari: DeskClient, authority: Authority, branch: Branch
+    kari: DeskClient, authority: CertificateAuthority, service: BankService
 ) -> None:
     made = basket(kari, payments(kari))
-    stranger = DeskClient(branch, authority, name="other").log_in(KARI)
-    even = DeskClient(branch, authority).log_in(EVEN)
+    stranger = DeskClient(service, authority, name="other").log_in(KARI)
+    even = DeskClient(service, authority).log_in(EVEN)
     for method, tail in (
         ("GET", ""),
         ("GET", "/status"),

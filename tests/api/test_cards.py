@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from emulator.api.branch import Branch
+from emulator.api.service import BankService
 from tests.api.desk import DeskClient, messages
 
 KARI = "14888520059"
@@ -24,12 +24,12 @@ def get(client: DeskClient, path: str) -> Any:
     return answer.json()
 
 
-def card_id(branch: Branch) -> str:
-    return str(next(branch.bank.documents.all("card"))["id"])
+def card_id(service: BankService) -> str:
+    return str(next(service.bank.documents.all("card"))["id"])
 
 
-def test_card_accounts_name_the_account_that_payments_are_taken_from(kari: DeskClient, branch: Branch) -> None:
-    card = card_id(branch)
+def test_card_accounts_name_the_account_that_payments_are_taken_from(kari: DeskClient, service: BankService) -> None:
+    card = card_id(service)
     shown = get(kari, "/v1/card-accounts")["cardAccounts"]
     assert shown == [
         {
@@ -57,16 +57,16 @@ def test_card_accounts_name_the_account_that_payments_are_taken_from(kari: DeskC
     assert get(kari, f"/v1/card-accounts/{card}") == {"cardAccount": shown[0]}
 
 
-def test_a_card_account_that_another_customer_has_got_is_not_listed(kari: DeskClient, branch: Branch) -> None:
-    path = f"/v1/sandbox/card-accounts/{card_id(branch)}"
+def test_a_card_account_that_another_customer_has_got_is_not_listed(kari: DeskClient, service: BankService) -> None:
+    path = f"/v1/sandbox/card-accounts/{card_id(service)}"
     body = {**get(kari, path), "customerNumber": "03817910172"}
     assert kari.put(path, json=body).status == 200
     assert get(kari, "/v1/card-accounts?withBalance=true") == {"cardAccounts": []}
-    assert kari.get(f"/v1/card-accounts/{card_id(branch)}").status == 404
+    assert kari.get(f"/v1/card-accounts/{card_id(service)}").status == 404
 
 
-def test_balances_of_a_card_end_in_what_may_still_be_spent(kari: DeskClient, branch: Branch) -> None:
-    card = card_id(branch)
+def test_balances_of_a_card_end_in_what_may_still_be_spent(kari: DeskClient, service: BankService) -> None:
+    card = card_id(service)
     body = get(kari, f"/v1/card-accounts/{card}/balances")
     assert body["cardAccount"] == {"maskedPan": "999900xxxxxx1204", "currency": "NOK"}
     amounts = {balance["balanceType"]: balance["balanceAmount"]["amount"] for balance in body["balances"]}
@@ -75,8 +75,8 @@ def test_balances_of_a_card_end_in_what_may_still_be_spent(kari: DeskClient, bra
     assert listed["balances"] == body["balances"]
 
 
-def test_card_transactions_come_in_pages_newest_first(kari: DeskClient, branch: Branch) -> None:
-    path = f"/v1/card-accounts/{card_id(branch)}/transactions"
+def test_card_transactions_come_in_pages_newest_first(kari: DeskClient, service: BankService) -> None:
+    path = f"/v1/card-accounts/{card_id(service)}/transactions"
     body = get(kari, f"{path}?limit=500")
     assert list(body) == ["cardAccount", "cardTransactions"]
     assert list(body["cardTransactions"]) == ["booked", "pending", "_links"]
@@ -107,24 +107,26 @@ def test_card_transactions_come_in_pages_newest_first(kari: DeskClient, branch: 
     }
 
 
-def test_a_card_transaction_without_an_address_shows_none(kari: DeskClient, branch: Branch) -> None:
-    booked = get(kari, f"/v1/card-accounts/{card_id(branch)}/transactions?limit=500")["cardTransactions"]["booked"]
+def test_a_card_transaction_without_an_address_shows_none(kari: DeskClient, service: BankService) -> None:
+    booked = get(kari, f"/v1/card-accounts/{card_id(service)}/transactions?limit=500")["cardTransactions"]["booked"]
     addresses = {e["transactionDetails"]: e.get("cardAcceptorAddress") for e in booked}
     assert (addresses["Innbetaling"], addresses["Strømmetjenesten AS"]) == (None, {"country": "NO"})
 
 
-def test_dates_and_limit_hold_for_pending_card_transactions_in_production_too(kari: DeskClient, branch: Branch) -> None:
-    branch.bank.change_settings({"pending": "unfiltered"})
-    path = f"/v1/card-accounts/{card_id(branch)}/transactions"
+def test_dates_and_limit_hold_for_pending_card_transactions_in_production_too(
+    kari: DeskClient, service: BankService
+) -> None:
+    service.bank.change_settings({"pending": "unfiltered"})
+    path = f"/v1/card-accounts/{card_id(service)}/transactions"
     assert len(get(kari, path)["cardTransactions"]["pending"]) == 1
     assert get(kari, f"{path}?dateTo=2026-02-01")["cardTransactions"]["pending"] == []
 
 
-def test_a_corporate_customer_has_no_card_and_another_ones_is_unknown(tpp: DeskClient, branch: Branch) -> None:
+def test_a_corporate_customer_has_no_card_and_another_ones_is_unknown(tpp: DeskClient, service: BankService) -> None:
     client = tpp.log_in(SIRI)
     assert get(client, "/v1/card-accounts") == {"cardAccounts": []}
     for path in ("", "/balances", "/transactions"):
-        answer = client.get(f"/v1/card-accounts/{card_id(branch)}{path}")
+        answer = client.get(f"/v1/card-accounts/{card_id(service)}{path}")
         assert (answer.status, messages(answer)) == (404, [("RESOURCE_UNKNOWN", "id")])
 
 
@@ -133,6 +135,6 @@ def test_a_private_customers_cards_are_not_shared_under_its_agreement(tpp: DeskC
     assert get(tpp, "/v1/card-accounts") == {"cardAccounts": []}
 
 
-def test_there_are_no_details_of_card_transactions(kari: DeskClient, branch: Branch) -> None:
-    answer = kari.get(f"/v1/card-accounts/{card_id(branch)}/transactions/x")
+def test_there_are_no_details_of_card_transactions(kari: DeskClient, service: BankService) -> None:
+    answer = kari.get(f"/v1/card-accounts/{card_id(service)}/transactions/x")
     assert (answer.status, messages(answer)) == (404, [("NOT_FOUND", None)])

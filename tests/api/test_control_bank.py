@@ -12,11 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from emulator.api.messages import Request, Stream
-from emulator.assemble import house_for
-from emulator.assemble.house import House
-from emulator.authority import Authority
-from emulator.bank.founding import fixtures
-from emulator.bank.founding.definitions import Additions
+from emulator.assemble import registry_for
+from emulator.assemble.registry import BankRegistry
+from emulator.bank import fixtures
+from emulator.bank.fixtures.definitions import Additions
+from emulator.ca import CertificateAuthority
 from emulator.control import Control
 from emulator.control.operations import table
 from emulator.settings import ServeSettings
@@ -74,11 +74,11 @@ def test_bank_time_goes_back_only_by_a_reset(
 
 
 def test_the_moment_that_the_clock_shows_is_no_step_back(desk: ControlDesk) -> None:
-    fixtures.reset(desk.branch.bank, "known-state", now=NOW + timedelta(seconds=0.75), mode="frozen")
+    fixtures.reset(desk.service.bank, "known-state", now=NOW + timedelta(seconds=0.75), mode="frozen")
     shown = desk.get("/clock")
-    before = desk.branch.bank.clock.now()
+    before = desk.service.bank.clock.now()
     assert desk.do("PUT", "/clock", shown) == shown
-    assert desk.branch.bank.clock.now() == before
+    assert desk.service.bank.clock.now() == before
     earlier = desk.ask("PUT", "/clock", {"now": "2026-03-02T07:59:59+00:00"})
     assert "Bank time is 2026-03-02T08:00:00+00:00 already" in earlier.texts()
 
@@ -105,15 +105,17 @@ def test_settings_are_merged_and_checked(desk: ControlDesk) -> None:
     assert desk.do("PUT", "/settings", {}) == changed
 
 
-def test_the_seed_of_the_flag_holds_for_documents_made_with_another(tmp_path: Path, authority: Authority) -> None:
+def test_the_seed_of_the_flag_holds_for_documents_made_with_another(
+    tmp_path: Path, authority: CertificateAuthority
+) -> None:
     def first_id(seed: int | None) -> tuple[str, str]:
         settings = ServeSettings(state=tmp_path, seed=seed)
-        house = house_for(settings, authority)
-        named = house.find("named") or house.make("named", seed=5)
-        fixtures.reset(house.default.bank, "known-state")
+        registry = registry_for(settings, authority)
+        named = registry.find("named") or registry.make("named", seed=5)
+        fixtures.reset(registry.default.bank, "known-state")
         fixtures.reset(named.bank, "known-state")
-        ids = house.default.bank.ids.new(), named.bank.ids.new()
-        house.close()
+        ids = registry.default.bank.ids.new(), named.bank.ids.new()
+        registry.close()
         return ids
 
     one, two = first_id(1), first_id(2)
@@ -132,14 +134,14 @@ def test_tpps_and_snapshots_are_lists_with_a_limit(desk: ControlDesk) -> None:
     assert desk.ask("GET", "/tpps?limit=0").told() == [("FORMAT_ERROR", "limit")]
 
 
-def test_people_banks_and_rules_are_lists_with_a_limit(desk: ControlDesk, house: House) -> None:
+def test_people_banks_and_rules_are_lists_with_a_limit(desk: ControlDesk, registry: BankRegistry) -> None:
     nina = {"customerNumber": "41829310021", "name": "Nina Ny", "type": "private"}
-    fixtures.add(desk.branch.bank, Additions.model_validate({"customers": [nina]}))
+    fixtures.add(desk.service.bank, Additions.model_validate({"customers": [nina]}))
     everybody = [person["name"] for person in desk.get("/people")["people"]]
     assert everybody == ["Nina Ny", "Even Eksempel", "Kari Kladd", "Tor Testmann", "Siri Skisse"]
     assert [person["name"] for person in desk.get("/people?limit=2")["people"]] == everybody[:2]
     for name in ("b", "a"):
-        house.make(name)
+        registry.make(name)
     assert [bank["name"] for bank in desk.get("/banks")["banks"]] == ["default", "a", "b"]
     assert [bank["name"] for bank in desk.get("/banks?limit=2")["banks"]] == ["default", "a"]
     desk.do("POST", "/rules", [{"name": str(number), "then": {"delay": "1s"}} for number in range(101)])
@@ -175,46 +177,48 @@ def test_reset_to_another_fixture_and_scenario(desk: ControlDesk) -> None:
 
 @pytest.mark.parametrize("name", ["default", "named"])
 def test_a_reset_goes_back_to_what_the_bank_was_made_with_whatever_it_stands_on(
-    tmp_path: Path, authority: Authority, name: str
+    tmp_path: Path, authority: CertificateAuthority, name: str
 ) -> None:
     made_with = "empty" if name == "named" else "known-state"
 
-    def desk_of(house: House) -> ControlDesk:
-        return ControlDesk(Control(house, authority), house.find(name) or house.make(name, fixture="empty"))
+    def desk_of(registry: BankRegistry) -> ControlDesk:
+        return ControlDesk(Control(registry, authority), registry.find(name) or registry.make(name, fixture="empty"))
 
-    house = house_for(ServeSettings(state=tmp_path), authority)
-    desk = desk_of(house)
+    registry = registry_for(ServeSettings(state=tmp_path), authority)
+    desk = desk_of(registry)
     for stands_on in ("household", "household", "known-state", "empty"):
         assert desk.do("POST", "/reset", {"fixtures": stands_on})["fixtures"] == stands_on
     other = "known-state" if name == "named" else "empty"
     desk.do("POST", "/reset", {"fixtures": other})
-    fixtures.initialize(desk.branch.bank)
-    assert fixtures.of(desk.branch.bank).source == other, "initialize restores what it stands on"
-    house.close()
-    house = house_for(ServeSettings(state=tmp_path), authority)
-    desk = desk_of(house)
-    assert fixtures.of(desk.branch.bank).source == other
+    fixtures.initialize(desk.service.bank)
+    assert fixtures.of(desk.service.bank).source == other, "initialize restores what it stands on"
+    registry.close()
+    registry = registry_for(ServeSettings(state=tmp_path), authority)
+    desk = desk_of(registry)
+    assert fixtures.of(desk.service.bank).source == other
     assert desk.do("POST", "/reset")["fixtures"] == made_with
     assert desk.do("POST", "/reset")["fixtures"] == made_with
-    house.close()
+    registry.close()
 
 
-def test_a_bank_made_with_a_file_goes_back_to_it_when_the_file_is_gone(tmp_path: Path, authority: Authority) -> None:
+def test_a_bank_made_with_a_file_goes_back_to_it_when_the_file_is_gone(
+    tmp_path: Path, authority: CertificateAuthority
+) -> None:
     file = tmp_path / "own.yaml"
     file.write_text(
         "fixture: own\nsummary: One.\ncustomers:\n- {customerNumber: '14888520059', name: Solo, type: private}\n"
     )
-    house = house_for(ServeSettings(state=tmp_path, fixtures=str(file)), authority)
-    house.make("named")
+    registry = registry_for(ServeSettings(state=tmp_path, fixtures=str(file)), authority)
+    registry.make("named")
     file.unlink()
     for name in ("default", "named"):
-        desk = ControlDesk(Control(house, authority), house.find(name) or house.default)
+        desk = ControlDesk(Control(registry, authority), registry.find(name) or registry.default)
         desk.do("POST", "/reset", {"fixtures": "empty"})
         assert desk.do("POST", "/reset", {"fixtures": str(file)})["fixtures"] == str(file)
         desk.do("POST", "/reset", {"fixtures": "empty"})
         assert desk.do("POST", "/reset")["fixtures"] == str(file)
         assert [person["name"] for person in desk.get("/people")["people"]] == ["Solo"]
-    house.close()
+    registry.close()
 
 
 @pytest.mark.parametrize(
@@ -234,11 +238,11 @@ def test_a_bank_made_with_a_file_goes_back_to_it_when_the_file_is_gone(tmp_path:
 )
 def test_a_reset_with_a_mistake_changes_nothing(desk: ControlDesk, body: dict[str, Any], told: str) -> None:
     desk.do("POST", "/rules", {"name": "stays", "then": {"delay": "1s"}})
-    before = desk.branch.bank.documents.dump()
+    before = desk.service.bank.documents.dump()
     answer = desk.ask("POST", "/reset", body)
     assert answer.status == 400
     assert told in answer.texts()
-    assert desk.branch.bank.documents.dump() == before
+    assert desk.service.bank.documents.dump() == before
     assert desk.get("/clock")["now"] == "2026-03-02T08:00:00+00:00"
     assert [count["name"] for count in desk.get("/rules")["counts"]] == ["stays"]
 
@@ -284,7 +288,7 @@ def test_people_are_named_with_their_accounts_and_agreements(desk: ControlDesk) 
 
 
 def test_events_tell_requests_and_changes_of_status(desk: ControlDesk, tpp: DeskClient) -> None:
-    stream = desk.control.handle(desk.branch, Request("GET", "/_emulator/events", (("Host", "localhost"),)))
+    stream = desk.control.handle(desk.service, Request("GET", "/_emulator/events", (("Host", "localhost"),)))
     assert isinstance(stream, Stream)
     pushed: list[bytes | None] = []
     stop = stream.subscribe(pushed.append)
@@ -304,7 +308,7 @@ def test_events_tell_requests_and_changes_of_status(desk: ControlDesk, tpp: Desk
 
 
 def test_events_tell_when_the_whole_bank_has_changed(desk: ControlDesk) -> None:
-    stream = desk.control.handle(desk.branch, Request("GET", "/_emulator/events", (("Host", "localhost"),)))
+    stream = desk.control.handle(desk.service, Request("GET", "/_emulator/events", (("Host", "localhost"),)))
     assert isinstance(stream, Stream)
     pushed: list[bytes | None] = []
     stream.subscribe(pushed.append)
@@ -378,12 +382,12 @@ def test_no_body_makes_the_bank_fail(desk: ControlDesk, row: Any, name: str, bod
         assert json.loads(response.body)["tppMessages"][0]["text"]
 
 
-def test_time_is_read_from_the_clock_of_the_bank_asked(desk: ControlDesk, house: House) -> None:
+def test_time_is_read_from_the_clock_of_the_bank_asked(desk: ControlDesk, registry: BankRegistry) -> None:
     desk.do("PUT", "/banks/other", {"scenario": "slow-bank"})
-    other = house.find("other")
+    other = registry.find("other")
     assert other is not None
     prefixed = ControlDesk(desk.control, other, prefix="/banks/other")
     prefixed.do("POST", "/clock/advance", {"by": "1d"})
     assert prefixed.get("/clock")["now"] == "2026-03-03T08:00:00+00:00"
-    assert desk.branch.bank.clock.now() == datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
+    assert desk.service.bank.clock.now() == datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
     desk.do("DELETE", "/banks/other")

@@ -11,16 +11,16 @@ from unittest.mock import Mock
 
 import pytest
 
-from emulator.api.branch import Branch
-from emulator.assemble import stages as assembled
-from emulator.authority import Authority
+from emulator.api.service import BankService
+from emulator.assemble import transports as assembled
 from emulator.bank.clock import real_now
 from emulator.bank.errors import BankError
 from emulator.bank.sandbox.generate_plan import plan_from
+from emulator.ca import CertificateAuthority
 from emulator.cli import bank, main
 from emulator.cli.generate import MOST
-from emulator.scenario import stage as stages
-from emulator.scenario.stage import Answer
+from emulator.scenario import transport as transports
+from emulator.scenario.transport import Answer
 from tests.api.conftest import Run
 from tests.api.desk import DeskClient
 
@@ -38,7 +38,7 @@ PAYMENT = {
 def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A state directory with the TPP `demo`."""
     directory = tmp_path_factory.mktemp("state")
-    Authority(directory, clock=real_now).demo()
+    CertificateAuthority(directory, clock=real_now).demo()
     return directory
 
 
@@ -101,15 +101,15 @@ def test_requests_are_followed_shown_and_counted(run: Run, tpp: DeskClient) -> N
 
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_request_that_comes_while_the_last_are_listed_is_told_once(
-    run: Run, branch: Branch, tpp: DeskClient, monkeypatch: pytest.MonkeyPatch, when: str
+    run: Run, service: BankService, tpp: DeskClient, monkeypatch: pytest.MonkeyPatch, when: str
 ) -> None:
     """The stream of events tells what comes from when it was opened."""
 
     def events(url: str) -> Iterator[dict[str, Any]]:
-        seen = branch.log.entries()
+        seen = service.log.entries()
 
         def told() -> Iterator[dict[str, Any]]:
-            for entry in branch.log.entries():
+            for entry in service.log.entries():
                 if entry not in seen:
                     yield {"type": "request", **entry.summary()}
 
@@ -303,7 +303,7 @@ def test_a_file_that_names_no_fixture_is_checked_without_waiting_for_a_bank(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, start: str
 ) -> None:
     made = Mock()
-    monkeypatch.setattr(assembled, "new_stages", made)
+    monkeypatch.setattr(assembled, "new_transports", made)
     file = tmp_path / "rules.yaml"
     file.write_text(f"scenario: rules-alone\nsummary: A slow bank.\n{start}rules: [{{then: {{delay: 1s}}}}]\n")
     assert run("scenario", "check", str(file))[0] == ("nowhere" in start)
@@ -403,7 +403,7 @@ def test_an_address_that_cannot_be_asked_is_one_line_and_2(
     arguments: list[str], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("BANK_EMULATOR_STATE", str(tmp_path))
-    Authority(tmp_path, clock=real_now).demo()
+    CertificateAuthority(tmp_path, clock=real_now).demo()
     assert main.run(arguments) == 2
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
@@ -483,7 +483,7 @@ def test_another_program_at_the_address_is_no_bank(
         def control(self, *_: Any) -> Answer:
             return Answer(status, body=body)
 
-    monkeypatch.setattr(stages, "Running", lambda *_, **__: Other())
+    monkeypatch.setattr(transports, "Running", lambda *_, **__: Other())
     told = "bank-emulator: http://127.0.0.1:8080 answers, but not as a bank does; is that another program?\n"
     assert run(*command.split()) == (2, "", told)
 
@@ -496,7 +496,7 @@ def test_what_another_program_answers_is_no_stream_of_events(
     connection.getresponse.return_value = Mock(
         status=200, **{"getheader.return_value": None, "read.return_value": body}
     )
-    monkeypatch.setattr(stages, "connection_to", lambda *_, **__: connection)
+    monkeypatch.setattr(transports, "connection_to", lambda *_, **__: connection)
     told = "bank-emulator: http://127.0.0.1:8080 answers, but not as a bank does; is that another program?\n"
     assert run("requests", "tail", "--last", "0") == (2, "", told)
 
@@ -506,5 +506,5 @@ def test_an_answer_that_never_comes_is_told(run: Run, monkeypatch: pytest.Monkey
         def control(self, *_: Any) -> Answer:
             return Answer(lost=True)
 
-    monkeypatch.setattr(stages, "Running", lambda *_, **__: Silent())
+    monkeypatch.setattr(transports, "Running", lambda *_, **__: Silent())
     assert "closed the connection" in run("clock", "show")[2]

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from emulator.api.branch import Branch
 from emulator.api.messages import Request, Response
-from emulator.assemble.house import House
-from emulator.authority import Authority
+from emulator.api.service import BankService
+from emulator.assemble.registry import BankRegistry
+from emulator.ca import CertificateAuthority
 from emulator.control import Control
 from emulator.scenario.effects import effects
 from emulator.scenario.folder import MalformedFolder, parts
@@ -45,7 +45,7 @@ class Desk:
         """The core's own answer, with its delivery."""
         prepared = self.tpp.prepare(method, path, **options)
         headers = tuple(prepared.headers.items())
-        return self.tpp.branch.handle(Request(prepared.method, prepared.target, headers, prepared.body, BASE))
+        return self.tpp.service.handle(Request(prepared.method, prepared.target, headers, prepared.body, BASE))
 
     def read(self) -> Response:
         return self.send("GET", "/v1/accounts")
@@ -55,8 +55,8 @@ class Desk:
 
 
 @pytest.fixture
-def desk(house: House, branch: Branch, authority: Authority, tpp: DeskClient) -> Desk:
-    return Desk(ControlDesk(Control(house, authority), branch), tpp.log_in(KARI))
+def desk(registry: BankRegistry, service: BankService, authority: CertificateAuthority, tpp: DeskClient) -> Desk:
+    return Desk(ControlDesk(Control(registry, authority), service), tpp.log_in(KARI))
 
 
 def told(response: Response) -> tuple[int, str]:
@@ -288,23 +288,23 @@ def test_a_rule_acts_as_often_as_it_says(desk: Desk, times: dict[str, Any] | Non
     assert desk.control.get("/rules")["counts"][0]["acted"] == sum(acted)
 
 
-def draws(house: House, authority: Authority, seed: int) -> list[int]:
-    control = Control(house, authority)
-    desk = ControlDesk(control, house.default)
+def draws(registry: BankRegistry, authority: CertificateAuthority, seed: int) -> list[int]:
+    control = Control(registry, authority)
+    desk = ControlDesk(control, registry.default)
     rule = {"times": {"chance": 0.5}, "then": {"answer": {"status": 503}}}
     desk.do("PUT", "/banks/dice", {"seed": seed})
-    branch = house.find("dice")
-    assert branch is not None
-    ControlDesk(control, branch).do("POST", "/rules", rule)
-    tpp = DeskClient(branch, authority).log_in(KARI)
+    service = registry.find("dice")
+    assert service is not None
+    ControlDesk(control, service).do("POST", "/rules", rule)
+    tpp = DeskClient(service, authority).log_in(KARI)
     return [tpp.get("/v1/accounts").status for _ in range(40)]
 
 
-def test_chance_draws_from_the_seed(house: House, authority: Authority) -> None:
-    first = draws(house, authority, 1)
+def test_chance_draws_from_the_seed(registry: BankRegistry, authority: CertificateAuthority) -> None:
+    first = draws(registry, authority, 1)
     assert {200, 503} == set(first)
-    assert draws(house, authority, 1) == first
-    assert draws(house, authority, 2) != first
+    assert draws(registry, authority, 1) == first
+    assert draws(registry, authority, 2) != first
 
 
 def test_the_first_rule_wins_for_each_effect(desk: Desk) -> None:

@@ -8,11 +8,11 @@ from typing import Any
 import jsonschema
 import pytest
 
-from emulator.api.branch import Branch
 from emulator.api.messages import Request
-from emulator.assemble.house import House
-from emulator.authority import Authority
+from emulator.api.service import BankService
+from emulator.assemble.registry import BankRegistry
 from emulator.bank.settings import SCHEMAS, Settings
+from emulator.ca import CertificateAuthority
 from emulator.control import Control
 from emulator.control.operation import ControlOperation
 from emulator.control.operations import table
@@ -20,13 +20,13 @@ from tests.api.control_desk import JSON, ControlDesk
 
 
 @pytest.fixture
-def desk(house: House, branch: Branch, authority: Authority) -> ControlDesk:
-    return ControlDesk(Control(house, authority, allowed_hosts=["bank.example", "fd00::2"]), branch)
+def desk(registry: BankRegistry, service: BankService, authority: CertificateAuthority) -> ControlDesk:
+    return ControlDesk(Control(registry, authority, allowed_hosts=["bank.example", "fd00::2"]), service)
 
 
 @pytest.fixture
-def guarded(house: House, branch: Branch, authority: Authority) -> ControlDesk:
-    return ControlDesk(Control(house, authority, token="s3cret"), branch)
+def guarded(registry: BankRegistry, service: BankService, authority: CertificateAuthority) -> ControlDesk:
+    return ControlDesk(Control(registry, authority, token="s3cret"), service)
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,9 @@ def test_it_answers_to_its_names(desk: ControlDesk, host: str) -> None:
 
 def test_it_answers_to_the_name_of_the_public_address(desk: ControlDesk) -> None:
     def status(host: str, base: str) -> int:
-        return desk.control.handle(desk.branch, Request("GET", "/_emulator/clock", (("Host", host),), base=base)).status
+        return desk.control.handle(
+            desk.service, Request("GET", "/_emulator/clock", (("Host", host),), base=base)
+        ).status
 
     assert status("pay.example:8443", "http://pay.example:8443/prefix") == 200
     assert status("pay.example:8443", "http://127.0.0.1:8080") == 403
@@ -77,11 +79,11 @@ def test_the_token_is_asked_for_before_anything_is_told(guarded: ControlDesk) ->
 def test_a_change_needs_json(desk: ControlDesk, row: ControlOperation, content_type: str | None) -> None:
     headers = [("Content-Type", content_type)] if content_type else []
     path = row.path.replace("{id}", "latest").replace("{name}", "one")
-    before = desk.branch.bank.documents.dump()
+    before = desk.service.bank.documents.dump()
     response = desk.raw(row.method, path, *headers, body=b"{}")
     assert response.status == 415
     assert json.loads(response.body)["tppMessages"][0]["path"] == "Content-Type"
-    assert desk.branch.bank.documents.dump() == before
+    assert desk.service.bank.documents.dump() == before
 
 
 def test_a_delete_without_a_body_needs_no_content_type(desk: ControlDesk) -> None:

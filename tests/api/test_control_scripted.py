@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from emulator.api.messages import Request
-from emulator.assemble import house_for
+from emulator.assemble import registry_for
 from emulator.assemble.folders import Folders
-from emulator.assemble.house import House
-from emulator.assemble.stages import on
-from emulator.authority import Authority
+from emulator.assemble.registry import BankRegistry
+from emulator.assemble.transports import on
 from emulator.bank.clock import real_now
+from emulator.ca import CertificateAuthority
 from emulator.control import Control
 from emulator.scenario import loader
 from emulator.scenario.rules import RuleSet
@@ -71,7 +71,7 @@ def test_a_rule_without_a_name_is_called_by_its_place_after_a_restart_too(desk: 
     desk.do("POST", "/rules", [{"then": {"delay": "1s"}}, {"name": "mine", **DOWN}])
     desk.do("POST", "/scenario", {"scenario": "theirs", "rules": [{"then": {"fee": "1.00"}}]})
     assert called() == ["rule 1", "mine", "rule 3"]
-    assert [count["name"] for count in RuleSet(desk.branch.bank).counts()] == called()
+    assert [count["name"] for count in RuleSet(desk.service.bank).counts()] == called()
     desk.do("DELETE", "/rules/rule%201")
     desk.do("POST", "/rules", {"then": {"delay": "2s"}})
     assert called() == ["mine", "rule 2", "rule 3"]
@@ -117,7 +117,7 @@ def test_rules_outlive_a_restart_and_count_anew(desk: ControlDesk, kari: DeskCli
     assert kari.get("/v1/accounts").status == 503
     assert kari.get("/v1/accounts").status == 200
     assert desk.get("/rules")["counts"] == [{"name": "down", "scenario": None, "matched": 2, "acted": 1}]
-    again = RuleSet(desk.branch.bank)
+    again = RuleSet(desk.service.bank)
     assert again.sources() == desk.get("/rules")["rules"]
     assert again.counts()[0]["matched"] == 0
 
@@ -296,14 +296,14 @@ def test_a_scenario_on_the_current_state_adds_to_it(desk: ControlDesk, kari: Des
 def test_a_scenario_that_does_not_fit_the_bank_changes_nothing(
     desk: ControlDesk, start: dict[str, Any], path: str | None
 ) -> None:
-    before = desk.branch.bank.documents.dump()
+    before = desk.service.bank.documents.dump()
     settings = {"settings": {"calendar": "norway"}} if "from" not in start else {}
     wrong = {"scenario": "x", "start": {**settings, **start}, "rules": [DOWN]}
     answer = desk.ask("POST", "/scenario", wrong)
     assert answer.status == 400
     if path is not None:
         assert answer.told() == [("FORMAT_ERROR", path)]
-    assert desk.branch.bank.documents.dump() == before
+    assert desk.service.bank.documents.dump() == before
     assert desk.get("/settings")["calendar"] == "always-open"
     assert desk.get("/rules")["rules"] == []
 
@@ -368,7 +368,7 @@ def test_after_a_refusal_rules_count_on_and_throw_their_dice_on(
 def test_a_refusal_between_two_creations_of_one_turn_lets_no_id_be_drawn_twice(
     desk: ControlDesk, kari: DeskClient, start: str
 ) -> None:
-    documents = desk.branch.bank.documents
+    documents = desk.service.bank.documents
     documents.later = lambda: None  # as it is served: what changes waits for the end of the turn
     first = kari.post(DOMESTIC, json=PAYMENT).json()["paymentId"]
     misfit = {**MISFIT, "start": {**MISFIT["start"], "from": start}}
@@ -380,14 +380,14 @@ def test_a_refusal_between_two_creations_of_one_turn_lets_no_id_be_drawn_twice(
 
 
 def test_changes_that_are_taken_back_start_no_other_rule_anew(desk: ControlDesk, kari: DeskClient) -> None:
-    theatre = desk.control.theatre(desk.branch)
+    scenario_target = desk.control.scenario_target(desk.service)
     desk.do("POST", "/rules", [{"name": name, "times": {"first": 1}, **DOWN} for name in ("gone", "once")])
     assert kari.get("/v1/accounts").status == 503
-    kept = desk.branch.bank.documents.image()
+    kept = desk.service.bank.documents.image()
     desk.do("DELETE", "/rules/gone")
     assert kari.get("/v1/accounts").status == 503
-    desk.branch.bank.documents.restore(kept)
-    theatre.undone()
+    desk.service.bank.documents.restore(kept)
+    scenario_target.undone()
     assert [(count["name"], count["matched"]) for count in desk.get("/rules")["counts"]] == [("gone", 0), ("once", 1)]
 
 
@@ -455,32 +455,32 @@ def test_a_scenario_may_start_from_a_snapshot_and_set_the_clock_back(desk: Contr
     ],
 )
 def test_a_story_is_answered_as_everybody_is(
-    desk: ControlDesk, house: House, authority: Authority, method: str, path: str, body: Any
+    desk: ControlDesk, registry: BankRegistry, authority: CertificateAuthority, method: str, path: str, body: Any
 ) -> None:
-    told = on(house, authority).control(method, path, body)
+    told = on(registry, authority).control(method, path, body)
     content = b"" if body is None else json.dumps(body).encode()
     answer = desk.raw(method, path, ("Content-Type", "application/json"), body=content)
     assert (told.status, told.headers, told.body) == (answer.status, tuple(answer.headers), answer.body)
 
 
-def test_the_library_is_listed_shown_and_played_beside_the_bank(desk: ControlDesk, house: House) -> None:
+def test_the_library_is_listed_shown_and_played_beside_the_bank(desk: ControlDesk, registry: BankRegistry) -> None:
     names = [entry["name"] for entry in desk.get("/scenarios")["scenarios"]]
     assert names == sorted(loader.library())
     assert desk.get("/scenarios/slow-bank") == dict(loader.named("slow-bank").source)
     assert desk.ask("GET", "/scenarios/fast-bank").status == 404
-    before = desk.branch.bank.documents.dump()
+    before = desk.service.bank.documents.dump()
     played = desk.do("POST", "/scenarios/insufficient-funds/play")
     assert played["passed"] is True
     assert [step["outcome"] for step in played["steps"]] == ["passed"] * len(played["steps"])
-    assert desk.branch.bank.documents.dump() == before
-    assert house.names() == ["default"]
+    assert desk.service.bank.documents.dump() == before
+    assert registry.names() == ["default"]
     assert desk.ask("POST", "/scenarios/fast-bank/play").status == 404
 
 
 def test_playing_leaves_nothing_behind_and_draws_no_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    authority = Authority(tmp_path, clock=real_now)
-    house = house_for(ServeSettings(state=tmp_path, seed=1), authority)
-    desk = ControlDesk(Control(house, authority), house.default)
+    authority = CertificateAuthority(tmp_path, clock=real_now)
+    registry = registry_for(ServeSettings(state=tmp_path, seed=1), authority)
+    desk = ControlDesk(Control(registry, authority), registry.default)
     before = sorted(tmp_path.rglob("*"))
 
     def on_disk(_: Folders) -> Path:
@@ -490,9 +490,9 @@ def test_playing_leaves_nothing_behind_and_draws_no_id(tmp_path: Path, monkeypat
     assert desk.do("POST", "/scenarios/expired-certificate/play")["passed"] is True
     assert desk.get("/tpps") == {"tpps": []}
     assert sorted(tmp_path.rglob("*")) == before
-    unplayed = house_for(ServeSettings(ephemeral=True, seed=1), authority)
-    assert house.default.bank.ids.uuid() == unplayed.default.bank.ids.uuid()
-    house.close()
+    unplayed = registry_for(ServeSettings(ephemeral=True, seed=1), authority)
+    assert registry.default.bank.ids.uuid() == unplayed.default.bank.ids.uuid()
+    registry.close()
 
 
 def test_the_schema_is_published(desk: ControlDesk) -> None:
@@ -581,10 +581,10 @@ def test_sessions_and_consents_are_seeded_and_taken_back(desk: ControlDesk, tpp:
 def test_a_session_that_cannot_be_leaves_nothing_behind(
     desk: ControlDesk, body: dict[str, Any], path: str | None
 ) -> None:
-    before = desk.branch.bank.documents.dump()
+    before = desk.service.bank.documents.dump()
     answer = desk.ask("POST", "/sessions", body)
     assert (answer.status, answer.told()[0][1]) == (400, path)
-    assert desk.branch.bank.documents.dump() == before
+    assert desk.service.bank.documents.dump() == before
 
 
 def test_payments_go_on_by_hand(desk: ControlDesk, kari: DeskClient) -> None:
@@ -628,23 +628,23 @@ def test_a_tpp_that_cannot_be_is_refused(desk: ControlDesk, body: dict[str, Any]
     assert (answer.status, answer.told()[0]) == (400, ("FORMAT_ERROR", path))
 
 
-def test_banks_are_made_listed_and_taken_away(desk: ControlDesk, house: House) -> None:
+def test_banks_are_made_listed_and_taken_away(desk: ControlDesk, registry: BankRegistry) -> None:
     made = desk.ask("PUT", "/banks/a-1", {"fixtures": "empty", "seed": 7})
     assert (made.status, made.json["baseUrl"]) == (201, "http://127.0.0.1:8080/banks/a-1")
-    branch = house.find("a-1")
-    assert branch is not None
-    other = ControlDesk(desk.control, branch, prefix="/banks/a-1")
+    service = registry.find("a-1")
+    assert service is not None
+    other = ControlDesk(desk.control, service, prefix="/banks/a-1")
     assert other.get("/people") == {"people": []}
     other.do("POST", "/rules", DOWN)
     assert desk.get("/rules")["rules"] == []
     assert desk.ask("PUT", "/banks/a-1", {"scenario": "slow-bank"}).status == 200
-    branch = house.find("a-1")
-    assert branch is not None
-    assert [rule["name"] for rule in ControlDesk(desk.control, branch).get("/rules")["rules"]] == [
+    service = registry.find("a-1")
+    assert service is not None
+    assert [rule["name"] for rule in ControlDesk(desk.control, service).get("/rules")["rules"]] == [
         "every third read is slow"
     ]
     request = Request("GET", "/v1/accounts", (), b"")
-    assert branch.handle(request).status == 400
+    assert service.handle(request).status == 400
     assert desk.get("/requests")["requests"] == []
     assert [bank["name"] for bank in desk.get("/banks")["banks"]] == ["default", "a-1"]
     assert desk.ask("DELETE", "/banks/a-1").status == 204
@@ -666,15 +666,17 @@ def test_banks_are_made_listed_and_taken_away(desk: ControlDesk, house: House) -
         ("new", {"scenario": {"scenario": "x", "start": {"change": [{"account": "1", "balance": "1.00"}]}}}),
     ],
 )
-def test_a_bank_that_cannot_be_is_not_made(desk: ControlDesk, house: House, name: str, body: dict[str, Any]) -> None:
+def test_a_bank_that_cannot_be_is_not_made(
+    desk: ControlDesk, registry: BankRegistry, name: str, body: dict[str, Any]
+) -> None:
     assert desk.ask("PUT", f"/banks/{name}", body).status == 400
-    assert house.names() == ["default"]
+    assert registry.names() == ["default"]
 
 
-def test_a_scenario_that_does_not_fit_leaves_a_bank_as_it_was(desk: ControlDesk, house: House) -> None:
+def test_a_scenario_that_does_not_fit_leaves_a_bank_as_it_was(desk: ControlDesk, registry: BankRegistry) -> None:
     desk.do("PUT", "/banks/kept", {"fixtures": "empty"})
     wrong = {"scenario": "x", "start": {"change": [{"account": "1", "balance": "1.00"}]}}
     assert desk.ask("PUT", "/banks/kept", {"fixtures": "known-state", "scenario": wrong}).status == 400
-    branch = house.find("kept")
-    assert branch is not None
-    assert branch.bank.documents.count("customer") == 0
+    service = registry.find("kept")
+    assert service is not None
+    assert service.bank.documents.count("customer") == 0

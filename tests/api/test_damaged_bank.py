@@ -14,9 +14,9 @@ import pytest
 
 from emulator.api.messages import Request, Response
 from emulator.assemble import assemble
-from emulator.assemble.site import Site
-from emulator.authority import Authority
+from emulator.assemble.application import BankApplication
 from emulator.bank.kinds import KINDS
+from emulator.ca import CertificateAuthority
 from emulator.settings import ServeSettings
 from emulator.store.repair import repair
 
@@ -24,10 +24,10 @@ HEADERS = (("Host", "127.0.0.1:8080"), ("Content-Type", "application/json"))
 BANK = "/_emulator/banks/x"
 
 
-def asked(site: Site, method: str, target: str, body: Any = None) -> tuple[int, Any]:
+def asked(application: BankApplication, method: str, target: str, body: Any = None) -> tuple[int, Any]:
     request = Request(method, target, HEADERS, json.dumps(body or {}).encode() if method == "PUT" else b"")
-    answer = site.handle(request)
-    site.store_for(request)
+    answer = application.handle(request)
+    application.store_for(request)
     assert isinstance(answer, Response)
     return answer.status, json.loads(answer.body) if answer.body else None
 
@@ -38,14 +38,14 @@ def snapshot(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def site(tmp_path: Path, snapshot: Path, authority: Authority) -> Iterator[Site]:
-    """The site over a bank x of an earlier run, which has a snapshot `kept` and damaged documents."""
-    site = damaged(tmp_path, snapshot, authority)
-    yield site
-    site.close()
+def application(tmp_path: Path, snapshot: Path, authority: CertificateAuthority) -> Iterator[BankApplication]:
+    """The application over a bank x of an earlier run, which has a snapshot `kept` and damaged documents."""
+    application = damaged(tmp_path, snapshot, authority)
+    yield application
+    application.close()
 
 
-def damaged(state: Path, snapshot: Path, authority: Authority) -> Site:
+def damaged(state: Path, snapshot: Path, authority: CertificateAuthority) -> BankApplication:
     settings = ServeSettings(state=state)
     before = assemble(settings, authority=authority)
     assert asked(before, "PUT", BANK)[0] == 201
@@ -57,15 +57,15 @@ def damaged(state: Path, snapshot: Path, authority: Authority) -> Site:
 
 @pytest.mark.parametrize("target", ["/banks/x/v1/accounts", "/banks/x/_emulator/clock", "/banks/x/console"])
 def test_a_damaged_bank_is_503_and_names_file_and_byte(
-    site: Site, snapshot: Path, target: str, caplog: pytest.LogCaptureFixture
+    application: BankApplication, snapshot: Path, target: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.ERROR)
-    status, body = asked(site, "GET", target)
+    status, body = asked(application, "GET", target)
     [message] = body["tppMessages"]
     assert (status, message["code"]) == (503, "SYSTEM_ERROR")
     assert message["text"].startswith(f"Bank x cannot be opened: {snapshot} is damaged at byte 0: ")
     assert message["text"].endswith(" PUT or DELETE /_emulator/banks/x, or state check --repair, helps.")
-    assert asked(site, "GET", target) == (status, body)
+    assert asked(application, "GET", target) == (status, body)
     [logged] = caplog.records
     assert "documents.json" in logged.getMessage()
     assert logged.exc_info is None, "logged once, without a traceback"
@@ -73,48 +73,48 @@ def test_a_damaged_bank_is_503_and_names_file_and_byte(
 
 @pytest.mark.skipif(sys.platform == "darwin", reason="its file names are UTF-8")
 def test_a_path_that_is_no_utf_8_is_told_with_its_bytes_escaped(
-    tmp_path: Path, authority: Authority, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, authority: CertificateAuthority, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.CRITICAL)  # what is captured goes from a test's process to the other as UTF-8
     state = tmp_path / os.fsdecode(b"b\xf8k")
     kept = state / "banks" / "x" / "snapshots" / "kept.snapshot.json"
-    site = damaged(state, state / "banks" / "x" / "documents.json", authority)
-    status, body = asked(site, "GET", "/banks/x/_emulator/clock")
+    application = damaged(state, state / "banks" / "x" / "documents.json", authority)
+    status, body = asked(application, "GET", "/banks/x/_emulator/clock")
     assert status == 503
     assert rf"{tmp_path}/b\udcf8k/banks/x/documents.json is damaged" in body["tppMessages"][0]["text"]
     repair(state / "banks" / "x", KINDS)
     kept.write_bytes(b"gar" + kept.read_bytes())
-    status, body = asked(site, "POST", "/banks/x/_emulator/snapshots/kept/restore")
+    status, body = asked(application, "POST", "/banks/x/_emulator/snapshots/kept/restore")
     assert status == 409
     assert rf"{tmp_path}/b\udcf8k/banks/x/snapshots/kept" in body["tppMessages"][0]["text"]
-    site.close()
+    application.close()
 
 
-def test_put_makes_a_damaged_bank_anew(site: Site, tmp_path: Path) -> None:
-    assert asked(site, "PUT", BANK, {"seed": 7})[0] == 200
-    assert asked(site, "GET", "/banks/x/_emulator/clock")[0] == 200
-    assert asked(site, "GET", "/banks/x/_emulator/snapshots") == (200, {"snapshots": []})
+def test_put_makes_a_damaged_bank_anew(application: BankApplication, tmp_path: Path) -> None:
+    assert asked(application, "PUT", BANK, {"seed": 7})[0] == 200
+    assert asked(application, "GET", "/banks/x/_emulator/clock")[0] == 200
+    assert asked(application, "GET", "/banks/x/_emulator/snapshots") == (200, {"snapshots": []})
     assert [path.name for path in (tmp_path / "banks" / "x").iterdir() if path.is_dir()] == []
 
 
-def test_a_damaged_bank_that_is_not_made_anew_stays_as_it_was(site: Site, snapshot: Path) -> None:
+def test_a_damaged_bank_that_is_not_made_anew_stays_as_it_was(application: BankApplication, snapshot: Path) -> None:
     before = snapshot.read_bytes()
     scenario = {"scenario": "s", "start": {"from": "snapshot:none"}}
-    assert asked(site, "PUT", BANK, {"scenario": scenario})[0] == 400
-    assert asked(site, "GET", "/banks/x/_emulator/clock")[0] == 503
+    assert asked(application, "PUT", BANK, {"scenario": scenario})[0] == 400
+    assert asked(application, "GET", "/banks/x/_emulator/clock")[0] == 503
     assert snapshot.read_bytes() == before
-    assert asked(site, "GET", "/_emulator/banks")[1]["banks"] == [
+    assert asked(application, "GET", "/_emulator/banks")[1]["banks"] == [
         {"name": name, "baseUrl": f"http://127.0.0.1:8080/banks/{name}"} for name in ("default", "x")
     ]
 
 
-def test_delete_removes_a_damaged_bank(site: Site, snapshot: Path) -> None:
-    assert asked(site, "DELETE", BANK) == (204, None)
+def test_delete_removes_a_damaged_bank(application: BankApplication, snapshot: Path) -> None:
+    assert asked(application, "DELETE", BANK) == (204, None)
     assert not snapshot.parent.exists()
-    assert asked(site, "GET", "/banks/x/_emulator/clock")[0] == 404
+    assert asked(application, "GET", "/banks/x/_emulator/clock")[0] == 404
 
 
-def test_a_repaired_bank_is_found_without_a_restart(site: Site, snapshot: Path) -> None:
-    assert asked(site, "GET", "/banks/x/_emulator/clock")[0] == 503
+def test_a_repaired_bank_is_found_without_a_restart(application: BankApplication, snapshot: Path) -> None:
+    assert asked(application, "GET", "/banks/x/_emulator/clock")[0] == 503
     repair(snapshot.parent, KINDS)
-    assert asked(site, "GET", "/banks/x/_emulator/clock")[0] == 200
+    assert asked(application, "GET", "/banks/x/_emulator/clock")[0] == 200

@@ -20,7 +20,7 @@ DOMESTIC = "/v1/payments/norwegian-domestic-credit-transfers"
 
 def parameters(client: DeskClient, title: str) -> dict[str, str]:
     """What the operation's path names, out of the known state."""
-    documents = client.branch.bank.documents
+    documents = client.service.bank.documents
     service, product = examples.product_of(title)
     agreement = next(iter(documents.all("agreement")))
     return {

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from emulator.api.branch import Branch
 from emulator.api.log import BODY_KEPT
-from emulator.authority import Authority
+from emulator.api.service import BankService
+from emulator.ca import CertificateAuthority
 from emulator.client.tpp import Prepared
 from emulator.httpsig.dates import format_date
 from tests.api.conftest import Run
@@ -63,12 +63,14 @@ def test_a_date_that_the_bank_has_refused_is_the_cause(run: Run, tpp: DeskClient
     assert out.splitlines()[: len(told) + 1] == ["The bank refuses this request:", *told]
 
 
-def test_the_settings_are_those_of_the_bank(run: Run, branch: Branch, tpp: DeskClient, authority: Authority) -> None:
+def test_the_settings_are_those_of_the_bank(
+    run: Run, service: BankService, tpp: DeskClient, authority: CertificateAuthority
+) -> None:
     run("settings", "trust=sandbox-ca", "profile=lenient")
     tpp.get("/v1/accounts", tamper="lower-case-serial")
     assert run("explain", "--request", "latest")[0] == 0
     authority.find("other-ca") or authority.issue("other-ca", flaw="unknown-ca")
-    DeskClient(branch, authority, name="other-ca").get("/v1/accounts")
+    DeskClient(service, authority, name="other-ca").get("/v1/accounts")
     status, out, _ = run("explain", "--request", "latest")
     assert (status, "not issued by the sandbox CA" in out) == (1, True)
 

@@ -15,8 +15,8 @@ import pytest
 
 from emulator.api.messages import Request, Response
 from emulator.assemble import assemble
-from emulator.assemble.site import Site
-from emulator.authority import Authority
+from emulator.assemble.application import BankApplication
+from emulator.ca import CertificateAuthority
 from emulator.settings import ServeSettings
 from tests.api.control_desk import asked
 from tests.api.desk import DeskClient
@@ -25,17 +25,17 @@ TPP = {"name": "acme", "roles": ["PISP"]}
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Iterator[Site]:
-    """The site over a bank `old` of an earlier run, a snapshot `one` and a TPP `zed`."""
+def application(tmp_path: Path) -> Iterator[BankApplication]:
+    """The application over a bank `old` of an earlier run, a snapshot `one` and a TPP `zed`."""
     settings = ServeSettings(state=tmp_path)
     before = assemble(settings)
     assert asked(before, "PUT", "/_emulator/banks/old")[0] == 201
     assert asked(before, "PUT", "/_emulator/snapshots/one")[0] == 201
     assert asked(before, "POST", "/_emulator/tpps", {"name": "zed"})[0] == 201
     before.close()
-    site = assemble(settings)
-    yield site
-    site.close()
+    application = assemble(settings)
+    yield application
+    application.close()
 
 
 def files(folder: Path) -> set[str]:
@@ -69,51 +69,53 @@ CHANGES = [
 
 @pytest.mark.parametrize("method, target, body", CHANGES)
 def test_a_folder_that_may_not_be_changed_is_503(
-    site: Site, tmp_path: Path, caplog: pytest.LogCaptureFixture, method: str, target: str, body: Any
+    application: BankApplication, tmp_path: Path, caplog: pytest.LogCaptureFixture, method: str, target: str, body: Any
 ) -> None:
     before = files(tmp_path)
     caplog.set_level(logging.ERROR)
     with pytest.MonkeyPatch.context() as patch:
         refuse(patch, "open", "mkdir", "rename", "replace", "unlink", "rmdir", "link", error=errno.EACCES)
-        status, told = asked(site, method, target, body)
+        status, told = asked(application, method, target, body)
     assert (status, [message["code"] for message in told["tppMessages"]]) == (503, ["SYSTEM_ERROR"])
     [logged] = caplog.records
     assert logged.exc_info is None
     assert files(tmp_path) == before
-    assert asked(site, method, target, body)[0] < 300
+    assert asked(application, method, target, body)[0] < 300
 
 
-def test_a_bank_whose_folder_may_not_be_used_is_503(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bank_whose_folder_may_not_be_used_is_503(
+    application: BankApplication, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with pytest.MonkeyPatch.context() as patch:
         refuse(patch, "open", error=errno.EACCES)
-        assert asked(site, "GET", "/banks/old/_emulator/clock")[0] == 503
-    assert asked(site, "GET", "/banks/old/_emulator/clock")[0] == 200
+        assert asked(application, "GET", "/banks/old/_emulator/clock")[0] == 503
+    assert asked(application, "GET", "/banks/old/_emulator/clock")[0] == 200
     refuse(monkeypatch, "stat", "scandir", "listdir", error=errno.EACCES)
-    assert asked(site, "GET", "/banks/other/_emulator/clock")[0] == 503
-    assert asked(site, "GET", "/_emulator/banks")[0] == 503
+    assert asked(application, "GET", "/banks/other/_emulator/clock")[0] == 503
+    assert asked(application, "GET", "/_emulator/banks")[0] == 503
 
 
 @pytest.mark.parametrize("body", [TPP, {"name": "zed", "replace": True}])
 @pytest.mark.parametrize("call", ["fsync", "rename"])
 def test_of_a_tpp_that_did_not_fit_on_the_disk_nothing_is_left(
-    site: Site, tmp_path: Path, call: str, body: Any
+    application: BankApplication, tmp_path: Path, call: str, body: Any
 ) -> None:
     before = files(tmp_path)
     certificate = (tmp_path / "tpps" / "zed" / "certificate.pem").read_bytes()
     with pytest.MonkeyPatch.context() as patch:
         refuse(patch, call, error=errno.ENOSPC)
-        assert asked(site, "POST", "/_emulator/tpps", body)[0] == 503
+        assert asked(application, "POST", "/_emulator/tpps", body)[0] == 503
     assert files(tmp_path) == before
     assert (tmp_path / "tpps" / "zed" / "certificate.pem").read_bytes() == certificate
-    assert asked(site, "POST", "/_emulator/tpps", body)[0] == 201
+    assert asked(application, "POST", "/_emulator/tpps", body)[0] == 201
 
 
 @pytest.mark.parametrize("method, target, body", [change for change in CHANGES if "banks" not in change[1]])
 @pytest.mark.parametrize("durability", ["process", "power"])
 def test_with_power_names_that_cannot_be_synced_are_503(
-    site: Site, tmp_path: Path, durability: str, method: str, target: str, body: Any
+    application: BankApplication, tmp_path: Path, durability: str, method: str, target: str, body: Any
 ) -> None:
-    site.close()
+    application.close()
     again = assemble(ServeSettings(state=tmp_path, durability=durability))
     fsync = os.fsync
 
@@ -131,9 +133,12 @@ def test_with_power_names_that_cannot_be_synced_are_503(
 
 
 def test_a_fixture_that_cannot_be_read_is_503_and_is_read_when_that_is_over(
-    site: Site, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, authority: Authority
+    application: BankApplication,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    authority: CertificateAuthority,
 ) -> None:
-    tpp = DeskClient(site.default, authority)
+    tpp = DeskClient(application.default, authority)
     opened = io.open
 
     def refused(path: Any, *rest: Any, **more: Any) -> Any:
@@ -145,19 +150,21 @@ def test_a_fixture_that_cannot_be_read_is_503_and_is_read_when_that_is_over(
         patch.setattr(io, "open", refused)
         refusal = tpp.post("/v1/sandbox/initialize")
         assert (refusal.status, refusal.json()["tppMessages"][0]["code"]) == (503, "SYSTEM_ERROR")
-        assert asked(site, "POST", "/_emulator/reset")[0] == 503
-        assert asked(site, "PUT", "/_emulator/banks/new")[0] == 503
+        assert asked(application, "POST", "/_emulator/reset")[0] == 503
+        assert asked(application, "PUT", "/_emulator/banks/new")[0] == 503
     assert all(logged.exc_info is None for logged in caplog.records)
     assert tpp.post("/v1/sandbox/initialize").status == 200
-    assert asked(site, "POST", "/_emulator/reset")[0] == 200
+    assert asked(application, "POST", "/_emulator/reset")[0] == 200
 
 
-def test_what_cannot_be_signed_is_not_done_either(site: Site, tmp_path: Path, authority: Authority) -> None:
-    tpp = DeskClient(site.default, authority)
-    asked(site, "GET", "/_emulator/certificate")
-    asked(site, "PUT", "/_emulator/settings", {"sign_responses": True})
-    before = asked(site, "GET", "/_emulator/people")
-    site.close()
+def test_what_cannot_be_signed_is_not_done_either(
+    application: BankApplication, tmp_path: Path, authority: CertificateAuthority
+) -> None:
+    tpp = DeskClient(application.default, authority)
+    asked(application, "GET", "/_emulator/certificate")
+    asked(application, "PUT", "/_emulator/settings", {"sign_responses": True})
+    before = asked(application, "GET", "/_emulator/people")
+    application.close()
     key = tmp_path / "bank" / "key.pem"
     kept = key.read_bytes()
     for damage, reason in (
@@ -166,7 +173,7 @@ def test_what_cannot_be_signed_is_not_done_either(site: Site, tmp_path: Path, au
     ):
         key.write_bytes(damage)
         again = assemble(ServeSettings(state=tmp_path))
-        tpp.branch = again.default
+        tpp.service = again.default
         refusal = tpp.post("/v1/sandbox/customers", json={"customerNumber": "12345678", "name": "A", "type": "private"})
         assert refusal.status == 503
         assert refusal.json()["tppMessages"][0]["text"].startswith(
@@ -181,21 +188,25 @@ def test_what_cannot_be_signed_is_not_done_either(site: Site, tmp_path: Path, au
         again.close()
 
 
-def test_what_a_killed_process_left_of_a_snapshot_is_gone_with_the_next_start(site: Site, tmp_path: Path) -> None:
-    site.close()
+def test_what_a_killed_process_left_of_a_snapshot_is_gone_with_the_next_start(
+    application: BankApplication, tmp_path: Path
+) -> None:
+    application.close()
     left = tmp_path / "banks" / "default" / "snapshots" / ".two.snapshot.json.new"
     left.write_text("half")
     assemble(ServeSettings(state=tmp_path)).close()
     assert not left.exists()
 
 
-def test_a_tpp_whose_files_are_damaged_is_named_until_it_is_issued_anew(site: Site, tmp_path: Path) -> None:
+def test_a_tpp_whose_files_are_damaged_is_named_until_it_is_issued_anew(
+    application: BankApplication, tmp_path: Path
+) -> None:
     key = tmp_path / "tpps" / "zed" / "key.pem"
     key.unlink()
     seeding = {"tpp": "zed", "nationalId": "14888520059"}
     for method, path, body in (("GET", "tpps", None), ("POST", "tpps", {"name": "zed"}), ("POST", "sessions", seeding)):
-        status, told = asked(site, method, f"/_emulator/{path}", body)
+        status, told = asked(application, method, f"/_emulator/{path}", body)
         assert (status, told["tppMessages"][0]["code"]) == (503, "SYSTEM_ERROR")
         assert told["tppMessages"][0]["text"] == f"A certificate or its key cannot be read: {key}: the key is missing."
-    assert asked(site, "POST", "/_emulator/tpps", {"name": "zed", "replace": True})[0] == 201
-    assert asked(site, "POST", "/_emulator/sessions", seeding)[0] == 200
+    assert asked(application, "POST", "/_emulator/tpps", {"name": "zed", "replace": True})[0] == 201
+    assert asked(application, "POST", "/_emulator/sessions", seeding)[0] == 200

@@ -16,12 +16,12 @@ from typing import Any
 import pytest
 
 from emulator.api import examples
-from emulator.api.branch import Branch
 from emulator.api.operation import Operation
 from emulator.api.operations import table
-from emulator.assemble.house import House
-from emulator.authority import Authority
-from emulator.bank.founding import fixtures
+from emulator.api.service import BankService
+from emulator.assemble.registry import BankRegistry
+from emulator.bank import fixtures
+from emulator.ca import CertificateAuthority
 from emulator.control import Control
 from emulator.control.operations import table as control_table
 from emulator.store.disk import Disk
@@ -35,9 +35,9 @@ BODIES = examples.bodies(NOW.date())
 
 
 @pytest.fixture
-def branch(house: House, tmp_path: Path) -> Iterator[Branch]:
+def service(registry: BankRegistry, tmp_path: Path) -> Iterator[BankService]:
     """A bank in its known state on a disk."""
-    kept = House(replace(house._common, directory=tmp_path / "banks"))
+    kept = BankRegistry(replace(registry._common, directory=tmp_path / "banks"))
     fixtures.reset(kept.default.bank, "known-state", now=NOW, mode="frozen")
     yield kept.default
     kept.close()
@@ -65,7 +65,7 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> FullDisk:
 
 def parameters(tpp: DeskClient, row: Operation) -> dict[str, str]:
     """What a path may name, made or found for a TPP that is logged in."""
-    documents = tpp.branch.bank.documents
+    documents = tpp.service.bank.documents
 
     def created(**more: Any) -> str:
         answer = tpp.post(DOMESTIC, json={**BODIES["createPayment"]["norwegian-domestic-credit-transfers"], **more})
@@ -88,7 +88,7 @@ def parameters(tpp: DeskClient, row: Operation) -> dict[str, str]:
     found["id"] = listed["cardAccounts" if cards else "accounts"][0]["resourceId"]
     if "cancellation" in row.path.lower():
         found["paymentId"] = created(requestedExecutionDate="2026-03-20")
-        approve(tpp.branch, found["paymentId"])
+        approve(tpp.service, found["paymentId"])
     if "{authorisationId}" in row.path:
         made = tpp.post(filled(row.path.rpartition("/")[0], found))
         found["authorisationId"] = made.json()["authorisationId"]
@@ -113,12 +113,12 @@ def body_of(row: Operation, found: dict[str, str]) -> Any:
 
 @pytest.mark.parametrize("row", [pytest.param(row, id=row.id) for row in table()])
 def test_a_full_disk_refuses_what_writes_and_nothing_else(
-    branch: Branch, authority: Authority, disk: FullDisk, row: Operation
+    service: BankService, authority: CertificateAuthority, disk: FullDisk, row: Operation
 ) -> None:
-    tpp = DeskClient(branch, authority).log_in(KARI)
+    tpp = DeskClient(service, authority).log_in(KARI)
     found = parameters(tpp, row)
     address, body = filled(row.path, found), body_of(row, found)
-    documents = branch.bank.documents
+    documents = service.bank.documents
     before = documents.dump()
     sent = {"headers": {"X-Request-ID": "the-same-again"}, "json": body}
     disk.full = True
@@ -170,14 +170,14 @@ def test_every_change_of_the_control_interface_is_among_them() -> None:
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_full_disk_refuses_what_the_control_interface_writes(
-    house: House, branch: Branch, authority: Authority, disk: FullDisk, change: str
+    registry: BankRegistry, service: BankService, authority: CertificateAuthority, disk: FullDisk, change: str
 ) -> None:
-    desk = ControlDesk(Control(house, authority), branch)
-    tpp = DeskClient(branch, authority).log_in(KARI)
+    desk = ControlDesk(Control(registry, authority), service)
+    tpp = DeskClient(service, authority).log_in(KARI)
     desk.do("PUT", "/settings", {"progression": "manual"})
     payment = tpp.post(DOMESTIC, json=BODIES["createPayment"]["norwegian-domestic-credit-transfers"])
     if change in ("POST /payments/{id}/advance", "PUT /settings"):
-        approve(branch, payment.json()["paymentId"])
+        approve(service, payment.json()["paymentId"])
     if change.startswith("DELETE /rules"):
         desk.do("POST", "/rules", RULE)
     elif change == "DELETE /scenario":
@@ -213,13 +213,13 @@ def test_customers_that_were_made_before_the_disk_was_full_are_told_and_stay(des
 
 
 def test_what_falls_due_and_cannot_be_written_takes_no_read_along(
-    branch: Branch, authority: Authority, disk: FullDisk
+    service: BankService, authority: CertificateAuthority, disk: FullDisk
 ) -> None:
-    tpp = DeskClient(branch, authority).log_in(KARI)
+    tpp = DeskClient(service, authority).log_in(KARI)
     created = tpp.post(DOMESTIC, json=BODIES["createPayment"]["norwegian-domestic-credit-transfers"]).json()
-    approve(branch, created["_links"]["scaRedirect"]["href"])
-    branch.bank.clock.advance(timedelta(seconds=2))
-    documents = branch.bank.documents
+    approve(service, created["_links"]["scaRedirect"]["href"])
+    service.bank.clock.advance(timedelta(seconds=2))
+    documents = service.bank.documents
     disk.full = True
     documents.later = lambda: None  # as it is served: a request's own changes wait for the end of the turn
     assert tpp.get(f"{DOMESTIC}/{created['paymentId']}/status").json()["transactionStatus"] == "ACTC"
@@ -229,15 +229,18 @@ def test_what_falls_due_and_cannot_be_written_takes_no_read_along(
 
 
 def test_any_file_that_the_system_refuses_a_request_is_503_with_one_line_in_the_log(
-    branch: Branch, authority: Authority, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    service: BankService,
+    authority: CertificateAuthority,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    tpp = DeskClient(branch, authority).log_in(KARI)
+    tpp = DeskClient(service, authority).log_in(KARI)
 
     def refuse() -> None:  # as where a module is imported for the first time, and no more files may be open
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), "some.py")
 
     with monkeypatch.context() as patch:
-        patch.setattr(branch.bank.documents, "transaction", refuse)
+        patch.setattr(service.bank.documents, "transaction", refuse)
         refused = tpp.get("/v1/accounts")
     assert (refused.status, messages(refused)) == (503, [("SYSTEM_ERROR", None)])
     assert [(record.getMessage(), record.exc_info) for record in caplog.records] == [

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from emulator.api.branch import Branch
 from emulator.api.messages import Request
 from emulator.api.operations import table
-from emulator.authority import Authority
+from emulator.api.service import BankService
 from emulator.bank.bank import Bank
+from emulator.ca import CertificateAuthority
 from emulator.client.tpp import Tpp
 from tests.api.desk import DeskClient, advance, approve, messages
 
@@ -45,9 +45,9 @@ def test_the_signature_comes_before_the_headers(tpp: DeskClient) -> None:
     assert (answer.status, messages(answer)) == (400, [("HTTP_HEADER_REQUIRED", "Signature")])
 
 
-def test_the_role_comes_before_the_headers(branch: Branch, authority: Authority) -> None:
+def test_the_role_comes_before_the_headers(service: BankService, authority: CertificateAuthority) -> None:
     authority.find("only-pisp") or authority.issue("only-pisp", roles=["PISP"])
-    pisp = DeskClient(branch, authority, name="only-pisp")
+    pisp = DeskClient(service, authority, name="only-pisp")
     answer = pisp.get("/v1/accounts", headers={"x-accept-fix": None})
     assert (answer.status, messages(answer)) == (403, [("FORBIDDEN", None)])
 
@@ -85,10 +85,10 @@ def test_the_body_comes_before_the_customer(tpp: DeskClient) -> None:
     assert answer.sca_redirect is not None
 
 
-def test_a_401_adds_one_open_sca_and_nothing_else(branch: Branch, tpp: DeskClient) -> None:
-    before = documents(branch.bank)
+def test_a_401_adds_one_open_sca_and_nothing_else(service: BankService, tpp: DeskClient) -> None:
+    before = documents(service.bank)
     answer = tpp.get("/v1/accounts")
-    after = documents(branch.bank)
+    after = documents(service.bank)
     assert answer.status == 401
     assert len(after.pop("sca")) == len(before.pop("sca")) + 1
     assert after == before
@@ -108,14 +108,14 @@ def test_a_401_adds_one_open_sca_and_nothing_else(branch: Branch, tpp: DeskClien
     ],
 )
 def test_a_refusal_leaves_the_documents_as_they_were(
-    branch: Branch, tpp: DeskClient, method: str, path: str, options: dict[str, Any]
+    service: BankService, tpp: DeskClient, method: str, path: str, options: dict[str, Any]
 ) -> None:
     tpp.log_in(KARI)
-    before = documents(branch.bank)
+    before = documents(service.bank)
     answer = tpp.request(method, path, **options)
     assert 400 <= answer.status < 500
     assert answer.status != 401
-    assert documents(branch.bank) == before
+    assert documents(service.bank) == before
 
 
 def test_the_x_request_id_comes_back_even_from_refusals(tpp: DeskClient) -> None:
@@ -145,17 +145,17 @@ def test_an_accept_that_excludes_json_is_refused_among_the_headers(tpp: DeskClie
     )
 
 
-def test_a_creation_is_repeated_by_its_x_request_id(branch: Branch, tpp: DeskClient) -> None:
+def test_a_creation_is_repeated_by_its_x_request_id(service: BankService, tpp: DeskClient) -> None:
     tpp.log_in(KARI)
     first = tpp.post(SEPA, json=BODY, headers={"X-Request-ID": "again"})
-    count = branch.bank.documents.count("payment")
+    count = service.bank.documents.count("payment")
     second = tpp.post(SEPA, json=BODY, headers={"X-Request-ID": "again"})
     assert (first.status, second.status, second.body) == (201, 201, first.body)
     assert second.headers["location"] == first.headers["location"]
-    assert branch.bank.documents.count("payment") == count
+    assert service.bank.documents.count("payment") == count
     other = tpp.post(SEPA, json={**BODY, "creditorName": "Other"}, headers={"X-Request-ID": "again"})
     assert (other.status, messages(other)) == (409, [("CONFLICT", "X-Request-ID")])
-    advance(branch, hours=24)
+    advance(service, hours=24)
     third = tpp.post(SEPA, json=BODY, headers={"X-Request-ID": "again"})
     assert third.status == 201
     assert third.json()["paymentId"] != first.json()["paymentId"]
@@ -198,9 +198,11 @@ def test_after_a_refusal_the_x_request_id_is_free_again(tpp: DeskClient) -> None
     assert tpp.post(SEPA, json=BODY, headers={"X-Request-ID": "once"}).status == 201
 
 
-def test_two_tpps_may_use_one_x_request_id(branch: Branch, tpp: DeskClient, authority: Authority) -> None:
+def test_two_tpps_may_use_one_x_request_id(
+    service: BankService, tpp: DeskClient, authority: CertificateAuthority
+) -> None:
     authority.find("second") or authority.issue("second")
-    second = DeskClient(branch, authority, name="second").log_in(KARI)
+    second = DeskClient(service, authority, name="second").log_in(KARI)
     first = tpp.log_in(KARI).post(SEPA, json=BODY, headers={"X-Request-ID": "shared"})
     other = second.post(SEPA, json=BODY, headers={"X-Request-ID": "shared"})
     assert (first.status, other.status) == (201, 201)
@@ -209,12 +211,12 @@ def test_two_tpps_may_use_one_x_request_id(branch: Branch, tpp: DeskClient, auth
 
 @pytest.mark.parametrize("path", ["/v1/consents", "/v1/bank-offered-consents"])
 def test_a_consent_asked_for_with_a_psu_id_of_nobody_is_refused_and_its_redirect_still_gives_one(
-    tpp: DeskClient, branch: Branch, path: str
+    tpp: DeskClient, service: BankService, path: str
 ) -> None:
     tpp.psu_id = "5f0f3b0e-8a53-4c2f-9d0e-6a1f7c2b9e41"
     refused = tpp.post(path)
     assert (refused.status, messages(refused)) == (401, [("PSU_CREDENTIALS_INVALID", "PSU-ID")])
-    redirect = approve(branch, refused.json()["_links"]["scaRedirect"]["href"], national_id=KARI)
+    redirect = approve(service, refused.json()["_links"]["scaRedirect"]["href"], national_id=KARI)
     tpp.psu_id, tpp.session_id = redirect["psu-id"], redirect["tpp-session-id"]
     assert tpp.get("/v1/accounts").status == 200
 
@@ -270,7 +272,7 @@ def test_the_agreements_are_listed_in_any_context(tpp: DeskClient) -> None:
 
 @pytest.mark.parametrize("path", ["/v1/consents", "/v1/bank-offered-consents"])
 def test_a_consent_is_asked_for_under_an_agreement_of_the_customers_own(
-    branch: Branch, tpp: DeskClient, path: str
+    service: BankService, tpp: DeskClient, path: str
 ) -> None:
     """SPEC 5.3.6: known from the private context, the customer chooses one of its agreements."""
     tpp.log_in(EVEN, context="PRIVATE")
@@ -278,18 +280,20 @@ def test_a_consent_is_asked_for_under_an_agreement_of_the_customers_own(
     chosen = {"PSU-Corporate-ID": agreement["psuCorporateId"], "PSU-Context": "CORPORATE"}
     answer = tpp.post(path, headers=chosen)
     assert (answer.status, answer.sca_redirect is not None) == (201, True)
-    assert approve(branch, answer.json()["consentId"])["psu-corporate-id"] == agreement["psuCorporateId"]
+    assert approve(service, answer.json()["consentId"])["psu-corporate-id"] == agreement["psuCorporateId"]
     assert tpp.get("/v1/accounts", headers=chosen).status == 200
 
 
 @pytest.mark.parametrize("path", ["/v1/consents", "/v1/bank-offered-consents"])
-def test_a_consent_is_given_in_the_sca_that_its_answer_links_to(branch: Branch, tpp: DeskClient, path: str) -> None:
+def test_a_consent_is_given_in_the_sca_that_its_answer_links_to(
+    service: BankService, tpp: DeskClient, path: str
+) -> None:
     answer = tpp.post(path, json={"access": {}}, headers={"X-Request-ID": "consent"}, digest=False)
     assert answer.status == 201
     assert answer.sca_redirect is not None
     assert tpp.post(path, json={"access": {}}, headers={"X-Request-ID": "consent"}, digest=False).body == answer.body
-    told = approve(branch, answer.json()["consentId"], national_id=KARI, accounts=["NO8599901000014"])
-    assert branch.bank.documents.exists("consent", answer.json()["consentId"])
+    told = approve(service, answer.json()["consentId"], national_id=KARI, accounts=["NO8599901000014"])
+    assert service.bank.documents.exists("consent", answer.json()["consentId"])
     tpp.psu_id, tpp.session_id = told["psu-id"], told["tpp-session-id"]
     accounts = tpp.get("/v1/accounts").json()["accounts"]
     assert [account["iban"] for account in accounts] == ["NO8599901000014"]
@@ -297,17 +301,19 @@ def test_a_consent_is_given_in_the_sca_that_its_answer_links_to(branch: Branch, 
 
 
 @pytest.mark.parametrize("path", ["/v1/user", "/v1/users"])
-def test_a_pisp_learns_who_the_psu_is_through_sca(branch: Branch, authority: Authority, path: str) -> None:
+def test_a_pisp_learns_who_the_psu_is_through_sca(
+    service: BankService, authority: CertificateAuthority, path: str
+) -> None:
     authority.find("only-pisp") or authority.issue("only-pisp", roles=["PISP"])
-    pisp = DeskClient(branch, authority, name="only-pisp")
+    pisp = DeskClient(service, authority, name="only-pisp")
     first = pisp.get(path)
     assert first.status == 401
-    told = approve(branch, first.sca_redirect or "", national_id=EVEN, context="PRIVATE")
+    told = approve(service, first.sca_redirect or "", national_id=EVEN, context="PRIVATE")
     pisp.psu_id, pisp.session_id = told["psu-id"], told["tpp-session-id"]
     answer = pisp.get(path)
     assert answer.status == 200
     assert answer.json()["psuId"] == told["psu-id"]
-    assert branch.bank.documents.count("consent") == 0
+    assert service.bank.documents.count("consent") == 0
 
 
 def test_the_user_is_told_in_full_once_its_psu_id_is_known_and_an_identity_number_is_none(tpp: DeskClient) -> None:
@@ -335,26 +341,26 @@ def test_the_agreements_of_a_psu_are_listed_to_choose_from(tpp: DeskClient) -> N
     }
 
 
-def test_choosing_another_agreement_starts_a_consent_flow_for_it(branch: Branch, tpp: DeskClient) -> None:
+def test_choosing_another_agreement_starts_a_consent_flow_for_it(service: BankService, tpp: DeskClient) -> None:
     tpp.log_in(EVEN, context="PRIVATE")
     [agreement] = tpp.get("/v1/agreements").json()["agreements"]
     chosen = {"PSU-Corporate-ID": agreement["psuCorporateId"], "PSU-Context": "CORPORATE"}
     answer = tpp.get("/v1/accounts", headers=chosen)
     assert (answer.status, messages(answer)) == (401, [("PSU_CREDENTIALS_INVALID", "PSU-Corporate-ID")])
-    told = approve(branch, answer.sca_redirect or "", national_id=EVEN)
+    told = approve(service, answer.sca_redirect or "", national_id=EVEN)
     assert told["psu-corporate-id"] == agreement["psuCorporateId"]
     assert tpp.get("/v1/accounts", headers=chosen).status == 200
     assert tpp.get("/v1/accounts", headers={"PSU-Context": "PRIVATE"}).status == 200
 
 
-def test_absolute_links_name_the_whole_address(branch: Branch, tpp: DeskClient) -> None:
-    branch.bank.change_settings({"links": "absolute"})
+def test_absolute_links_name_the_whole_address(service: BankService, tpp: DeskClient) -> None:
+    service.bank.change_settings({"links": "absolute"})
     [first, *_] = tpp.log_in(KARI).get("/v1/accounts").json()["accounts"]
     assert first["_links"]["self"]["href"].startswith("http://127.0.0.1:8080/v1/accounts/")
 
 
-def test_signed_answers_carry_digest_and_signature(branch: Branch, tpp: DeskClient) -> None:
-    branch.bank.change_settings({"sign_responses": True})
+def test_signed_answers_carry_digest_and_signature(service: BankService, tpp: DeskClient) -> None:
+    service.bank.change_settings({"sign_responses": True})
     answer = tpp.log_in(KARI).get("/v1/accounts")
     assert answer.headers["digest"].startswith("SHA-256=")
     assert 'headers="digest x-request-id date"' in answer.headers["signature"]
@@ -362,16 +368,18 @@ def test_signed_answers_carry_digest_and_signature(branch: Branch, tpp: DeskClie
 
 @pytest.mark.parametrize("request_id", ["blå", "a\tb", None])
 def test_a_signed_answer_lists_no_x_request_id_that_it_does_not_carry(
-    branch: Branch, tpp: DeskClient, request_id: str | None
+    service: BankService, tpp: DeskClient, request_id: str | None
 ) -> None:
-    branch.bank.change_settings({"sign_responses": True})
+    service.bank.change_settings({"sign_responses": True})
     answer = tpp.get("/v1/sandbox/customers", headers={"X-Request-ID": request_id})
     assert (answer.status, "x-request-id" in answer.headers) == (400, False)
     assert 'headers="digest date"' in answer.headers["signature"]
 
 
-def test_the_prefix_of_production_clients_is_served_and_signed_as_sent(branch: Branch, authority: Authority) -> None:
-    client = DeskClient(branch, authority, prefix="/api-sandbox").log_in(KARI)
+def test_the_prefix_of_production_clients_is_served_and_signed_as_sent(
+    service: BankService, authority: CertificateAuthority
+) -> None:
+    client = DeskClient(service, authority, prefix="/api-sandbox").log_in(KARI)
     assert client.get("/v1/accounts").status == 200
 
 
@@ -381,10 +389,12 @@ def test_every_operation_is_named_once_and_has_a_section() -> None:
     assert all(row.spec and row.summary and row.answers for row in rows)
 
 
-def test_a_request_through_a_proxy_is_signed_over_the_public_address(branch: Branch, authority: Authority) -> None:
+def test_a_request_through_a_proxy_is_signed_over_the_public_address(
+    service: BankService, authority: CertificateAuthority
+) -> None:
     """The proxy takes off the path that --public-url has in front of /v1."""
     public = "https://bank.example/psd2"
-    sent = Tpp(public, DeskClient(branch, authority).identity).prepare("GET", "/v1/sandbox/customers")
+    sent = Tpp(public, DeskClient(service, authority).identity).prepare("GET", "/v1/sandbox/customers")
     arrived = Request("GET", sent.target.removeprefix("/psd2"), tuple(sent.headers.items()), base=public)
-    assert branch.handle(arrived).status == 200
-    assert branch.handle(replace(arrived, base="https://bank.example")).status == 400
+    assert service.handle(arrived).status == 200
+    assert service.handle(replace(arrived, base="https://bank.example")).status == 400

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from emulator.api import examples
-from emulator.api.branch import Branch
 from emulator.api.operation import Operation
 from emulator.api.operations import table
-from emulator.authority import Authority
+from emulator.api.service import BankService
+from emulator.ca import CertificateAuthority
 from emulator.client.response import Response
 from tests.api.desk import NOW, DeskClient, approve
 
@@ -42,18 +42,18 @@ ROWS = [
 class Estate:
     """What one TPP has at the bank: by path template, the parameters that name it."""
 
-    def __init__(self, branch: Branch, owner: DeskClient) -> None:
+    def __init__(self, service: BankService, owner: DeskClient) -> None:
         self.owner = owner
         self._payments: dict[str, dict[str, str]] = {}
-        for service, product in SERVICES.items():
-            address = f"/v1/{service}/{product}"
-            created = owner.post(address, json=BODIES[service])
+        for group, product in SERVICES.items():
+            address = f"/v1/{group}/{product}"
+            created = owner.post(address, json=BODIES[group])
             assert created.status == 201, created.text
             payment = created.json()["paymentId"]
             started = owner.post(f"{address}/{payment}/authorisations").json()["authorisationId"]
-            if service == "payments":
-                approve(branch, payment)
-            self._payments[service] = {"paymentId": payment, "authorisationId": started}
+            if group == "payments":
+                approve(service, payment)
+            self._payments[group] = {"paymentId": payment, "authorisationId": started}
         other = owner.post("/v1/payments/sepa-credit-transfers", json=_BODIES["createPayment"]["sepa-credit-transfers"])
         basket = owner.post("/v1/signing-baskets", json={"paymentIds": [other.json()["paymentId"]]})
         assert basket.status == 201, basket.text
@@ -106,8 +106,8 @@ def _essence(answer: Response, *names: str) -> tuple[int, str]:
 
 
 @pytest.fixture
-def estate(branch: Branch, tpp: DeskClient) -> Estate:
-    return Estate(branch, tpp.log_in(KARI))
+def estate(service: BankService, tpp: DeskClient) -> Estate:
+    return Estate(service, tpp.log_in(KARI))
 
 
 # A person's accounts are its own at every TPP, so only another person's are strange there.
@@ -121,10 +121,10 @@ CASES = [
 
 @pytest.mark.parametrize(("row", "who"), CASES)
 def test_what_is_another_tpps_is_as_if_it_were_not(
-    branch: Branch, authority: Authority, estate: Estate, row: Operation, who: str
+    service: BankService, authority: CertificateAuthority, estate: Estate, row: Operation, who: str
 ) -> None:
     authority.find("stranger") or authority.issue("stranger")
-    stranger = DeskClient(branch, authority, name="stranger")
+    stranger = DeskClient(service, authority, name="stranger")
     stranger.log_in(who, **({"context": "PRIVATE"} if who == EVEN else {}))
     for address in estate.addresses(row):
         names = set(re.findall(r"[0-9a-f]{8}-[0-9a-f-]{27}|PSD[A-Z]{2}-[\w-]+", address))
@@ -143,11 +143,11 @@ PARTS = [pytest.param(row, id=row.id) for row in ROWS if row.path.endswith("{aut
 
 @pytest.mark.parametrize("row", PARTS)
 def test_what_belongs_to_another_tpps_is_no_part_of_ones_own(
-    branch: Branch, authority: Authority, estate: Estate, row: Operation
+    service: BankService, authority: CertificateAuthority, estate: Estate, row: Operation
 ) -> None:
     authority.find("stranger") or authority.issue("stranger")
-    stranger = DeskClient(branch, authority, name="stranger").log_in(KARI)
-    own = Estate(branch, stranger)
+    stranger = DeskClient(service, authority, name="stranger").log_in(KARI)
+    own = Estate(service, stranger)
     for mine, theirs in zip(own.addresses(row), estate.addresses(row), strict=True):
         whole, _, part = mine.rpartition("/")
         strange = theirs.rpartition("/")[2]

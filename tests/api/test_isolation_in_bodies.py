@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from emulator.api.branch import Branch
-from emulator.authority import Authority
+from emulator.api.service import BankService
+from emulator.ca import CertificateAuthority
 from emulator.client.response import Response
 from tests.api.desk import DeskClient, approve
 from tests.api.test_isolation import BODIES, NOBODYS, SERVICES
@@ -19,9 +19,9 @@ SEPA = "/v1/payments/sepa-credit-transfers"
 
 
 @pytest.fixture
-def stranger(branch: Branch, authority: Authority) -> DeskClient:
+def stranger(service: BankService, authority: CertificateAuthority) -> DeskClient:
     authority.find("stranger") or authority.issue("stranger")
-    return DeskClient(branch, authority, name="stranger")
+    return DeskClient(service, authority, name="stranger")
 
 
 def created(client: DeskClient, service: str) -> str:
@@ -39,19 +39,19 @@ def asked(client: DeskClient, *payments: str) -> Response:
     return client.post(BASKETS, json={"paymentIds": list(payments)})
 
 
-@pytest.mark.parametrize("service", SERVICES)
+@pytest.mark.parametrize("product_group", SERVICES)
 @pytest.mark.parametrize("state", ["RCVD", "authorised", "in a basket", "deleted"])
 @pytest.mark.parametrize("who", [KARI, EVEN])
 def test_another_tpps_payment_in_a_basket_is_an_unknown_one(
-    branch: Branch, tpp: DeskClient, stranger: DeskClient, service: str, state: str, who: str
+    service: BankService, tpp: DeskClient, stranger: DeskClient, product_group: str, state: str, who: str
 ) -> None:
-    theirs = created(tpp.log_in(KARI), service)
+    theirs = created(tpp.log_in(KARI), product_group)
     if state == "authorised":
-        approve(branch, theirs)
-    elif state == "in a basket" and service == "payments":
+        approve(service, theirs)
+    elif state == "in a basket" and product_group == "payments":
         assert asked(tpp, theirs).status == 201
     elif state == "deleted":
-        assert tpp.delete(f"/v1/{service}/{SERVICES[service]}/{theirs}").status == 204
+        assert tpp.delete(f"/v1/{product_group}/{SERVICES[product_group]}/{theirs}").status == 204
     stranger.log_in(who, **({"context": "PRIVATE"} if who == EVEN else {}))
     refused, unknown = asked(stranger, theirs), asked(stranger, NOBODYS)
     assert refused.status == 400
@@ -60,14 +60,14 @@ def test_another_tpps_payment_in_a_basket_is_an_unknown_one(
 
 
 def test_between_ones_own_payments_another_tpps_is_unknown_too(
-    branch: Branch, tpp: DeskClient, stranger: DeskClient
+    service: BankService, tpp: DeskClient, stranger: DeskClient
 ) -> None:
     theirs = created(tpp.log_in(KARI), "payments")
     own = [created(stranger.log_in(KARI), "payments") for _ in range(2)]
     refused, unknown = asked(stranger, own[0], theirs, own[1]), asked(stranger, own[0], NOBODYS, own[1])
     assert essence(refused, theirs) == essence(unknown, NOBODYS)
     assert [message.get("path") for message in refused.json()["tppMessages"]] == ["paymentIds[1]"]
-    assert branch.bank.documents.count("basket") == 0
+    assert service.bank.documents.count("basket") == 0
     assert asked(stranger, *own).status == 201
 
 
@@ -87,9 +87,13 @@ def test_another_persons_payment_of_the_same_tpp_is_unknown_in_a_basket(tpp: Des
     ids=["account", "card"],
 )  # fmt: skip
 def test_another_persons_account_to_pay_from_is_as_one_of_nobody(
-    branch: Branch, tpp: DeskClient, authority: Authority, theirs: dict[str, Any], nobodys: dict[str, Any]
+    service: BankService,
+    tpp: DeskClient,
+    authority: CertificateAuthority,
+    theirs: dict[str, Any],
+    nobodys: dict[str, Any],
 ) -> None:
-    even = DeskClient(branch, authority).log_in(EVEN, context="PRIVATE")
+    even = DeskClient(service, authority).log_in(EVEN, context="PRIVATE")
     card = even.get("/v1/card-accounts").json()["cardAccounts"][0]
     tpp.log_in(KARI)
 

@@ -10,11 +10,11 @@ import pytest
 from openapi_spec_validator import validate
 
 from emulator.api import examples, shapes
-from emulator.api.branch import Branch
 from emulator.api.headers import MATRIX
 from emulator.api.openapi import REFUSALS, document
 from emulator.api.operations import table
-from emulator.authority import Authority
+from emulator.api.service import BankService
+from emulator.ca import CertificateAuthority
 from tests.api.desk import DeskClient, messages
 from tests.api.test_answer_shapes import fault
 from tests.docs.answers import ANSWERS, recorded, written
@@ -65,9 +65,9 @@ def test_the_lengths_of_the_specification_are_published_wherever_a_text_has_one(
 
 
 def test_a_header_is_required_exactly_where_the_bank_demands_it(
-    described: dict[str, Any], branch: Branch, authority: Authority
+    described: dict[str, Any], service: BankService, authority: CertificateAuthority
 ) -> None:
-    tpp = DeskClient(branch, authority)
+    tpp = DeskClient(service, authority)
     marked = {name for name, marks in MATRIX.items() if "R" in marks.values()} | {"Date"}
     for row in table():
         shown = [_resolved(described, one) for one in described["paths"][row.path][row.method.lower()]["parameters"]]

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from emulator.api.branch import Branch
-from emulator.authority import Authority
+from emulator.api.service import BankService
 from emulator.bank import products
+from emulator.bank.accounts import ledger
 from emulator.bank.authentication import sca, sca_control
-from emulator.bank.holdings import ledger
+from emulator.ca import CertificateAuthority
 from tests.api.desk import BASE, DeskClient, advance, approve, messages, reject
 from tests.unit.payments.world import bulk, domestic, sepa
 
@@ -51,7 +51,7 @@ def in_status(client: DeskClient, path: str, payment_id: str) -> str:
 
 def authorised(client: DeskClient, path: str, body: dict[str, Any]) -> str:
     payment_id = str(created(client, path, body)["paymentId"])
-    assert "psu-id" in approve(client.branch, payment_id)
+    assert "psu-id" in approve(client.service, payment_id)
     return payment_id
 
 
@@ -105,16 +105,16 @@ def test_location_keeps_the_path_of_the_public_address(kari: DeskClient, monkeyp
     assert answer.json()["_links"]["self"]["href"] == f"{SEPA}/{answer.json()['paymentId']}"
 
 
-def test_location_leads_back_to_the_bank_that_was_asked(kari: DeskClient, authority: Authority) -> None:
+def test_location_leads_back_to_the_bank_that_was_asked(kari: DeskClient, authority: CertificateAuthority) -> None:
     """A relative Location without the prefix would be resolved to the default bank."""
-    client = DeskClient(kari.branch, authority, prefix="/banks/other").log_in(KARI)
+    client = DeskClient(kari.service, authority, prefix="/banks/other").log_in(KARI)
     path, body = SEPA, BODIES[SEPA]
     answer = client.post(path, json=body)
     assert answer.headers["Location"] == f"/banks/other{path}/{answer.json()['paymentId']}"
     assert client.get(answer.json()["_links"]["self"]["href"]).status == 200
     basket = client.post("/v1/signing-baskets", json={"paymentIds": [answer.json()["paymentId"]]})
     assert basket.headers["Location"] == f"/banks/other/v1/signing-baskets/{basket.json()['basketId']}"
-    kari.branch.bank.change_settings({"links": "absolute"})
+    kari.service.bank.change_settings({"links": "absolute"})
     again = client.post(path, json=body)
     assert again.headers["Location"] == again.json()["_links"]["self"]["href"]
 
@@ -183,15 +183,15 @@ def test_an_unknown_product_is_404(kari: DeskClient) -> None:
 def test_a_refused_payment_changes_nothing(
     kari: DeskClient, path: str, body: dict[str, Any], status: int, told: list[tuple[str, str | None]] | None
 ) -> None:
-    before = kari.branch.bank.documents.dump()
+    before = kari.service.bank.documents.dump()
     answer = kari.post(path, json=body)
     assert answer.status == status
     assert messages(answer) == told if told is not None else messages(answer)[0][0] == "FORMAT_ERROR"
-    assert kari.branch.bank.documents.dump() == before
+    assert kari.service.bank.documents.dump() == before
 
 
 def test_insufficient_funds_at_initiation_is_a_regular_error(kari: DeskClient) -> None:
-    kari.branch.bank.change_settings({"funds_check": "initiation"})
+    kari.service.bank.change_settings({"funds_check": "initiation"})
     answer = kari.post(DOMESTIC, json=domestic("99999999.00"))
     assert (answer.status, messages(answer)) == (400, [("PAYMENT_FAILED", "debtorAccount")])
 
@@ -211,7 +211,7 @@ def test_a_repeat_under_the_same_request_id_creates_nothing(kari: DeskClient) ->
     again = kari.post(STRAKS, json=domestic(), headers=headers)
     assert (first.status, again.status) == (201, 201)
     assert first.body == again.body
-    assert kari.branch.bank.documents.count("payment") == 1
+    assert kari.service.bank.documents.count("payment") == 1
     other = kari.post(STRAKS, json=domestic("2.00"), headers=headers)
     assert (other.status, messages(other)) == (409, [("CONFLICT", "X-Request-ID")])
 
@@ -238,7 +238,7 @@ def test_links_go_as_the_payment_goes_on(kari: DeskClient) -> None:
     payment_id = created(kari, STRAKS, domestic())["paymentId"]
     path = f"{STRAKS}/{payment_id}/status"
     assert set(kari.get(path).json()["_links"]) == {"self", "status", "startAuthorisation", "scaRedirect"}
-    approve(kari.branch, payment_id)
+    approve(kari.service, payment_id)
     status = {"href": path, "verbs": ["GET"]}
     assert kari.get(path).json() == {
         "paymentId": payment_id,
@@ -246,7 +246,7 @@ def test_links_go_as_the_payment_goes_on(kari: DeskClient) -> None:
         "fundsAvailable": True,
         "_links": {"self": own(STRAKS, payment_id, "GET", "DELETE"), "status": status},
     }
-    advance(kari.branch, seconds=3)
+    advance(kari.service, seconds=3)
     assert kari.get(path).json() == {
         "paymentId": payment_id,
         "transactionStatus": "ACSC",
@@ -261,7 +261,7 @@ def test_an_approved_payment_is_in_the_transactions_of_both(kari: DeskClient) ->
     path = f"/v1/accounts/{account['resourceId']}/transactions?dateFrom=2026-03-02"
     pending = kari.get(path).json()["transactions"]["pending"]
     assert [e["transactionAmount"]["amount"] for e in pending if e.get("remittanceInformationUnstructured") == "Middag"]
-    advance(kari.branch, seconds=3)
+    advance(kari.service, seconds=3)
     (mine,) = [
         entry
         for entry in kari.get(path).json()["transactions"]["booked"]
@@ -269,16 +269,16 @@ def test_an_approved_payment_is_in_the_transactions_of_both(kari: DeskClient) ->
     ]
     assert mine["transactionAmount"] == {"amount": "-123.45", "currency": "NOK"}
     assert (mine["creditorAccount"]["bban"], mine["bankTransactionCode"]) == ("99901100019", "PMNT-IRCT-DMCT")
-    assert ledger.report(kari.branch.bank)["balanced"]
+    assert ledger.report(kari.service.bank)["balanced"]
 
 
 def test_the_known_issue_hides_a_domestic_payment_until_it_is_approved(kari: DeskClient) -> None:
-    kari.branch.bank.change_settings({"known_issues": True})
+    kari.service.bank.change_settings({"known_issues": True})
     payment_id = created(kari, DOMESTIC, domestic())["paymentId"]
     for path in (f"{DOMESTIC}/{payment_id}", f"{DOMESTIC}/{payment_id}/status"):
         answer = kari.get(path)
         assert (answer.status, messages(answer)) == (404, [("RESOURCE_UNKNOWN", "paymentId")])
-    approve(kari.branch, payment_id)
+    approve(kari.service, payment_id)
     assert in_status(kari, DOMESTIC, payment_id) == "ACTC"
     straks_id = created(kari, STRAKS, domestic())["paymentId"]
     assert in_status(kari, STRAKS, straks_id) == "RCVD"
@@ -286,7 +286,7 @@ def test_the_known_issue_hides_a_domestic_payment_until_it_is_approved(kari: Des
 
 def test_a_rejected_payment_says_why(kari: DeskClient) -> None:
     payment_id = created(kari, STRAKS, domestic())["paymentId"]
-    told = reject(kari.branch, payment_id)
+    told = reject(kari.service, payment_id)
     assert (told["status"], told["code"]) == ("401", "SCA_INVALID")
     body = kari.get(f"{STRAKS}/{payment_id}/status").json()
     assert (body["transactionStatus"], bool(body["psuMessage"])) == ("RJCT", True)
@@ -297,14 +297,14 @@ def test_a_rejected_payment_says_why(kari: DeskClient) -> None:
 )
 def test_the_text_for_the_customer_is_in_the_language_of_the_answer(kari: DeskClient, language: str, told: str) -> None:
     payment_id = created(kari, STRAKS, domestic())["paymentId"]
-    reject(kari.branch, payment_id)
+    reject(kari.service, payment_id)
     for path in (f"{STRAKS}/{payment_id}", f"{STRAKS}/{payment_id}/status"):
         answer = kari.get(path, headers={"Accept-Language": language})
         assert (answer.headers["Content-Language"], answer.json()["psuMessage"]) == (language[:2], told)
 
 
 def test_with_polls_the_read_that_reaches_the_count_still_shows_the_old_status(kari: DeskClient) -> None:
-    kari.branch.bank.change_settings({"progression": {"polls": 2}})
+    kari.service.bank.change_settings({"progression": {"polls": 2}})
     payment_id = authorised(kari, STRAKS, domestic())
     seen = [in_status(kari, STRAKS, payment_id) for _ in range(6)]
     assert seen == ["ACTC", "ACTC", "ACSP", "ACSP", "ACSC", "ACSC"]
@@ -314,11 +314,11 @@ def test_with_polls_the_read_that_reaches_the_count_still_shows_the_old_status(k
 
 
 def test_another_tpps_or_persons_payment_is_the_same_as_none(
-    kari: DeskClient, authority: Authority, branch: Branch
+    kari: DeskClient, authority: CertificateAuthority, service: BankService
 ) -> None:
     payment_id = created(kari, STRAKS, domestic())["paymentId"]
-    stranger = DeskClient(branch, authority, name="other").log_in(KARI)
-    even = DeskClient(branch, authority).log_in(EVEN)
+    stranger = DeskClient(service, authority, name="other").log_in(KARI)
+    even = DeskClient(service, authority).log_in(EVEN)
     for method, tail in (
         ("GET", ""),
         ("GET", "/status"),
@@ -338,17 +338,17 @@ def test_another_tpps_or_persons_payment_is_the_same_as_none(
     assert in_status(kari, STRAKS, payment_id) == "RCVD"
 
 
-def test_payments_need_the_role_pisp(branch: Branch, authority: Authority) -> None:
+def test_payments_need_the_role_pisp(service: BankService, authority: CertificateAuthority) -> None:
     authority.issue("payments-reader", roles=("AISP",))
-    answer = DeskClient(branch, authority, name="payments-reader").log_in(KARI).post(STRAKS, json=domestic())
+    answer = DeskClient(service, authority, name="payments-reader").log_in(KARI).post(STRAKS, json=domestic())
     assert (answer.status, messages(answer)) == (403, [("FORBIDDEN", None)])
 
 
 def test_a_payment_needs_no_live_session_but_always_its_own_sca(kari: DeskClient) -> None:
-    advance(kari.branch, hours=2)
+    advance(kari.service, hours=2)
     first, second = (created(kari, STRAKS, domestic()) for _ in range(2))
     assert first["_links"]["scaRedirect"] != second["_links"]["scaRedirect"]
-    approve(kari.branch, first["_links"]["scaRedirect"]["href"])
+    approve(kari.service, first["_links"]["scaRedirect"]["href"])
     assert in_status(kari, STRAKS, first["paymentId"]) == "ACTC"
     assert in_status(kari, STRAKS, second["paymentId"]) == "RCVD"
 
@@ -364,7 +364,7 @@ def test_an_explicit_authorisation_tells_its_sca_status(kari: DeskClient) -> Non
     assert (answer.status, body["scaStatus"]) == (201, "started")
     assert body["_links"]["scaStatus"] == {"href": address, "verbs": ["GET"]}
     assert kari.get(address).json() == {"scaStatus": "started"}
-    approve(kari.branch, body["_links"]["scaRedirect"]["href"])
+    approve(kari.service, body["_links"]["scaRedirect"]["href"])
     assert kari.get(address).json() == {"scaStatus": "finalised"}
     assert in_status(kari, STRAKS, payment_id) == "ACTC"
     again = kari.post(f"{STRAKS}/{payment_id}/authorisations")
@@ -376,9 +376,9 @@ def test_an_explicit_authorisation_tells_its_sca_status(kari: DeskClient) -> Non
 def test_an_authorisation_that_was_declined_or_is_too_old_has_failed(kari: DeskClient) -> None:
     payment_id = created(kari, STRAKS, domestic())["paymentId"]
     late = kari.post(f"{STRAKS}/{payment_id}/authorisations").json()
-    advance(kari.branch, minutes=11)
+    advance(kari.service, minutes=11)
     declined = kari.post(f"{STRAKS}/{payment_id}/authorisations").json()
-    reject(kari.branch, declined["_links"]["scaRedirect"]["href"])
+    reject(kari.service, declined["_links"]["scaRedirect"]["href"])
     for started in (late, declined):
         address = f"{STRAKS}/{payment_id}/authorisations/{started['authorisationId']}"
         assert kari.get(address).json() == {"scaStatus": "failed"}
@@ -391,13 +391,13 @@ def test_a_link_to_an_sca_is_there_while_it_can_be_used(kari: DeskClient, over: 
     made.append(created(kari, "/v1/signing-baskets", {"paymentIds": [made[0]["paymentId"]]}))
     addresses = [one["_links"][name]["href"] for one in made for name in ("self", "status")]
     if over == "too late":
-        advance(kari.branch, minutes=10)  # who follows the link now is sent back with SCA_EXPIRED
+        advance(kari.service, minutes=10)  # who follows the link now is sent back with SCA_EXPIRED
     assert all("scaRedirect" in kari.get(address).json()["_links"] for address in addresses)
     for one in made:
         if over == "a system fails":
-            sca.fail(kari.branch.bank, sca_control.find(kari.branch.bank, one.get("basketId") or one["paymentId"]))
+            sca.fail(kari.service.bank, sca_control.find(kari.service.bank, one.get("basketId") or one["paymentId"]))
         else:
-            told = approve(kari.branch, one["_links"]["scaRedirect"]["href"], national_id=EVEN)
+            told = approve(kari.service, one["_links"]["scaRedirect"]["href"], national_id=EVEN)
             assert told["code"] == ("SCA_EXPIRED" if over == "too late" else "PSU_CREDENTIALS_INVALID")
     for address in addresses:
         body = kari.get(address).json()
@@ -411,7 +411,7 @@ def test_an_earlier_sca_that_fails_leaves_the_link_to_the_later_one(kari: DeskCl
     made = created(kari, STRAKS, domestic())
     status = made["_links"]["status"]["href"]
     link = kari.post(made["_links"]["startAuthorisation"]["href"]).json()["_links"]["scaRedirect"]
-    approve(kari.branch, made["_links"]["scaRedirect"]["href"], national_id=EVEN)
+    approve(kari.service, made["_links"]["scaRedirect"]["href"], national_id=EVEN)
     assert kari.get(status).json()["_links"]["scaRedirect"] == link
 
 
@@ -434,7 +434,7 @@ def test_delete_of_an_authorised_payment_leads_to_the_sca_that_cancels_it(kari: 
     own_address = f"{address}/{started['authorisationId']}"
     assert kari.get(own_address).json() == {"scaStatus": "started"}
     assert kari.get(f"{DOMESTIC}/{payment_id}/authorisations/{started['authorisationId']}").status == 404
-    approve(kari.branch, started["_links"]["scaRedirect"]["href"])
+    approve(kari.service, started["_links"]["scaRedirect"]["href"])
     assert kari.get(own_address).json() == {"scaStatus": "finalised"}
     assert in_status(kari, DOMESTIC, payment_id) == "CANC"
 
@@ -442,7 +442,7 @@ def test_delete_of_an_authorised_payment_leads_to_the_sca_that_cancels_it(kari: 
 def test_delete_of_a_payment_that_executes_is_a_conflict(kari: DeskClient) -> None:
     for path in (STRAKS, DOMESTIC):
         payment_id = authorised(kari, path, domestic())
-        advance(kari.branch, seconds=1)
+        advance(kari.service, seconds=1)
         answer = kari.delete(f"{path}/{payment_id}")
         assert (answer.status, messages(answer)) == (409, [("CONFLICT", None)])
 
@@ -455,13 +455,13 @@ def test_a_sepa_payment_passes_acwp(kari: DeskClient) -> None:
     seen = []
     for _ in range(4):
         seen.append(in_status(kari, SEPA, payment_id))
-        advance(kari.branch, seconds=1)
+        advance(kari.service, seconds=1)
     assert seen == ["ACTC", "ACSP", "ACWP", "ACSC"]
 
 
 def test_a_standing_order_is_executed_as_bank_time_passes(kari: DeskClient) -> None:
     payment_id = authorised(kari, PERIODIC, domestic(**STANDING, endDate="2026-05-01"))
-    advance(kari.branch, days=90)
+    advance(kari.service, days=90)
     details = kari.get(f"{PERIODIC}/{payment_id}").json()
     assert (details["transactionStatus"], [e["executionDate"] for e in details["executions"]]) == (
         "ACSC",
@@ -471,29 +471,29 @@ def test_a_standing_order_is_executed_as_bank_time_passes(kari: DeskClient) -> N
 
 def test_a_bulk_is_part_when_some_entries_are_rejected(kari: DeskClient) -> None:
     payment_id = authorised(kari, BULK, bulk("1.00", "99999999.00"))
-    advance(kari.branch, days=5)
+    advance(kari.service, days=5)
     details = kari.get(f"{BULK}/{payment_id}").json()
     assert (details["transactionStatus"], details["entryStatuses"]) == ("PART", ["ACSC", "RJCT"])
 
 
 def test_a_card_account_pays_through_its_related_account(kari: DeskClient) -> None:
-    (card,) = kari.branch.bank.documents.find("card", customerId=_customer(kari.branch)["id"])
+    (card,) = kari.service.bank.documents.find("card", customerId=_customer(kari.service)["id"])
     other = {"identification": card["accountNumber"], "schemeNameProprietary": "creditCardAccount"}
     payment_id = authorised(kari, STRAKS, domestic(debtorAccount={"other": other, "currency": "NOK"}))
-    advance(kari.branch, seconds=3)
+    advance(kari.service, seconds=3)
     assert in_status(kari, STRAKS, payment_id) == "ACSC"
 
 
-def _customer(branch: Branch) -> dict[str, Any]:
-    return branch.bank.documents.first("customer", customerNumber=KARI) or {}
+def _customer(service: BankService) -> dict[str, Any]:
+    return service.bank.documents.first("customer", customerNumber=KARI) or {}
 
 
 def test_every_product_has_a_body_that_works() -> None:
     assert {f"/v1/{service}/{name}" for service, name in products.table()} == set(BODIES)
 
 
-def test_a_corporate_payment_names_its_agreement(branch: Branch, authority: Authority) -> None:
-    siri = DeskClient(branch, authority).log_in("21909220006")
+def test_a_corporate_payment_names_its_agreement(service: BankService, authority: CertificateAuthority) -> None:
+    siri = DeskClient(service, authority).log_in("21909220006")
     body = domestic(debtorAccount={"bban": "99911000012", "currency": "NOK"})
     payment_id = authorised(siri, STRAKS, body)
     assert in_status(siri, STRAKS, payment_id) == "ACTC"
@@ -502,8 +502,8 @@ def test_a_corporate_payment_names_its_agreement(branch: Branch, authority: Auth
     assert (missing.status, messages(missing)) == (400, [("HTTP_HEADER_REQUIRED", "PSU-Corporate-ID")])
 
 
-def test_the_identity_number_stands_in_for_a_psu_id(branch: Branch, tpp: DeskClient) -> None:
+def test_the_identity_number_stands_in_for_a_psu_id(service: BankService, tpp: DeskClient) -> None:
     made = created(tpp, STRAKS, domestic(), headers={"X-PSU-IDENTITY": KARI})
-    told = approve(branch, made["paymentId"])
+    told = approve(service, made["paymentId"])
     tpp.psu_id = told["psu-id"]
     assert in_status(tpp, STRAKS, made["paymentId"]) == "ACTC"

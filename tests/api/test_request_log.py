@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from emulator.api.branch import Branch
 from emulator.api.log import BODY_KEPT, LARGE_KEPT, RequestLog
 from emulator.api.messages import Request, Response
+from emulator.api.service import BankService
 from emulator.api.signature import SignatureRefused
 from emulator.web.refusals import unkept
 from tests.api.desk import DeskClient
@@ -19,37 +19,39 @@ KARI = "14888520059"
 SEPA = "/v1/payments/sepa-credit-transfers"
 
 
-def test_large_bodies_are_cut_when_there_are_many_and_the_latest_are_whole(branch: Branch, tpp: DeskClient) -> None:
+def test_large_bodies_are_cut_when_there_are_many_and_the_latest_are_whole(
+    service: BankService, tpp: DeskClient
+) -> None:
     body = b'{"a":"' + b"x" * 1_000_000 + b'"}'
     number = LARGE_KEPT // len(body) + 10
     for _ in range(number):
         assert tpp.post(SEPA, body=body).status == 400
-    kept = [len(exchange.request.body) for exchange in branch.log.newest()]
+    kept = [len(exchange.request.body) for exchange in service.log.newest()]
     assert len(kept) == number
     assert kept[0] == len(body)
     assert kept[-1] == BODY_KEPT
     assert sum(kept) < LARGE_KEPT + 2 * len(body) + number * BODY_KEPT
-    oldest = branch.log.entries(limit=1000)[-1]
+    oldest = service.log.entries(limit=1000)[-1]
     assert oldest.detail()["request"]["body"].endswith(f" ... ({len(body)} bytes in all)")
     assert oldest.operation == "createPayment"
 
 
-def test_of_a_refused_signature_no_more_of_the_body_is_kept(branch: Branch, tpp: DeskClient) -> None:
+def test_of_a_refused_signature_no_more_of_the_body_is_kept(service: BankService, tpp: DeskClient) -> None:
     assert tpp.post(SEPA, body=bytes(2 * BODY_KEPT), headers={"Digest": "SHA-256=AAAA"}).status == 400
-    exchange = branch.log.entries(limit=1)[0]
+    exchange = service.log.entries(limit=1)[0]
     body, unshared = exchange.request.body, bytes(2 * BODY_KEPT)
     exchange.cut()
     assert sys.getrefcount(body) == sys.getrefcount(unshared)  # nobody else has it any more
     assert "it is the base64 of 3 bytes" in exchange.detail()["signature"]["cause"]
 
 
-def test_after_the_log_was_emptied_it_counts_anew(branch: Branch, tpp: DeskClient) -> None:
+def test_after_the_log_was_emptied_it_counts_anew(service: BankService, tpp: DeskClient) -> None:
     body = b'{"a":"' + b"x" * 1_000_000 + b'"}'
     for _ in range(2):
         for _ in range(LARGE_KEPT // len(body) - 2):
             tpp.post(SEPA, body=body)
-        assert {len(exchange.request.body) for exchange in branch.log.newest()} == {len(body)}
-        branch.log.clear()
+        assert {len(exchange.request.body) for exchange in service.log.newest()} == {len(body)}
+        service.log.clear()
 
 
 def test_large_answers_that_were_taken_back_do_not_weigh_for_ever() -> None:
@@ -65,9 +67,9 @@ def test_large_answers_that_were_taken_back_do_not_weigh_for_ever() -> None:
     assert exchange.response.body == large
 
 
-def test_a_refusal_and_a_signing_string_name_nobody(branch: Branch, tpp: DeskClient) -> None:
+def test_a_refusal_and_a_signing_string_name_nobody(service: BankService, tpp: DeskClient) -> None:
     tpp.post(SEPA, json={}, headers={"X-PSU-IDENTITY": f"{KARI}x"})
-    told = branch.log.entries(limit=1)[0]
+    told = service.log.entries(limit=1)[0]
     assert KARI not in json.dumps(told.summary())
     assert KARI not in json.dumps(told.detail())
     assert f"{KARI[:7]}*****" in json.dumps(told.summary())
@@ -83,25 +85,25 @@ def test_a_refusal_and_a_signing_string_name_nobody(branch: Branch, tpp: DeskCli
     ],
 )
 def test_an_identity_number_in_a_wrong_place_is_masked_too(
-    branch: Branch, tpp: DeskClient, sent: dict[str, Any]
+    service: BankService, tpp: DeskClient, sent: dict[str, Any]
 ) -> None:
     path = sent.pop("path")
     answer = tpp.post(path, **sent) if "json" in sent else tpp.get(path, **sent)
     assert answer.status >= 400
-    told = branch.log.entries(limit=1)[0]
+    told = service.log.entries(limit=1)[0]
     whole = told.detail()
     if "json" in sent:
         assert KARI in whole["request"].pop("body")  # the sandbox data that it is, and its Digest must fit
     assert KARI not in json.dumps([told.summary(), whole])
 
 
-def test_account_numbers_are_not_masked(branch: Branch, tpp: DeskClient) -> None:
+def test_account_numbers_are_not_masked(service: BankService, tpp: DeskClient) -> None:
     tpp.get("/v1/accounts/99901000014")
-    assert "99901000014" in json.dumps(branch.log.entries(limit=1)[0].detail())
+    assert "99901000014" in json.dumps(service.log.entries(limit=1)[0].detail())
 
 
-def test_a_refused_request_does_not_keep_what_it_was_refused_in(branch: Branch, tpp: DeskClient) -> None:
+def test_a_refused_request_does_not_keep_what_it_was_refused_in(service: BankService, tpp: DeskClient) -> None:
     assert tpp.get("/v1/accounts", headers={"Date": None}).status == 400
-    kept = branch.log.entries(limit=1)[0].signature
+    kept = service.log.entries(limit=1)[0].signature
     assert isinstance(kept, SignatureRefused)
     assert kept.__traceback__ is None

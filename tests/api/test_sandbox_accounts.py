@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from emulator.api.branch import Branch
-from emulator.bank.holdings import ledger
+from emulator.api.service import BankService
+from emulator.bank.accounts import ledger
 from tests.api.desk import DeskClient, advance, messages, ok
 from tests.unit.payments.world import domestic
 
@@ -51,11 +51,11 @@ def account(tpp: DeskClient) -> str:
     return f"{ACCOUNTS}/{ok(tpp.post(ACCOUNTS, json=ACCOUNT), 201)['id']}"
 
 
-def balanced(branch: Branch) -> bool:
-    return bool(ledger.report(branch.bank)["balanced"])
+def balanced(service: BankService) -> bool:
+    return bool(ledger.report(service.bank)["balanced"])
 
 
-def test_an_account_is_answered_as_it_was_posted(tpp: DeskClient, branch: Branch) -> None:
+def test_an_account_is_answered_as_it_was_posted(tpp: DeskClient, service: BankService) -> None:
     made = ok(tpp.post(ACCOUNTS, json=ACCOUNT), 201)
     path = f"{ACCOUNTS}/{made['id']}"
     assert made == {
@@ -68,7 +68,7 @@ def test_an_account_is_answered_as_it_was_posted(tpp: DeskClient, branch: Branch
     }
     assert ok(tpp.get(path)) == made
     assert ok(tpp.get(ACCOUNTS))[0] == made
-    kept = branch.bank.documents.get("account", made["id"])
+    kept = service.bank.documents.get("account", made["id"])
     assert kept is not None
     assert (kept["cashAccountType"], kept["usage"], kept["booked"], kept["opening"]) == (
         "CACC",
@@ -76,21 +76,23 @@ def test_an_account_is_answered_as_it_was_posted(tpp: DeskClient, branch: Branch
         "1000.00",
         "1000.00",
     )
-    assert balanced(branch)
+    assert balanced(service)
 
 
-def test_its_balances_are_what_is_booked_once_money_has_moved(tpp: DeskClient, branch: Branch, account: str) -> None:
-    ledger.book(branch.bank, account.rpartition("/")[2], {"amount": "-0.50"})
+def test_its_balances_are_what_is_booked_once_money_has_moved(
+    tpp: DeskClient, service: BankService, account: str
+) -> None:
+    ledger.book(service.bank, account.rpartition("/")[2], {"amount": "-0.50"})
     amounts = [balance["balanceAmount"]["amount"] for balance in ok(tpp.get(account))["balances"]]
     assert amounts == ["999.50", 999.5]
 
 
-def test_its_credit_line_is_what_a_scenario_has_made_of_it(tpp: DeskClient, branch: Branch) -> None:
+def test_its_credit_line_is_what_a_scenario_has_made_of_it(tpp: DeskClient, service: BankService) -> None:
     for posted, shown in (("500.00", "900.00"), (500, 900)):
         path = f"{ACCOUNTS}/{ok(tpp.post(ACCOUNTS, json={**ACCOUNT, 'creditLine': posted}), 201)['id']}"
         assert ok(tpp.get(path))["creditLine"] == posted
-        kept = branch.bank.documents.get("account", path.rpartition("/")[2]) or {}
-        branch.bank.documents.put("account", {**kept, "creditLine": "900.00"})
+        kept = service.bank.documents.get("account", path.rpartition("/")[2]) or {}
+        service.bank.documents.put("account", {**kept, "creditLine": "900.00"})
         assert ok(tpp.get(path))["creditLine"] == shown
         ok(tpp.delete(path), 204)
 
@@ -107,7 +109,7 @@ def test_only_customer_numbers_and_currency_are_required(tpp: DeskClient) -> Non
 
 
 def test_replacing_an_account_restates_its_balance_and_keeps_its_transactions(
-    tpp: DeskClient, branch: Branch, account: str
+    tpp: DeskClient, service: BankService, account: str
 ) -> None:
     ok(tpp.post(f"{account}/transactions", json={"amount": 25, "currency": "NOK"}), 201)
     body = {**ACCOUNT, "accountName": "Nytt navn", "cashAccountType": "SVGS", "bban": "99901000049"}
@@ -115,10 +117,10 @@ def test_replacing_an_account_restates_its_balance_and_keeps_its_transactions(
     replaced = ok(tpp.put(account, json=body))
     assert {name: replaced[name] for name in body} == body
     assert len(ok(tpp.get(f"{account}/transactions"))) == 1
-    kept = branch.bank.documents.get("account", account.rpartition("/")[2])
+    kept = service.bank.documents.get("account", account.rpartition("/")[2])
     assert kept is not None
     assert (kept["booked"], kept["opening"], kept["cashAccountType"]) == ("2000.00", "1975.00", "SVGS")
-    assert balanced(branch)
+    assert balanced(service)
     refused = tpp.put(account, json={**body, "currency": "EUR", "balances": []})
     assert (refused.status, messages(refused)) == (409, [("CONFLICT", "currency")])
 
@@ -154,20 +156,20 @@ def _balance(amount: Any, currency: str = "NOK") -> dict[str, Any]:
     ],
 )
 def test_an_account_that_cannot_be_is_refused(
-    tpp: DeskClient, branch: Branch, change: dict[str, Any], status: int, expected: list[tuple[str, str]]
+    tpp: DeskClient, service: BankService, change: dict[str, Any], status: int, expected: list[tuple[str, str]]
 ) -> None:
-    before = branch.bank.documents.dump()
+    before = service.bank.documents.dump()
     refused = tpp.post(ACCOUNTS, json=ACCOUNT | change)
     assert (refused.status, messages(refused)) == (status, expected)
-    assert branch.bank.documents.dump() == before
+    assert service.bank.documents.dump() == before
 
 
 def test_check_digits_are_not_looked_at(tpp: DeskClient) -> None:
     ok(tpp.post(ACCOUNTS, json={**ACCOUNT, "bban": "99901000031", "iban": "NO0099901000031"}), 201)
 
 
-def test_a_removed_account_is_gone_everywhere(tpp: DeskClient, branch: Branch) -> None:
-    documents = branch.bank.documents
+def test_a_removed_account_is_gone_everywhere(tpp: DeskClient, service: BankService) -> None:
+    documents = service.bank.documents
     client = tpp.log_in(KARI)
     held = documents.find("account", bban="99901000014")[0]["id"]
     ok(client.get(f"/v1/accounts/{held}/balances", headers={"PSU-IP-Address": None}))
@@ -187,7 +189,7 @@ def test_a_removed_account_is_gone_everywhere(tpp: DeskClient, branch: Branch) -
     firm = documents.find("account", bban="99911000012")[0]["id"]
     ok(tpp.delete(f"{ACCOUNTS}/{firm}"), 204)
     assert all(firm not in agreement["accounts"] for agreement in documents.all("agreement"))
-    assert balanced(branch)
+    assert balanced(service)
 
 
 def test_one_transaction_or_an_array_of_them_is_answered_in_kind(tpp: DeskClient, account: str) -> None:
@@ -272,18 +274,20 @@ def test_amounts_are_rounded_half_to_even_and_held_inside_int32(
     assert ok(tpp.get(f"{account}/transactions"))[0]["amount"] == whole
 
 
-def test_posted_transactions_are_history_and_leave_the_balance(tpp: DeskClient, branch: Branch, account: str) -> None:
+def test_posted_transactions_are_history_and_leave_the_balance(
+    tpp: DeskClient, service: BankService, account: str
+) -> None:
     ok(tpp.post(f"{account}/transactions", json=[{"amount": -300}, {"amount": 50}]), 201)
-    kept = branch.bank.documents.get("account", account.rpartition("/")[2])
+    kept = service.bank.documents.get("account", account.rpartition("/")[2])
     assert kept is not None
     assert (kept["booked"], kept["opening"]) == ("1000.00", "1250.00")
-    assert balanced(branch)
+    assert balanced(service)
     ok(tpp.delete(f"{account}/transactions"), 204)
     assert ok(tpp.get(f"{account}/transactions")) == []
-    kept = branch.bank.documents.get("account", account.rpartition("/")[2])
+    kept = service.bank.documents.get("account", account.rpartition("/")[2])
     assert kept is not None
     assert (kept["booked"], kept["opening"]) == ("1000.00", "1000.00")
-    assert balanced(branch)
+    assert balanced(service)
 
 
 @pytest.mark.parametrize(
@@ -298,28 +302,28 @@ def test_posted_transactions_are_history_and_leave_the_balance(tpp: DeskClient, 
     ],
 )
 def test_a_transaction_that_cannot_be_is_refused_with_every_mistake(
-    tpp: DeskClient, branch: Branch, account: str, change: dict[str, Any], expected: list[str]
+    tpp: DeskClient, service: BankService, account: str, change: dict[str, Any], expected: list[str]
 ) -> None:
-    before = branch.bank.documents.dump()
+    before = service.bank.documents.dump()
     good = {"amount": 1, "currency": "NOK", "bookingDate": "2026-03-02", "valueDate": "2026-03-02"}
     refused = tpp.post(f"{account}/transactions", json=good | change)
     assert (refused.status, messages(refused)) == (400, [("FORMAT_ERROR", path) for path in expected])
     listed = tpp.post(f"{account}/transactions", json=[good, good | change])
     assert (listed.status, messages(listed)) == (400, [("FORMAT_ERROR", f"[1].{path}") for path in expected])
-    assert branch.bank.documents.dump() == before
+    assert service.bank.documents.dump() == before
 
 
 @pytest.mark.parametrize(("currency", "fine", "finer"), [("NOK", 100.1, 100.001), ("JPY", "10.0", 10.5)])
 def test_without_a_currency_an_amount_may_be_as_fine_as_that_of_the_account(
-    tpp: DeskClient, branch: Branch, currency: str, fine: Any, finer: Any
+    tpp: DeskClient, service: BankService, currency: str, fine: Any, finer: Any
 ) -> None:
     path = f"{ACCOUNTS}/{ok(tpp.post(ACCOUNTS, json={**ACCOUNT, 'currency': currency, 'balances': []}), 201)['id']}"
     ok(tpp.post(f"{path}/transactions", json={"amount": fine}), 201)
-    before = branch.bank.documents.dump()
+    before = service.bank.documents.dump()
     for body, wrong in ({"amount": finer}, "amount"), ([{"amount": fine}, {"amount": finer}], "[1].amount"):
         refused = tpp.post(f"{path}/transactions", json=body)
         assert (refused.status, messages(refused)) == (400, [("FORMAT_ERROR", wrong)])
-    assert branch.bank.documents.dump() == before
+    assert service.bank.documents.dump() == before
 
 
 def test_the_listing_is_cut_by_dates_offset_and_limit(tpp: DeskClient, account: str) -> None:
@@ -354,8 +358,8 @@ def test_what_was_posted_last_stands_first_also_while_the_clock_stands_still(tpp
     assert shown == [one["transactionAmount"] for one in reversed(money)]
 
 
-def test_payments_show_in_the_listing_pending_and_then_booked(tpp: DeskClient, branch: Branch) -> None:
-    bank = branch.bank
+def test_payments_show_in_the_listing_pending_and_then_booked(tpp: DeskClient, service: BankService) -> None:
+    bank = service.bank
     held = bank.documents.find("account", bban="99901000022")[0]["id"]
     members = {"amount": "-25.50", "creditorName": "Butikk", "paymentId": "p"}
     pending = ledger.pend(bank, held, members)
@@ -365,30 +369,30 @@ def test_payments_show_in_the_listing_pending_and_then_booked(tpp: DeskClient, b
     assert ok(tpp.get(f"{ACCOUNTS}/{held}/transactions"))[0]["bookingDate"] == "2026-03-02"
 
 
-def test_what_the_listing_shows_of_absent_references_can_be_posted_again(tpp: DeskClient, branch: Branch) -> None:
-    held = branch.bank.documents.find("account", bban="99901000014")[0]["id"]
+def test_what_the_listing_shows_of_absent_references_can_be_posted_again(tpp: DeskClient, service: BankService) -> None:
+    held = service.bank.documents.find("account", bban="99901000014")[0]["id"]
     absent = {"iban": "", "bban": ""}
     body = {"amount": 1, "currency": "NOK", "creditorAccount": absent, "debtorAccount": {**absent, "bban": "1"}}
     made = ok(tpp.post(f"{ACCOUNTS}/{held}/transactions", json=body), 201)
-    kept = branch.bank.documents.get("transaction", made["id"]) or {}
+    kept = service.bank.documents.get("transaction", made["id"]) or {}
     assert "creditorAccount" not in kept
     assert kept["debtorAccount"] == {"bban": "1"}
     shown = ok(tpp.get(f"{ACCOUNTS}/{held}/transactions/{made['id']}"))
     assert (shown["creditorAccount"], shown["debtorAccount"]) == (absent, {"iban": "", "bban": "1"})
 
 
-def test_removing_transactions_leaves_what_payments_under_way_show(tpp: DeskClient, branch: Branch) -> None:
-    bank = branch.bank
+def test_removing_transactions_leaves_what_payments_under_way_show(tpp: DeskClient, service: BankService) -> None:
+    bank = service.bank
     held = bank.documents.find("account", bban="99901000014")[0]["id"]
     pending = ledger.pend(bank, held, {"amount": "-25.50", "paymentId": "p"})
     ok(tpp.delete(f"{ACCOUNTS}/{held}/transactions"), 204)
     assert [entry["id"] for entry in ok(tpp.get(f"{ACCOUNTS}/{held}/transactions"))] == [pending]
-    advance(branch, days=3)  # the fixture's pending ones are gone too
+    advance(service, days=3)  # the fixture's pending ones are gone too
     assert bank.documents.count("transaction", accountId=held) == 1
-    assert balanced(branch)
+    assert balanced(service)
 
 
-def test_an_account_is_paid_from_as_long_as_a_card_is_settled_through_it(tpp: DeskClient, branch: Branch) -> None:
+def test_an_account_is_paid_from_as_long_as_a_card_is_settled_through_it(tpp: DeskClient, service: BankService) -> None:
     tpp.log_in(KARI)
     first, second = (ok(tpp.post(CARDS, json=CARD), 201)["resourceId"] for _ in range(2))
     other = {"identification": "99901000022", "schemeNameProprietary": "creditCardAccount"}
@@ -404,7 +408,7 @@ def test_an_account_is_paid_from_as_long_as_a_card_is_settled_through_it(tpp: De
 
     ok(tpp.delete(f"{CARDS}/{second}"), 204)
     assert paid() == 201
-    (account,) = branch.bank.documents.find("account", bban="99901000022")
+    (account,) = service.bank.documents.find("account", bban="99901000022")
     shown = ok(tpp.get(f"{ACCOUNTS}/{account['id']}"))
     moved = {name: shown[name] for name in ACCOUNT if name in shown}
     ok(tpp.put(f"{ACCOUNTS}/{account['id']}", json={**moved, "bban": ACCOUNT["bban"], "iban": ACCOUNT["iban"]}))

@@ -7,14 +7,14 @@ from urllib.parse import quote
 
 import pytest
 
-from emulator.api.branch import Branch
-from emulator.authority import Authority
+from emulator.api.service import BankService
+from emulator.bank import fixtures
 from emulator.bank.customers import people
-from emulator.bank.founding import fixtures
-from emulator.bank.founding.definitions import Additions
+from emulator.bank.fixtures.definitions import Additions
 from emulator.bank.ids import Ids
 from emulator.bank.sandbox.generate import generate
 from emulator.bank.sandbox.generate_plan import Plan
+from emulator.ca import CertificateAuthority
 from tests.api.desk import DeskClient, approve, messages, ok
 from tests.api.test_payments import BODIES, DOMESTIC
 
@@ -31,8 +31,8 @@ def by_number(tpp: DeskClient, number: str, query: str = "") -> dict[str, Any]:
     return found
 
 
-def test_initialize_answers_the_known_customers(tpp: DeskClient, branch: Branch) -> None:
-    known = branch.bank.documents.dump()
+def test_initialize_answers_the_known_customers(tpp: DeskClient, service: BankService) -> None:
+    known = service.bank.documents.dump()
     for customer in ok(tpp.get(CUSTOMERS)):
         ok(tpp.delete(f"{CUSTOMERS}/{customer['customerId']}"), 204)
     ok(tpp.post(CUSTOMERS, json={"customerNumber": "12345678", "name": "X", "type": "Private"}), 201)
@@ -44,7 +44,7 @@ def test_initialize_answers_the_known_customers(tpp: DeskClient, branch: Branch)
         ("310001007", "corporate"),
         ("310001031", "corporate"),
     ]
-    restored = branch.bank.documents.dump()
+    restored = service.bank.documents.dump()
     assert {k: v for k, v in restored.items() if k != "meta"} == {k: v for k, v in known.items() if k != "meta"}
 
 
@@ -92,11 +92,11 @@ def test_a_customer_number_is_nobody_elses(tpp: DeskClient) -> None:
 
 
 @pytest.mark.parametrize("number", ["1234567", "123456789012", "1234567a", "١٢٣٤٥٦٧٨", ""])
-def test_a_customer_number_has_8_to_11_digits(tpp: DeskClient, branch: Branch, number: str) -> None:
-    before = branch.bank.documents.dump()
+def test_a_customer_number_has_8_to_11_digits(tpp: DeskClient, service: BankService, number: str) -> None:
+    before = service.bank.documents.dump()
     refused = tpp.post(CUSTOMERS, json=_body(number))
     assert (refused.status, messages(refused)) == (400, [("FORMAT_ERROR", "customerNumber")])
-    assert branch.bank.documents.dump() == before
+    assert service.bank.documents.dump() == before
 
 
 def test_accounts_and_agreements_come_along_when_asked_for(tpp: DeskClient) -> None:
@@ -112,8 +112,8 @@ def test_accounts_and_agreements_come_along_when_asked_for(tpp: DeskClient) -> N
     assert "agreements" not in one
 
 
-def test_removing_a_customer_removes_what_hangs_on_it(tpp: DeskClient, branch: Branch) -> None:
-    documents = branch.bank.documents
+def test_removing_a_customer_removes_what_hangs_on_it(tpp: DeskClient, service: BankService) -> None:
+    documents = service.bank.documents
     kari, even = by_number(tpp, KARI), by_number(tpp, EVEN)
     tpp.log_in(KARI)
     tpp.get(f"/v1/accounts/{documents.find('account', customerId=kari['customerId'])[0]['id']}/balances")
@@ -139,11 +139,11 @@ def test_removing_a_customer_removes_what_hangs_on_it(tpp: DeskClient, branch: B
     assert (refused.status, refused.json()["tppMessages"][0]["code"]) == (401, "PSU_CREDENTIALS_INVALID")
 
 
-def test_under_another_number_the_person_is_another(tpp: DeskClient, branch: Branch) -> None:
+def test_under_another_number_the_person_is_another(tpp: DeskClient, service: BankService) -> None:
     kari = by_number(tpp, KARI)
     tpp.log_in(KARI)
     ok(tpp.put(f"{CUSTOMERS}/{kari['customerId']}", json={**_body("12345678"), "name": "Kari Ny"}))
-    assert branch.bank.documents.find("psu", nationalId=KARI) == []
+    assert service.bank.documents.find("psu", nationalId=KARI) == []
     assert tpp.get("/v1/accounts").status == 401
     tpp.log_in("12345678")
     assert [a["iban"] for a in ok(tpp.get("/v1/accounts"))["accounts"]] == ["NO8599901000014", "NO6399901000022"]
@@ -158,29 +158,29 @@ def test_an_agreement_names_the_number_that_its_firm_has(tpp: DeskClient, number
     assert agreement["organisationNumber"] == shown
 
 
-def test_a_person_who_becomes_a_customer_has_one_name(tpp: DeskClient, branch: Branch) -> None:
+def test_a_person_who_becomes_a_customer_has_one_name(tpp: DeskClient, service: BankService) -> None:
     made = ok(tpp.post(CUSTOMERS, json={**_body(SIRI), "name": "Siri Ny"}), 201)
-    assert people.names(branch.bank)[SIRI] == "Siri Ny"
+    assert people.names(service.bank)[SIRI] == "Siri Ny"
     ok(tpp.put(f"{CUSTOMERS}/{made['customerId']}", json={**_body(SIRI), "name": "Siri Nyere"}))
-    assert people.names(branch.bank)[SIRI] == "Siri Nyere"
+    assert people.names(service.bank)[SIRI] == "Siri Nyere"
 
 
-def test_of_another_type_the_customer_is_another_too(tpp: DeskClient, branch: Branch) -> None:
+def test_of_another_type_the_customer_is_another_too(tpp: DeskClient, service: BankService) -> None:
     even = by_number(tpp, EVEN)
-    (own,) = people.agreements_of(branch.bank, EVEN)
+    (own,) = people.agreements_of(service.bank, EVEN)
     assert own["persons"] == [EVEN]
     tpp.log_in(EVEN)
     ok(tpp.put(f"{CUSTOMERS}/{even['customerId']}", json={**_body(EVEN), "type": "corporate"}))
-    assert branch.bank.documents.get("person", EVEN) is None
-    assert (branch.bank.documents.get("agreement", own["id"]) or {})["persons"] == []
+    assert service.bank.documents.get("person", EVEN) is None
+    assert (service.bank.documents.get("agreement", own["id"]) or {})["persons"] == []
     refused = tpp.get("/v1/accounts")
     assert (refused.status, refused.json()["tppMessages"][0]["code"]) == (401, "PSU_CREDENTIALS_INVALID")
 
 
 def test_the_old_number_acts_under_no_agreement_and_the_new_one_where_the_customer_did(
-    tpp: DeskClient, branch: Branch
+    tpp: DeskClient, service: BankService
 ) -> None:
-    documents = branch.bank.documents
+    documents = service.bank.documents
     even, kari = by_number(tpp, EVEN), by_number(tpp, KARI)
     (firm,) = documents.find("customer", customerNumber="310001007")
     (agreement,) = documents.find("agreement", owner=firm["id"])
@@ -190,29 +190,29 @@ def test_the_old_number_acts_under_no_agreement_and_the_new_one_where_the_custom
     ok(tpp.put(f"{CUSTOMERS}/{even['customerId']}", json={**_body("12888512345"), "name": "Even Ny"}))
     ok(tpp.put(f"{CUSTOMERS}/{kari['customerId']}", json={**_body("87654321"), "name": "Kari Ny"}))
     ok(tpp.post(CUSTOMERS, json={**_body(EVEN), "name": "Somebody Else"}), 201)
-    assert people.agreements_of(branch.bank, EVEN) == []
-    assert [a["id"] for a in people.agreements_of(branch.bank, "12888512345")] == [own["id"]]
-    assert people.agreements_of(branch.bank, KARI) == []
-    assert [a["id"] for a in people.agreements_of(branch.bank, "87654321")] == [agreement["id"]]
+    assert people.agreements_of(service.bank, EVEN) == []
+    assert [a["id"] for a in people.agreements_of(service.bank, "12888512345")] == [own["id"]]
+    assert people.agreements_of(service.bank, KARI) == []
+    assert [a["id"] for a in people.agreements_of(service.bank, "87654321")] == [agreement["id"]]
     assert (documents.get("agreement", agreement["id"]) or {})["persons"] == [SIRI, "87654321"]
 
 
-def test_who_acts_for_a_firm_only_does_so_under_its_own_number(tpp: DeskClient, branch: Branch) -> None:
+def test_who_acts_for_a_firm_only_does_so_under_its_own_number(tpp: DeskClient, service: BankService) -> None:
     made = ok(tpp.post(CUSTOMERS, json=_body(SIRI)), 201)
     ok(tpp.put(f"{CUSTOMERS}/{made['customerId']}", json=_body("87654321")))
-    assert people.agreements_of(branch.bank, SIRI) == people.agreements_of(branch.bank, "87654321") == []
+    assert people.agreements_of(service.bank, SIRI) == people.agreements_of(service.bank, "87654321") == []
 
 
 @pytest.mark.parametrize("limit", ["registerLimit", "approvalLimit"])
-def test_a_limit_is_no_finer_than_the_currency(tpp: DeskClient, branch: Branch, limit: str) -> None:
+def test_a_limit_is_no_finer_than_the_currency(tpp: DeskClient, service: BankService, limit: str) -> None:
     agreement = ok(tpp.get(AGREEMENTS))[0]
     engagement = {"customer": KARI, "account": {"iban": "NO2799911000012"}, "roles": ["VIEW"], limit: "10.00001"}
-    before = branch.bank.documents.dump()
+    before = service.bank.documents.dump()
     refused = tpp.post(f"{AGREEMENTS}/{agreement['agreementId']}/engagements", json=engagement)
     assert (refused.status, messages(refused)) == (400, [("FORMAT_ERROR", limit)])
     refused = tpp.post(AGREEMENTS, json={"owner": KARI, "name": "A", "engagements": [engagement]})
     assert (refused.status, messages(refused)) == (400, [("FORMAT_ERROR", f"engagements[0].{limit}")])
-    assert branch.bank.documents.dump() == before
+    assert service.bank.documents.dump() == before
 
 
 def test_lists_are_newest_first_and_the_known_state_last_in_its_order(tpp: DeskClient) -> None:
@@ -236,13 +236,13 @@ def test_lists_are_newest_first_and_the_known_state_last_in_its_order(tpp: DeskC
     assert [a["iban"] for a in ok(tpp.get("/v1/accounts"))["accounts"]] == newest_first
 
 
-def test_what_was_generated_or_added_is_newer_than_the_known_state(tpp: DeskClient, branch: Branch) -> None:
+def test_what_was_generated_or_added_is_newer_than_the_known_state(tpp: DeskClient, service: BankService) -> None:
     known = ok(tpp.get(CUSTOMERS))
-    generated = [customer["customerNumber"] for customer in generate(branch.bank, Plan(2, 1, 0, 30, 1))["customers"]]
+    generated = [customer["customerNumber"] for customer in generate(service.bank, Plan(2, 1, 0, 30, 1))["customers"]]
     account = {"customerNumber": "12345678", "accountName": "A", "bban": "99901000030"}
     customer = {"customerNumber": "12345678", "name": "A", "type": "private"}
     further = {"customers": [customer], "accounts": [account], "agreements": [{"owner": "12345678", "name": "A"}]}
-    fixtures.add(branch.bank, Additions.model_validate(further))
+    fixtures.add(service.bank, Additions.model_validate(further))
     listed = ok(tpp.get(CUSTOMERS))
     assert [c["customerNumber"] for c in listed[:3]] == ["12345678", *reversed(generated)]
     assert listed[3:] == known
@@ -251,9 +251,9 @@ def test_what_was_generated_or_added_is_newer_than_the_known_state(tpp: DeskClie
 
 
 def test_a_private_owners_account_that_is_engaged_is_paid_from_as_its_engagement_says(
-    tpp: DeskClient, branch: Branch
+    tpp: DeskClient, service: BankService
 ) -> None:
-    (own,) = people.agreements_of(branch.bank, EVEN)
+    (own,) = people.agreements_of(service.bank, EVEN)
     path = f"{AGREEMENTS}/{own['id']}/engagements"
     viewed = {"customer": EVEN, "account": {"iban": "NO4299901100019"}, "roles": ["VIEW"]}
     made = ok(tpp.post(path, json=viewed), 201)
@@ -261,8 +261,8 @@ def test_a_private_owners_account_that_is_engaged_is_paid_from_as_its_engagement
     assert roles == {"NO4299901100019": ["VIEW"], "NO2099901100027": ["VIEW", "REGISTER"]}
 
     def may_pay(bban: str) -> bool:
-        (account,) = branch.bank.documents.find("account", bban=bban)
-        return people.may_pay_from(branch.bank, EVEN, people.CORPORATE, own["id"], account)
+        (account,) = service.bank.documents.find("account", bban=bban)
+        return people.may_pay_from(service.bank, EVEN, people.CORPORATE, own["id"], account)
 
     assert (may_pay("99901100019"), may_pay("99901100027")) == (False, True)
     ok(tpp.delete(f"{path}/{made['engagementId']}"), 204)
@@ -270,33 +270,33 @@ def test_a_private_owners_account_that_is_engaged_is_paid_from_as_its_engagement
 
 
 def test_a_private_owners_accounts_keep_their_engagements_whatever_form_new_ids_have(
-    tpp: DeskClient, branch: Branch
+    tpp: DeskClient, service: BankService
 ) -> None:
-    (own,) = people.agreements_of(branch.bank, EVEN)
+    (own,) = people.agreements_of(service.bank, EVEN)
     path = f"{AGREEMENTS}/{own['id']}/engagements"
     listed = ok(tpp.get(path))
-    branch.bank.ids = Ids(branch.bank.documents, form="opaque")  # as after a restart with --ids opaque
+    service.bank.ids = Ids(service.bank.documents, form="opaque")  # as after a restart with --ids opaque
     assert ok(tpp.get(path)) == listed
     assert [ok(tpp.get(f"{path}/{engagement['engagementId']}")) for engagement in listed] == listed
 
 
 def test_a_guest_under_a_private_owners_agreement_does_what_its_engagement_says(
-    tpp: DeskClient, branch: Branch
+    tpp: DeskClient, service: BankService
 ) -> None:
-    (own,) = people.agreements_of(branch.bank, EVEN)
+    (own,) = people.agreements_of(service.bank, EVEN)
     viewed = {"customer": KARI, "account": {"iban": "NO4299901100019"}, "roles": ["VIEW"]}
     ok(tpp.post(f"{AGREEMENTS}/{own['id']}/engagements", json=viewed), 201)
-    seen = people.accounts_of(branch.bank, KARI, people.CORPORATE, own["id"])
+    seen = people.accounts_of(service.bank, KARI, people.CORPORATE, own["id"])
     assert [account["iban"] for account in seen] == ["NO4299901100019"]
-    assert not people.may_pay_from(branch.bank, KARI, people.CORPORATE, own["id"], seen[0])
-    assert people.may_pay_from(branch.bank, EVEN, people.CORPORATE, own["id"], seen[0])
+    assert not people.may_pay_from(service.bank, KARI, people.CORPORATE, own["id"], seen[0])
+    assert people.may_pay_from(service.bank, EVEN, people.CORPORATE, own["id"], seen[0])
 
 
 @pytest.mark.parametrize("further", [[], [["VIEW"]]])
 def test_a_guest_whose_account_is_removed_gets_no_other_of_the_owner(
-    tpp: DeskClient, branch: Branch, further: list[list[str]]
+    tpp: DeskClient, service: BankService, further: list[list[str]]
 ) -> None:
-    (own,) = people.agreements_of(branch.bank, EVEN)
+    (own,) = people.agreements_of(service.bank, EVEN)
     path = f"{AGREEMENTS}/{own['id']}/engagements"
     account = {"customerNumber": EVEN, "bban": "99901000030", "iban": "NO4199901000030", "currency": "NOK"}
     lent = ok(tpp.post("/v1/sandbox/accounts", json=account), 201)
@@ -304,26 +304,26 @@ def test_a_guest_whose_account_is_removed_gets_no_other_of_the_owner(
     for roles in further:
         ok(tpp.post(path, json={"customer": KARI, "account": {"iban": "NO4299901100019"}, "roles": roles}), 201)
     ok(tpp.delete(f"/v1/sandbox/accounts/{lent['id']}"), 204)
-    seen = people.accounts_of(branch.bank, KARI, people.CORPORATE, own["id"])
+    seen = people.accounts_of(service.bank, KARI, people.CORPORATE, own["id"])
     assert [account["iban"] for account in seen] == ["NO4299901100019"] * len(further)
-    assert [agreement["id"] for agreement in people.agreements_of(branch.bank, KARI)] == [own["id"]] * len(further)
+    assert [agreement["id"] for agreement in people.agreements_of(service.bank, KARI)] == [own["id"]] * len(further)
 
 
-def test_an_engagement_takes_nothing_along_that_was_there_before_it(tpp: DeskClient, branch: Branch) -> None:
-    (agreement,) = people.agreements_of(branch.bank, SIRI)
+def test_an_engagement_takes_nothing_along_that_was_there_before_it(tpp: DeskClient, service: BankService) -> None:
+    (agreement,) = people.agreements_of(service.bank, SIRI)
     path = f"{AGREEMENTS}/{agreement['id']}/engagements"
     ok(tpp.post(CUSTOMERS, json=_body(SIRI)), 201)
     account = {"iban": "NO2799911000012"}
     made = ok(tpp.post(path, json={"customer": SIRI, "account": account, "roles": ["VIEW"]}), 201)
     ok(tpp.delete(f"{path}/{made['engagementId']}"), 204)
-    assert [a["id"] for a in people.agreements_of(branch.bank, SIRI)] == [agreement["id"]]
+    assert [a["id"] for a in people.agreements_of(service.bank, SIRI)] == [agreement["id"]]
     admitted = [
         ok(tpp.post(path, json={"customer": KARI, "account": account, "roles": [role]}), 201)
         for role in ("VIEW", "REGISTER")
     ]
     for engagement, left in zip(admitted, (1, 0), strict=True):
         ok(tpp.delete(f"{path}/{engagement['engagementId']}"), 204)
-        assert len(people.agreements_of(branch.bank, KARI)) == left
+        assert len(people.agreements_of(service.bank, KARI)) == left
 
 
 def test_an_agreement_is_made_read_and_removed(tpp: DeskClient) -> None:
@@ -376,7 +376,7 @@ def test_an_agreement_is_made_read_and_removed(tpp: DeskClient) -> None:
         assert (answer.status, messages(answer)) == (404, [("RESOURCE_UNKNOWN", "agreementId")])
 
 
-def test_payments_under_an_agreement_of_two_signatures_need_two_persons(tpp: DeskClient, branch: Branch) -> None:
+def test_payments_under_an_agreement_of_two_signatures_need_two_persons(tpp: DeskClient, service: BankService) -> None:
     engagements = [
         {"customer": number, "account": {"iban": "NO8199911100017"}, "roles": ["VIEW", "REGISTER"]}
         for number in (KARI, EVEN)
@@ -388,9 +388,9 @@ def test_payments_under_an_agreement_of_two_signatures_need_two_persons(tpp: Des
     kari = tpp.log_in(KARI, context="CORPORATE", agreement=agreement)
     payment = {**BODIES[DOMESTIC], "debtorAccount": {"bban": "99911100017", "currency": "NOK"}}
     path = f"{DOMESTIC}/{ok(kari.post(DOMESTIC, json=payment), 201)['paymentId']}"
-    approve(branch, path.rpartition("/")[2], national_id=KARI)
+    approve(service, path.rpartition("/")[2], national_id=KARI)
     assert ok(kari.get(f"{path}/status"))["transactionStatus"] == "PATC"
-    approve(branch, path.rpartition("/")[2], national_id=EVEN)
+    approve(service, path.rpartition("/")[2], national_id=EVEN)
     assert ok(kari.get(f"{path}/status"))["transactionStatus"] == "ACTC"
 
 
@@ -400,11 +400,13 @@ def test_one_signature_or_two_are_needed(tpp: DeskClient, signatures: object) ->
     assert (refused.status, messages(refused)) == (400, [("FORMAT_ERROR", "signatures")])
 
 
-def test_a_firm_whose_number_stands_for_a_person_is_listed_among_the_people(tpp: DeskClient, branch: Branch) -> None:
+def test_a_firm_whose_number_stands_for_a_person_is_listed_among_the_people(
+    tpp: DeskClient, service: BankService
+) -> None:
     for number in ("310001104", "310001112"):
         ok(tpp.post(CUSTOMERS, json={**_body(number), "type": "corporate"}), 201)
     made = ok(tpp.post(AGREEMENTS, json={"owner": "310001112", "name": "Nettbank"}), 201)
-    listed = people.listing(branch.bank, 100)
+    listed = people.listing(service.bank, 100)
     assert {person["nationalId"] for person in listed} == {KARI, EVEN, SIRI, TOR, "310001112"}
     assert [agreement["psuCorporateId"] for agreement in listed[0]["agreements"]] == [made["agreementId"]]
     tpp.log_in("310001112")
@@ -419,8 +421,8 @@ def test_owner_and_customer_may_be_customer_ids(tpp: DeskClient) -> None:
     assert (made["owner"], made["engagements"][0]["customer"]) == ("310001031", KARI)
 
 
-def test_what_an_agreement_names_must_be_there(tpp: DeskClient, branch: Branch) -> None:
-    before = branch.bank.documents.dump()
+def test_what_an_agreement_names_must_be_there(tpp: DeskClient, service: BankService) -> None:
+    before = service.bank.documents.dump()
     engagement = {"customer": KARI, "account": {"iban": "NO8199911100017"}, "roles": ["VIEW"]}
     for change, path in (
         ({"owner": "99999999"}, "owner"),
@@ -429,7 +431,7 @@ def test_what_an_agreement_names_must_be_there(tpp: DeskClient, branch: Branch) 
     ):
         refused = tpp.post(AGREEMENTS, json={"owner": "310001031", "name": "A", "engagements": [engagement]} | change)
         assert (refused.status, messages(refused)) == (400, [("RESOURCE_UNKNOWN", path)])
-    assert branch.bank.documents.dump() == before
+    assert service.bank.documents.dump() == before
 
 
 def test_a_private_customers_accounts_join_its_own_agreement_by_themselves(tpp: DeskClient) -> None:
@@ -455,25 +457,27 @@ def test_an_own_account_that_is_engaged_by_name_stands_there_once(tpp: DeskClien
     assert shown == [("NO8599901000014", ["VIEW"]), ("NO6399901000022", ["VIEW", "REGISTER"])]
 
 
-def test_with_its_last_engagement_a_person_leaves_an_agreement(tpp: DeskClient, branch: Branch) -> None:
+def test_with_its_last_engagement_a_person_leaves_an_agreement(tpp: DeskClient, service: BankService) -> None:
     engagement = {"customer": KARI, "account": {"iban": "NO8199911100017"}, "roles": ["VIEW"]}
     made = ok(tpp.post(AGREEMENTS, json={"owner": "310001031", "name": "A", "engagements": [engagement] * 2}), 201)
     path = f"{AGREEMENTS}/{made['agreementId']}"
     for left, entry in ((True, made["engagements"][0]), (False, made["engagements"][1])):
         ok(tpp.delete(f"{path}/engagements/{entry['engagementId']}"), 204)
-        kept = branch.bank.documents.get("agreement", made["agreementId"])
+        kept = service.bank.documents.get("agreement", made["agreementId"])
         assert kept is not None
         assert kept["persons"] == ([KARI] if left else [])
 
 
-def test_contact_information_is_the_tpps_own(tpp: DeskClient, branch: Branch, authority: Authority) -> None:
+def test_contact_information_is_the_tpps_own(
+    tpp: DeskClient, service: BankService, authority: CertificateAuthority
+) -> None:
     path = f"/v1/tpps/{quote(tpp.tpp_id, safe='')}/contact-information"
     missing = tpp.get(path)
     assert (missing.status, messages(missing)) == (404, [("RESOURCE_UNKNOWN", None)])
     assert ok(tpp.put(path, json={"email": "drift@tpp.example"})) == {"email": "drift@tpp.example"}
     assert ok(tpp.put(path, json={"email": "ops@tpp.example"})) == {"email": "ops@tpp.example"}
     assert ok(tpp.get(path)) == {"email": "ops@tpp.example"}
-    other = DeskClient(branch, authority, name="other")
+    other = DeskClient(service, authority, name="other")
     for answer in (other.get(path), other.put(path, json={"email": "x@tpp.example"})):
         assert (answer.status, messages(answer)) == (404, [("RESOURCE_UNKNOWN", None)])
     refused = tpp.put(path, json={"email": "nowhere"})

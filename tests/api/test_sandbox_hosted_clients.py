@@ -190,6 +190,6 @@ def test_cleaning_up_first_as_such_scripts_do(script: Script) -> None:
         answer = script.client.delete(f"/v1/sandbox/customers/{customer['customerId']}", headers=SAME)
         assert answer.status == 204
     assert script.get("/customers") == []
-    documents = script.client.branch.bank.documents
+    documents = script.client.service.bank.documents
     for kind in ("account", "transaction", "card", "cardTransaction", "agreement"):
         assert documents.count(kind) == 0, kind

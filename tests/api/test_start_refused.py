@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from emulator.assemble import StartRefused, assemble
-from emulator.authority import Authority
+from emulator.ca import CertificateAuthority
 from emulator.settings import ServeSettings
 from emulator.store.disk import Disk
 
@@ -22,7 +22,9 @@ UNFIT = "scenario: unfit\nstart: {change: [{account: NO00, balance: '0.00'}]}\n"
 
 
 @pytest.mark.parametrize("second", [UNREADABLE, UNFIT])
-def test_a_refused_second_scenario_takes_the_first_one_back(tmp_path: Path, authority: Authority, second: str) -> None:
+def test_a_refused_second_scenario_takes_the_first_one_back(
+    tmp_path: Path, authority: CertificateAuthority, second: str
+) -> None:
     state = tmp_path / "state"
     (tmp_path / "good.yaml").write_text(GOOD)
     (tmp_path / "bad.yaml").write_text(second)
@@ -52,7 +54,7 @@ def test_a_file_that_the_system_refuses_is_named(tmp_path: Path, file: str) -> N
 
 
 def test_a_full_disk_is_told_with_the_directory(
-    tmp_path: Path, authority: Authority, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, authority: CertificateAuthority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object) -> int:
         raise OSError(28, os.strerror(28))

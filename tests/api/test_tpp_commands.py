@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from emulator.authority import FLAWS, Authority
 from emulator.bank.clock import real_now
+from emulator.ca import FLAWS, CertificateAuthority
 from tests.api.conftest import Run
 
 
 @pytest.fixture
 def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A state directory with the TPP `demo`."""
-    Authority(tmp_path, clock=real_now).demo()
+    CertificateAuthority(tmp_path, clock=real_now).demo()
     monkeypatch.setenv("BANK_EMULATOR_STATE", str(tmp_path))
     return tmp_path
 
@@ -53,7 +53,7 @@ def test_a_directory_that_cannot_be_written_is_2_and_named(
     def full(*_: object, **__: object) -> None:
         raise OSError(28, os.strerror(28))
 
-    monkeypatch.setattr("emulator.authority.authority.write_folder", full)
+    monkeypatch.setattr("emulator.ca.authority.write_folder", full)
     assert run("tpp", "new", "shop") == (2, "", f"bank-emulator: --state {state}: No space left on device\n")
 
 

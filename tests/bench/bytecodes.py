@@ -87,9 +87,9 @@ def show(own: Counter[CodeType], whole: Counter[CodeType], rows: int) -> None:
 async def measure(kind: str, rows: int) -> None:
     with TemporaryDirectory() as folder:
         requests = prepared(Path(folder), kind)
-        site = assemble.assemble(ServeSettings(state=Path(folder), port=8080))
+        application = assemble.assemble(ServeSettings(state=Path(folder), port=8080))
         base = Base(scheme="http", host="127.0.0.1", port=8080, public_url=None, allowed=())
-        handler = Handler(site)
+        handler = Handler(application)
         connection = Listener(handler, base, Limits())()
         connection.connection_made(Sink())
 
@@ -100,7 +100,7 @@ async def measure(kind: str, rows: int) -> None:
         for request in requests[:WARM_UP]:
             send(request)
         show(*counted(send, requests[WARM_UP:]), rows)
-        site.close()
+        application.close()
 
 
 def main() -> None:

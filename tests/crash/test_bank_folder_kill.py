@@ -13,9 +13,9 @@ import pytest
 
 from emulator.api.messages import Request
 from emulator.assemble import assemble
-from emulator.authority import Authority
 from emulator.bank.clock import real_now
 from emulator.bank.kinds import KINDS
+from emulator.ca import CertificateAuthority
 from emulator.settings import ServeSettings
 from emulator.store.inspection import verify
 
@@ -27,13 +27,13 @@ MADE = {"scenario": "slow-bank", "seed": 7}
 
 
 @pytest.fixture(scope="module")
-def authority() -> Authority:
-    return Authority(None, clock=real_now)
+def authority() -> CertificateAuthority:
+    return CertificateAuthority(None, clock=real_now)
 
 
-def asked(state: Path, authority: Authority, method: str, body: object, die_at: int | None = None) -> None:
-    """Ask a site over `state` to make or delete the bank x, and die before its call `die_at` that changes files."""
-    site = assemble(ServeSettings(state=state, durability="power"), authority=authority)
+def asked(state: Path, authority: CertificateAuthority, method: str, body: object, die_at: int | None = None) -> None:
+    """Make or delete the bank x over `state`, and die before the call `die_at` that changes files."""
+    application = assemble(ServeSettings(state=state, durability="power"), authority=authority)
     calls = itertools.count()
 
     def die(event: str, arguments: tuple[object, ...]) -> None:
@@ -44,12 +44,12 @@ def asked(state: Path, authority: Authority, method: str, body: object, die_at: 
 
     if die_at is not None:
         sys.addaudithook(die)
-    site.handle(Request(method, "/_emulator/banks/x", JSON, json.dumps(body).encode() if body else b""))
+    application.handle(Request(method, "/_emulator/banks/x", JSON, json.dumps(body).encode() if body else b""))
     if die_at is None:
-        site.close()
+        application.close()
 
 
-def dies(state: Path, authority: Authority, method: str, body: object, at: int) -> bool:
+def dies(state: Path, authority: CertificateAuthority, method: str, body: object, at: int) -> bool:
     """Do it in a process of its own; whether that has died on the way."""
     child = os.fork()
     if child == 0:
@@ -61,7 +61,7 @@ def dies(state: Path, authority: Authority, method: str, body: object, at: int) 
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE"])
-def test_a_bank_is_there_whole_or_not_at_all(tmp_path: Path, authority: Authority, method: str) -> None:
+def test_a_bank_is_there_whole_or_not_at_all(tmp_path: Path, authority: CertificateAuthority, method: str) -> None:
     before = tmp_path / "before"
     asked(before, authority, "PUT", MADE)
     if method == "PUT":
@@ -73,15 +73,15 @@ def test_a_bank_is_there_whole_or_not_at_all(tmp_path: Path, authority: Authorit
         died = dies(state, authority, method, MADE if method == "PUT" else None, at)
         folders = [path for path in (state / "banks").iterdir() if not path.name.startswith(".")]
         assert all(verify(folder, KINDS).sound for folder in folders), at
-        site = assemble(ServeSettings(state=state), authority=authority)
-        assert {path.name for path in (state / "banks").iterdir()} == set(site._house.names())
-        there = site._house.find("x")
+        application = assemble(ServeSettings(state=state), authority=authority)
+        assert {path.name for path in (state / "banks").iterdir()} == set(application._house.names())
+        there = application._house.find("x")
         seen.add(there is not None)
         if there is not None:
             documents = there.bank.documents
             assert documents.get("meta", "bank") == {"id": "bank", "fixtures": "known-state", "seed": 7}, at
             assert (documents.get("meta", "scenario") or {})["source"]["scenario"] == "slow-bank", at
-        site.close()
+        application.close()
         shutil.rmtree(state)
         if not died:
             break
@@ -89,7 +89,7 @@ def test_a_bank_is_there_whole_or_not_at_all(tmp_path: Path, authority: Authorit
     assert seen == {True, False}
 
 
-def test_a_damaged_bank_is_there_until_the_one_in_its_place_is(tmp_path: Path, authority: Authority) -> None:
+def test_a_damaged_bank_is_there_until_the_one_in_its_place_is(tmp_path: Path, authority: CertificateAuthority) -> None:
     before = tmp_path / "before"
     asked(before, authority, "PUT", MADE)
     (before / "banks" / "x" / "documents.json").write_text("damaged")

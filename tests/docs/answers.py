@@ -12,8 +12,8 @@ from typing import Any
 
 from emulator.api import examples
 from emulator.api.operations import table
-from emulator.authority import Authority
 from emulator.bank.clock import real_now
+from emulator.ca import CertificateAuthority
 from emulator.client.response import Response
 from tests.api.desk import NOW, DeskClient, advance, approve, monday, seeded_house
 
@@ -55,7 +55,7 @@ class Recorder:
 
 def recorded() -> Found:
     """What a bank answers to every operation that answers with a body."""
-    authority = Authority(None, clock=real_now)
+    authority = CertificateAuthority(None, clock=real_now)
     authority.demo()
     record = Recorder(DeskClient(monday(seeded_house(authority)), authority))
     bodies = examples.bodies(NOW.date())
@@ -123,9 +123,9 @@ def _payments(record: Recorder, bodies: Mapping[str, Any]) -> None:
         service, product = examples.product_of(title)
         address = f"/v1/{service}/{product}"
         path = f"{address}/{record('createPayment', address, body, title=title)['paymentId']}"
-        approve(record.client.branch, path.rpartition("/")[2])
+        approve(record.client.service, path.rpartition("/")[2])
         record("getPaymentStatus", f"{path}/status", title="just approved")
-        advance(record.client.branch, seconds=5)
+        advance(record.client.service, seconds=5)
         record("getPayment", path, title=f"{title}, five seconds after approval")
         record("getPaymentStatus", f"{path}/status", title="five seconds after approval")
 
@@ -134,7 +134,7 @@ def _cancelled(record: Recorder, body: Any) -> None:
     path = f"{DOMESTIC}/{record('createPayment', DOMESTIC, {**body, 'requestedExecutionDate': LATER})['paymentId']}"
     started = record("startAuthorisation", f"{path}/authorisations")
     record("getAuthorisation", f"{path}/authorisations/{started['authorisationId']}")
-    approve(record.client.branch, path.rpartition("/")[2])
+    approve(record.client.service, path.rpartition("/")[2])
     record("deletePayment", path)
     started = record("startCancellationAuthorisation", f"{path}/cancellation-authorisations")
     record("getCancellationAuthorisation", f"{path}/cancellation-authorisations/{started['authorisationId']}")

@@ -49,7 +49,7 @@ def lived(bank: RunningBank, tpp: TestTpp) -> dict[str, str]:
     tpp.post(STRAKS, json=payment("75.50", "Lunsj"))
     tpp.get("/v1/accounts?withBalance=true", tamper="without-query")
     spoilt = bank.requests()[0]["id"]
-    account = bank.call(lambda branch: branch.bank.documents.first("account", bban="99901000014"))
+    account = bank.call(lambda service: service.bank.documents.first("account", bban="99901000014"))
     return {"payment": paid, "request": str(spoilt), "account": str(account["id"]) if account else ""}
 
 

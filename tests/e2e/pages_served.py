@@ -45,7 +45,7 @@ class ServedPages:
         headers = (("Host", "127.0.0.1"), ("Content-Type", "application/json"))
         content = b"" if body is None else json.dumps(body).encode()
         request = Request(method, f"/_emulator/{path}", headers, content, base=self.url)
-        answer = self.run(self.emulator.site.handle, request)
+        answer = self.run(self.emulator.application.handle, request)
         return json.loads(answer.body) if answer.body else None
 
 
@@ -60,14 +60,14 @@ def served_pages(**options: Any) -> Iterator[ServedPages]:
 
     async def serve() -> None:
         emulator = Living(base=f"http://127.0.0.1:{port_of(sockets)}", **options)
-        server = WebServer(emulator.site, host="127.0.0.1", plain=sockets)
+        server = WebServer(emulator.application, host="127.0.0.1", plain=sockets)
         await server.start()
         ending.append(asyncio.Event())
         held.append(ServedPages(emulator, asyncio.get_running_loop()))
         ready.set()
         await ending[0].wait()
         await server.stop()
-        emulator.house.close()
+        emulator.registry.close()
 
     def whole() -> None:
         try:

@@ -1,4 +1,4 @@
-"""A server on a free port with a made-up site behind it, and raw sockets to talk to it."""
+"""A server on a free port with a made-up application behind it, and raw sockets to talk to it."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class MadeUpSite:
         return Stream(200, [("Content-Type", "text/event-stream")], subscribe)
 
     def refused(self, request: Request, response: Response) -> None:
-        """What the wire refused is marked, so that tests see what the site adds go out."""
+        """What the wire refused is marked, so that tests see what the application adds go out."""
         self.refusals.append(request)
         response.headers.append(("X-Told", "yes"))
 
@@ -105,7 +105,7 @@ class MadeUpSite:
 
 @dataclass
 class Served:
-    site: MadeUpSite
+    application: MadeUpSite
     server: WebServer
     port: int
     tls_port: int | None
@@ -128,7 +128,7 @@ class Served:
 
 @asynccontextmanager
 async def serving(
-    site: MadeUpSite | None = None,
+    application: MadeUpSite | None = None,
     limits: Limits | None = None,
     *,
     tls: bool = False,
@@ -136,15 +136,15 @@ async def serving(
     allowed: tuple[str, ...] = (),
 ) -> AsyncIterator[Served]:
     """A running server."""
-    site = site or MadeUpSite()
+    application = application or MadeUpSite()
     plain = listen("127.0.0.1", 0)
     secure = listen("127.0.0.1", 0) if tls else None
     server = WebServer(
-        site, host="127.0.0.1", plain=plain, tls=secure, public_url=public_url, allowed=allowed, limits=limits
+        application, host="127.0.0.1", plain=plain, tls=secure, public_url=public_url, allowed=allowed, limits=limits
     )
     await server.start()
     try:
-        yield Served(site, server, port_of(plain), port_of(secure) if secure else None)
+        yield Served(application, server, port_of(plain), port_of(secure) if secure else None)
     finally:
         await server.stop()
 

@@ -58,7 +58,7 @@ def busy(served: ServedPages) -> list[str]:
     failed = served.control("GET", "requests")["requests"][0]["id"]
     served.control("POST", "rules", {"when": {"operation": "getUser"}, "then": {"delay": "1s"}})
     served.control("PUT", "snapshots/one", {})
-    documents = served.emulator.branch.bank.documents
+    documents = served.emulator.service.bank.documents
     customer, card = documents.first("customer", customerNumber=KARI), next(documents.all("card"))
     assert customer is not None
     account = documents.find("account", customerId=customer["id"])[0]["id"]
@@ -100,7 +100,7 @@ def test_a_name_and_a_number_without_blanks_go_on_in_the_next_line(
     served: ServedPages, browser: Chrome, device: str
 ) -> None:
     seeded(served)
-    debtor = served.emulator.branch.bank.documents.first("account", bban=DEBTOR) or {}
+    debtor = served.emulator.service.bank.documents.first("account", bban=DEBTOR) or {}
     abroad = {
         **straks(),
         "instructedAmount": {"amount": "250.00", "currency": "EUR"},
@@ -153,7 +153,7 @@ def test_customers_whose_names_have_no_blanks_fit_on_every_page_that_names_them(
     served.emulator.tpp.psu_id, served.emulator.tpp.session_id = made["psuId"], made["tppSessionId"]
     body = straks(debtorAccount={"bban": account["bban"], "currency": "NOK"})
     assert served.call("POST", STRAKS, json=body, headers={"PSU-Context": "PRIVATE"})["paymentId"]
-    documents = served.emulator.branch.bank.documents
+    documents = served.emulator.service.bank.documents
     customer = documents.first("customer", customerNumber=number) or {}
     owned = documents.find("account", customerId=customer["id"])[0]["id"]
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {**PHONE, "width": width, "mobile": width < 500})

@@ -161,20 +161,20 @@ def test_readers_that_never_read_fill_no_memory(bank: Served, customer: Customer
         connection.close()
 
 
-@pytest.mark.parametrize("stage", ["headers", "body", "answer"])
-def test_a_client_that_vanishes_leaves_a_whole_change_or_none(customer: Customer, stage: str) -> None:
+@pytest.mark.parametrize("transport", ["headers", "body", "answer"])
+def test_a_client_that_vanishes_leaves_a_whole_change_or_none(customer: Customer, transport: str) -> None:
     number = 20
 
     async def run() -> None:
-        requests = [customer.creation(f"{stage}-{at}") for at in range(number)]
+        requests = [customer.creation(f"{transport}-{at}") for at in range(number)]
         async with connected(customer.port, number) as clients:
             for at, (client, request) in enumerate(zip(clients, requests, strict=True)):
                 headers = request.index(b"\r\n\r\n") + 4
-                sent = {"headers": headers * at // number, "body": headers + at, "answer": len(request)}[stage]
+                sent = {"headers": headers * at // number, "body": headers + at, "answer": len(request)}[transport]
                 await client.send(request[:sent])
                 client.vanish()
         known = {payment["paymentId"] for payment in customer.payments()}
-        assert len(known) <= (number if stage == "answer" else 0)
+        assert len(known) <= (number if transport == "answer" else 0)
         async with connected(customer.port, number) as clients:
             retried = set()
             for client, request in zip(clients, requests, strict=True):
@@ -284,7 +284,7 @@ async def test_a_request_that_waits_for_its_turn_as_the_bank_ends_is_answered() 
             await asyncio.sleep(0)
         (connection,) = listener.open
         connection.data_received(get("/v1/accounts"))
-        assert running.site.requests == []
+        assert running.application.requests == []
         await running.server.stop()
         assert (await client.answer()).status == 200
 

@@ -48,7 +48,7 @@ def _known(case: Any, tpp: TestTpp) -> None:
     for name, value in dict(case.path_parameters or {}).items():
         if name in kinds and len(str(value)) % 2:
             kind = kinds[name]
-            known = tpp.bank.call(lambda branch, kind=kind: list(branch.bank.documents.all(kind)))
+            known = tpp.bank.call(lambda service, kind=kind: list(service.bank.documents.all(kind)))
             if known:  # made-up requests delete customers and accounts, too
                 case.path_parameters[name] = known[0]["id"]
 

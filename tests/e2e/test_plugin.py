@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from emulator.authority import Authority
 from emulator.bank.errors import BankError
+from emulator.ca import CertificateAuthority
 from emulator.scenario.mistakes import ScenarioRefused
 from emulator.testing import BankFactory, RunningBank, TestTpp, banks, running
 
@@ -139,7 +139,7 @@ def test_a_certificate_holds_at_the_real_time_that_a_test_has_moved_to(
     """Other tools of a test stop or move `datetime.now`, by which the bank judges certificates."""
     at = moved = datetime(2031, 5, 17, 12, 30, tzinfo=UTC)
     monkeypatch.setattr(running, "real_now", lambda: moved)
-    monkeypatch.setattr(running, "authority", lambda: Authority(None, clock=lambda: moved))
+    monkeypatch.setattr(running, "authority", lambda: CertificateAuthority(None, clock=lambda: moved))
     for moved in (at, at - timedelta(minutes=29), at - timedelta(days=4000)):
         certificate = bank.tpp(name="traveller").identity.certificate
         assert certificate.not_valid_before_utc <= moved < certificate.not_valid_after_utc
@@ -183,7 +183,7 @@ def test_a_scenario_applies_by_name_by_file_and_as_a_value(bank: RunningBank, tm
 
 def test_a_scenario_that_starts_anew_leaves_the_clock_standing(bank: RunningBank) -> None:
     bank.apply({"scenario": "anew", "start": {"from": "known-state"}})
-    assert bank.call(lambda branch: branch.bank.clock.mode) == "frozen"
+    assert bank.call(lambda service: service.bank.clock.mode) == "frozen"
 
 
 def test_the_clock_of_a_bank_made_anew_over_the_network_stands_where_it_stood_first(bank_factory: BankFactory) -> None:
@@ -262,7 +262,7 @@ def test_the_factory_makes_banks_with_other_flags_settings_and_times(bank_factor
     assert first == second
     assert one.tpp().log_in().get("/v1/accounts").json()["accounts"][0]["_links"]["self"]["href"].startswith(one.url)
     empty = bank_factory(fixtures="empty")
-    assert empty.call(lambda branch: branch.bank.documents.count("customer")) == 0
+    assert empty.call(lambda service: service.bank.documents.count("customer")) == 0
     scenario = tmp_path / "down.yaml"
     scenario.write_text("scenario: down\nrules:\n  - {name: down, when: {}, then: {answer: {status: 503}}}\n")
     scripted = bank_factory(scenario=(str(scenario),), now=now)
@@ -319,7 +319,7 @@ def test_texts_stand_for_what_they_say(bank_factory: BankFactory) -> None:
     other = bank_factory(now=at, seed=7, scenario=["slow-bank"])
     assert one.clock.now == other.clock.now == at
     assert created(one.tpp().log_in()) == created(other.tpp().log_in())
-    applied = one.call(lambda branch: branch.bank.documents.get("meta", "scenario"))
+    applied = one.call(lambda service: service.bank.documents.get("meta", "scenario"))
     assert applied is not None
     assert applied["source"]["scenario"] == "slow-bank"
 

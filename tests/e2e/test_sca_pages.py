@@ -24,7 +24,7 @@ PHONE = {"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": True}
 
 
 class _Tpp(BaseHTTPRequestHandler):
-    """The TPP's own site: `/onward` sends the customer on to its other address, as many do."""
+    """The TPP's own application: `/onward` sends the customer on to its other address, as many do."""
 
     seen: ClassVar[list[dict[str, str]]] = []
     elsewhere = ""

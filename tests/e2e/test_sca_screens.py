@@ -33,7 +33,7 @@ return [end('.languages'), innerWidth < 600 ? end('.sheet') : end('.top') - padd
 def served() -> Iterator[ServedPages]:
     """A bank in which accounts have long names."""
     with served_pages() as running:
-        documents = running.emulator.branch.bank.documents
+        documents = running.emulator.service.bank.documents
         for kind in ("account", "card"):
             for held in list(documents.all(kind)):
                 documents.put(kind, {**held, "name": "Æ" * 35 + NAME[:35]})
@@ -49,7 +49,7 @@ def told(served: ServedPages, method: str, path: str, body: Any = None, **header
 
 def payments(served: ServedPages, count: int, **headers: str) -> list[Any]:
     """Payments of Kari's whose every part is as long as it can be."""
-    bank = served.emulator.branch.bank
+    bank = served.emulator.service.bank
     psu = served.run(sessions.seed, bank, tpp_id="PSDNO-SBX-demo", national_id=KARI)["psuId"]
     served.emulator.tpp.psu_id = psu
     made = [told(served, "POST", STRAKS, straks(), **headers) for _ in range(count)]
@@ -113,7 +113,7 @@ def test_the_header_ends_where_the_content_does(served: ServedPages, browser: Ch
 
 @pytest.mark.parametrize("width", [360, 768, 1400])
 def test_the_customers_of_the_sandbox_leave_the_form_in_sight(served: ServedPages, browser: Chrome, width: int) -> None:
-    documents = served.emulator.branch.bank.documents
+    documents = served.emulator.service.bank.documents
     agreement = next(documents.all("agreement"))
     for number in range(12):
         held = {**agreement, "id": f"a-{number}", "name": NAME[:60], "persons": [KARI]}

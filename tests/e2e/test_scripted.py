@@ -18,7 +18,7 @@ import pytest
 
 from emulator.cli import main
 from emulator.client import Identity, TppClient
-from emulator.scenario.stage import Running
+from emulator.scenario.transport import Running
 from tests.e2e.process import Served, served
 
 KARI = "14888520059"

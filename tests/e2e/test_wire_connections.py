@@ -28,7 +28,7 @@ async def one(served: Served, data: bytes) -> Response | Request:
     client = await served.connect()
     await client.send(data)
     await client.answer()
-    return served.site.requests[-1]
+    return served.application.requests[-1]
 
 
 @both_loops
@@ -91,13 +91,13 @@ async def test_requests_before_one_that_is_no_http_are_answered_before_it_is_ref
         client = await served.connect()
         await client.send(get("/1") + post(b"{}") + b"garbage\r\n\r\n" + get("/never"))
         assert [(await client.answer()).status for _ in range(3)] == [200, 200, 400]
-        assert [request.target for request in served.site.requests] == ["/1", "/"]
+        assert [request.target for request in served.application.requests] == ["/1", "/"]
 
 
 @both_loops
 async def test_an_answer_says_length_date_and_server_and_keeps_the_connection() -> None:
     async with serving() as served:
-        served.site.answers["/"] = lambda request: text(b"hei")
+        served.application.answers["/"] = lambda request: text(b"hei")
         client = await served.connect()
         await client.send(get("/"))
         answer = await client.answer()
@@ -109,7 +109,7 @@ async def test_an_answer_says_length_date_and_server_and_keeps_the_connection() 
 @both_loops
 async def test_a_date_of_the_core_stays_the_only_one() -> None:
     async with serving() as served:
-        served.site.answers["/"] = lambda request: text(b"", ("Date", "Mon, 02 Mar 2026 08:00:00 GMT"))
+        served.application.answers["/"] = lambda request: text(b"", ("Date", "Mon, 02 Mar 2026 08:00:00 GMT"))
         client = await served.connect()
         await client.send(get("/"))
         dates = [value for name, value in (await client.answer()).headers if name == "Date"]
@@ -119,8 +119,8 @@ async def test_a_date_of_the_core_stays_the_only_one() -> None:
 @both_loops
 async def test_head_204_and_304_have_no_body() -> None:
     async with serving() as served:
-        served.site.answers["/gone"] = lambda request: Response(204)
-        served.site.answers["/known"] = lambda request: Response(304, [("ETag", '"1"')])
+        served.application.answers["/gone"] = lambda request: Response(204)
+        served.application.answers["/known"] = lambda request: Response(304, [("ETag", '"1"')])
         client = await served.connect()
         await client.send(head("HEAD", "/"))
         answer = await client.answer(bare=True)
@@ -159,7 +159,7 @@ async def test_the_client_decides_whether_the_connection_stays(data: bytes, said
 @both_loops
 async def test_a_client_that_stops_sending_still_gets_every_answer() -> None:
     async with serving() as served:
-        served.site.answers["/1"] = lambda request: text(b"late", delivery=Delivery(delay=0.05))
+        served.application.answers["/1"] = lambda request: text(b"late", delivery=Delivery(delay=0.05))
         client = await served.connect()
         await client.send(get("/1") + get("/2"))
         client.end()
@@ -189,7 +189,7 @@ async def test_expect_100_continue_is_answered_before_the_body_comes() -> None:
 @both_loops
 async def test_a_header_of_the_core_cannot_break_out_of_its_line() -> None:
     async with serving(limits=Limits(linger_seconds=0.02)) as served:
-        served.site.answers["/"] = lambda request: text(b"", ("Location", "/a\r\nSet-Cookie: b"))
+        served.application.answers["/"] = lambda request: text(b"", ("Location", "/a\r\nSet-Cookie: b"))
         client = await served.connect()
         await client.send(get("/"))
         with pytest.raises(asyncio.IncompleteReadError):
@@ -200,7 +200,7 @@ async def test_a_header_of_the_core_cannot_break_out_of_its_line() -> None:
 @pytest.mark.parametrize("parts", [[post(b"{}")], [post(b"{}")[:-1], b"}"]])
 async def test_a_fault_of_the_core_is_500_in_json_and_closes(parts: list[bytes]) -> None:
     async with serving(limits=Limits(linger_seconds=0.02)) as served:
-        served.site.answers["/"] = lambda request: text(str(1 // 0).encode())
+        served.application.answers["/"] = lambda request: text(str(1 // 0).encode())
         answer = await served.exchange(*parts)
         assert (answer.status, answer.header("Connection")) == (500, "close")
         assert answer.json()["tppMessages"][0]["code"] == "SYSTEM_ERROR"
@@ -209,7 +209,7 @@ async def test_a_fault_of_the_core_is_500_in_json_and_closes(parts: list[bytes])
 @both_loops
 async def test_requests_that_wait_keep_their_turn() -> None:
     async with serving() as served:
-        served.site.answers["/late"] = lambda request: text(b"late", delivery=Delivery(delay=0.02))
+        served.application.answers["/late"] = lambda request: text(b"late", delivery=Delivery(delay=0.02))
         client = await served.connect()
         await client.send(get("/1") + get("/late") + get("/2") + chunked("2", "ab", ""))
         await client.send(b"0\r\n\r\n" + get("/3"))
@@ -228,7 +228,7 @@ async def test_slow_headers_are_cut(sent: bytes) -> None:
         client = await served.connect()
         await client.send(sent)
         assert await client.until_closed() == b""
-        assert served.site.requests == []
+        assert served.application.requests == []
 
 
 @both_loops
@@ -249,7 +249,7 @@ async def test_slow_headers_that_came_with_a_whole_request_are_cut(whole: bytes,
         client = await served.connect()
         await client.send(whole + begun)
         answers = await client.until_closed()
-        assert answers.count(b"HTTP/1.1 200 OK") == len(served.site.requests) > 0
+        assert answers.count(b"HTTP/1.1 200 OK") == len(served.application.requests) > 0
 
 
 @both_loops
@@ -268,7 +268,7 @@ async def test_headers_are_too_large_however_they_come(at: int) -> None:
 @pytest.mark.parametrize("whole", [get("/"), post(b"{}"), post(b"x"), chunked("4", "body", "0", "", "")])
 async def test_a_connection_behind_whole_requests_is_idle_and_not_slow(whole: bytes) -> None:
     async with serving(limits=Limits(head_seconds=0.02, idle_seconds=FAR)) as served:
-        served.site.answers["/late"] = lambda request: text(b"late", delivery=Delivery(delay=0.06))
+        served.application.answers["/late"] = lambda request: text(b"late", delivery=Delivery(delay=0.06))
         client = await served.connect()
         await client.send(whole)
         await client.answer()
@@ -290,10 +290,10 @@ async def test_slow_headers_behind_an_offered_upgrade_are_cut() -> None:
 @both_loops
 async def test_slow_headers_that_began_before_the_last_answer_are_cut_after_it() -> None:
     async with serving(limits=Limits(head_seconds=0.02, idle_seconds=FAR)) as served:
-        served.site.answers["/late"] = lambda request: text(b"late", delivery=Delivery(delay=0.1))
+        served.application.answers["/late"] = lambda request: text(b"late", delivery=Delivery(delay=0.1))
         client = await served.connect()
         await client.send(get("/late"))
-        await until(lambda: served.site.requests)
+        await until(lambda: served.application.requests)
         await client.send(b"GET / HTTP/1.1\r\n")
         assert (await client.answer()).body == b"late"
         assert await client.until_closed() == b""
@@ -302,7 +302,7 @@ async def test_slow_headers_that_began_before_the_last_answer_are_cut_after_it()
 @both_loops
 async def test_a_connection_between_requests_is_idle_and_not_slow() -> None:
     async with serving(limits=Limits(head_seconds=0.02, idle_seconds=FAR)) as served:
-        served.site.answers["/late"] = lambda request: text(b"late", delivery=Delivery(delay=0.06))
+        served.application.answers["/late"] = lambda request: text(b"late", delivery=Delivery(delay=0.06))
         client = await served.connect()
         await client.send(get("/"))
         assert (await client.answer()).status == 200
@@ -338,7 +338,7 @@ async def test_a_slow_body_is_408(sent: bytes) -> None:
         answer = await served.exchange(sent)
         assert (answer.status, answer.header("Connection")) == (408, "close")
         assert answer.json()["tppMessages"][0]["code"] == "BAD_REQUEST"
-        assert served.site.requests == []
+        assert served.application.requests == []
 
 
 @both_loops
@@ -352,20 +352,20 @@ async def test_a_client_that_vanishes_in_a_request_has_sent_none(sent: bytes) ->
         await half.send(sent)
         half.end()
         assert await half.until_closed() == b""
-        assert served.site.requests == []
+        assert served.application.requests == []
 
 
 @both_loops
 async def test_a_client_that_does_not_read_is_dropped_and_holds_little() -> None:
     async with serving(limits=Limits(write_seconds=0.05)) as served:
-        served.site.answers["/large"] = lambda request: text(b"x" * 4_000_000)
+        served.application.answers["/large"] = lambda request: text(b"x" * 4_000_000)
         deaf = socket.create_connection(("127.0.0.1", served.port))
         deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         deaf.sendall(get("/large") * 8)
         [listener] = served.server._listeners
-        await until(lambda: len(served.site.requests) > 0)
+        await until(lambda: len(served.application.requests) > 0)
         await until(lambda: not listener.open)
-        assert len(served.site.requests) == 1
+        assert len(served.application.requests) == 1
         deaf.close()
 
 
@@ -373,19 +373,19 @@ async def test_a_client_that_does_not_read_is_dropped_and_holds_little() -> None
 async def test_a_client_that_does_not_read_the_end_is_dropped_after_the_close() -> None:
     """What is left of an answer is too little to make the server wait, and would keep the connection for ever."""
     async with serving(limits=Limits(write_seconds=0.1)) as served:
-        served.site.answers["/"] = lambda request: text(b"x" * 30_000)
+        served.application.answers["/"] = lambda request: text(b"x" * 30_000)
         deaf = socket.create_connection(("127.0.0.1", served.port))
         [listener] = served.server._listeners
         await until(lambda: listener.open)
         [connection] = listener.open
         while connection._socket.get_write_buffer_size() == 0:
-            asked = len(served.site.requests)
+            asked = len(served.application.requests)
             deaf.sendall(get("/"))
-            await until(lambda asked=asked: len(served.site.requests) > asked)
+            await until(lambda asked=asked: len(served.application.requests) > asked)
             await asyncio.sleep(0)
         deaf.sendall(get("/none", "Connection: close"))
         await until(lambda: not listener.open)
-        assert served.site.requests[-1].target == "/none"
+        assert served.application.requests[-1].target == "/none"
         deaf.close()
 
 
@@ -403,10 +403,10 @@ async def until(true: object) -> None:
 @both_loops
 async def test_a_delay_holds_up_nobody_else() -> None:
     async with serving() as served:
-        served.site.answers["/late"] = lambda request: text(b"late", delivery=Delivery(delay=0.05))
+        served.application.answers["/late"] = lambda request: text(b"late", delivery=Delivery(delay=0.05))
         late, other = await served.connect(), await served.connect()
         await late.send(get("/late"))
-        await until(lambda: served.site.requests)
+        await until(lambda: served.application.requests)
         await other.send(get("/"))
         assert (await other.answer()).status == 200
         assert not late.reader._buffer
@@ -417,7 +417,7 @@ async def test_a_delay_holds_up_nobody_else() -> None:
 @pytest.mark.parametrize("kind", ["before", "after"])
 async def test_a_disconnect_is_a_close_without_a_byte(kind: Literal["before", "after"]) -> None:
     async with serving() as served:
-        served.site.answers["/"] = lambda request: text(b"lost", delivery=Delivery(disconnect=kind))
+        served.application.answers["/"] = lambda request: text(b"lost", delivery=Delivery(disconnect=kind))
         client = await served.connect()
         await client.send(get("/"))
         assert await client.until_closed() == b""
@@ -426,7 +426,7 @@ async def test_a_disconnect_is_a_close_without_a_byte(kind: Literal["before", "a
 @both_loops
 async def test_gzip_when_asked_for() -> None:
     async with serving() as served:
-        served.site.answers["/"] = lambda request: text(b"hei " * 100)
+        served.application.answers["/"] = lambda request: text(b"hei " * 100)
         client = await served.connect()
         await client.send(get("/", "Accept-Encoding: br, gzip;q=0.5"))
         answer = await client.answer()
@@ -441,7 +441,7 @@ async def test_gzip_when_asked_for() -> None:
 
 
 async def events(served: Served) -> Client:
-    served.site.answers["/events"] = served.site.events
+    served.application.answers["/events"] = served.application.events
     client = await served.connect()
     await client.send(get("/events"))
     answer = await client.answer()
@@ -454,30 +454,30 @@ async def events(served: Served) -> Client:
 async def test_a_stream_whose_bank_is_gone_is_closed_behind_what_was_pushed() -> None:
     async with serving() as served:
         client = await events(served)
-        [push] = served.site.pushes
+        [push] = served.application.pushes
         push(b"data: last\n\n")
         push(None)
         assert await client.until_closed() == b"data: last\n\n"
-        await asyncio.wait_for(served.site.ended.wait(), PATIENCE)
+        await asyncio.wait_for(served.application.ended.wait(), PATIENCE)
 
 
 @both_loops
 async def test_events_arrive_as_they_are_pushed_and_comments_between_them() -> None:
     async with serving(limits=Limits(comment_seconds=0.02)) as served:
         client = await events(served)
-        served.site.pushes[0](b"data: second\n\n")
+        served.application.pushes[0](b"data: second\n\n")
         assert await client.reader.readuntil(b"\n\n") == b"data: second\n\n"
         assert await client.reader.readuntil(b"\n\n") == b": still here\n\n"
         client.vanish()
-        await asyncio.wait_for(served.site.ended.wait(), 10)
+        await asyncio.wait_for(served.application.ended.wait(), 10)
 
 
 @both_loops
 async def test_a_watcher_that_does_not_read_is_dropped() -> None:
     async with serving(limits=Limits(event_bytes=100_000)) as served:
         watcher = await events(served)
-        while not served.site.ended.is_set():
-            served.site.pushes[0](b"x" * 100_000)
+        while not served.application.ended.is_set():
+            served.application.pushes[0](b"x" * 100_000)
             await asyncio.sleep(0)
         assert len(await watcher.until_closed()) < 50_000_000
 
@@ -485,9 +485,9 @@ async def test_a_watcher_that_does_not_read_is_dropped() -> None:
 @both_loops
 async def test_the_core_is_woken_while_somebody_watches() -> None:
     async with serving() as served:
-        served.site.due = 0.01
+        served.application.due = 0.01
         watcher = await events(served)
-        await asyncio.wait_for(served.site.woken.wait(), 10)
+        await asyncio.wait_for(served.application.woken.wait(), 10)
         watcher.vanish()
 
 
@@ -497,12 +497,12 @@ async def test_a_request_moves_the_next_waking() -> None:
         watcher = await events(served)
 
         def sooner(request: Request) -> Response:
-            served.site.due = 0.01
+            served.application.due = 0.01
             return text(b"")
 
-        served.site.answers["/"] = sooner
+        served.application.answers["/"] = sooner
         await one(served, get("/"))
-        await asyncio.wait_for(served.site.woken.wait(), 10)
+        await asyncio.wait_for(served.application.woken.wait(), 10)
         watcher.vanish()
 
 
@@ -511,11 +511,11 @@ async def test_nobody_watching_the_core_sleeps() -> None:
     async with serving() as served:
         client = await events(served)
         client.vanish()
-        await asyncio.wait_for(served.site.ended.wait(), 10)
-        served.site.due = 0.0
+        await asyncio.wait_for(served.application.ended.wait(), 10)
+        served.application.due = 0.0
         await one(served, get("/"))
         await one(served, get("/"))
-        assert not served.site.woken.is_set()
+        assert not served.application.woken.is_set()
 
 
 # The base of links
@@ -571,22 +571,22 @@ def pem(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 @both_loops
 async def test_the_same_site_answers_over_tls(pem: tuple[Path, Path]) -> None:
-    site = MadeUpSite()
-    site.pem = pem
-    async with serving(site, tls=True) as served:
+    application = MadeUpSite()
+    application.pem = pem
+    async with serving(application, tls=True) as served:
         assert [url.partition(":")[0] for url in served.server.urls] == ["http", "https"]
         client = await served.connect_tls(ssl.create_default_context(cafile=str(pem[0])))
         await client.send(get("/"))
         assert (await client.answer()).status == 200
-        assert site.requests[0].base == "https://localhost"
+        assert application.requests[0].base == "https://localhost"
         client.writer.close()
 
 
 @both_loops
 async def test_tls_below_1_2_is_refused(pem: tuple[Path, Path]) -> None:
-    site = MadeUpSite()
-    site.pem = pem
-    async with serving(site, tls=True) as served:
+    application = MadeUpSite()
+    application.pem = pem
+    async with serving(application, tls=True) as served:
         old = ssl.create_default_context(cafile=str(pem[0]))
         old.set_ciphers("ALL:@SECLEVEL=0")
         old.minimum_version = ssl.TLSVersion.MINIMUM_SUPPORTED
@@ -602,19 +602,19 @@ async def test_tls_below_1_2_is_refused(pem: tuple[Path, Path]) -> None:
 @both_loops
 async def test_stopping_closes_idle_connections_and_streams_and_finishes_requests() -> None:
     async with serving() as served:
-        served.site.answers["/late"] = lambda request: text(b"late", delivery=Delivery(delay=0.05))
+        served.application.answers["/late"] = lambda request: text(b"late", delivery=Delivery(delay=0.05))
         idle, late, watching = await served.connect(), await served.connect(), await events(served)
         await idle.send(get("/"))
         await idle.answer()
         await late.send(get("/late") + get("/never"))
-        await until(lambda: served.site.requests[-1].target == "/late")
+        await until(lambda: served.application.requests[-1].target == "/late")
         stopping = asyncio.ensure_future(served.server.stop())
         answer = await late.answer()
         assert (answer.body, answer.header("Connection")) == (b"late", "close")
         for client in (idle, late, watching):
             assert await client.until_closed() == b""
         await stopping
-        assert served.site.requests[-1].target == "/late"
+        assert served.application.requests[-1].target == "/late"
         with pytest.raises(ConnectionRefusedError):
             await served.connect()
 
@@ -642,7 +642,7 @@ async def test_a_request_whose_body_comes_while_the_server_stops_is_answered(fir
         assert (answer.status, answer.header("Connection")) == (200, "close")
         assert await client.until_closed() == b""
         await stopping
-        assert [(request.target, request.body) for request in served.site.requests] == [("/", b"{ }\n")]
+        assert [(request.target, request.body) for request in served.application.requests] == [("/", b"{ }\n")]
 
 
 @both_loops
@@ -657,17 +657,17 @@ async def test_a_body_that_breaks_while_the_server_stops_is_refused() -> None:
         await client.send(b"no length\r\n")
         assert (await client.answer()).status == 400
         await stopping
-        assert served.site.requests == []
+        assert served.application.requests == []
 
 
 @both_loops
 async def test_stopping_waits_no_longer_than_it_may() -> None:
     async with serving(limits=Limits(drain_seconds=0.05)) as served:
-        served.site.answers["/late"] = lambda request: text(b"late", delivery=Delivery(delay=FAR))
+        served.application.answers["/late"] = lambda request: text(b"late", delivery=Delivery(delay=FAR))
         late, slow = await served.connect(), await served.connect()
         await late.send(get("/late"))
         await slow.send(head("POST", "/", "Content-Length: 5"))
-        await until(lambda: served.site.requests)
+        await until(lambda: served.application.requests)
         await asyncio.wait_for(served.server.stop(), 10)
         assert await late.until_closed() == b""
         assert await slow.until_closed() == b""
@@ -676,7 +676,7 @@ async def test_stopping_waits_no_longer_than_it_may() -> None:
 @both_loops
 async def test_who_gave_up_on_a_delayed_answer_does_not_hold_up_the_end() -> None:
     async with serving(limits=Limits(drain_seconds=FAR)) as served:
-        served.site.answers["/late"] = lambda request: text(b"late", delivery=Delivery(delay=FAR))
+        served.application.answers["/late"] = lambda request: text(b"late", delivery=Delivery(delay=FAR))
         client = await served.connect()
         await client.send(get("/late"))
         client.end()  # what the server sees of a client that has closed

@@ -39,50 +39,50 @@ class WatchedDisk(Disk):
 
 
 def writing_site(folder: Path, disk: WatchedDisk, durability: Literal["process", "power"] = "power") -> MadeUpSite:
-    site = MadeUpSite()
-    store = site.store = open_store(folder, KINDS, durability, disk=disk)
+    application = MadeUpSite()
+    store = application.store = open_store(folder, KINDS, durability, disk=disk)
 
     def write(request: Request) -> Response:
-        store.put("note", {"id": str(len(site.requests)), "text": "x" * 200})
+        store.put("note", {"id": str(len(application.requests)), "text": "x" * 200})
         return Response(201, [("X-Request-ID", "7")], b"written")
 
     def count(request: Request) -> Response:
         return Response(200, [], str(store.count("note")).encode())
 
-    site.answers.update({"/write": write, "/count": count})
-    return site
+    application.answers.update({"/write": write, "/count": count})
+    return application
 
 
 @both_loops
 async def test_one_fsync_serves_all_that_wait_for_it(tmp_path: Path) -> None:
     disk = WatchedDisk()
-    site = writing_site(tmp_path, disk)
-    async with serving(site) as served:
+    application = writing_site(tmp_path, disk)
+    async with serving(application) as served:
         clients = [await served.connect() for _ in range(20)]
         disk.open.clear()
         before = disk.syncs
         for client in clients:
             await client.send(get("/write"))
-        while len(site.requests) < 20:
+        while len(application.requests) < 20:
             await asyncio.sleep(0)
         assert all(not client.reader._buffer for client in clients)
         disk.open.set()
         answers = [await client.answer() for client in clients]
         assert {answer.status for answer in answers} == {201}
         assert 1 <= disk.syncs - before <= 3
-    assert site.store is not None
-    site.store.close()
+    assert application.store is not None
+    application.store.close()
 
 
 @both_loops
 async def test_a_head_that_grows_too_large_behind_an_owed_answer_is_read_no_further(tmp_path: Path) -> None:
     disk = WatchedDisk()
-    site = writing_site(tmp_path, disk)
-    async with serving(site) as served:
+    application = writing_site(tmp_path, disk)
+    async with serving(application) as served:
         client, other = await served.connect(), await served.connect()
         disk.open.clear()
         await client.send(get("/write"))
-        while not site.requests:
+        while not application.requests:
             await asyncio.sleep(0)
         await client.send(b"GET / HTTP/1.1\r\n" + (b"X-A: " + b"a" * 15000 + b"\r\n") * 50)
         for _ in range(20):  # the server has read what was sent before these
@@ -92,35 +92,35 @@ async def test_a_head_that_grows_too_large_behind_an_owed_answer_is_read_no_furt
         answer = await client.answer()
         assert (answer.status, answer.header("Connection")) == (201, "close")
         assert await client.until_closed() == b""
-    assert site.store is not None
-    site.store.close()
+    assert application.store is not None
+    application.store.close()
 
 
 @both_loops
 async def test_process_durability_waits_for_no_disk(tmp_path: Path) -> None:
     disk = WatchedDisk()
-    site = writing_site(tmp_path, disk, "process")
-    async with serving(site) as served:
+    application = writing_site(tmp_path, disk, "process")
+    async with serving(application) as served:
         before = disk.syncs
         client = await served.connect()
         await client.send(get("/write"))
         assert (await client.answer()).status == 201
         assert disk.syncs == before
-    assert site.store is not None
-    site.store.close()
+    assert application.store is not None
+    application.store.close()
 
 
 @both_loops
 async def test_after_a_failed_fsync_nothing_is_acknowledged_and_reads_go_on(tmp_path: Path) -> None:
     disk = WatchedDisk()
-    site = writing_site(tmp_path, disk)
-    async with serving(site) as served:
+    application = writing_site(tmp_path, disk)
+    async with serving(application) as served:
         clients = [await served.connect() for _ in range(5)]
         disk.failing = True
         disk.open.clear()
         for client in clients:
             await client.send(get("/write"))
-        while len(site.requests) < 5:
+        while len(application.requests) < 5:
             await asyncio.sleep(0)
         disk.open.set()
         for client in clients:
@@ -129,23 +129,23 @@ async def test_after_a_failed_fsync_nothing_is_acknowledged_and_reads_go_on(tmp_
             assert answer.json()["tppMessages"][0]["code"] == "SYSTEM_ERROR"
         await clients[0].send(get("/count"))
         assert (await clients[0].answer()).body == b"0"
-    assert site.store is not None
-    site.store.close()
+    assert application.store is not None
+    application.store.close()
 
 
 @both_loops
 @pytest.mark.parametrize("durability", ["process", "power"])
 async def test_a_compaction_holds_up_no_request(tmp_path: Path, durability: Literal["process", "power"]) -> None:
     disk = WatchedDisk()
-    site = writing_site(tmp_path, disk, durability)
-    assert site.store is not None
-    async with serving(site) as served:
+    application = writing_site(tmp_path, disk, durability)
+    assert application.store is not None
+    async with serving(application) as served:
         client = await served.connect()
         n = 0
-        while not site.store.compaction_due:
+        while not application.store.compaction_due:
             n += 1
-            site.store.put("note", {"id": str(n % 7), "text": f"{n:1000000}"})
-        site.store.sync()
+            application.store.put("note", {"id": str(n % 7), "text": f"{n:1000000}"})
+        application.store.sync()
         disk.began.clear()
         disk.open.clear()
         await client.send(get("/count") * 9)
@@ -157,5 +157,5 @@ async def test_a_compaction_holds_up_no_request(tmp_path: Path, durability: Lite
         await client.send(get("/count"))
         assert (await client.answer()).body == str(min(n, 7)).encode()
     assert disk.let_go
-    assert not site.store.compaction_due
-    site.store.close()
+    assert not application.store.compaction_due
+    application.store.close()

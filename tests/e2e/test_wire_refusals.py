@@ -17,7 +17,7 @@ async def refused(data: bytes, status: int, said: str) -> None:
     async with serving(limits=QUICK) as served:
         answer = await served.exchange(data)
         assert_refused(answer, status, said)
-        assert served.site.requests == []
+        assert served.application.requests == []
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ async def test_a_chunk_that_breaks_after_the_head_was_taken_is_400_at_once(caplo
         answer = await client.answer()
         answer.rest = await client.until_closed()
         assert_refused(answer, 400, "chunk size")
-        assert served.site.requests == []
+        assert served.application.requests == []
     assert not caplog.records
 
 
@@ -153,7 +153,7 @@ async def test_what_stands_around_a_body_is_bounded_too(begun: list[str], piece:
         answer = await client.answer()
         answer.rest = await client.until_closed()
         assert_refused(answer, 400, "what stands around it")
-        assert served.site.requests == []
+        assert served.application.requests == []
 
 
 @both_loops
@@ -251,7 +251,7 @@ async def test_a_refusal_behind_a_whole_head_is_finished_by_the_bank(sent: bytes
     async with serving(limits=Limits(linger_seconds=0.02, body_seconds=0.02)) as served:
         answer = await served.exchange(sent)
         assert answer.header("X-Told") == "yes"
-        [told] = served.site.refusals
+        [told] = served.application.refusals
         assert (told.method, told.target, told.body) == ("POST", "/", b"")
         assert ("X-Request-ID", "my-id") in told.headers
 
@@ -292,7 +292,7 @@ async def test_the_bank_does_not_get_to_keep_headers_that_are_too_large() -> Non
     async with serving(limits=QUICK) as served:
         answer = await served.exchange(head("GET", "/v1/accounts", *many, "X-Request-ID: my-id"))
         assert (answer.status, answer.header("X-Told")) == (431, "yes")
-        assert [list(told.headers) for told in served.site.refusals] == [[("X-Request-ID", "my-id")]]
+        assert [list(told.headers) for told in served.application.refusals] == [[("X-Request-ID", "my-id")]]
 
 
 @both_loops
@@ -316,7 +316,7 @@ async def test_the_largest_body_passes_plain_and_chunked() -> None:
         assert (await client.answer()).status == 200
         await client.send(chunked(f"{MAX_BODY_BYTES:x}", body.decode(), "0", "", ""))
         assert (await client.answer()).status == 200
-        assert [request.body for request in served.site.requests] == [body, body]
+        assert [request.body for request in served.application.requests] == [body, body]
 
 
 @both_loops

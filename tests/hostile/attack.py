@@ -36,7 +36,7 @@ class Target:
 
     def fresh(self) -> DeskClient:
         """The usual TPP, not knowing anybody."""
-        return DeskClient(self.emulator.branch, self.emulator.authority)
+        return DeskClient(self.emulator.service, self.emulator.authority)
 
     def csrf(self, path: str) -> str:
         """What the forms of a page carry."""
@@ -51,7 +51,7 @@ class Target:
         name = f"liar-{flaw}"
         if authority.find(name) is None:
             authority.issue(name, roles=["PISP", "AISP"], flaw=flaw)
-        return DeskClient(self.emulator.branch, authority, name=name)
+        return DeskClient(self.emulator.service, authority, name=name)
 
     def send(self, case: Case) -> Response:
         """The answer to a case."""
@@ -63,14 +63,14 @@ class Target:
         return self.ask(Request(prepared.method, prepared.target, tuple(sent), prepared.body, self.emulator.base))
 
     def ask(self, request: Request) -> Response:
-        answer = self.emulator.site.handle(request)
+        answer = self.emulator.application.handle(request)
         assert isinstance(answer, Response)
         return answer
 
     @contextmanager
     def unharmed(self, answers: list[Response], caplog: pytest.LogCaptureFixture) -> Iterator[None]:
         """Nothing changes but for one open SCA where the answer is 401, and nothing of ours fails."""
-        documents = self.emulator.branch.bank.documents
+        documents = self.emulator.service.bank.documents
         before = documents.dump()
         yield
         after = documents.dump()

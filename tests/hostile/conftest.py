@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from emulator.authority import Authority
+from emulator.ca import CertificateAuthority
 from tests.api.desk import DeskClient
 from tests.hostile.attack import KARI, Target
 from tests.unit.pages.living import Living, living
@@ -19,10 +19,10 @@ def emulator() -> Iterator[Living]:
 
 
 @pytest.fixture(scope="session")
-def authority(emulator: Living) -> Authority:
+def authority(emulator: Living) -> CertificateAuthority:
     return emulator.authority
 
 
 @pytest.fixture(scope="session")
-def target(emulator: Living, authority: Authority) -> Target:
-    return Target(emulator, DeskClient(emulator.branch, authority).log_in(KARI))
+def target(emulator: Living, authority: CertificateAuthority) -> Target:
+    return Target(emulator, DeskClient(emulator.service, authority).log_in(KARI))

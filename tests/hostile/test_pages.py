@@ -32,7 +32,7 @@ class PageCase:
 
 def _origins() -> Iterator[PageCase]:
     origins = {
-        "another site": "https://evil.example",
+        "another application": "https://evil.example",
         "nobody": "null",
         "nothing": "",
         "our name as a subdomain": f"http://{HOST.partition(':')[0]}.evil.example",

@@ -92,13 +92,13 @@ def send(emulator: Living, target: Target, kind: str, body: bytes) -> Response:
 
 def rules(emulator: Living) -> list[dict[str, Any]]:
     """The bank's scripted rules."""
-    found = emulator.branch.rules
+    found = emulator.service.rules
     assert isinstance(found, RuleSet)
     return found.sources()
 
 
 def check(emulator: Living, target: Target, kind: str, body: bytes, caplog: pytest.LogCaptureFixture) -> None:
-    bank = emulator.branch.bank
+    bank = emulator.service.bank
     told = (bank.settings, bank.clock.mode, rules(emulator))
     answers: list[Response] = []
     with target.unharmed(answers, caplog):

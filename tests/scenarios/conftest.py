@@ -1,4 +1,4 @@
-"""A house with its control room, in which stories play."""
+"""A registry with its control room, in which stories play."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from emulator.assemble.house import House, HouseRules
-from emulator.authority import Authority
+from emulator.assemble.registry import BankRegistry, RegistryConfig
 from emulator.bank.clock import real_now
 from emulator.bank.settings import Settings
+from emulator.ca import CertificateAuthority
 from emulator.scenario import loader
 from emulator.scenario.player import Played, play
 from emulator.scenario.rules import RuleSet
@@ -21,9 +21,9 @@ Play = Callable[[Mapping[str, Any]], Played]
 @pytest.fixture(scope="session")
 def stage_play() -> Play:
     """Plays a scenario, given as JSON, on a bank that is new each time."""
-    authority = Authority(None, clock=real_now)
-    house = House(
-        HouseRules(
+    authority = CertificateAuthority(None, clock=real_now)
+    registry = BankRegistry(
+        RegistryConfig(
             directory=None,
             fixtures="known-state",
             settings=Settings(),
@@ -37,6 +37,6 @@ def stage_play() -> Play:
     )
 
     def run(source: Mapping[str, Any]) -> Played:
-        return play(loader.from_value(dict(source)), house.stage())
+        return play(loader.from_value(dict(source)), registry.transport())
 
     return run

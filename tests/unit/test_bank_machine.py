@@ -17,14 +17,13 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from emulator.bank import products
+from emulator.bank import fixtures, products
+from emulator.bank.accounts import ledger
 from emulator.bank.authentication import sca_control, sca_ends
 from emulator.bank.authentication.approach import Approach
 from emulator.bank.bank import Bank
 from emulator.bank.booking import bulk
 from emulator.bank.errors import BankError
-from emulator.bank.founding import fixtures
-from emulator.bank.holdings import ledger
 from emulator.bank.kinds import KINDS
 from emulator.bank.payment import basket_status, baskets, initiation, payments, progression
 from emulator.bank.scheme.transitions import FINAL, STATUSES, allowed

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from emulator.authority import Authority
+from emulator.ca import CertificateAuthority
 from emulator.cli import serve
 
 IMPORT = """
@@ -32,7 +32,7 @@ def test_the_server_is_imported_without_reading_trust_roots_and_what_the_user_se
     tmp_path: Path, told: bool
 ) -> None:
     roots = tmp_path / "roots.pem"
-    roots.write_text(Authority(None, clock=lambda: datetime(2026, 1, 1, tzinfo=UTC)).certificate_pem)
+    roots.write_text(CertificateAuthority(None, clock=lambda: datetime(2026, 1, 1, tzinfo=UTC)).certificate_pem)
     environment = dict(os.environ)
     environment.pop("SSL_CERT_FILE", None)
     if told:

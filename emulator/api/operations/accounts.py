@@ -9,10 +9,10 @@ from emulator.api import accept_fix
 from emulator.api.accept_fix import Fixes, fixes
 from emulator.api.operation import Access, Call, Operation, Reply
 from emulator.api.paging import EARLIEST, TRANSACTION_LIST, WITH_BALANCE, page_links, unattended, window
+from emulator.bank.accounts import accounts, transactions
 from emulator.bank.customers import people
 from emulator.bank.customers.access import Caller, shared_accounts
 from emulator.bank.errors import BankError
-from emulator.bank.holdings import accounts, transactions
 from emulator.store import Document
 
 AISP = frozenset({"AISP"})

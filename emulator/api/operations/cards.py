@@ -10,8 +10,8 @@ from emulator.api.accept_fix import Fixes, fixes
 from emulator.api.operation import Access, Call, Operation, Reply
 from emulator.api.operations.accounts import AISP, caller_of
 from emulator.api.paging import TRANSACTION_LIST, WITH_BALANCE, page_links, window
+from emulator.bank.accounts import accounts, cards, transactions
 from emulator.bank.customers.access import shared_cards
-from emulator.bank.holdings import accounts, cards, transactions
 from emulator.store import Document
 
 

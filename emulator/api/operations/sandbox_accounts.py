@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from emulator.api.operation import Call, Operation, Reply
-from emulator.bank.holdings import accounts
+from emulator.bank.accounts import accounts
 from emulator.bank.sandbox import accounts as sandbox_accounts
 from emulator.bank.sandbox import data as sandbox
 from emulator.store import Document

@@ -8,7 +8,7 @@ from typing import Any
 from emulator.api.operation import Call, Operation, Reply
 from emulator.api.operations.sandbox_transactions import window
 from emulator.api.paging import SANDBOX_TRANSACTION_LIST
-from emulator.bank.holdings import cards
+from emulator.bank.accounts import cards
 from emulator.bank.sandbox import cards as sandbox_cards
 from emulator.bank.sandbox import data as sandbox
 from emulator.store import Document

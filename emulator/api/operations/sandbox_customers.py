@@ -9,8 +9,8 @@ from emulator.api.operation import Call, Operation, Reply
 from emulator.api.operations.sandbox_accounts import account_shown
 from emulator.api.operations.sandbox_agreements import agreement_shown
 from emulator.api.query import Parameter
-from emulator.bank.founding import fixtures
-from emulator.bank.holdings import accounts
+from emulator.bank import fixtures
+from emulator.bank.accounts import accounts
 from emulator.bank.sandbox import customers as sandbox_customers
 from emulator.bank.sandbox import data as sandbox
 from emulator.store import Document

@@ -7,7 +7,7 @@ from typing import Any
 
 from emulator.api.operation import Call, Operation, Reply
 from emulator.api.paging import SANDBOX_TRANSACTION_LIST
-from emulator.bank.holdings import accounts, transactions
+from emulator.bank.accounts import accounts, transactions
 from emulator.bank.sandbox import accounts as sandbox_accounts
 from emulator.store import Document
 

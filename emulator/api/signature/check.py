@@ -11,7 +11,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from emulator.api.certificates import CertificateUnreadable, read_certificate
-from emulator.api.signature import familiar
+from emulator.api.signature import verified_clients
 from emulator.api.signature.bound import check_date, check_digest
 from emulator.api.signature.evidence import Evidence
 from emulator.api.signature.parameters import read_parameters
@@ -56,7 +56,7 @@ def check(
     if present is None:
         found = collect(method, target, headers, body)
     else:
-        verified = familiar.verified(
+        verified = verified_clients.verified(
             method,
             target,
             body,
@@ -73,7 +73,7 @@ def check(
     if inspect(found, digest_required=digest_required, policy=policy, instant=instant, trusted_ca=trusted_ca):
         certificate = found.certificate
         if certificate is not None and found.signing_string is not None:
-            familiar.remember(found, policy, trusted_ca, certificate)
+            verified_clients.remember(found, policy, trusted_ca, certificate)
             return Verified(certificate.tpp, certificate.certificate, tuple(found.notes), found.signing_string)
     raise refusal(found)
 
@@ -252,7 +252,7 @@ def _other_readings(found: Evidence, text: str) -> Iterator[tuple[str, bytes, st
 def verifies(key: rsa.RSAPublicKey, signature: bytes, message: bytes, hash_name: str) -> bool:
     """Whether `signature` is that of `key` over `message`, by RSASSA-PKCS1-v1_5 with SHA-256 or SHA-512."""
     try:
-        key.verify(signature, message, familiar.PADDING, familiar.HASHES[hash_name])
+        key.verify(signature, message, verified_clients.PADDING, verified_clients.HASHES[hash_name])
     except InvalidSignature:
         return False
     return True

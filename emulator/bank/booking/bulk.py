@@ -12,11 +12,11 @@ from decimal import Decimal
 from typing import Any
 
 from emulator.bank import products
+from emulator.bank.accounts import accounts, ledger
 from emulator.bank.bank import Bank
 from emulator.bank.booking import charges, entries
 from emulator.bank.clock import moment, oslo_date
 from emulator.bank.customers.people import CORPORATE
-from emulator.bank.holdings import accounts, ledger
 from emulator.bank.money import plain
 from emulator.store import Document
 

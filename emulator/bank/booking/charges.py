@@ -6,10 +6,10 @@ from decimal import Decimal
 from typing import Any
 
 from emulator.bank import products
+from emulator.bank.accounts import ledger
 from emulator.bank.bank import Bank
 from emulator.bank.booking import entries
 from emulator.bank.clock import moment, oslo_date
-from emulator.bank.holdings import ledger
 from emulator.store import Document
 
 

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
+from emulator.bank.accounts.accounts import holder, reference
+from emulator.bank.accounts.transactions import BATCH_MEMBERS
 from emulator.bank.bank import Bank
 from emulator.bank.booking.exchange import exchange_member, table
 from emulator.bank.clock import moment, oslo_date
-from emulator.bank.holdings.accounts import holder, reference
-from emulator.bank.holdings.transactions import BATCH_MEMBERS
 from emulator.bank.money import plain
 from emulator.bank.products import Product
 from emulator.bank.reference.norway import digits_of, iban_of

@@ -33,7 +33,7 @@ class Quote(NamedTuple):
 class Charge(NamedTuple):
     """A quote with `members`, what a payment keeps of it: `amount`, `fee` if there is one, `rate` if there is one.
 
-    Remembered, so not to be changed.
+    DependentCache, so not to be changed.
     """
 
     amount: Decimal
@@ -45,7 +45,7 @@ class Table:
     """Rates and fees: those of a bank's fixture (`kept`, a JSON object), else the built-in ones.
 
     `charge` makes a Charge of an instructed amount as text, its currency, the account's currency, whether the border is
-    crossed, and a scripted fee; the last ones are remembered.
+    crossed, and a scripted fee; the last ones are dependent_cache.
     """
 
     def __init__(self, kept: bytes) -> None:

@@ -8,10 +8,10 @@ from __future__ import annotations
 from decimal import Decimal
 
 from emulator.bank import products
+from emulator.bank.accounts import accounts, ledger
 from emulator.bank.bank import Bank
 from emulator.bank.booking import bulk, charges, entries
 from emulator.bank.clock import moment, oslo_date
-from emulator.bank.holdings import accounts, ledger
 from emulator.bank.money import plain
 from emulator.bank.scheme.transitions import BATCH, STANDING
 from emulator.store import Document

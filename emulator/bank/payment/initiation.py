@@ -11,6 +11,7 @@ from typing import Any
 
 import orjson
 
+from emulator.bank.accounts import accounts, ledger
 from emulator.bank.authentication import approach
 from emulator.bank.authentication.approach import Approach
 from emulator.bank.bank import Bank
@@ -18,7 +19,6 @@ from emulator.bank.booking import bulk, exchange
 from emulator.bank.clock import later
 from emulator.bank.customers import people
 from emulator.bank.errors import BankError, Message
-from emulator.bank.holdings import accounts, ledger
 from emulator.bank.money import plain
 from emulator.bank.payment.progression import UNSIGNED_LIFETIME
 from emulator.bank.products import Product

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from emulator.bank import products
+from emulator.bank.accounts import accounts
 from emulator.bank.bank import Bank
 from emulator.bank.booking import bulk
 from emulator.bank.clock import date_time
-from emulator.bank.holdings import accounts
 from emulator.bank.payment import standing
 from emulator.bank.scheme.rules import says_kid, structured_references
 from emulator.bank.scheme.transitions import BATCH, STANDING, UNSIGNED

@@ -11,12 +11,12 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from emulator.bank import products
+from emulator.bank.accounts import ledger
 from emulator.bank.authentication import sca
 from emulator.bank.bank import SETTINGS_FOLLOWERS, Bank
 from emulator.bank.booking import bulk, entries, settlement
 from emulator.bank.clock import moment, stamp
 from emulator.bank.errors import BankError
-from emulator.bank.holdings import ledger
 from emulator.bank.payment import lifecycle, standing
 from emulator.bank.payment.psu_messages import MOVED, NO_MONEY, NOT_APPROVED, TEXT_CHANGED
 from emulator.bank.scheme import execution

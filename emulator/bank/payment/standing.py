@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from datetime import date, datetime
 
+from emulator.bank.accounts import ledger
 from emulator.bank.bank import Bank
 from emulator.bank.booking import settlement
 from emulator.bank.clock import oslo_date, stamp
-from emulator.bank.holdings import ledger
 from emulator.bank.payment import lifecycle
 from emulator.bank.reference import calendar
 from emulator.bank.scheme import execution

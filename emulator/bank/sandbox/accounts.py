@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from decimal import ROUND_HALF_EVEN, Decimal
 from typing import Any
 
+from emulator.bank.accounts import accounts, ledger, transactions
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError, Message
-from emulator.bank.holdings import accounts, ledger, transactions
 from emulator.bank.money import plain, too_fine
 from emulator.bank.sandbox.data import Body, customer_named, kept, moments_after, new
 from emulator.bank.sandbox.patterns import transfer_code

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
+from emulator.bank.accounts import accounts, cards, transactions
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError, Message
-from emulator.bank.holdings import accounts, cards, transactions
 from emulator.bank.money import plain
 from emulator.bank.sandbox.accounts import balances_view, booked_balance, decimal
 from emulator.bank.sandbox.data import Body, customer_named, kept, moments_after, new

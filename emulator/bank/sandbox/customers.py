@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from emulator.bank.accounts import accounts
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
-from emulator.bank.holdings import accounts
 from emulator.bank.sandbox.data import (
     Body,
     delete_account,

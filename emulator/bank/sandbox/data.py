@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
+from emulator.bank.accounts import accounts, cards
 from emulator.bank.bank import Bank
 from emulator.bank.booking import settlement
 from emulator.bank.clock import moment, stamp
 from emulator.bank.errors import BankError
-from emulator.bank.holdings import accounts, cards
 from emulator.store import Document
 
 Body = Mapping[str, Any]

@@ -7,9 +7,9 @@ from datetime import timedelta
 from operator import attrgetter
 from typing import Any
 
+from emulator.bank.accounts.accounts import BIC, own_side, usage
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
-from emulator.bank.holdings.accounts import BIC, own_side, usage
 from emulator.bank.ids import Ids, fixed_id
 from emulator.bank.reference.norway import (
     iban_of,

@@ -6,14 +6,14 @@ from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
-from emulator.api.branch import Branch
 from emulator.api.log import RequestLog
 from emulator.api.messages import Response
 from emulator.api.render import json_response
+from emulator.api.service import BankService
 from emulator.bank.snapshots import Snapshots
 from emulator.control.choices import chosen_fixture, chosen_scenario
 from emulator.control.operation import LIMIT, TEXT, ControlCall, ControlOperation, object_of
-from emulator.scenario import staging
+from emulator.scenario import target
 
 SEEDS = 10**18
 
@@ -35,19 +35,19 @@ def _put(call: ControlCall) -> Response:
     call.refuse_mistakes()
     is_new = name not in call.banks.names()
 
-    def prepare(branch: Branch) -> None:
-        theatre = call.theatre_of(branch)
-        theatre.refresh()
+    def prepare(service: BankService) -> None:
+        scenario_target = call.target_of(service)
+        scenario_target.refresh()
         if scenario is not None:
             # a new bank has no snapshots, and until it is there the log is that of the one before
-            staging.apply(scenario, replace(theatre, snapshots=Snapshots(None), log=RequestLog()))
+            target.apply(scenario, replace(scenario_target, snapshots=Snapshots(None), log=RequestLog()))
 
     with call.banks.without_damage(name):
         known = call.banks.find(name)
-        with nullcontext() if known is None else call.theatre_of(known).back_on_failure():
+        with nullcontext() if known is None else call.target_of(known).back_on_failure():
             made = call.banks.make(name, fixture=fixture, seed=seed, prepare=prepare)
-    call.theatre_of(made).snapshots.clear()
-    replace(call, branch=made).tell("reset", "made anew")
+    call.target_of(made).snapshots.clear()
+    replace(call, service=made).tell("reset", "made anew")
     call.tell_all("banks", name, "made")
     return json_response(201 if is_new else 200, _shown(call, name))
 

@@ -53,7 +53,7 @@ def _advance(call: ControlCall) -> Response:
 
 def _moved(call: ControlCall, now: datetime | None, mode: Mode | None) -> Response:
     bank = call.bank
-    with call.theatre.all_or_nothing():
+    with call.scenario_target.all_or_nothing():
         bank.clock.set(now=now, mode=mode)
         progression.run_due(bank)
     call.tell("clock", bank.clock.mode)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from emulator.api.messages import Response
 from emulator.api.render import json_response
-from emulator.bank.holdings import ledger
+from emulator.bank.accounts import ledger
 from emulator.control.operation import ControlCall, ControlOperation
 
 

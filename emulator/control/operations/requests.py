@@ -17,7 +17,7 @@ from emulator.scenario.vocabulary import vocabulary
 def _list(call: ControlCall) -> Response:
     asked = call.query
     vocabulary().check_operation(asked.get("operation"))
-    found = call.branch.log.entries(
+    found = call.service.log.entries(
         operation=asked.get("operation"),
         status=asked.get("status"),
         tpp=asked.get("tpp"),
@@ -28,14 +28,14 @@ def _list(call: ControlCall) -> Response:
 
 
 def _show(call: ControlCall) -> Response:
-    exchange = call.branch.log.get(call.params["id"])
+    exchange = call.service.log.get(call.params["id"])
     if exchange is None:
         raise BankError("RESOURCE_UNKNOWN", f"There is no request {call.params['id'][:100]} among the last {KEPT}.")
     return json_response(200, exchange.detail())
 
 
 def _clear(call: ControlCall) -> Response:
-    call.branch.log.clear()
+    call.service.log.clear()
     call.tell("requests", "cleared")
     return Response(204)
 
@@ -50,7 +50,7 @@ def _count(call: ControlCall) -> Response:
     count = 0
     if matcher is not None:
         fits = matcher.fits
-        count = call.branch.log.count(lambda exchange: fits(Facts.of_exchange(exchange)))
+        count = call.service.log.count(lambda exchange: fits(Facts.of_exchange(exchange)))
     return json_response(200, {"count": count})
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from emulator.api.messages import Response
 from emulator.api.render import json_response
-from emulator.bank.founding import fixtures
+from emulator.bank import fixtures
 from emulator.control.choices import chosen_fixture, chosen_scenario
 from emulator.control.operation import TEXT, ControlCall, ControlOperation, object_of
-from emulator.scenario import staging
+from emulator.scenario import target
 
 
 def _reset(call: ControlCall) -> Response:
@@ -16,7 +16,7 @@ def _reset(call: ControlCall) -> Response:
     fixture = chosen_fixture(members.get("fixtures"), own=made_with.source)
     scenario = chosen_scenario(members.get("scenario"))
     call.refuse_mistakes()
-    staging.reset(call.theatre, fixture or made_with, scenario)
+    target.reset(call.scenario_target, fixture or made_with, scenario)
     stands_on = fixtures.of(call.bank).source
     return json_response(200, {"fixtures": stands_on, "scenario": scenario.name if scenario else None})
 

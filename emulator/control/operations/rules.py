@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 def _rules(call: ControlCall) -> Response:
-    rules, most = call.theatre.rules, call.query["limit"]
+    rules, most = call.scenario_target.rules, call.query["limit"]
     return json_response(200, {"rules": rules.sources()[:most], "counts": rules.counts()[:most]})
 
 
 def _add_rules(call: ControlCall) -> Response:
-    value, rules = call.body.value, call.theatre.rules
+    value, rules = call.body.value, call.scenario_target.rules
     named = isinstance(value, dict) and "rules" in value
     part = call.body.members(("rules",))["rules"] if named else call.body
     added = loader.read_rules(part) if named or isinstance(value, list) else _one_rule(part)
@@ -42,13 +42,13 @@ def _one_rule(part: Part) -> tuple[Rule, ...]:
 
 
 def _clear_rules(call: ControlCall) -> Response:
-    call.theatre.rules.clear()
+    call.scenario_target.rules.clear()
     call.tell("rules", "removed")
     return Response(204)
 
 
 def _remove_rule(call: ControlCall) -> Response:
-    if not call.theatre.rules.remove(call.params["name"]):
+    if not call.scenario_target.rules.remove(call.params["name"]):
         raise BankError("RESOURCE_UNKNOWN", f"There is no rule {call.params['name'][:100]}.")
     call.tell("rules", "removed")
     return Response(204)

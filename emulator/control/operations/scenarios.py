@@ -9,7 +9,7 @@ from emulator.api.render import json_response
 from emulator.bank.errors import BankError
 from emulator.control.choices import scenario_in
 from emulator.control.operation import LIMIT, TEXT, ControlCall, ControlOperation, object_of
-from emulator.scenario import loader, staging
+from emulator.scenario import loader, target
 from emulator.scenario.mistakes import Origin, ScenarioRefused
 from emulator.scenario.model import Scenario
 
@@ -43,7 +43,7 @@ def _show(call: ControlCall) -> Response:
 
 
 def _applied(call: ControlCall) -> Response:
-    source = staging.applied(call.bank)
+    source = target.applied(call.bank)
     if source is None:
         raise BankError("RESOURCE_UNKNOWN", "No scenario has been applied.")
     return json_response(200, source)
@@ -52,12 +52,12 @@ def _applied(call: ControlCall) -> Response:
 def _apply(call: ControlCall) -> Response:
     part, origin = (call.body, Origin("scenario")) if call.text is None else loader.parsed(call.text, "scenario")
     scenario = scenario_in(part, origin)
-    staging.apply(scenario, call.theatre)
+    target.apply(scenario, call.scenario_target)
     return json_response(200, dict(scenario.source))
 
 
 def _withdraw(call: ControlCall) -> Response:
-    staging.withdraw(call.theatre)
+    target.withdraw(call.scenario_target)
     return Response(204)
 
 
@@ -66,7 +66,7 @@ def _play(call: ControlCall) -> Response:
     # What plays stories signs requests as well: imported when a story is played.
     from emulator.scenario.player import play
 
-    return json_response(200, play(_named(call), call.banks.stage()).as_json())
+    return json_response(200, play(_named(call), call.banks.transport()).as_json())
 
 
 _SCENARIO = {

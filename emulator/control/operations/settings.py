@@ -15,7 +15,7 @@ def _settings(call: ControlCall) -> Response:
 def _change_settings(call: ControlCall) -> Response:
     changes = {name: member.value for name, member in call.body.mapping().items()}
     call.refuse_mistakes()
-    with call.theatre.all_or_nothing():
+    with call.scenario_target.all_or_nothing():
         settings = call.bank.change_settings(changes)
     call.tell("settings", "changed")
     return json_response(200, settings.as_document())

@@ -9,11 +9,11 @@ from emulator.control.operation import LIMIT, ControlCall, ControlOperation
 
 
 def _list(call: ControlCall) -> Response:
-    return json_response(200, {"snapshots": call.theatre.snapshots.listing()[: call.query["limit"]]})
+    return json_response(200, {"snapshots": call.scenario_target.snapshots.listing()[: call.query["limit"]]})
 
 
 def _save(call: ControlCall) -> Response:
-    snapshots, name = call.theatre.snapshots, call.params["name"]
+    snapshots, name = call.scenario_target.snapshots, call.params["name"]
     known = {snapshot["name"] for snapshot in snapshots.listing()}
     snapshots.save(call.bank, name)
     call.tell("snapshots", "saved")
@@ -22,16 +22,16 @@ def _save(call: ControlCall) -> Response:
 
 
 def _restore(call: ControlCall) -> Response:
-    with call.theatre.all_or_nothing():
-        call.theatre.snapshots.restore(call.bank, call.params["name"])
-        call.theatre.refresh()
+    with call.scenario_target.all_or_nothing():
+        call.scenario_target.snapshots.restore(call.bank, call.params["name"])
+        call.scenario_target.refresh()
         progression.run_due(call.bank)
     call.tell("reset", "restored")
     return json_response(200, {"name": call.params["name"]})
 
 
 def _delete(call: ControlCall) -> Response:
-    call.theatre.snapshots.delete(call.params["name"])
+    call.scenario_target.snapshots.delete(call.params["name"])
     call.tell("snapshots", "deleted")
     return Response(204)
 

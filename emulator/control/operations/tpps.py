@@ -7,8 +7,8 @@ from typing import Any
 from emulator.api.certificates import identity
 from emulator.api.messages import Response
 from emulator.api.render import json_response
-from emulator.authority import FLAWS, Credentials, IssueRefused, TppExists, TppNameRefused
 from emulator.bank.errors import BankError
+from emulator.ca import FLAWS, Credentials, IssueRefused, TppExists, TppNameRefused
 from emulator.control.operation import LIMIT, TEXT, ControlCall, ControlOperation, object_of
 
 ROLES = ("PISP", "AISP")

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from emulator.scenario import durations
-from emulator.scenario.cast import Cast
+from emulator.scenario.actors import Actors
 from emulator.scenario.part import Part
 from emulator.scenario.persona import Persona
-from emulator.scenario.stage import Answer
 from emulator.scenario.step import Action, StepKind
+from emulator.scenario.transport import Answer
 
 WORDS = ("advance", "set")
 
@@ -23,11 +23,11 @@ class ClockChange:
     word: str
     value: str
 
-    def play(self, cast: Cast, persona: Persona, fill: Callable[[Any], Any]) -> Answer:
+    def play(self, cast: Actors, persona: Persona, fill: Callable[[Any], Any]) -> Answer:
         del persona
         if self.word == "advance":
-            return cast.stage.control("POST", "/clock/advance", {"by": fill(self.value)})
-        return cast.stage.control("PUT", "/clock", {"now": fill(self.value), "mode": "frozen"})
+            return cast.transport.control("POST", "/clock/advance", {"by": fill(self.value)})
+        return cast.transport.control("PUT", "/clock", {"now": fill(self.value), "mode": "frozen"})
 
 
 def read(members: Mapping[str, Part]) -> Action | None:

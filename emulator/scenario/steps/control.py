@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from emulator.scenario.actors import Actors
 from emulator.scenario.address import ADDRESS_SCHEMA, read_address
-from emulator.scenario.cast import Cast
 from emulator.scenario.part import Part
 from emulator.scenario.persona import Persona
-from emulator.scenario.stage import CONTROL, Answer
 from emulator.scenario.step import Action, StepKind
+from emulator.scenario.transport import CONTROL, Answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,11 +21,11 @@ class ControlRequest:
     address: str
     json: Any
 
-    def play(self, cast: Cast, persona: Persona, fill: Callable[[Any], Any]) -> Answer:
+    def play(self, cast: Actors, persona: Persona, fill: Callable[[Any], Any]) -> Answer:
         del persona
         method, _, path = str(fill(self.address)).partition(" ")
         path = "/" + path.removeprefix(CONTROL).lstrip("/")
-        return cast.stage.control(method, path, fill(self.json))
+        return cast.transport.control(method, path, fill(self.json))
 
 
 def read(members: Mapping[str, Part]) -> Action | None:

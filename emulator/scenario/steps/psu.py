@@ -9,11 +9,11 @@ from urllib.parse import quote
 
 from emulator.api.render import STATUS
 from emulator.bank.authentication.sca import ACCOUNT_ACCESS, METHODS, PASSING
-from emulator.scenario.cast import Cast
+from emulator.scenario.actors import Actors
 from emulator.scenario.part import Part, text_schema
 from emulator.scenario.persona import Persona
-from emulator.scenario.stage import Answer
 from emulator.scenario.step import Action, StepKind
+from emulator.scenario.transport import Answer
 from emulator.scenario.variables import SAVED
 from emulator.scenario.vocabulary import CONTEXTS
 
@@ -37,7 +37,7 @@ class Authentication:
     target: str
     values: Mapping[str, Any]
 
-    def play(self, cast: Cast, persona: Persona, fill: Callable[[Any], Any]) -> Answer:
+    def play(self, cast: Actors, persona: Persona, fill: Callable[[Any], Any]) -> Answer:
         persona = persona.filled(fill)
         body = {name: fill(value) for name, value in self.values.items()}
         target = str(fill(self.target)).rpartition("/")[2]
@@ -45,15 +45,15 @@ class Authentication:
         person = cast.person(persona)
         if self.word == "approve":
             body = {**self._known(cast, persona, address, person), **body}
-        answer = cast.stage.control("POST", f"{address}/{self.word}", body)
+        answer = cast.transport.control("POST", f"{address}/{self.word}", body)
         redirect = (answer.json() or {}).get("redirect") if answer.status == 200 else None
         if isinstance(redirect, str):
             cast.actor(persona, person).remember(redirect)
         return answer
 
-    def _known(self, cast: Cast, persona: Persona, address: str, person: str | None) -> dict[str, Any]:
+    def _known(self, cast: Actors, persona: Persona, address: str, person: str | None) -> dict[str, Any]:
         """Who approves, where the request has not said it or the story says somebody else."""
-        opened = cast.stage.control("GET", address).json() or {}
+        opened = cast.transport.control("GET", address).json() or {}
         known: dict[str, Any] = {}
         if person is not None and (persona.national_id is not None or "nationalId" not in opened):
             known["nationalId"] = person

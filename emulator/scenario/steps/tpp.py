@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from emulator.client import TAMPERINGS
+from emulator.scenario.actors import Actors
 from emulator.scenario.address import ADDRESS_SCHEMA, read_address
-from emulator.scenario.cast import Cast
 from emulator.scenario.part import Part, text_schema
 from emulator.scenario.persona import Persona
-from emulator.scenario.stage import Answer
 from emulator.scenario.step import Action, StepKind
+from emulator.scenario.transport import Answer
 
 MISSING = object()
 LONGEST_BODY = 1_000_000
@@ -28,7 +28,7 @@ class TppRequest:
     headers: Mapping[str, Any]
     tamper: str | None
 
-    def play(self, cast: Cast, persona: Persona, fill: Callable[[Any], Any]) -> Answer:
+    def play(self, cast: Actors, persona: Persona, fill: Callable[[Any], Any]) -> Answer:
         persona = persona.filled(fill)
         method, _, path = str(fill(self.address)).partition(" ")
         value = None if self.json is MISSING else fill(self.json)

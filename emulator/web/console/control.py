@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from emulator.api.messages import Request, Response, Stream
 
 if TYPE_CHECKING:
-    from emulator.api.branch import Branch
+    from emulator.api.service import BankService
 
 # What `assemble` hands in: the control room's own `handle`.
-Answering = Callable[["Branch", Request], Response | Stream]
+Answering = Callable[["BankService", Request], Response | Stream]
 
 
 class ControlRefused(Exception):
@@ -31,7 +31,7 @@ class Control:
     """The control interface of one bank, asked on behalf of one browser request."""
 
     answering: Answering
-    branch: Branch
+    service: BankService
     request: Request
     token: str | None
 
@@ -46,7 +46,7 @@ class Control:
             headers.append(("Authorization", f"Bearer {self.token}"))
         target = f"{self.request.prefix}/_emulator/{path}"
         asked = Request(method, target, tuple(headers), body, self.request.base, self.request.prefix)
-        return self.answering(self.branch, asked)
+        return self.answering(self.service, asked)
 
     def ask(self, method: str, path: str, body: Any = None, *, yaml: str | None = None) -> Any:
         """The JSON answer; ControlRefused for 4xx and 5xx."""

@@ -9,10 +9,10 @@ from typing import Any
 from urllib.parse import urlencode
 
 from emulator.api.messages import Response
+from emulator.bank.accounts import cards as card_rules
+from emulator.bank.accounts import ledger
 from emulator.bank.bank import Bank
 from emulator.bank.customers import people
-from emulator.bank.holdings import cards as card_rules
-from emulator.bank.holdings import ledger
 from emulator.bank.money import plain
 from emulator.store import Document
 from emulator.web.console import plot

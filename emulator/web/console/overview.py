@@ -6,7 +6,7 @@ from typing import Any
 
 from emulator.api.messages import Response
 from emulator.bank.authentication import sca_views
-from emulator.scenario import staging
+from emulator.scenario import target
 from emulator.web.console import payments
 from emulator.web.console.control import ControlRefused
 from emulator.web.console.screen import Screen
@@ -29,18 +29,18 @@ def show(screen: Screen, refused: ControlRefused | None = None) -> Response:
         refused=refused,
         steps=STEPS,
         counts=[(page, bank.documents.count(kind), label) for page, kind, label in COUNTED],
-        requests_kept=sum(1 for _ in screen.branch.log.newest()),
+        requests_kept=sum(1 for _ in screen.service.log.newest()),
         fixtures=kept.get("fixtures", ""),
         scenario=scenario(screen),
         rules=rules(screen),
         waiting=[{**sca, "asks": payments.asked_for(screen, sca)} for sca in sca_views.waiting(bank, 5)],
-        exchanges=[exchange.summary() for exchange in screen.branch.log.entries(limit=8)],
+        exchanges=[exchange.summary() for exchange in screen.service.log.entries(limit=8)],
     )
 
 
 def scenario(screen: Screen) -> dict[str, Any] | None:
     """The scenario that was applied last, as JSON of the YAML's shape."""
-    return staging.applied(screen.bank)
+    return target.applied(screen.bank)
 
 
 def rules(screen: Screen) -> list[dict[str, Any]]:

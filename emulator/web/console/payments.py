@@ -137,7 +137,7 @@ def one(screen: Screen, refused: ControlRefused | None = None) -> Response:
         lines=payment_views.summary(bank, payment["id"]),
         initiation=json.dumps(payment["initiation"], indent=2, ensure_ascii=False),
         scas=scas[:5],
-        exchanges=[e.summary() for e in screen.branch.log.entries(payment_id=payment["id"], limit=20)],
+        exchanges=[e.summary() for e in screen.service.log.entries(payment_id=payment["id"], limit=20)],
     )
 
 

@@ -24,7 +24,7 @@ def listing(screen: Screen) -> Response:
     operations, tpps = set(), set()
     found: list[Exchange] = []
     total = 0
-    for exchange in screen.branch.log.newest():
+    for exchange in screen.service.log.newest():
         total += 1
         if exchange.operation:
             operations.add(exchange.operation)
@@ -70,7 +70,7 @@ def _is_status(status: int, wanted: str) -> bool:
 
 def one(screen: Screen) -> Response:
     """An exchange in full."""
-    exchange = screen.branch.log.get(screen.params["id"])
+    exchange = screen.service.log.get(screen.params["id"])
     if exchange is None:
         return screen.missing("request")
     detail = exchange.detail()

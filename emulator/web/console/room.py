@@ -16,7 +16,7 @@ from emulator.web.pages.guard import Guard, header
 from emulator.web.pages.rendering import bare, html, see_other
 
 if TYPE_CHECKING:
-    from emulator.api.branch import Branch
+    from emulator.api.service import BankService
 
 FORMS = "console"  # what the console's form tokens are for
 _PLACE = re.compile(r"/console([/?][!-~]*)?")  # of the console, as an address may write it
@@ -33,7 +33,7 @@ class Console:
         self._answering = answering
         self._token = token
 
-    def handle(self, branch: Branch, request: Request) -> Response | Stream:
+    def handle(self, service: BankService, request: Request) -> Response | Stream:
         """Answer a page, a redirect after a change, or the event stream; the caller has settled the bank."""
         if not self._guard.knows_host(request):
             return bare(request, 403, "This name is not allowed", "Start the bank with --allow-host to allow it.")
@@ -41,9 +41,9 @@ class Console:
             allowed = ("Allow", "GET, HEAD, POST")
             return bare(request, 405, "Not this way", "The console is read with GET and changed with POST.", allowed)
         if self._guard.is_foreign(request) and request.method == "POST":
-            return bare(request, 403, "Not allowed", "The form came from another site.")
+            return bare(request, 403, "Not allowed", "The form came from another application.")
         try:
-            return self._entered(branch, request)
+            return self._entered(service, request)
         except FormRefused as refused:
             return bare(request, refused.status, "The form cannot be read", refused.reason)
         except ControlRefused as refused:
@@ -55,7 +55,7 @@ class Console:
         """Answer 404 for a bank that is not there (any more)."""
         return bare(request, 404, "Not found", f"There is no bank {name}.")
 
-    def _entered(self, branch: Branch, request: Request) -> Response | Stream:
+    def _entered(self, service: BankService, request: Request) -> Response | Stream:
         segments = path_below(request).strip("/").split("/")[1:]
         if self._token is not None and not self._knows(request):
             return self._login(request, segments)
@@ -71,9 +71,9 @@ class Console:
         from emulator.web.console.screen import Screen
 
         screen = Screen(
-            branch=branch,
+            service=service,
             request=request,
-            control=Control(self._answering, branch, request, self._token),
+            control=Control(self._answering, service, request, self._token),
             csrf=self._guard.token(FORMS),
             query=read_query(request),
             form=form,

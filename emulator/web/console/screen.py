@@ -15,7 +15,7 @@ from emulator.web.pages.form import Form, root_of
 from emulator.web.pages.rendering import html, see_other
 
 if TYPE_CHECKING:
-    from emulator.api.branch import Branch
+    from emulator.api.service import BankService
 
 NAVIGATION = (
     ("", "Overview"),
@@ -36,7 +36,7 @@ NAVIGATION = (
 class Screen:
     """What a page function gets: `params` from its address, `query`, `form` (posts), and the bank behind it."""
 
-    branch: Branch
+    service: BankService
     request: Request
     control: Control
     csrf: str
@@ -47,7 +47,7 @@ class Screen:
 
     @property
     def bank(self) -> Bank:
-        return self.branch.bank
+        return self.service.bank
 
     @property
     def home(self) -> str:

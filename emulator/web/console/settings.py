@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import quote
 
 from emulator.api.messages import Response
-from emulator.bank.founding import fixtures
+from emulator.bank import fixtures
 from emulator.bank.settings import SCHEMAS
 from emulator.web.console.control import ControlRefused
 from emulator.web.console.screen import Screen

@@ -31,7 +31,7 @@ class Guard:
         return host is not None and self._hosts.include(host, request.base)
 
     def is_foreign(self, request: Request) -> bool:
-        """Whether a browser says that another site's page made this request.
+        """Whether a browser says that another application's page made this request.
 
         The pages carry `Referrer-Policy: same-origin`, so their own forms always name their Origin; `null` is foreign.
         """

@@ -24,7 +24,7 @@ from emulator.web.pages.texts import METHOD_TEXTS
 from emulator.web.pages.visit import Visit
 
 if TYPE_CHECKING:
-    from emulator.api.branch import Branch
+    from emulator.api.service import BankService
 
 _NATIONAL_ID = re.compile(r"[0-9]{8,11}", re.ASCII)
 _TITLES = {"access": "access", "consent": "access", "user": "user", "cancellation": "cancellation"}
@@ -36,7 +36,7 @@ class ScaPages:
     def __init__(self, guard: Guard) -> None:
         self._guard = guard
 
-    def handle(self, branch: Branch, request: Request) -> Response:
+    def handle(self, service: BankService, request: Request) -> Response:
         """Answer a page, a redirect to the TPP, or 403, 404, 405, 410; the caller has settled the bank."""
         visit = Visit(request)
         if not self._guard.knows_host(request):
@@ -47,7 +47,7 @@ class ScaPages:
         if request.method == "POST" and self._guard.is_foreign(request):
             return visit.notice(403, "foreign_title", visit.say("foreign_text"))
         try:
-            return self._answer(branch.bank, visit)
+            return self._answer(service.bank, visit)
         except FormRefused as refused:
             return visit.notice(refused.status, "form_title", visit.say("form_text"))
         except StoreUnwritable:

@@ -12,7 +12,7 @@ from emulator.web.pages.form import path_below
 from emulator.web.pages.guard import header
 
 if TYPE_CHECKING:
-    from emulator.api.branch import Branch
+    from emulator.api.service import BankService
 
 FOLDER = Path(__file__).parent.parent / "static"
 _TYPES = {
@@ -42,7 +42,7 @@ def versioned(name: str) -> str:
 class StaticFiles:
     """The room for `/static/...`, the same files for every bank."""
 
-    def handle(self, _branch: Branch, request: Request) -> Response:
+    def handle(self, _branch: BankService, request: Request) -> Response:
         """Answer GET and HEAD; 404 for what is not in the folder."""
         if request.method not in ("GET", "HEAD"):
             return _plain(405, "Static files are read with GET.", ("Allow", "GET, HEAD"))

@@ -8,8 +8,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
 
+from emulator.bank import fixtures
 from emulator.bank.bank import Bank
-from emulator.bank.founding import fixtures
 from emulator.bank.kinds import KINDS
 from emulator.bank.sandbox.generate import generate
 from emulator.bank.sandbox.generate_plan import Plan

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
+from emulator.bank import fixtures
 from emulator.bank.bank import Bank
-from emulator.bank.founding import fixtures
 from emulator.bank.kinds import KINDS
 from emulator.store import Document, memory_store
 

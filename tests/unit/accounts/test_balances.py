@@ -5,8 +5,8 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
+from emulator.bank.accounts import accounts, cards, ledger
 from emulator.bank.bank import Bank
-from emulator.bank.holdings import accounts, cards, ledger
 from tests.unit.accounts.conftest import SALARY, account
 
 

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from emulator.bank import fixtures
+from emulator.bank.accounts import transactions
+from emulator.bank.accounts.transactions import Window
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
-from emulator.bank.founding import fixtures
-from emulator.bank.holdings import transactions
-from emulator.bank.holdings.transactions import Window
 from emulator.bank.kinds import KINDS
 from emulator.store import memory_store
 from tests.unit.accounts.conftest import BAKERY, NOW, SALARY, account

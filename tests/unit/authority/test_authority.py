@@ -17,27 +17,27 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import load_pem_private_key, pkcs12
 
 from emulator.api.certificates import identity
-from emulator.authority import (
+from emulator.ca import (
     FLAWS,
-    Authority,
     AuthorityDamaged,
+    CertificateAuthority,
     IssueRefused,
     TppExists,
     TppNameRefused,
 )
-from emulator.authority.files import claim_private, write_folder, write_private
+from emulator.ca.files import claim_private, write_folder, write_private
 from emulator.httpsig.keyid import compare_key_id, key_id_for
 
 NOW = datetime(2026, 3, 2, 8, 0, 0, tzinfo=UTC)
 CA_NAME = "CN=Bank Emulator Sandbox CA,O=Bank Emulator,C=NO"
 
 
-def authority(directory: Path | None = None) -> Authority:
-    return Authority(directory, clock=lambda: NOW)
+def authority(directory: Path | None = None) -> CertificateAuthority:
+    return CertificateAuthority(directory, clock=lambda: NOW)
 
 
 @pytest.fixture(scope="module")
-def shared() -> Authority:
+def shared() -> CertificateAuthority:
     return authority()
 
 
@@ -54,7 +54,7 @@ def test_the_first_start_makes_a_ca_and_a_demo_tpp(tmp_path: Path) -> None:
     assert demo.key.key_size == 2048
 
 
-def test_a_certificate_may_call_a_tpp_by_another_name_than_it_is_kept_under(shared: Authority) -> None:
+def test_a_certificate_may_call_a_tpp_by_another_name_than_it_is_kept_under(shared: CertificateAuthority) -> None:
     issued = shared.issue("kept as", subject="Called So")
     assert identity(issued.certificate).name == "Called So"
     assert shared.get("kept as") is issued
@@ -91,7 +91,7 @@ def test_tpps_are_listed_newest_first(tmp_path: Path, kept: bool) -> None:
     assert [tpp.name for tpp in made.tpps()] == ["c", "a", "b"]
 
 
-def test_in_memory_nothing_is_written_and_everything_is_found(shared: Authority) -> None:
+def test_in_memory_nothing_is_written_and_everything_is_found(shared: CertificateAuthority) -> None:
     issued = shared.issue("memory")
     assert shared.find("memory") is issued
     assert issued in shared.tpps()
@@ -102,7 +102,7 @@ def test_in_memory_nothing_is_written_and_everything_is_found(shared: Authority)
 
 def test_an_expired_demo_tpp_is_issued_anew(tmp_path: Path) -> None:
     old = authority(tmp_path).demo()
-    later = Authority(tmp_path, clock=lambda: NOW + timedelta(days=4 * 365))
+    later = CertificateAuthority(tmp_path, clock=lambda: NOW + timedelta(days=4 * 365))
     new = later.demo()
     assert new.certificate != old.certificate
     assert later.demo().certificate == new.certificate
@@ -140,13 +140,13 @@ def test_a_name_is_taken_once_unless_it_is_replaced(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "..", "../x", "a/b", ".hidden", "x.", "a" * 64, "ø", "a\nb", "-a"])
-def test_names_that_are_no_folder_names_are_refused(shared: Authority, name: str, tmp_path: Path) -> None:
+def test_names_that_are_no_folder_names_are_refused(shared: CertificateAuthority, name: str, tmp_path: Path) -> None:
     with pytest.raises(TppNameRefused):
         shared.issue(name)
     assert authority(tmp_path).find(name) is None
 
 
-def test_unknown_roles_flaws_and_empty_identifiers_are_refused(shared: Authority) -> None:
+def test_unknown_roles_flaws_and_empty_identifiers_are_refused(shared: CertificateAuthority) -> None:
     with pytest.raises(IssueRefused, match="PISP and AISP"):
         shared.issue("x", roles=["ASPSP"])
     with pytest.raises(IssueRefused, match="there are expired, "):
@@ -163,7 +163,7 @@ def test_every_flaw_of_the_contract_is_there() -> None:
 
 
 @pytest.mark.parametrize("flaw", [None, *FLAWS])
-def test_a_flawed_certificate_is_wrong_in_that_alone(shared: Authority, flaw: str | None) -> None:
+def test_a_flawed_certificate_is_wrong_in_that_alone(shared: CertificateAuthority, flaw: str | None) -> None:
     issued = shared.issue(f"with {flaw}", flaw=flaw, organization_identifier="PSDNO-SBX-7")
     certificate = issued.certificate
     assert (certificate.not_valid_after_utc < NOW) == (flaw == "expired")
@@ -183,7 +183,7 @@ def test_a_flawed_certificate_is_wrong_in_that_alone(shared: Authority, flaw: st
     assert compare_key_id(key_id_for(certificate), certificate).notes == ()
 
 
-def test_special_characters_are_all_those_that_rfc_2253_escapes(shared: Authority) -> None:
+def test_special_characters_are_all_those_that_rfc_2253_escapes(shared: CertificateAuthority) -> None:
     issuer = shared.issue("all of them", flaw="special-characters").certificate.issuer
     values = "".join(str(attribute.value) for attribute in issuer)
     assert set(',+"\\<>;=#') <= set(values)
@@ -202,7 +202,7 @@ def test_the_keystore_holds_key_and_chain(tmp_path: Path) -> None:
     assert store.key.private_numbers() == issued.key.private_numbers()
 
 
-def test_keys_do_not_show_in_a_repr(shared: Authority) -> None:
+def test_keys_do_not_show_in_a_repr(shared: CertificateAuthority) -> None:
     assert "PRIVATE" not in repr(shared.issue("quiet"))
 
 
@@ -247,7 +247,7 @@ def test_a_start_that_was_killed_between_key_and_certificate_is_finished(tmp_pat
 
 
 def test_two_starts_at_once_agree_on_one_ca(tmp_path: Path) -> None:
-    found: list[Authority] = []
+    found: list[CertificateAuthority] = []
     barrier = threading.Barrier(6)
 
     def start() -> None:
@@ -320,7 +320,7 @@ def test_with_power_what_is_issued_is_on_the_medium(
 
     monkeypatch.setattr(os, "fsync", noted)
     state = tmp_path / "state"
-    made = Authority(state, clock=lambda: NOW, power=power)
+    made = CertificateAuthority(state, clock=lambda: NOW, power=power)
     made.issue("acme")
     assert bool(synced) is power
     if power:
@@ -358,7 +358,7 @@ def test_a_folder_that_cannot_be_put_in_place_leaves_what_was_there(
     assert not replace or (folder / "x").read_bytes() == b"old"
 
 
-def test_the_bank_signs_its_answers_with_a_certificate_of_the_ca(shared: Authority) -> None:
+def test_the_bank_signs_its_answers_with_a_certificate_of_the_ca(shared: CertificateAuthority) -> None:
     answering = shared.answering()
     answering.certificate.verify_directly_issued_by(shared.certificate)
     assert answering.certificate.subject.rfc4514_string() == "CN=Bank Emulator,O=Bank Emulator,C=NO"
@@ -367,7 +367,7 @@ def test_the_bank_signs_its_answers_with_a_certificate_of_the_ca(shared: Authori
 
 @pytest.mark.filterwarnings("ignore:ssl.TLSVersion:DeprecationWarning")
 def test_tls_is_1_2_or_higher_with_every_host_named() -> None:
-    shared = Authority(None, clock=lambda: datetime.now(UTC))  # a TLS client looks at the real time
+    shared = CertificateAuthority(None, clock=lambda: datetime.now(UTC))  # a TLS client looks at the real time
     server = shared.server_context(["localhost", "127.0.0.1", "::1", "bank.test", "localhost"])
     client = ssl.create_default_context(cadata=shared.certificate_pem)
     client.verify_flags |= ssl.VERIFY_X509_STRICT

@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives import serialization
 
 from emulator.api.signature import SignaturePolicy, SignatureRefused, check
 from emulator.api.signature.check import verifies
-from emulator.authority import Authority, Credentials
+from emulator.ca import CertificateAuthority, Credentials
 from emulator.client import TAMPERINGS, AsyncTppClient, Identity, TppClient, sign, signed_headers
 from emulator.client.response import Headers, Response
 from emulator.httpsig.digest import digest_value
@@ -82,12 +82,12 @@ class Gate(BaseHTTPRequestHandler):
 
 
 @pytest.fixture(scope="module")
-def authority() -> Authority:
-    return Authority(None, clock=now)
+def authority() -> CertificateAuthority:
+    return CertificateAuthority(None, clock=now)
 
 
 @pytest.fixture(scope="module")
-def credentials(authority: Authority) -> Credentials:
+def credentials(authority: CertificateAuthority) -> Credentials:
     return authority.issue("client", organization_identifier="PSDNO-SBX-3")
 
 
@@ -341,7 +341,7 @@ def test_every_tampering_is_refused_by_name(client: TppClient, tamper: str) -> N
     assert expected[tamper][2] in text
 
 
-def test_tampering_works_with_a_wrapped_signature(server: str, authority: Authority) -> None:
+def test_tampering_works_with_a_wrapped_signature(server: str, authority: CertificateAuthority) -> None:
     special = authority.issue("wrapped", flaw="special-characters")
     with TppClient(server, special) as made:
         assert made.get("/v1/x").json()["notes"] == []
@@ -415,7 +415,9 @@ def test_sign_gives_the_headers_for_any_library(credentials: Credentials, tmp_pa
     assert Identity.from_folder(tmp_path).key_id == Identity.of(credentials).key_id
 
 
-def test_a_key_that_is_not_the_certificates_is_refused(credentials: Credentials, authority: Authority) -> None:
+def test_a_key_that_is_not_the_certificates_is_refused(
+    credentials: Credentials, authority: CertificateAuthority
+) -> None:
     other = authority.issue("other")
     with pytest.raises(ValueError, match="not that of the certificate"):
         Identity.from_pem(credentials.certificate_pem, other.key_pem)

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from aiohttp import ClientError, ClientSession, web
 
-from emulator.authority import Authority
+from emulator.ca import CertificateAuthority
 from emulator.cli import main
 from emulator.client import AsyncTppClient
 from emulator.client.proxy import SigningProxy
@@ -39,7 +39,7 @@ async def bank(handler: Handler) -> AsyncIterator[str]:
 
 @asynccontextmanager
 async def proxy(
-    target: str, authority: Authority, *, log: Callable[[str], None] = lambda _: None, timeout: float = 60
+    target: str, authority: CertificateAuthority, *, log: Callable[[str], None] = lambda _: None, timeout: float = 60
 ) -> AsyncIterator[str]:
     """A proxy before `target`; its address."""
     ready: asyncio.Future[str] = asyncio.get_running_loop().create_future()
@@ -54,14 +54,14 @@ async def proxy(
 
 
 @pytest.fixture(scope="module")
-def authority() -> Authority:
+def authority() -> CertificateAuthority:
     from emulator.bank.clock import real_now
 
-    return Authority(None, clock=real_now)
+    return CertificateAuthority(None, clock=real_now)
 
 
 @pytest.mark.parametrize("coding", ["gzip", "br", "zstd"])
-async def test_a_compressed_answer_comes_back_as_it_is(authority: Authority, coding: str) -> None:
+async def test_a_compressed_answer_comes_back_as_it_is(authority: CertificateAuthority, coding: str) -> None:
     async def answer(request: web.BaseRequest) -> web.Response:
         assert request.headers["Accept-Encoding"] == coding
         return web.Response(body=b"not to be opened", headers={"Content-Encoding": coding})
@@ -76,7 +76,7 @@ async def test_a_compressed_answer_comes_back_as_it_is(authority: Authority, cod
         assert await got.read() == b"not to be opened"
 
 
-async def test_a_compressed_body_goes_on_as_it_is(authority: Authority) -> None:
+async def test_a_compressed_body_goes_on_as_it_is(authority: CertificateAuthority) -> None:
     body = gzip.compress(b'{"x": 1}')
     seen: list[Any] = []
 
@@ -94,7 +94,7 @@ async def test_a_compressed_body_goes_on_as_it_is(authority: Authority) -> None:
     assert seen == [("gzip", digest_value(body), body)]
 
 
-async def test_a_cookie_is_passed_on_and_not_kept_for_others(authority: Authority) -> None:
+async def test_a_cookie_is_passed_on_and_not_kept_for_others(authority: CertificateAuthority) -> None:
     seen: list[str | None] = []
 
     async def answer(request: web.BaseRequest) -> web.Response:
@@ -127,7 +127,7 @@ async def asked_raw(address: str, head: bytes, body: bytes) -> bytes:
     ],
 )
 async def test_what_the_proxy_itself_refuses_is_told_as_the_bank_does(
-    authority: Authority, monkeypatch: pytest.MonkeyPatch, head: bytes, body: bytes, status: int, told: str
+    authority: CertificateAuthority, monkeypatch: pytest.MonkeyPatch, head: bytes, body: bytes, status: int, told: str
 ) -> None:
     monkeypatch.setattr("emulator.client.proxy.LARGEST_BODY", 3)
     async with proxy("http://127.0.0.1:1", authority) as address:
@@ -137,7 +137,7 @@ async def test_what_the_proxy_itself_refuses_is_told_as_the_bank_does(
     assert (message["category"], message["code"], told in message["text"]) == ("ERROR", "BAD_REQUEST", True)
 
 
-async def test_an_answer_that_takes_too_long_is_told_with_its_cause(authority: Authority) -> None:
+async def test_an_answer_that_takes_too_long_is_told_with_its_cause(authority: CertificateAuthority) -> None:
     async def answer(request: web.BaseRequest) -> web.Response:
         await asyncio.Event().wait()
         raise AssertionError
@@ -154,7 +154,7 @@ async def test_an_answer_that_takes_too_long_is_told_with_its_cause(authority: A
     assert told == ["GET /v1/accounts -> no answer: TimeoutError"]
 
 
-async def test_a_client_that_gives_up_ends_the_request_at_the_bank(authority: Authority) -> None:
+async def test_a_client_that_gives_up_ends_the_request_at_the_bank(authority: CertificateAuthority) -> None:
     asked, given_up = asyncio.Event(), asyncio.Event()
 
     async def answer(request: web.BaseRequest) -> web.Response:
@@ -173,7 +173,7 @@ async def test_a_client_that_gives_up_ends_the_request_at_the_bank(authority: Au
 
 
 async def test_the_end_does_not_wait_for_an_answer_that_does_not_come(
-    authority: Authority, monkeypatch: pytest.MonkeyPatch
+    authority: CertificateAuthority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("emulator.client.proxy.FINISH_SECONDS", 0.01)
     asked = asyncio.Event()
@@ -192,7 +192,7 @@ async def test_the_end_does_not_wait_for_an_answer_that_does_not_come(
 
 
 def test_the_command_goes_on_where_nobody_can_read_that_it_is_ready(
-    authority: Authority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    authority: CertificateAuthority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async def run(self: SigningProxy, host: str, port: int, ready: Callable[[str], None]) -> None:
         ready(f"http://{host}:{port}")

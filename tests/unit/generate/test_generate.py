@@ -11,11 +11,11 @@ from unittest.mock import Mock
 import pytest
 from stdnum.no import orgnr
 
+from emulator.bank import fixtures
+from emulator.bank.accounts import ledger
 from emulator.bank.bank import Bank
 from emulator.bank.customers import people
 from emulator.bank.errors import BankError
-from emulator.bank.founding import fixtures
-from emulator.bank.holdings import ledger
 from emulator.bank.kinds import KINDS
 from emulator.bank.reference import norway
 from emulator.bank.sandbox import customers as sandbox_customers

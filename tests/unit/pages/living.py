@@ -8,13 +8,13 @@ from contextlib import contextmanager
 from typing import Any
 
 from emulator.api import openapi
-from emulator.api.branch import Branch
 from emulator.api.messages import Request, Response, Stream
-from emulator.assemble.house import House, HouseRules
-from emulator.assemble.site import Site
-from emulator.authority.authority import Authority
+from emulator.api.service import BankService
+from emulator.assemble.application import BankApplication
+from emulator.assemble.registry import BankRegistry, RegistryConfig
 from emulator.bank.clock import real_now
 from emulator.bank.settings import Settings
+from emulator.ca.authority import CertificateAuthority
 from emulator.client import Identity
 from emulator.client.tpp import Tpp
 from emulator.control.room import Control
@@ -33,9 +33,9 @@ STRAKS = "/v1/payments/instant-norwegian-domestic-credit-transfers-straks"
 
 
 @functools.cache
-def _authority() -> Authority:
+def _authority() -> CertificateAuthority:
     """One for all tests of the process: making keys takes longer than all the rest."""
-    return Authority(None, clock=real_now)
+    return CertificateAuthority(None, clock=real_now)
 
 
 class Living:
@@ -46,8 +46,8 @@ class Living:
     ) -> None:
         self.base = base
         self.authority = _authority()
-        self.house = House(
-            HouseRules(
+        self.registry = BankRegistry(
+            RegistryConfig(
                 directory=None,
                 fixtures=fixtures,
                 settings=Settings(),
@@ -60,7 +60,7 @@ class Living:
             )
         )
         guard = Guard(allowed_hosts=(), secret=b"a secret of the test")
-        control = Control(self.house, self.authority, token=token)
+        control = Control(self.registry, self.authority, token=token)
         self.console = Console(guard, answering=control.handle, token=token)
         rooms: dict[str, Any] = {
             "_emulator": control,
@@ -69,40 +69,40 @@ class Living:
             "static": StaticFiles(),
             "docs": DocsPage(guard),
         }
-        self.site = Site(
-            self.house,
+        self.application = BankApplication(
+            self.registry,
             rooms=rooms,
             openapi=openapi.respond,
             tls=lambda: self.authority.server_context(("localhost",)),
-            theatre=control.theatre,
+            scenario_target=control.scenario_target,
         )
         self.tpp = Tpp(base, Identity.of(self.authority.demo()))
 
     @property
-    def branch(self) -> Branch:
-        return self.house.default
+    def service(self) -> BankService:
+        return self.registry.default
 
     def visitor(self, **headers: str) -> Visitor:
-        """A browser without a screen, in front of the whole site."""
-        return Visitor(_Everything(self.site), self.branch, headers=headers.items())
+        """A browser without a screen, in front of the whole application."""
+        return Visitor(_Everything(self.application), self.service, headers=headers.items())
 
     def call(self, method: str, path: str, **options: Any) -> Response:
         """The TPP sends a signed request."""
         sent = self.tpp.prepare(method, path, **options)
         request = Request(sent.method, sent.target, tuple(sent.headers.items()), sent.body, base=self.base)
-        answer = self.site.handle(request)
+        answer = self.application.handle(request)
         assert isinstance(answer, Response)
         return answer
 
 
 class _Everything:
-    """The site as a room."""
+    """The application as a room."""
 
-    def __init__(self, site: Site) -> None:
-        self._site = site
+    def __init__(self, application: BankApplication) -> None:
+        self._application = application
 
-    def handle(self, _branch: Branch, request: Request) -> Response | Stream:
-        return self._site.handle(request)
+    def handle(self, _branch: BankService, request: Request) -> Response | Stream:
+        return self._application.handle(request)
 
 
 def straks(**more: Any) -> dict[str, Any]:
@@ -125,4 +125,4 @@ def living(**options: Any) -> Iterator[Living]:
     try:
         yield emulator
     finally:
-        emulator.house.close()
+        emulator.registry.close()

@@ -123,7 +123,7 @@ def test_what_is_not_there_is_a_404_page(browser: Visitor, path: str) -> None:
 
 
 def test_a_customer_shows_accounts_with_their_balance_over_time_and_cards(emulator: Living, browser: Visitor) -> None:
-    customer = emulator.branch.bank.documents.first("customer", customerNumber=KARI) or {}
+    customer = emulator.service.bank.documents.first("customer", customerNumber=KARI) or {}
     page = browser.get(f"/console/customers/{customer['id']}")
     assert page.source.count("<svg") == 2
     assert re.search(r'aria-label="Balance of Brukskonto over the last 90 days: lowest .* NOK on ', page.source)
@@ -143,7 +143,7 @@ def test_customers_are_found_by_name_and_number(browser: Visitor) -> None:
 def test_customers_are_read_page_by_page_with_what_is_searched(emulator: Living, browser: Visitor) -> None:
     wish = json.dumps({"customers": 330, "accountsPerCustomer": 1, "transactionsPerAccount": 0, "seed": 1}).encode()
     browser.send("POST", "/_emulator/generate", wish, Content_Type="application/json")
-    documents = emulator.branch.bank.documents
+    documents = emulator.service.bank.documents
     for search, fits in (("", lambda name: True), ("q=a", lambda name: "a" in name.lower())):
         expected = [customer["id"] for customer in documents.all("customer") if fits(customer["name"])]
         seen: list[str] = []
@@ -164,7 +164,7 @@ def test_a_page_reads_no_more_customers_than_it_shows_and_those_before_them(
 ) -> None:
     wish = json.dumps({"customers": 300, "accountsPerCustomer": 1, "transactionsPerAccount": 0}).encode()
     browser.send("POST", "/_emulator/generate", wish, Content_Type="application/json")
-    documents = emulator.branch.bank.documents
+    documents = emulator.service.bank.documents
     kinds: list[str] = []
 
     def noting(kind: str) -> Iterator[Any]:
@@ -179,7 +179,7 @@ def test_a_page_reads_no_more_customers_than_it_shows_and_those_before_them(
 
 
 def test_an_account_lists_its_transactions_page_by_page(emulator: Living, browser: Visitor) -> None:
-    account = emulator.branch.bank.documents.first("account", bban="99901000014") or {}
+    account = emulator.service.bank.documents.first("account", bban="99901000014") or {}
     first = browser.get(f"/console/accounts/{account['id']}")
     assert "Kålroten Dagligvare" in first.text
     assert 'href="?offset=50"' in first.source
@@ -192,9 +192,9 @@ def test_an_account_lists_its_transactions_page_by_page(emulator: Living, browse
 def test_where_less_is_left_than_an_address_leaves_out_the_first_page_is_shown(
     emulator: Living, browser: Visitor
 ) -> None:
-    emulator.branch.bank.clock.set(mode="frozen")
+    emulator.service.bank.clock.set(mode="frozen")
     paid(emulator, browser)
-    documents = emulator.branch.bank.documents
+    documents = emulator.service.bank.documents
     account = documents.first("account", bban=DEBTOR) or {}
     card = next(documents.all("card"))
     places = [f"accounts/{account['id']}", f"cards/{card['id']}", "customers", "customers?q=k", "payments", "requests"]
@@ -204,7 +204,7 @@ def test_where_less_is_left_than_an_address_leaves_out_the_first_page_is_shown(
 
 
 def test_a_card_shows_its_transactions(emulator: Living, browser: Visitor) -> None:
-    card = next(emulator.branch.bank.documents.all("card"))
+    card = next(emulator.service.bank.documents.all("card"))
     page = browser.get(f"/console/cards/{card['id']}")
     assert page.status == 200
     assert page.source.count("<svg") == 1
@@ -293,7 +293,7 @@ def test_payments_are_filtered_by_status(emulator: Living, browser: Visitor) -> 
 def test_the_ids_that_a_tpp_sends_stand_whole_where_one_thing_is_shown(emulator: Living, browser: Visitor) -> None:
     payment = paid(emulator, browser)
     basket = json.loads(emulator.call("POST", "/v1/signing-baskets", json={"paymentIds": [payment]}).body)["basketId"]
-    documents = emulator.branch.bank.documents
+    documents = emulator.service.bank.documents
     account, card = documents.first("account", bban=DEBTOR), next(documents.all("card"))
     agreement = next(documents.all("agreement"))
     assert account is not None
@@ -334,7 +334,7 @@ def test_an_authentication_is_ended_and_the_redirect_shown(
 ) -> None:
     assert emulator.call("GET", "/v1/accounts").status == 401
     page = browser.get("/console/sca")
-    token = next(emulator.branch.bank.documents.all("sca"))["id"]
+    token = next(emulator.service.bank.documents.all("sca"))["id"]
     ended = press(browser, page, token, nationalId=KARI, how=how)
     assert heading(ended) == said
     assert told in ended.text
@@ -356,7 +356,7 @@ def test_who_has_several_things_to_approve_can_tell_them_apart(emulator: Living,
 
 
 def test_an_approval_that_the_bank_refuses_is_not_called_one(emulator: Living, browser: Visitor) -> None:
-    payment, bank = paid(emulator, browser), emulator.branch.bank
+    payment, bank = paid(emulator, browser), emulator.service.bank
     account = bank.documents.first("account", bban=DEBTOR) or {}
     bank.documents.put("account", {**account, "paymentsRemoved": True})
     token = (bank.documents.first("sca", target=payment) or {})["id"]
@@ -367,14 +367,14 @@ def test_an_approval_that_the_bank_refuses_is_not_called_one(emulator: Living, b
 
 def test_a_customer_who_leaves_by_a_rule_has_approved_nothing(emulator: Living, browser: Visitor) -> None:
     about = {"tppName": "demo", "redirectUri": "https://tpp.example/back", "outcome": "abandon"}
-    token = sca.open_sca(emulator.branch.bank, "PSDNO-SBX-demo", "access", about)
+    token = sca.open_sca(emulator.service.bank, "PSDNO-SBX-demo", "access", about)
     ended = press(browser, browser.get("/console/sca"), token, nationalId=KARI, how="approve")
     assert heading(ended) == "The customer left"
     assert "there is no redirect" in ended.text
 
 
 def test_many_open_authentications_are_counted_and_hide_no_past_one(emulator: Living, browser: Visitor) -> None:
-    bank = emulator.branch.bank
+    bank = emulator.service.bank
     bank.clock.set(mode="frozen")
     about = {"tppName": "demo", "redirectUri": "https://tpp.example/back"}
     late = sca.open_sca(bank, "PSDNO-SBX-demo", "access", about)
@@ -395,7 +395,7 @@ def test_a_payment_is_approved_only_as_the_person_behind_it(emulator: Living, br
     page = browser.get("/console/sca")
     assert "Approve as Kari Kladd" in page.text
     assert EVEN not in page.source
-    token = (emulator.branch.bank.documents.first("sca", target=payment) or {})["id"]
+    token = (emulator.service.bank.documents.first("sca", target=payment) or {})["id"]
     assert "To the payment" in press(browser, page, token, how="approve").text
 
 
@@ -403,7 +403,7 @@ def test_who_has_identified_may_approve_however_many_customers_there_are(emulato
     wish = json.dumps({"customers": 40, "accountsPerCustomer": 1, "transactionsPerAccount": 0}).encode()
     browser.send("POST", "/_emulator/generate", wish, Content_Type="application/json")
     assert emulator.call("GET", "/v1/accounts").status == 401
-    documents = emulator.branch.bank.documents
+    documents = emulator.service.bank.documents
     last = [customer for customer in documents.all("customer") if customer["type"] == "private"][-1]
     token = next(documents.all("sca"))["id"]
     browser.submit(browser.get(f"/sca/{token}"), nationalId=last["customerNumber"])
@@ -421,7 +421,7 @@ def test_without_customers_nobody_can_approve(emulator: Living, browser: Visitor
 def test_what_a_page_draws_anew_is_on_it_also_while_there_is_nothing_to_show(
     emulator: Living, browser: Visitor
 ) -> None:
-    payment, documents = paid(emulator, browser), emulator.branch.bank.documents
+    payment, documents = paid(emulator, browser), emulator.service.bank.documents
     emulator.call("POST", "/v1/signing-baskets", json={"paymentIds": [payment]})
     basket = next(documents.all("basket"))["id"]
     customer = (documents.first("customer", customerNumber=KARI) or {})["id"]
@@ -444,8 +444,8 @@ def test_a_consent_is_revoked_and_a_session_ended(emulator: Living, browser: Vis
     logged_in(emulator, browser)
     assert emulator.call("GET", "/v1/accounts").status == 200
     page = browser.get("/console/consents")
-    session = next(emulator.branch.bank.documents.all("session"))["id"]
-    consent = next(emulator.branch.bank.documents.all("consent"))["id"]
+    session = next(emulator.service.bank.documents.all("session"))["id"]
+    consent = next(emulator.service.bank.documents.all("consent"))["id"]
     page = press(browser, page, f"/sessions/{session}")
     assert "The session was ended." in page.text
     assert json.loads(emulator.call("GET", "/v1/accounts").body)["tppMessages"][0]["code"] == "SCA_EXPIRED"
@@ -457,7 +457,7 @@ def test_a_consent_is_revoked_and_a_session_ended(emulator: Living, browser: Vis
 def test_ending_a_session_twice_says_so(emulator: Living, browser: Visitor) -> None:
     logged_in(emulator, browser)
     page = browser.get("/console/consents")
-    session = next(emulator.branch.bank.documents.all("session"))["id"]
+    session = next(emulator.service.bank.documents.all("session"))["id"]
     press(browser, page, f"/sessions/{session}")
     assert press(browser, page, f"/sessions/{session}").status == 409
 
@@ -578,7 +578,7 @@ def test_the_request_log_is_read_page_by_page_with_its_filter(emulator: Living, 
 
 @pytest.mark.parametrize("status", ["", "RCVD"])
 def test_payments_are_read_page_by_page(emulator: Living, browser: Visitor, status: str) -> None:
-    documents = emulator.branch.bank.documents
+    documents = emulator.service.bank.documents
     kept = documents.get("payment", paid(emulator, browser)) or {}
     for number in range(101):
         documents.put("payment", {**kept, "id": f"p-{number}"})
@@ -627,11 +627,11 @@ def test_settings_are_saved_and_mistakes_named(emulator: Living, browser: Visito
     page = browser.get("/console/settings")
     saved = press(browser, page, "/settings", progression="polls: 3", sign_responses="true", date_skew="60")
     assert "The settings were saved." in saved.text
-    settings = emulator.branch.bank.settings
+    settings = emulator.service.bank.settings
     assert (settings.progression, settings.sign_responses, settings.date_skew) == ({"polls": 3}, True, 60)
     assert 'value="polls: 3"' in saved.source
     press(browser, saved, "/settings", progression='{"polls": 4}')
-    assert emulator.branch.bank.settings.progression == {"polls": 4}
+    assert emulator.service.bank.settings.progression == {"polls": 4}
     wrong = press(browser, page, "/settings", straks_limit="much", date_skew="-1")
     assert wrong.status == 400
     assert "straks_limit" in wrong.text
@@ -654,7 +654,7 @@ def test_refused_settings_stay_as_they_were_typed_with_the_wrong_ones_marked(
         assert ('aria-invalid="true" aria-describedby="problem"' in field[0]) == marked
     assert 'id="problem"' in wrong.source
     press(browser, wrong, "/settings", straks_limit="1.50", progression="time")
-    settings = emulator.branch.bank.settings
+    settings = emulator.service.bank.settings
     assert (settings.straks_limit, settings.date_skew) == ("1.50", 70)
 
 
@@ -662,18 +662,18 @@ def test_only_what_was_changed_in_the_form_is_saved(emulator: Living, browser: V
     page = browser.get("/console/settings")
     browser.send("PUT", "/_emulator/settings", b'{"known_issues": true}', Content_Type="application/json")
     press(browser, page, "/settings", straks_limit="7.00")
-    settings = emulator.branch.bank.settings
+    settings = emulator.service.bank.settings
     assert (settings.straks_limit, settings.known_issues) == ("7.00", True)
 
 
 def test_every_setting_has_its_field(emulator: Living, browser: Visitor) -> None:
     source = browser.get("/console/settings").source
-    assert [name for name in emulator.branch.bank.settings.as_document() if f'name="{name}"' not in source] == []
+    assert [name for name in emulator.service.bank.settings.as_document() if f'name="{name}"' not in source] == []
 
 
 def test_bank_time_is_frozen_advanced_and_let_run(emulator: Living, browser: Visitor) -> None:
     page = press(browser, browser.get("/console"), "/clock", mode="frozen")
-    clock = emulator.branch.bank.clock
+    clock = emulator.service.bank.clock
     assert clock.mode == "frozen"
     before = clock.now()
     page = press(browser, page, "/clock", by="1h30m")
@@ -692,7 +692,7 @@ def test_snapshots_are_saved_restored_and_deleted(emulator: Living, browser: Vis
     paid(emulator, browser)
     page = press(browser, page, "/restore")
     assert "The snapshot was restored." in page.text
-    assert emulator.branch.bank.documents.count("payment") == 0
+    assert emulator.service.bank.documents.count("payment") == 0
     page = press(browser, page, "/snapshots/before-lunch/delete")
     assert "None yet." in page.text
 
@@ -731,7 +731,7 @@ def test_the_bank_is_reset(emulator: Living, browser: Visitor) -> None:
     paid(emulator, browser)
     page = press(browser, browser.get("/console/snapshots"), "/reset", fixtures="empty")
     assert "The bank was reset." in page.text
-    assert emulator.branch.bank.documents.count("customer") == 0
+    assert emulator.service.bank.documents.count("customer") == 0
 
 
 def test_a_bank_made_from_a_file_is_reset_to_that_unless_another_fixture_is_chosen(tmp_path: Path) -> None:
@@ -749,13 +749,13 @@ def test_customers_are_made_up(emulator: Living, browser: Visitor) -> None:
     page = browser.get("/console/snapshots")
     made = press(browser, page, "/generate", customers="2", accountsPerCustomer="1", transactionsPerAccount="3")
     assert "Customers were made." in made.text
-    assert emulator.branch.bank.documents.count("customer") == 6
+    assert emulator.service.bank.documents.count("customer") == 6
 
 
 def test_further_banks_have_consoles_of_their_own(emulator: Living, browser: Visitor) -> None:
     page = press(browser, browser.get("/console/snapshots"), "/banks", bank="second")
     assert 'href="/banks/second/console"' in page.source
-    other = Visitor(browser._room, emulator.branch)
+    other = Visitor(browser._room, emulator.service)
     second = other.get("/banks/second/console/snapshots")
     assert 'href="/banks/second/console/customers"' in second.source
     assert 'href="/console"' in second.source
@@ -769,18 +769,18 @@ def test_further_banks_have_consoles_of_their_own(emulator: Living, browser: Vis
 @pytest.mark.parametrize("name", ["default", "second"])
 def test_a_new_bank_takes_the_place_of_none_that_is_there(emulator: Living, browser: Visitor, name: str) -> None:
     page = press(browser, browser.get("/console/snapshots"), "/banks", bank="second")
-    banks = [emulator.house.default, emulator.house.find("second")]
-    documents = [branch.bank.documents.dump() for branch in banks if branch is not None]
+    banks = [emulator.registry.default, emulator.registry.find("second")]
+    documents = [service.bank.documents.dump() for service in banks if service is not None]
     refused = press(browser, page, "/banks", bank=name)
     assert refused.status == 409
     assert f"There is a bank {name} already." in refused.text
-    assert [branch.bank.documents.dump() for branch in banks if branch is not None] == documents
+    assert [service.bank.documents.dump() for service in banks if service is not None] == documents
 
 
 def test_the_event_stream_is_the_control_interfaces(emulator: Living) -> None:
     from emulator.api.messages import Request, Stream
 
-    stream = emulator.site.handle(Request("GET", "/console/events", (("Host", "127.0.0.1"),)))
+    stream = emulator.application.handle(Request("GET", "/console/events", (("Host", "127.0.0.1"),)))
     assert isinstance(stream, Stream)
     seen: list[bytes] = []
     end = stream.subscribe(seen.append)
@@ -794,13 +794,13 @@ def test_head_is_answered_as_get(emulator: Living, place: str) -> None:
     from emulator.api.messages import Request
 
     asked = [Request(method, f"/console{place}", (("Host", "127.0.0.1"),)) for method in ("GET", "HEAD")]
-    assert [emulator.site.handle(request).status for request in asked] == [200, 200]
+    assert [emulator.application.handle(request).status for request in asked] == [200, 200]
 
 
 @pytest.mark.parametrize("what", ["consents", "sessions"])
 def test_what_cannot_be_written_is_503_and_stays_as_it_was(emulator: Living, browser: Visitor, what: str) -> None:
     logged_in(emulator, browser)
-    documents = emulator.branch.bank.documents
+    documents = emulator.service.bank.documents
     page = browser.get("/console/consents")
     [form] = [number for number, form in enumerate(page.forms) if f"/{what}/" in form.action]
     before = documents.dump()

@@ -36,10 +36,10 @@ def test_a_change_from_another_site_is_403(emulator: Living, headers: dict[str, 
 
 def test_a_change_without_the_forms_token_is_403(emulator: Living) -> None:
     browser = emulator.visitor()
-    mode = emulator.branch.bank.clock.mode
+    mode = emulator.service.bank.clock.mode
     assert browser.post("/console/clock", [("mode", "frozen")]).status == 403
     assert browser.post("/console/clock", [("mode", "frozen"), ("csrf", "0" * 64)]).status == 403
-    assert emulator.branch.bank.clock.mode == mode
+    assert emulator.service.bank.clock.mode == mode
 
 
 def test_another_host_name_is_403(emulator: Living) -> None:
@@ -63,7 +63,7 @@ def test_with_a_token_every_page_asks_for_it_first(guarded: Living) -> None:
         assert "Log in" in page.text
         assert "Kari" not in page.text
     assert browser.post("/console/reset", [("fixtures", "empty")]).status == 303
-    assert guarded.branch.bank.documents.count("customer") == 4
+    assert guarded.service.bank.documents.count("customer") == 4
 
 
 def test_the_interface_of_tools_can_be_read_by_who_has_logged_in(guarded: Living) -> None:
@@ -118,8 +118,8 @@ def test_the_cookie_of_a_login_stays_below_the_public_address(guarded: Living) -
     headers = (("Host", HOST), ("Content-Type", "application/x-www-form-urlencoded"))
     body = urlencode({"token": TOKEN, "place": "/console/sca"}).encode()
     base, prefix = "https://bank.example/one", "/banks/second"
-    guarded.house.make("second")
-    answer = guarded.site.handle(Request("POST", f"{prefix}/console/login", headers, body, base=base))
+    guarded.registry.make("second")
+    answer = guarded.application.handle(Request("POST", f"{prefix}/console/login", headers, body, base=base))
     assert isinstance(answer, Response)
     assert dict(answer.headers)["Location"] == f"/one{prefix}/console/sca"
     assert "; Path=/one;" in dict(answer.headers)["Set-Cookie"]
@@ -152,7 +152,7 @@ def test_changes_reach_the_control_interface_with_the_token(guarded: Living) -> 
     page = browser.get("/console/settings")
     form = next(number for number, form in enumerate(page.forms) if form.action.endswith("/settings"))
     assert browser.submit(page, form=form, calendar="norway").status == 303
-    assert guarded.branch.bank.settings.calendar == "norway"
+    assert guarded.service.bank.settings.calendar == "norway"
 
 
 def test_over_tls_the_cookie_is_secure() -> None:
@@ -161,7 +161,7 @@ def test_over_tls_the_cookie_is_secure() -> None:
 
         headers = (("Host", "127.0.0.1:8443"), ("Content-Type", "application/x-www-form-urlencoded"))
         request = Request("POST", "/console/login", headers, b"token=t", base="https://127.0.0.1:8443")
-        answer = emulator.site.handle(request)
+        answer = emulator.application.handle(request)
         assert isinstance(answer, Response)
         assert "; Secure" in dict(answer.headers)["Set-Cookie"]
 
@@ -201,8 +201,8 @@ def test_a_program_is_told_so_in_json(emulator: Living, path: str) -> None:
 def test_the_bare_address_leads_to_the_console_below_the_public_address(
     emulator: Living, base: str, path: str, console: str
 ) -> None:
-    emulator.house.make("second")
-    answer = emulator.site.handle(Request("GET", path, (("Host", "bank.example"),), base=base))
+    emulator.registry.make("second")
+    answer = emulator.application.handle(Request("GET", path, (("Host", "bank.example"),), base=base))
     assert isinstance(answer, Response)
     assert (answer.status, dict(answer.headers)["Location"]) == (303, console)
 
@@ -212,9 +212,9 @@ def test_the_bare_address_leads_to_the_console_below_the_public_address(
 def test_a_page_says_the_address_of_its_bank_with_the_path_of_the_public_one(
     emulator: Living, place: str, prefix: str
 ) -> None:
-    emulator.house.make("second")
+    emulator.registry.make("second")
     target, base = f"{prefix}/{place}", "https://bank.example/some/prefix"
-    answer = emulator.site.handle(Request("GET", target, (("Host", "bank.example"),), base=base))
+    answer = emulator.application.handle(Request("GET", target, (("Host", "bank.example"),), base=base))
     assert isinstance(answer, Response)
     assert f"The bank answers at <code>{base}{prefix}</code>" in answer.body.decode()
 

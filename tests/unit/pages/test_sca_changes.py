@@ -140,7 +140,7 @@ def test_an_account_that_is_deleted_while_it_is_ticked_is_asked_about_again(bank
 def emulator() -> Iterator[Living]:
     """Its TPP knows the payer already."""
     with living() as running:
-        known = sessions.seed(running.branch.bank, tpp_id="PSDNO-SBX-demo", national_id=PAYER)
+        known = sessions.seed(running.service.bank, tpp_id="PSDNO-SBX-demo", national_id=PAYER)
         running.tpp.psu_id = known["psuId"]
         yield running
 
@@ -188,7 +188,7 @@ def test_a_payer_who_is_gone_approves_and_declines_nothing(
     emulator: Living, change: Change, what: str, how: str
 ) -> None:
     page, ids = awaiting(emulator, what)
-    bank, browser = emulator.branch.bank, emulator.visitor()
+    bank, browser = emulator.service.bank, emulator.visitor()
     change(bank)
     if how == "control":
         code = declined_without_the_page(bank, page)
@@ -201,7 +201,7 @@ def test_a_payer_who_is_gone_approves_and_declines_nothing(
 @pytest.mark.parametrize("what", ["payment", "basket"])
 def test_an_account_that_is_gone_leaves_a_page_and_a_redirect(emulator: Living, what: str) -> None:
     page, _ = awaiting(emulator, what)
-    bank, browser = emulator.branch.bank, emulator.visitor()
+    bank, browser = emulator.service.bank, emulator.visitor()
     sandbox.delete_account(bank, bank.documents.find("account", bban=DEBTOR)[0]["id"])
     assert browser.get(page.forms[-1].action).status == 200
     assert browser.submit(page, action="approve").headers["location"].startswith("https://tpp.example/back?")
@@ -216,7 +216,7 @@ def test_a_payment_that_is_deleted_uses_up_its_page(emulator: Living) -> None:
 
 def test_a_basket_whose_payments_are_deleted_one_by_one_approves_the_rest(emulator: Living) -> None:
     page, ids = awaiting(emulator, "basket")
-    bank, browser = emulator.branch.bank, emulator.visitor()
+    bank, browser = emulator.service.bank, emulator.visitor()
     told(emulator, "DELETE", f"{STRAKS}/{ids[0]}")
     assert browser.get(page.forms[-1].action).text.count("Even Eksempel") == 1
     told(emulator, "DELETE", f"{STRAKS}/{ids[1]}")
@@ -228,7 +228,7 @@ def test_a_basket_whose_payments_are_deleted_one_by_one_approves_the_rest(emulat
 def test_a_payment_that_another_authorisation_signed_awaits_no_approval(emulator: Living, how: str) -> None:
     page, [payment_id] = awaiting(emulator, "payment")
     told(emulator, "POST", f"{STRAKS}/{payment_id}/authorisations")
-    bank, browser = emulator.branch.bank, emulator.visitor()
+    bank, browser = emulator.service.bank, emulator.visitor()
     sca_control.approve(bank, sca_control.find(bank, payment_id), national_id=PAYER)
     signed = bank.documents.get("payment", payment_id)
     answer = browser.get(page.forms[-1].action) if how == "get" else browser.submit(page, action=how)

@@ -21,7 +21,7 @@ def test_the_field_holds_the_number_that_the_tpp_sent(method: str, path: str, sa
     with living() as emulator:
         named = KARI
         if says == "PSU-ID":
-            named = sessions.seed(emulator.branch.bank, tpp_id="PSDNO-SBX-demo", national_id=KARI)["psuId"]
+            named = sessions.seed(emulator.service.bank, tpp_id="PSDNO-SBX-demo", national_id=KARI)["psuId"]
         headers = {"TPP-Redirect-URI": "https://tpp.example/back", "PSU-Context": "PRIVATE", says: named}
         answer = emulator.call(method, path, headers=headers, **({"json": straks()} if path == STRAKS else {}))
         browser = emulator.visitor()
@@ -40,8 +40,8 @@ def test_a_standing_order_says_on_which_days_it_is_paid() -> None:
         executionRule="preceding",
     )
     with living() as emulator:
-        emulator.branch.bank.clock.set(now=datetime(2026, 11, 22, 8, tzinfo=UTC), mode="frozen")
-        made = sessions.seed(emulator.branch.bank, tpp_id="PSDNO-SBX-demo", national_id=KARI)
+        emulator.service.bank.clock.set(now=datetime(2026, 11, 22, 8, tzinfo=UTC), mode="frozen")
+        made = sessions.seed(emulator.service.bank, tpp_id="PSDNO-SBX-demo", national_id=KARI)
         headers = {"PSU-ID": made["psuId"], "PSU-Context": "PRIVATE", "X-PSU-AuthMethod-Preferred": "HA2"}
         path = "/v1/periodic-payments/norwegian-domestic-credit-transfers"
         answer = json.loads(emulator.call("POST", path, json=order, headers=headers).body)
@@ -76,7 +76,7 @@ def test_a_standing_order_has_its_kid_called_so_and_dates_as_people_write_them(
     said = {"X-PSU-IDENTITY": KARI, "PSU-Context": "PRIVATE", "PSU-Accept-Language": language}
     headers = {"TPP-Redirect-URI": "https://tpp.example/back", "X-PSU-AuthMethod-Preferred": "HA2", **said}
     with living() as emulator:
-        emulator.branch.bank.clock.set(now=datetime(2032, 2, 2, 8, tzinfo=UTC), mode="frozen")
+        emulator.service.bank.clock.set(now=datetime(2032, 2, 2, 8, tzinfo=UTC), mode="frozen")
         path = "/v1/periodic-payments/norwegian-domestic-credit-transfers"
         answer = json.loads(emulator.call("POST", path, json=order, headers=headers).body)
         browser = emulator.visitor()

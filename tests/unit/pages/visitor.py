@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from emulator.api.messages import Request, Response
 
 if TYPE_CHECKING:
-    from emulator.api.branch import Branch
+    from emulator.api.service import BankService
 
 HOST = "127.0.0.1:8080"
 
@@ -76,9 +76,11 @@ class Page(HTMLParser):
 class Visitor:
     """Visits one room of one bank; `headers` go with every request."""
 
-    def __init__(self, room: Any, branch: Branch, *, prefix: str = "", headers: Iterable[tuple[str, str]] = ()) -> None:
+    def __init__(
+        self, room: Any, service: BankService, *, prefix: str = "", headers: Iterable[tuple[str, str]] = ()
+    ) -> None:
         self._room = room
-        self._branch = branch
+        self._branch = service
         self._prefix = prefix
         self.headers = dict(headers)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from emulator.bank.accounts import ledger
 from emulator.bank.bank import Bank
-from emulator.bank.holdings import ledger
 from emulator.bank.payment import payment_views, progression
 from emulator.bank.sandbox import data as sandbox
 from tests.unit.payments import world

@@ -6,9 +6,9 @@ from decimal import Decimal
 
 import pytest
 
+from emulator.bank.accounts import ledger
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
-from emulator.bank.holdings import ledger
 from tests.unit.payments.world import DOMESTIC, advance, domestic, entries, give, money, paid
 
 

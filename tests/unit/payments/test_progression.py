@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from emulator.bank.accounts import accounts, ledger
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
-from emulator.bank.holdings import accounts, ledger
 from emulator.bank.payment import payment_views, payments, progression, psu_messages
 from emulator.bank.sandbox import accounts as sandbox_accounts
 from emulator.bank.sandbox import data as sandbox

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from emulator.bank.accounts import ledger
 from emulator.bank.authentication import authorisations, sca, sca_control
 from emulator.bank.authentication.approach import Approach
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
-from emulator.bank.holdings import ledger
 from emulator.bank.payment import baskets, payments, progression
 from emulator.bank.sandbox import data as sandbox
 from emulator.bank.script import Script

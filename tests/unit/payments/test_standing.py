@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from emulator.bank.accounts import ledger
 from emulator.bank.bank import Bank
-from emulator.bank.holdings import ledger
 from emulator.bank.payment import payment_views, payments, progression
 from emulator.bank.sandbox import accounts as sandbox_accounts
 from tests.unit.payments import world

@@ -7,10 +7,10 @@ from decimal import Decimal
 from typing import Any
 
 from emulator.bank import products
+from emulator.bank.accounts import ledger
 from emulator.bank.authentication import sca_control
 from emulator.bank.authentication.approach import Approach
 from emulator.bank.bank import Bank
-from emulator.bank.holdings import ledger
 from emulator.bank.kinds import KINDS
 from emulator.bank.payment import initiation, payments, progression
 from emulator.bank.script import Script

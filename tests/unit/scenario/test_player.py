@@ -1,4 +1,4 @@
-"""The player against a stage that says what the test wants: saving, filling in, acting as somebody, failing."""
+"""The player against a transport that says what the test wants: saving, filling in, acting as somebody, failing."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from emulator.scenario import expectation, junit, loader
 from emulator.scenario.player import Played, StepResult, play
-from emulator.scenario.stage import Answer, InProcess, Running, Stage, StageFailed
+from emulator.scenario.transport import Answer, InProcess, Running, Transport, TransportFailed
 from emulator.scenario.variables import Unknown, Variables, member_at
 
 
 class Told:
-    """A stage that notes what it is asked, and answers from a list."""
+    """A transport that notes what it is asked, and answers from a list."""
 
     base = "http://127.0.0.1:8080"
 
@@ -44,23 +44,23 @@ def outcomes(played: Played) -> list[str]:
 
 
 def test_what_one_step_saves_the_next_one_uses() -> None:
-    stage = Told(consents=(200, {"consents": [{"consentId": "c1", "n": 5}]}))
+    transport = Told(consents=(200, {"consents": [{"consentId": "c1", "n": 5}]}))
     played = play(
         story(
             {"control": "GET consents", "save": {"consent": "consents[0].consentId", "n": "consents[-1].n"}},
             {"control": "POST /_emulator/consents/${consent}/revoke", "json": {"n": "${n}", "text": "n=${n}"}},
         ),
-        stage,
+        transport,
     )
     assert outcomes(played) == ["passed", "passed"]
-    assert stage.asked[-1] == ("POST", "/consents/c1/revoke", {"n": 5, "text": "n=5"})
+    assert transport.asked[-1] == ("POST", "/consents/c1/revoke", {"n": 5, "text": "n=5"})
     assert played.steps[1].title == "control POST /_emulator/consents/c1/revoke"
 
 
 def test_days_are_counted_from_bank_time() -> None:
-    stage = Told(clock=(200, {"now": "2026-03-01T23:30:00+00:00"}))  # 2 March in Oslo
-    play(story({"control": "POST x", "json": ["${today}", "${today+3d}", "${today-2d}"]}), stage)
-    assert stage.asked[-1] == ("POST", "/x", ["2026-03-02", "2026-03-05", "2026-02-28"])
+    transport = Told(clock=(200, {"now": "2026-03-01T23:30:00+00:00"}))  # 2 March in Oslo
+    play(story({"control": "POST x", "json": ["${today}", "${today+3d}", "${today-2d}"]}), transport)
+    assert transport.asked[-1] == ("POST", "/x", ["2026-03-02", "2026-03-05", "2026-02-28"])
 
 
 @pytest.mark.parametrize(
@@ -78,8 +78,8 @@ def test_days_are_counted_from_bank_time() -> None:
     ],
 )
 def test_a_step_that_fails_says_why_and_ends_the_story(step: dict[str, Any], told: str) -> None:
-    stage = Told(consents=(200, {"consents": [{"consentId": "c1"}]}), broken=(500, {"tppMessages": []}))
-    played = play(story(step, {"clock": "advance 1s"}), stage)
+    transport = Told(consents=(200, {"consents": [{"consentId": "c1"}]}), broken=(500, {"tppMessages": []}))
+    played = play(story(step, {"clock": "advance 1s"}), transport)
     assert outcomes(played) == ["failed", "skipped"]
     assert told in played.steps[0].differences[0]
     assert not played.passed
@@ -96,21 +96,21 @@ def test_a_scenario_that_the_bank_refuses_is_the_first_failure() -> None:
 def test_a_bank_that_is_not_there_is_told() -> None:
     class Gone(Told):
         def control(self, method: str, path: str, body: Any = None) -> Answer:
-            raise StageFailed("http://127.0.0.1:9 does not answer.")
+            raise TransportFailed("http://127.0.0.1:9 does not answer.")
 
     assert play(story(), Gone()).steps[0].differences == ["http://127.0.0.1:9 does not answer."]
 
 
 @pytest.mark.parametrize("base", ["", "127.0.0.1:8080", "ftp://x", "http://", "http://x:99999"])
 def test_an_address_that_is_none_is_refused(base: str) -> None:
-    with pytest.raises(StageFailed, match="no address of a bank"):
+    with pytest.raises(TransportFailed, match="no address of a bank"):
         Running(base)
 
 
-@pytest.mark.parametrize("stage", [Running("http://127.0.0.1:1"), InProcess(lambda _: pytest.fail("it was sent"))])
-def test_what_no_request_can_carry_fails_its_step_on_every_stage(stage: Stage) -> None:
-    with pytest.raises(StageFailed, match="The request cannot be made: an address is ASCII without blanks"):
-        stage.control("GET", "/payments/a b")
+@pytest.mark.parametrize("transport", [Running("http://127.0.0.1:1"), InProcess(lambda _: pytest.fail("it was sent"))])
+def test_what_no_request_can_carry_fails_its_step_on_every_stage(transport: Transport) -> None:
+    with pytest.raises(TransportFailed, match="The request cannot be made: an address is ASCII without blanks"):
+        transport.control("GET", "/payments/a b")
 
 
 def test_an_expectation_with_a_saved_name_is_judged_when_it_is_known() -> None:
@@ -155,9 +155,9 @@ def test_junit_holds_any_text() -> None:
 
 def test_junit_calls_a_step_the_same_in_every_run_whatever_ids_the_bank_has_given() -> None:
     """CI servers follow a test from run to run by its name."""
-    stage = Told(consents=(200, {"consents": [{"consentId": "c1"}]}))
+    transport = Told(consents=(200, {"consents": [{"consentId": "c1"}]}))
     saved = {"control": "GET consents", "save": {"consent": "consents[0].consentId"}}
-    played = play(story(saved, {"control": "POST consents/${consent}/revoke"}), stage)
+    played = play(story(saved, {"control": "POST consents/${consent}/revoke"}), transport)
     root = ElementTree.fromstring(junit.report([played]))
     assert [case.attrib["name"] for case in root[0]] == [
         "1 control GET consents",

@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from emulator.bank import clock, snapshots
+from emulator.bank import clock, fixtures, snapshots
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
-from emulator.bank.founding import fixtures
 from emulator.bank.kinds import KINDS
 from emulator.bank.snapshots import Snapshots
 from emulator.store import StoreUnwritable, memory_store

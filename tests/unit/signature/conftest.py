@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from emulator.authority import Authority, Credentials
+from emulator.ca import CertificateAuthority, Credentials
 from tests.unit.signature.making import NOW, Making
 
 
 @pytest.fixture(scope="session")
-def authority() -> Authority:
-    return Authority(None, clock=lambda: NOW)
+def authority() -> CertificateAuthority:
+    return CertificateAuthority(None, clock=lambda: NOW)
 
 
 @pytest.fixture(scope="session")
-def credentials(authority: Authority) -> Credentials:
+def credentials(authority: CertificateAuthority) -> Credentials:
     return authority.issue("signer", organization_identifier="PSDNO-SBX-1")
 
 
 @pytest.fixture(scope="session")
-def special(authority: Authority) -> Credentials:
+def special(authority: CertificateAuthority) -> Credentials:
     return authority.issue("special", flaw="special-characters")
 
 

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 
 from emulator.api.signature import Fault, SignaturePolicy, SignatureRefused, Verified, check
-from emulator.authority import Credentials
+from emulator.ca import Credentials
 from emulator.httpsig.dates import format_date
 from emulator.httpsig.digest import digest_value
 from emulator.httpsig.keyid import key_id_for
@@ -31,7 +31,7 @@ STANDING = (
     ("x-accept-fix", "amount-as-string"),
 )
 
-USUAL = SignaturePolicy()  # one, as a bank has one: familiar clients are those of one policy
+USUAL = SignaturePolicy()  # one, as a bank has one: verified_clients clients are those of one policy
 
 Lines = list[tuple[str, str]]
 

@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 from emulator.api import certificates, qcstatements
 from emulator.api.certificates import CertificateUnreadable, identity, read_certificate
 from emulator.api.signature import SignaturePolicy
-from emulator.authority import Authority, Credentials
-from emulator.authority.statements import _element, psd2_statements
+from emulator.ca import CertificateAuthority, Credentials
+from emulator.ca.statements import _element, psd2_statements
 from emulator.httpsig.wrapping import wrap
 from tests.unit.signature.making import NOW, Making
 
@@ -285,7 +285,7 @@ ALTERED = made(
         ("not-yet-valid", "The certificate is not valid yet: it is valid from 2026-04-01 07:00:00 UTC."),
     ],
 )
-def test_a_certificate_outside_its_dates_is_refused(authority: Authority, flaw: str, text: str) -> None:
+def test_a_certificate_outside_its_dates_is_refused(authority: CertificateAuthority, flaw: str, text: str) -> None:
     bad = Making(authority.issue(flaw, flaw=flaw))
     assert bad.faults() == [("BAD_REQUEST", "TPP-Signature-Certificate", text)]
 
@@ -302,7 +302,7 @@ def test_a_certificate_is_valid_through_its_last_second(credentials: Credentials
         assert [path for _, path, _ in late.faults()] == ["TPP-Signature-Certificate"]
 
 
-def test_any_issuer_is_trusted_unless_the_sandbox_ca_is_demanded(authority: Authority) -> None:
+def test_any_issuer_is_trusted_unless_the_sandbox_ca_is_demanded(authority: CertificateAuthority) -> None:
     own, ca = SignaturePolicy(trust="sandbox-ca"), authority.certificate
     good, unknown = authority.issue("known"), authority.issue("stranger", flaw="unknown-ca")
     assert Making(good, policy=own, trusted_ca=ca).check()
@@ -312,8 +312,8 @@ def test_any_issuer_is_trusted_unless_the_sandbox_ca_is_demanded(authority: Auth
     assert refused == [("BAD_REQUEST", "TPP-Signature-Certificate", text)]
 
 
-def test_an_issuer_with_the_sandbox_cas_name_is_not_the_sandbox_ca(authority: Authority) -> None:
-    impostor = Authority(None, clock=lambda: NOW).issue("impostor")
+def test_an_issuer_with_the_sandbox_cas_name_is_not_the_sandbox_ca(authority: CertificateAuthority) -> None:
+    impostor = CertificateAuthority(None, clock=lambda: NOW).issue("impostor")
     own = SignaturePolicy(trust="sandbox-ca")
     [only] = Making(impostor, policy=own, trusted_ca=authority.certificate).faults()
     assert only.text == (
@@ -324,7 +324,7 @@ def test_an_issuer_with_the_sandbox_cas_name_is_not_the_sandbox_ca(authority: Au
     assert Making(impostor).check()
 
 
-def test_a_serial_with_a_leading_zero_is_taken_with_and_without_it(authority: Authority) -> None:
+def test_a_serial_with_a_leading_zero_is_taken_with_and_without_it(authority: CertificateAuthority) -> None:
     zero = Making(authority.issue("zero", flaw="leading-zero-serial"))
     serial = f"{zero.credentials.certificate.serial_number:032X}"
     assert serial.startswith("0A")
@@ -333,7 +333,7 @@ def test_a_serial_with_a_leading_zero_is_taken_with_and_without_it(authority: Au
         assert zero.but(key_id=f"SN={written},CA={issuer}").check().notes == ()
 
 
-def test_no_roles_means_neither(authority: Authority) -> None:
+def test_no_roles_means_neither(authority: CertificateAuthority) -> None:
     assert Making(authority.issue("none", flaw="no-roles")).check().tpp.roles == frozenset()
 
 

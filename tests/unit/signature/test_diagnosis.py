@@ -18,7 +18,7 @@ from emulator.api.signature import diagnosis
 from emulator.api.signature.check import collect, inspect
 from emulator.api.signature.difference import first_difference
 from emulator.api.signature.mistakes import GROUPS
-from emulator.authority import Credentials
+from emulator.ca import Credentials
 from emulator.httpsig.dates import format_date
 from emulator.httpsig.digest import digest_value
 from emulator.httpsig.message import CANDIDATES, signing_string

@@ -8,8 +8,8 @@ from importlib import import_module
 
 import pytest
 
-from emulator.api.signature import SignaturePolicy, SignatureRefused, Verified, check, familiar
-from emulator.authority import Authority, Credentials
+from emulator.api.signature import SignaturePolicy, SignatureRefused, Verified, check, verified_clients
+from emulator.ca import CertificateAuthority, Credentials
 from emulator.httpsig.message import CANDIDATES
 from tests.unit.signature.making import NOW, Making
 
@@ -58,7 +58,7 @@ def test_the_long_way_is_for_who_is_not_familiar(
     gate = import_module("emulator.api.signature.check")
     inspect = gate.inspect
     monkeypatch.setattr(gate, "inspect", lambda *args, **more: ways.append("long") or inspect(*args, **more))
-    familiar._clients.clear()
+    verified_clients._clients.clear()
     for _ in range(3):
         as_served(making.but(finish=form))
     assert len(ways) == times
@@ -84,11 +84,11 @@ def test_a_digest_is_missed_where_one_is_required_now(making: Making) -> None:
     assert "The header Digest is required" in refused(bare.but(wanted=True))
 
 
-def test_the_certificate_is_measured_by_the_authority_that_is_trusted_now(authority: Authority) -> None:
+def test_the_certificate_is_measured_by_the_authority_that_is_trusted_now(authority: CertificateAuthority) -> None:
     own = SignaturePolicy(trust="sandbox-ca")
     made = Making(authority.issue("trusted"), policy=own, trusted_ca=authority.certificate)
     as_served(made)
-    other = Authority(None, clock=lambda: NOW).certificate
+    other = CertificateAuthority(None, clock=lambda: NOW).certificate
     assert "signed by another key" in refused(made.but(trusted_ca=other))
 
 
@@ -117,7 +117,7 @@ def test_a_note_on_one_request_is_not_lost_on_a_familiar_client(making: Making) 
     assert as_served(old).notes == as_served(old).notes == ("Date: the obsolete RFC 850 form",)
 
 
-def test_another_key_behind_the_same_names_does_not_pass(making: Making, authority: Authority) -> None:
+def test_another_key_behind_the_same_names_does_not_pass(making: Making, authority: CertificateAuthority) -> None:
     as_served(making)
     thief: Credentials = authority.issue("thief")
     forged = replace(making, sign=lambda _, data: making.sign(thief.key, data))

@@ -15,8 +15,8 @@ from emulator.api.signature import SignaturePolicy, SignatureRefused, Verified
 from emulator.api.signature.bound import check_digest
 from emulator.api.signature.check import collect
 from emulator.api.signature.result import fault
-from emulator.authority import Credentials
 from emulator.bank.tpp import Tpp
+from emulator.ca import Credentials
 from emulator.httpsig.dates import format_date
 from emulator.httpsig.digest import HASHES, digest_value
 from emulator.httpsig.wrapping import wrap

@@ -215,7 +215,7 @@ def test_percent_20_does_not_excuse_another_issuer() -> None:
 
 
 def test_a_very_long_expected_key_id_leaves_no_room_for_the_reason(making: Making) -> None:
-    from emulator.authority import Credentials
+    from emulator.ca import Credentials
 
     long = certificate(name("C=NO", "O=" + "x" * 600, "CN=Long"))
     (only,) = (

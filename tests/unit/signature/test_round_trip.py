@@ -10,11 +10,11 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from emulator.api.signature import SignaturePolicy, SignatureRefused, Verified
-from emulator.authority import Authority
+from emulator.ca import CertificateAuthority
 from emulator.client import Identity, signed_headers
 from tests.unit.signature.making import NOW, same_verdict
 
-AUTHORITY = Authority(None, clock=lambda: NOW)
+AUTHORITY = CertificateAuthority(None, clock=lambda: NOW)
 PLAIN = Identity.of(AUTHORITY.issue("plain"))
 SPECIAL = Identity.of(AUTHORITY.issue("special", flaw="special-characters"))
 

@@ -50,10 +50,10 @@ def _inserted_and_undone(documents: Store) -> None:
     ],
 )
 def test_a_change_makes_it_forgotten(documents: Store, change: Callable[[Store], None]) -> None:
-    remembered = documents.remembered("psu", "session")
-    remembered.values()["a"] = 1
+    cache = documents.dependent_cache("psu", "session")
+    cache.values()["a"] = 1
     change(documents)
-    assert remembered.values() == {}
+    assert cache.values() == {}
 
 
 @pytest.mark.parametrize(
@@ -66,32 +66,32 @@ def test_a_change_makes_it_forgotten(documents: Store, change: Callable[[Store],
     ],
 )
 def test_what_is_worked_out_within_a_change_goes_with_it(documents: Store, change: Callable[[Store], None]) -> None:
-    remembered = documents.remembered("psu")
+    cache = documents.dependent_cache("psu")
     with suppress(ZeroDivisionError), documents.transaction():
         change(documents)
-        remembered.values()["name"] = "Ola"
+        cache.values()["name"] = "Ola"
         raise ZeroDivisionError
-    assert remembered.values() == {}
+    assert cache.values() == {}
 
 
 def test_what_was_worked_out_from_before_a_change_is_not_kept(documents: Store) -> None:
-    remembered = documents.remembered("psu")
-    known = remembered.values()
+    cache = documents.dependent_cache("psu")
+    known = cache.values()
     documents.put("psu", {"id": "1", "name": "Ola"})
     known["name"] = "Kari"
-    assert remembered.values() == {}
+    assert cache.values() == {}
 
 
 def test_documents_of_other_kinds_and_equal_ones_change_nothing(documents: Store) -> None:
-    remembered = documents.remembered("psu")
-    remembered.values()["a"] = 1
+    cache = documents.dependent_cache("psu")
+    cache.values()["a"] = 1
     documents.put("payment", {"id": "3"})
     documents.put("psu", {"id": "1", "name": "Kari"})
-    assert remembered.values() == {"a": 1}
+    assert cache.values() == {"a": 1}
 
 
 def test_it_does_not_grow_without_end(documents: Store) -> None:
-    remembered = documents.remembered("psu")
+    cache = documents.dependent_cache("psu")
     for number in range(5000):
-        remembered.values()[number] = number
-    assert len(remembered.values()) <= 1024
+        cache.values()[number] = number
+    assert len(cache.values()) <= 1024

@@ -17,7 +17,7 @@ from emulator.store import Kind, Store, StoreUnwritable, open_store, storage
 from emulator.store.disk import Disk
 from emulator.web.answers import Answer
 from emulator.web.handler import Handler
-from tests.unit.web.test_turns import Site
+from tests.unit.web.test_turns import Application
 
 TARGET = "/v1/write"
 
@@ -39,13 +39,13 @@ class World:
     def __init__(self, folder: Path) -> None:
         self.disk = FailingDisk()
         self.store: Store = open_store(folder, {"note": Kind()}, "power", disk=self.disk)
-        self.site = Site()
-        self.site.store = self.store
-        self.site.answers[TARGET] = self._write
-        self.handler = Handler(self.site)
+        self.application = Application()
+        self.application.store = self.store
+        self.application.answers[TARGET] = self._write
+        self.handler = Handler(self.application)
 
     def _write(self, request: Request) -> Response:
-        self.store.put("note", {"id": str(len(self.site.requests))})
+        self.store.put("note", {"id": str(len(self.application.requests))})
         return Response(201)
 
     def asks(self) -> Any:
@@ -77,7 +77,7 @@ async def test_a_change_is_lost_by_an_fsync_that_fails_before_its_own_begins(wor
         world.store.sync()
     assert await world.status(exchange) == 503
     assert world.store.count("note") == 0
-    assert world.site.taken_back == [world.store]
+    assert world.application.taken_back == [world.store]
 
 
 async def test_a_change_is_lost_by_the_fsync_of_a_compaction_that_it_makes_due(
@@ -88,4 +88,4 @@ async def test_a_change_is_lost_by_the_fsync_of_a_compaction_that_it_makes_due(
     world.disk.failing = True
     assert await world.status(world.asks()) == 503
     assert world.store.count("note") == 0
-    assert world.site.taken_back == [world.store]
+    assert world.application.taken_back == [world.store]

@@ -37,7 +37,7 @@ ENDING = {
 ROUNDS = 1000  # of the loop, by which all is answered
 
 
-class Site(MadeUpSite):
+class Application(MadeUpSite):
     """Answers one request late, and fails at another."""
 
     def handle(self, request: Request) -> Response:
@@ -50,15 +50,15 @@ class Site(MadeUpSite):
         return answer
 
 
-def client_of(site: Site) -> Client:
+def client_of(application: Application) -> Client:
     base = Base(scheme="http", host="127.0.0.1", port=1, public_url=None, allowed=())
-    return Client(Listener(Handler(site), base, Limits()))
+    return Client(Listener(Handler(application), base, Limits()))
 
 
 async def answers(parts: list[bytes], pauses: list[bool], number: int) -> tuple[list[int], list[str], list[str]]:
     """Statuses of `number` answers, what they say, and what reached the core; between parts the loop may run."""
-    site = Site()
-    client = client_of(site)
+    application = Application()
+    client = client_of(application)
     for part, pause in zip(parts, pauses, strict=True):
         client.connection.data_received(part)
         if pause:
@@ -66,7 +66,7 @@ async def answers(parts: list[bytes], pauses: list[bool], number: int) -> tuple[
     statuses = await answered(client, number)
     client.connection.connection_lost(None)
     await turn()
-    return statuses, re.findall("<(.*?)>", client.got.decode()), [request.target for request in site.requests]
+    return statuses, re.findall("<(.*?)>", client.got.decode()), [request.target for request in application.requests]
 
 
 async def answered(client: Client, number: int) -> list[int]:
@@ -135,7 +135,7 @@ async def test_a_refused_head_has_its_x_request_id_returned_in_however_many_piec
 ) -> None:
     end_of_id = refused.index(b"its-id\r\n") + len(b"its-id\r\n")
     for place in range(1, end_of_id + 1):
-        client = client_of(Site())
+        client = client_of(Application())
         client.connection.data_received(before)
         for part in cut(refused, [place, end_of_id, 30_000]):
             await turn()
@@ -154,7 +154,7 @@ async def test_a_refused_head_behind_the_end_of_a_body_has_its_x_request_id_retu
 ) -> None:
     refused = get("/", "X-Request-ID: its-id", "Host: another")
     for place in range(begun.index(b"\r\n\r\n") + 4, len(begun)):
-        client = client_of(Site())
+        client = client_of(Application())
         client.connection.data_received(begun[:place])
         await turn()
         client.connection.data_received(begun[place:] + refused[:split])
@@ -168,7 +168,7 @@ async def test_a_refused_head_behind_the_end_of_a_body_has_its_x_request_id_retu
 
 
 async def test_half_an_x_request_id_is_not_returned() -> None:
-    client = client_of(Site())
+    client = client_of(Application())
     client.connection.data_received(get("/", "X-A: a\x01b", "X-Request-ID: its-id").removesuffix(b"id\r\n\r\n"))
     await turn()
     assert client.statuses == [400]

@@ -72,7 +72,7 @@ class Client(asyncio.Transport):
         self.closed = True
 
 
-class Site(MadeUpSite):
+class Application(MadeUpSite):
     """Remembers whose changes were taken back."""
 
     def __init__(self) -> None:
@@ -90,11 +90,11 @@ class World:
         self.folder = folder
         self.disk = CountingDisk()
         self.store: Store = open_store(folder, KINDS, disk=self.disk)
-        self.site = Site()
+        self.application = Application()
         self.logged: list[Response] = []
-        self.site.store = self.store
-        self.handler = Handler(self.site)
-        self.site.answers.update(
+        self.application.store = self.store
+        self.handler = Handler(self.application)
+        self.application.answers.update(
             {
                 "/v1/write": self.write,
                 "/v1/late": lambda request: self.write(request, Delivery(delay=0.0001)),
@@ -105,7 +105,7 @@ class World:
 
     def write(self, request: Request, delivery: Delivery | None = None) -> Response:
         try:
-            self.store.put("note", {"id": str(len(self.site.requests)), "text": request.target})
+            self.store.put("note", {"id": str(len(self.application.requests)), "text": request.target})
         except StoreUnwritable:
             return Response(503, [], b"refused by the core")
         answer = Response(201, [("X-Request-ID", "7")], b"written")
@@ -172,7 +172,7 @@ async def test_a_full_disk_is_503_for_all_of_the_turn_and_nothing_is_changed(wor
     assert [first.statuses, second.statuses, reader.statuses] == [[201, 503], [503], [503]]
     assert "X-Request-ID: 7" in second.got.decode()
     assert "cannot keep its documents" in second.got.decode()
-    assert world.site.taken_back == [world.store]
+    assert world.application.taken_back == [world.store]
     assert world.store.count("note") == 1
     assert [answer.status for answer in world.logged] == [201, 503, 503]
 
@@ -216,7 +216,7 @@ async def test_a_last_request_ends_the_turn_and_nothing_behind_it_is_looked_at(w
 
 
 async def test_what_is_no_request_of_a_tpp_finds_everything_written(world: World) -> None:
-    world.site.answers["/writes"] = lambda request: Response(200, [], str(world.disk.writes).encode())
+    world.application.answers["/writes"] = lambda request: Response(200, [], str(world.disk.writes).encode())
     writer, tester = world.clients(2)
     writer.ask("/v1/write")
     tester.ask("/writes")
@@ -256,7 +256,7 @@ async def test_turns_are_taken_in_the_order_of_arrival_and_end_when_their_time_i
             clients[3].ask("/v1/look")  # comes as the last, while others wait
         return world.write(request)
 
-    world.site.answers["/v1/look"] = look
+    world.application.answers["/v1/look"] = look
     for client in clients[:3]:
         client.ask("/v1/look")
     for _ in clients:
@@ -269,11 +269,11 @@ async def test_turns_are_taken_in_the_order_of_arrival_and_end_when_their_time_i
 async def test_of_one_connection_only_one_small_piece_waits(world: World) -> None:
     small, large = world.clients(2)
     small.ask("/v1/count")
-    assert world.site.requests == []
+    assert world.application.requests == []
     small.ask("/v1/count")
-    assert len(world.site.requests) == 1
+    assert len(world.application.requests) == 1
     large.ask("/v1/count", more=f"X: {'x' * 1000}\r\n" * (MAX_WAITING_BYTES // 1000 + 1))
-    assert len(world.site.requests) == 3
+    assert len(world.application.requests) == 3
     await turn()
     assert (small.statuses, large.statuses) == ([200, 200], [200])
 
@@ -283,7 +283,7 @@ async def test_what_waits_when_the_connection_has_come_to_its_end_is_not_read(wo
     client.ask("/v1/count")
     client.connection.stop_reading_requests()
     await turn()
-    assert (client.got, world.site.requests) == (b"", [])
+    assert (client.got, world.application.requests) == (b"", [])
 
 
 async def test_a_fault_with_one_connection_keeps_no_other_waiting(
@@ -394,7 +394,7 @@ async def test_a_compaction_that_a_control_request_makes_due_begins_once(world: 
             world.store.put("note", {"id": "grown", "text": f"{world.store.sequence:1000000}"})
         return Response(201, [], b"grown")
 
-    world.site.answers["/grow"] = grow
+    world.application.answers["/grow"] = grow
     first, second = world.clients(2)
     first.ask("/v1/write")
     second.ask("/grow")

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from emulator.web.wake import Watchers
+from emulator.web.due_timer import Watchers
 
 
 class Bank:

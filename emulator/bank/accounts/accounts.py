@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Any
 
+from emulator.bank.accounts import ledger
 from emulator.bank.bank import Bank
 from emulator.bank.clock import date_time
 from emulator.bank.errors import BankError
-from emulator.bank.holdings import ledger
 from emulator.bank.money import plain
 from emulator.bank.reference.norway import digits_of
 from emulator.store import Document

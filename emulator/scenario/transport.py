@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 BASE = "http://127.0.0.1:8080"
 CONTROL = "/_emulator"
-EVENTS = "text/event-stream"  # without an end: a story sees that it begins, on every stage
+EVENTS = "text/event-stream"  # without an end: a story sees that it begins, on every transport
 SLOWEST = 3700.0  # seconds: a scripted delay lasts at most an hour
 
 
-class StageFailed(Exception):
+class TransportFailed(Exception):
     """The bank cannot be reached, or not be asked that; the argument is a sentence."""
 
 
@@ -45,7 +45,7 @@ class Answer:
             return None
 
 
-class Stage(Protocol):
+class Transport(Protocol):
     """A bank to play on."""
 
     base: str
@@ -89,15 +89,15 @@ def _address(base: str) -> SplitResult:
     try:
         return address_of(base)
     except ValueError as error:
-        raise StageFailed(f"{error}.") from None
+        raise TransportFailed(f"{error}.") from None
 
 
 def _asked(method: str, path: str) -> str:
-    """Where the control interface is asked; StageFailed for what cannot be sent."""
+    """Where the control interface is asked; TransportFailed for what cannot be sent."""
     try:
         check_sendable(method, path, {})
     except ValueError as error:
-        raise StageFailed(f"The request cannot be made: {error}.") from None
+        raise TransportFailed(f"The request cannot be made: {error}.") from None
     return CONTROL + path
 
 
@@ -110,7 +110,7 @@ def _content(body: Any) -> bytes:
 
 
 def connection_to(base: str, *, ca: str | None = None, timeout: float | None = None) -> HTTPConnection:
-    """An open connection; over TLS the bank's certificate comes from `ca`, or one of the system's. StageFailed."""
+    """An open connection; over TLS the bank's certificate comes from `ca`, or one of the system's. TransportFailed."""
     # Imported here: a bank that serves needs no HTTP client.
     import ssl
     from http.client import HTTPConnection, HTTPSConnection
@@ -121,7 +121,7 @@ def connection_to(base: str, *, ca: str | None = None, timeout: float | None = N
         try:
             context = ssl.create_default_context(cafile=ca)
         except OSError as error:
-            raise StageFailed(f"{ca} cannot be read as a CA: {error.strerror or error}.") from None
+            raise TransportFailed(f"{ca} cannot be read as a CA: {error.strerror or error}.") from None
         connection: HTTPConnection = HTTPSConnection(host, address.port, timeout=timeout, context=context)
     else:
         connection = HTTPConnection(host, address.port, timeout=timeout)
@@ -129,11 +129,11 @@ def connection_to(base: str, *, ca: str | None = None, timeout: float | None = N
         connection.connect()
     except ssl.SSLCertVerificationError as error:
         text = f"{base} is not trusted: {error.verify_message}; --ca names the CA of its certificate."
-        raise StageFailed(text) from None
+        raise TransportFailed(text) from None
     except ssl.SSLError as error:
-        raise StageFailed(f"{base} does not speak TLS as this program does ({error.reason}): is it http?") from None
+        raise TransportFailed(f"{base} does not speak TLS as this program does ({error.reason}): is it http?") from None
     except OSError as error:
-        raise StageFailed(f"{base} does not answer: {error}. Is `bank-emulator serve` running?") from None
+        raise TransportFailed(f"{base} does not answer: {error}. Is `bank-emulator serve` running?") from None
     return connection
 
 
@@ -177,6 +177,6 @@ class Running:
         except (HTTPException, ConnectionError):
             return Answer(lost=True, seconds=time.monotonic() - began)
         except TimeoutError:
-            raise StageFailed(f"{self.base} has not answered within {self._timeout:g} s.") from None
+            raise TransportFailed(f"{self.base} has not answered within {self._timeout:g} s.") from None
         finally:
             connection.close()

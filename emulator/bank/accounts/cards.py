@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
+from emulator.bank.accounts.accounts import balance_list, reference
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
-from emulator.bank.holdings.accounts import balance_list, reference
 from emulator.store import Document
 
 OLD_NAME_LENGTH = 35  # before the fix longer-names (SPEC 9)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+from emulator.web.application import Application
 from emulator.web.exchange import Exchange
-from emulator.web.site import Site
 
 _SHORTEST = 0.005  # a due time that has passed already must not become a busy loop
 _LONGEST = 3600.0
@@ -14,10 +14,10 @@ _SLOWEST = 60.0
 
 
 class Watchers:
-    """The open event streams, and one timer for the whole site while there are any (CONTRACT 13, Clock)."""
+    """The open event streams, and one timer for the whole application while there are any (CONTRACT 13, Clock)."""
 
-    def __init__(self, site: Site) -> None:
-        self._site = site
+    def __init__(self, application: Application) -> None:
+        self._application = application
         self.open: set[Exchange] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._pause = _SHORTEST
@@ -36,7 +36,7 @@ class Watchers:
     def look_again(self) -> None:
         """Set the timer anew: a request may have changed what falls due next."""
         self._forget_timer()
-        seconds = self._site.next_due()
+        seconds = self._application.next_due()
         if seconds is not None:
             seconds = min(max(seconds, self._pause), _LONGEST)
             self._timer = asyncio.get_running_loop().call_later(seconds, self._ring)
@@ -54,8 +54,8 @@ class Watchers:
     def _ring(self) -> None:
         self._timer = None
         try:
-            self._site.wake()
+            self._application.wake()
         finally:
-            done = self._site.next_due() != 0
+            done = self._application.next_due() != 0
             self._pause = _SHORTEST if done else min(self._pause * _SLOWER, _SLOWEST)
             self.look_again()

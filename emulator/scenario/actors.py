@@ -1,4 +1,4 @@
-"""Who plays in a story: TPPs with their certificates and sessions, customers, all reached through one stage."""
+"""Who plays in a story: TPPs with their certificates and sessions, customers, all reached through one transport."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from emulator.client.identity import Identity
 from emulator.client.tpp import Prepared, Tpp
 from emulator.httpsig.sendable import check_sendable
 from emulator.scenario.persona import STORED_AS, Persona, TppWish
-from emulator.scenario.stage import Answer, Stage
+from emulator.scenario.transport import Answer, Transport
 
 IDENTIFIER = "PSDNO-SBX-"
 
 
-class CastFailed(Exception):
+class ActorFailed(Exception):
     """Somebody of the story cannot act; the argument is a sentence."""
 
 
-class Cast:
+class Actors:
     """The people of one story."""
 
-    def __init__(self, stage: Stage) -> None:
-        self.stage = stage
+    def __init__(self, transport: Transport) -> None:
+        self.transport = transport
         self._identities: dict[TppWish, tuple[Identity, str]] = {}
         self._actors: dict[tuple[Any, ...], Tpp] = {}
         self._person: str | None = None
@@ -34,10 +34,10 @@ class Cast:
         return oslo_date(datetime.fromisoformat(self._asked("GET", "/clock")["now"]))
 
     def _asked(self, method: str, path: str, body: Any = None) -> Any:
-        answer = self.stage.control(method, path, body)
+        answer = self.transport.control(method, path, body)
         if answer.lost or answer.status >= 400:
             told = (answer.json() or {}).get("tppMessages") or [{}]
-            raise CastFailed(f"{method} /_emulator{path} answered {answer.status}: {told[0].get('text', '')}")
+            raise ActorFailed(f"{method} /_emulator{path} answered {answer.status}: {told[0].get('text', '')}")
         return answer.json()
 
     def tpp_id(self, wish: TppWish) -> str:
@@ -91,7 +91,7 @@ class Cast:
 
     def stranger(self, persona: Persona) -> Tpp:
         """The TPP without any customer, for operations that need none."""
-        return Tpp(self.stage.base, self._identity(persona.tpp)[0])
+        return Tpp(self.transport.base, self._identity(persona.tpp)[0])
 
     def _seed(self, tpp: Tpp, persona: Persona, person: str) -> None:
         wished = {
@@ -113,8 +113,8 @@ class Cast:
             prepared = prepare()
             check_sendable(prepared.method, prepared.target, prepared.headers)
         except (ValueError, TypeError) as error:
-            raise CastFailed(f"The request cannot be made: {error}.") from None
-        return self.stage.send(prepared)
+            raise ActorFailed(f"The request cannot be made: {error}.") from None
+        return self.transport.send(prepared)
 
 
 def _texts(value: Any) -> list[str]:

@@ -13,7 +13,7 @@ from emulator.api.router import Router
 from emulator.bank.bank import Bank
 
 
-class Branch:
+class BankService:
     """A bank open for business: what the web side, the control interface and the scenario player talk to."""
 
     def __init__(

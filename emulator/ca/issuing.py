@@ -11,8 +11,8 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
-from emulator.authority.flaws import VALID_FOR, Issuer, Plan, distinguished_name
-from emulator.authority.statements import psd2_statements
+from emulator.ca.flaws import VALID_FOR, Issuer, Plan, distinguished_name
+from emulator.ca.statements import psd2_statements
 
 CA_NAME = distinguished_name(country="NO", organization="Bank Emulator", common="Bank Emulator Sandbox CA")
 BANK_NAME = distinguished_name(country="NO", organization="Bank Emulator", common="Bank Emulator")

@@ -100,7 +100,7 @@ def verified(
     instant: float,
     trusted_ca: x509.Certificate | None,
 ) -> Verified | None:
-    """The verdict on a familiar client's request where nothing is unusual in it; None: go the long way.
+    """The verdict on a verified_clients client's request where nothing is unusual in it; None: go the long way.
 
     `present`: the headers by lower-case name, none of which was sent twice; `instant`: seconds since 1970.
     """

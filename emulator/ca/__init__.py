@@ -3,15 +3,15 @@
 Beside the other rooms: it knows certificates and files, nothing of the bank.
 """
 
-from emulator.authority.authority import TPP_NAME, Authority, AuthorityDamaged, TppExists, TppNameRefused
-from emulator.authority.credentials import Credentials
-from emulator.authority.flaws import FLAWS, IssueRefused
+from emulator.ca.authority import TPP_NAME, AuthorityDamaged, CertificateAuthority, TppExists, TppNameRefused
+from emulator.ca.credentials import Credentials
+from emulator.ca.flaws import FLAWS, IssueRefused
 
 __all__ = [
     "FLAWS",
     "TPP_NAME",
-    "Authority",
     "AuthorityDamaged",
+    "CertificateAuthority",
     "Credentials",
     "IssueRefused",
     "TppExists",

@@ -12,22 +12,22 @@ from typing import Literal
 
 from cryptography.x509 import Certificate
 
-from emulator.api.branch import Branch
 from emulator.api.operations import table
 from emulator.api.pipeline import Rules, Signer
 from emulator.api.router import Router
+from emulator.api.service import BankService
 from emulator.assemble.answers import response_signer
 from emulator.assemble.folders import NAME, Folders
-from emulator.authority import Authority
+from emulator.bank import fixtures
 from emulator.bank.bank import Bank
 from emulator.bank.clock import LIVE, Beginning
 from emulator.bank.errors import BankError
-from emulator.bank.founding import fixtures
-from emulator.bank.founding.fixtures import Fixture
+from emulator.bank.fixtures import Fixture
 from emulator.bank.ids import Ids
 from emulator.bank.kinds import KINDS
 from emulator.bank.settings import Settings
-from emulator.scenario.stage import Stage
+from emulator.ca import CertificateAuthority
+from emulator.scenario.transport import Transport
 from emulator.store import Store, StoreDamaged, StoreError, memory_store, open_store
 from emulator.store.compaction import Abandoned
 
@@ -38,7 +38,7 @@ COMPACTING = 2.0  # seconds at the end, which comes within 10 (CONTRACT 1); the 
 
 
 @dataclass(frozen=True, slots=True)
-class HouseRules:
+class RegistryConfig:
     """What every bank of the process has in common.
 
     `directory`: where the banks' documents stand, None for a bank in memory; `fixtures`: what a new bank starts
@@ -57,16 +57,16 @@ class HouseRules:
     begins: Beginning = LIVE
 
 
-class House:
+class BankRegistry:
     """The banks by name."""
 
-    def __init__(self, common: HouseRules) -> None:
+    def __init__(self, common: RegistryConfig) -> None:
         self._common = common
         self._folders: Folders | None = None
         if common.directory is not None:
             self._folders = Folders(common.directory, power=common.durability == "power")
         self._router = Router(table())
-        self._open: dict[str, Branch] = {}
+        self._open: dict[str, BankService] = {}
         self._logged: dict[str, str] = {}
         self.default = self.open(DEFAULT)
         if self._folders is not None:  # by now no other process has them
@@ -87,22 +87,22 @@ class House:
             kept |= self._folders.names()
         return [DEFAULT, *sorted(kept - {DEFAULT})]
 
-    def opened(self, name: str) -> Branch | None:
+    def opened(self, name: str) -> BankService | None:
         """The bank with this name if anybody has asked for it, else None."""
         return self._open.get(name)
 
-    def find(self, name: str) -> Branch | None:
+    def find(self, name: str) -> BankService | None:
         """The bank with this name, or None; one of an earlier run is opened where it is asked for.
 
         SYSTEM_ERROR (503) where that cannot be done, with what helps.
         """
-        branch = self._open.get(name)
-        if branch is None and self._is_kept(name):
+        service = self._open.get(name)
+        if service is None and self._is_kept(name):
             try:
-                branch = self.open(name)
+                service = self.open(name)
             except (StoreError, OSError) as error:
                 raise self._closed(name, error) from error
-        return branch
+        return service
 
     def _closed(self, name: str, error: Exception) -> BankError:
         """Why a bank cannot be opened; logged once, for every request to the bank finds it out anew."""
@@ -136,19 +136,19 @@ class House:
     def _is_kept(self, name: str) -> bool:
         return self._folders is not None and self._folders.has(name)
 
-    def open(self, name: str) -> Branch:
+    def open(self, name: str) -> BankService:
         """The bank `name` as it stood, or from --fixtures where nothing is kept."""
         with ExitStack() as undo:
             documents = self._documents(self.directory_of(name))
             undo.callback(documents.discard)
-            branch = self._branch(name, documents)
+            service = self._branch(name, documents)
             if not any(map(documents.count, KINDS)):  # what a repair has saved stays, though not all may be there
-                fixtures.make(branch.bank, self._common.fixtures)
+                fixtures.make(service.bank, self._common.fixtures)
             undo.pop_all()
-        self._open[name] = branch
-        return branch
+        self._open[name] = service
+        return service
 
-    def _branch(self, name: str, documents: Store, seed: int | None = None) -> Branch:
+    def _branch(self, name: str, documents: Store, seed: int | None = None) -> BankService:
         """A bank over `documents`; `seed`: of one that is new, if any was asked for."""
         common = self._common
         bank = Bank(
@@ -159,7 +159,7 @@ class House:
             seed=self._seed(name, documents) if seed is None else seed,
             ids_form=common.ids_form,
         )
-        return Branch(
+        return BankService(
             bank,
             router=self._router,
             rules=common.rules_for(bank),
@@ -175,14 +175,16 @@ class House:
         seed: int | None = (documents.get("meta", "bank") or {}).get("seed", common)
         return seed
 
-    def stage(self) -> Stage:
+    def transport(self) -> Transport:
         """A new bank in memory for a story to play on; it and its TPPs are none of those that there are."""
-        from emulator.assemble.stages import beside  # a stage is a site, and a site has a house
+        from emulator.assemble.transports import (
+            beside,  # a transport is an application, and an application has a registry
+        )
 
         return beside(self)
 
-    def apart(self, authority: Authority) -> House:
-        """A house of the same kind in memory that shares no bank with this one, under another sandbox CA."""
+    def apart(self, authority: CertificateAuthority) -> BankRegistry:
+        """A registry of the same kind in memory that shares no bank with this one, under another sandbox CA."""
         common = replace(
             self._common,
             directory=None,
@@ -190,7 +192,7 @@ class House:
             trusted_ca=lambda: authority.certificate,
             signer=response_signer(authority.answering),
         )
-        return House(common)
+        return BankRegistry(common)
 
     def directory_of(self, name: str) -> Path | None:
         """The folder of a bank, None for one in memory."""
@@ -207,8 +209,8 @@ class House:
         *,
         fixture: str | None = None,
         seed: int | None = None,
-        prepare: Callable[[Branch], None] = lambda _: None,
-    ) -> Branch:
+        prepare: Callable[[BankService], None] = lambda _: None,
+    ) -> BankService:
         """The bank `name` made anew, whatever stood there (PUT banks/{name}), and changed by `prepare`.
 
         All or nothing, and as durable as asked for; after a failure what is held in memory is to be refreshed.
@@ -234,7 +236,9 @@ class House:
         known.log.clear()
         return known
 
-    def _made(self, name: str, fixture: str | None, seed: int | None, prepare: Callable[[Branch], None]) -> Branch:
+    def _made(
+        self, name: str, fixture: str | None, seed: int | None, prepare: Callable[[BankService], None]
+    ) -> BankService:
         """A bank that was not there; its folder has its name when all is in it."""
         place = None if self._folders is None else self._folders.beside()
         with ExitStack() as undo:
@@ -242,19 +246,19 @@ class House:
                 undo.callback(self._folders.drop, place)
             documents = self._documents(place)
             undo.callback(documents.discard)
-            branch = self._branch(name, documents, seed)
-            self._fill(branch, fixture, prepare)
+            service = self._branch(name, documents, seed)
+            self._fill(service, fixture, prepare)
             if self._folders is not None and place is not None:
                 self._folders.place(place, name)
                 documents.moved(self._folders.of(name))
             undo.pop_all()
-        return branch
+        return service
 
-    def _fill(self, branch: Branch, fixture: str | None, prepare: Callable[[Branch], None]) -> None:
-        with branch.bank.documents.transaction():
-            fixtures.make(branch.bank, fixture or self._common.fixtures)
-            prepare(branch)
-        branch.bank.documents.sync()
+    def _fill(self, service: BankService, fixture: str | None, prepare: Callable[[BankService], None]) -> None:
+        with service.bank.documents.transaction():
+            fixtures.make(service.bank, fixture or self._common.fixtures)
+            prepare(service)
+        service.bank.documents.sync()
 
     def close_bank(self, name: str) -> None:
         """The bank is no more, its documents with it; CONFLICT for the default bank, RESOURCE_UNKNOWN for none."""
@@ -263,14 +267,14 @@ class House:
         if not kept and name not in self._open:
             raise BankError("RESOURCE_UNKNOWN", f"There is no bank {name}.")
         aside = self._folders.put_aside(name) if self._folders is not None and kept else None
-        branch = self._open.pop(name, None)
-        if branch is not None:
-            branch.bank.dismiss()
-            branch.bank.documents.discard()
+        service = self._open.pop(name, None)
+        if service is not None:
+            service.bank.dismiss()
+            service.bank.documents.discard()
         if self._folders is not None and aside is not None:
             self._folders.drop(aside)
 
-    def branches(self) -> Iterator[Branch]:
+    def services(self) -> Iterator[BankService]:
         """The banks that are open."""
         return iter(list(self._open.values()))
 
@@ -282,8 +286,8 @@ class House:
             if monotonic() > until:
                 raise Abandoned
 
-        for branch in self.branches():
-            branch.bank.documents.close(in_time)
+        for service in self.services():
+            service.bank.documents.close(in_time)
 
 
 def _refuse_default(name: str) -> None:

@@ -11,7 +11,7 @@ Key = TypeVar("Key")
 Value = TypeVar("Value")
 
 
-class Remembered(Generic[Key, Value]):
+class DependentCache(Generic[Key, Value]):
     """Values by key, all forgotten at any change in the tables they were worked out from, and when there are many.
 
     It lives as long as the tables do.

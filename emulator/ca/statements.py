@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from cryptography import x509
 
 QC_STATEMENTS = x509.ObjectIdentifier("1.3.6.1.5.5.7.1.3")
-AUTHORITY_NAME = "Bank Emulator Sandbox Authority"
+AUTHORITY_NAME = "Bank Emulator Sandbox CertificateAuthority"
 AUTHORITY_ID = "NO-SBX"  # country and a code, the form of an NCAId; no such authority exists
 
 _PSD2 = bytes.fromhex("0606040081982702")  # OID 0.4.0.19495.2

@@ -1,4 +1,4 @@
-"""What the web room needs of the rest of the program: the site that assemble hands to it."""
+"""What the web room needs of the rest of the program: the application that assemble hands to it."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from emulator.api.messages import Request, Response, Stream
 from emulator.store import Store
 
 
-class Site(Protocol):
+class Application(Protocol):
     """Everything that is served, behind one synchronous function that does no I/O."""
 
     @property
     def store(self) -> Store | None:
-        """The documents of the default bank, which is the one of /v1; the same ones while the site is served."""
+        """The documents of the default bank, which is the one of /v1; the same ones while the application is served."""
         ...
 
     def handle(self, request: Request) -> Response | Stream:

@@ -9,17 +9,17 @@ from ssl import SSLContext
 from typing import Protocol, runtime_checkable
 
 from emulator.api import about, render
-from emulator.api.branch import Branch
 from emulator.api.failures import failed
 from emulator.api.headers import Headers
 from emulator.api.messages import Request, Response, Stream
 from emulator.api.pipeline import API_PREFIX, finish
 from emulator.api.router import split_target
-from emulator.assemble.house import House
+from emulator.api.service import BankService
+from emulator.assemble.registry import BankRegistry
 from emulator.bank.clock import moment
 from emulator.bank.errors import BankError
 from emulator.bank.payment import progression
-from emulator.scenario.staging import Theatre
+from emulator.scenario.target import ScenarioTarget
 from emulator.store import Store
 from emulator.web.pages.form import root_of
 
@@ -30,7 +30,7 @@ _NAMED_BANK = re.compile(r"/banks/([a-z0-9][a-z0-9-]{0,62})(?=/|$)")
 class Room(Protocol):
     """A room that answers for a bank: the control interface, the pages, the console."""
 
-    def handle(self, branch: Branch, request: Request) -> Response | Stream: ...
+    def handle(self, service: BankService, request: Request) -> Response | Stream: ...
 
 
 @runtime_checkable
@@ -40,30 +40,30 @@ class Pages(Room, Protocol):
     def no_bank(self, request: Request, name: str) -> Response: ...
 
 
-class Site:
+class BankApplication:
     """The web side's only partner.
 
     `rooms`: by first path segment (`_emulator`, `sca`, `console`, ...); what no room has is the TPP interface.
-    `theatre` gives what scenarios change of a bank.
+    `scenario_target` gives what scenarios change of a bank.
     """
 
     def __init__(
         self,
-        house: House,
+        registry: BankRegistry,
         *,
         rooms: dict[str, Room],
         openapi: Callable[[Request], Response],
         tls: Callable[[], SSLContext],
-        theatre: Callable[[Branch], Theatre],
+        scenario_target: Callable[[BankService], ScenarioTarget],
     ) -> None:
-        self.theatre = theatre
-        self._house = house
+        self.scenario_target = scenario_target
+        self._house = registry
         self._rooms = rooms
         self._openapi = openapi
         self._tls = tls
 
     @property
-    def default(self) -> Branch:
+    def default(self) -> BankService:
         """The default bank."""
         return self._house.default
 
@@ -86,27 +86,27 @@ class Site:
         return response
 
     def _dispatch(self, request: Request) -> Response | Stream:
-        branch = self._house.default
+        service = self._house.default
         path, _ = split_target(request.target)
         named = _NAMED_BANK.match(path)
         if named is not None:
             found = self._house.find(named[1])
             if found is None:
                 return self._no_bank(request, named)
-            branch = found
+            service = found
             request = replace(request, prefix=named[0])
             path = path[named.end() :]
         if path.startswith(f"{API_PREFIX}/v1/"):
-            return branch.handle(replace(request, prefix=request.prefix + API_PREFIX))
+            return service.handle(replace(request, prefix=request.prefix + API_PREFIX))
         room = self._room(path)
         if room is not None:
-            branch.settle()
-            return room.handle(branch, request)
+            service.settle()
+            return room.handle(service, request)
         if path in _ABOUT:
-            return self._about(branch, request, path)
+            return self._about(service, request, path)
         if path in ("", "/") and "console" in self._rooms and request.method in ("GET", "HEAD"):
             return Response(303, [("Location", f"{root_of(request)}/console")])
-        return branch.handle(request)
+        return service.handle(request)
 
     def _room(self, path: str) -> Room | None:
         return self._rooms.get(path[1:].partition("/")[0])
@@ -117,27 +117,27 @@ class Site:
             return room.no_bank(request, named[1])
         raise BankError("NOT_FOUND", f"There is no bank {named[1]}.")
 
-    def _about(self, branch: Branch, request: Request, path: str) -> Response:
+    def _about(self, service: BankService, request: Request, path: str) -> Response:
         if request.method not in ("GET", "HEAD"):
             error = BankError("BAD_REQUEST", f"{path} takes GET.", status=405)
             return render.refusal(error, headers=[("Allow", "GET, HEAD")])
         if path == "/openapi.json":
             return self._openapi(request)
-        body = about.health() if path == "/health" else about.ready(branch.bank)
+        body = about.health() if path == "/health" else about.ready(service.bank)
         return render.json_response(200, body, [("Cache-Control", "no-store")])
 
     def refused(self, request: Request, response: Response) -> None:
         """Let the bank finish, and enter into its log, what was answered at the wire to a request for its TPPs."""
-        branch, path = self._opened(split_target(request.target)[0])
-        if branch is not None and path[1:].partition("/")[0] not in self._rooms and path not in _ABOUT:
-            branch.refused(request, response)
+        service, path = self._opened(split_target(request.target)[0])
+        if service is not None and path[1:].partition("/")[0] not in self._rooms and path not in _ABOUT:
+            service.refused(request, response)
 
     def store_for(self, request: Request) -> Store | None:
         """The documents that a request may have changed, None when it names no bank."""
-        branch, _ = self._opened(request.target)
-        return None if branch is None else branch.bank.documents
+        service, _ = self._opened(request.target)
+        return None if service is None else service.bank.documents
 
-    def _opened(self, path: str) -> tuple[Branch | None, str]:
+    def _opened(self, path: str) -> tuple[BankService | None, str]:
         """The bank that an address names, None when nobody has asked for it yet, and the address within that bank."""
         named = _NAMED_BANK.match(path)
         if named is None:
@@ -146,22 +146,22 @@ class Site:
 
     def undone(self, store: Store) -> None:
         """A failed fsync took changes back: clock, settings, ids and rules are read from the documents again."""
-        for branch in self._house.branches():
-            if branch.bank.documents is store:
-                self.theatre(branch).undone()
+        for service in self._house.services():
+            if service.bank.documents is store:
+                self.scenario_target(service).undone()
 
     def next_due(self) -> float | None:
         """Seconds of real time until something falls due in a bank that somebody watches; None: nothing, nobody."""
-        waits = [wait for branch in self._watched() if (wait := _seconds_to_due(branch)) is not None]
+        waits = [wait for service in self._watched() if (wait := _seconds_to_due(service)) is not None]
         return min(waits, default=None)
 
     def wake(self) -> None:
         """Apply what has fallen due, so that watchers see it without a request."""
-        for branch in self._watched():
-            branch.settle()
+        for service in self._watched():
+            service.settle()
 
-    def _watched(self) -> list[Branch]:
-        return [branch for branch in self._house.branches() if branch.bank.watchers]
+    def _watched(self) -> list[BankService]:
+        return [service for service in self._house.services() if service.bank.watchers]
 
     def tls_context(self) -> SSLContext:
         """TLS 1.2 or higher with a certificate of the sandbox CA, for --tls-port."""
@@ -172,10 +172,10 @@ class Site:
         self._house.close()
 
 
-def _seconds_to_due(branch: Branch) -> float | None:
+def _seconds_to_due(service: BankService) -> float | None:
     """None while the clock stands still: nothing falls due by itself then."""
-    clock = branch.bank.clock
-    due = progression.next_due(branch.bank)
+    clock = service.bank.clock
+    due = progression.next_due(service.bank)
     if due is None or clock.mode == "frozen":
         return None
     return max(0.0, (moment(due) - clock.now()).total_seconds())

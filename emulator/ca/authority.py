@@ -14,10 +14,10 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from emulator.authority import issuing
-from emulator.authority.credentials import Credentials, pem, private_pem
-from emulator.authority.files import claim_private, make_private, sweep, write_folder, write_private
-from emulator.authority.flaws import VALID_FOR, Issuer, IssueRefused, Plan, flawed
+from emulator.ca import issuing
+from emulator.ca.credentials import Credentials, pem, private_pem
+from emulator.ca.files import claim_private, make_private, sweep, write_folder, write_private
+from emulator.ca.flaws import VALID_FOR, Issuer, IssueRefused, Plan, flawed
 
 DEMO = "demo"
 ROLES = ("PISP", "AISP")
@@ -45,7 +45,7 @@ class TppNameRefused(IssueRefused):
         self.member = member
 
 
-class Authority:
+class CertificateAuthority:
     """The sandbox CA. `clock` gives the real time (aware); certificates are dated by it.
 
     With a `directory` everything is kept there: `ca.pem`, `ca-key.pem`, `tpps/<name>/`; without, in memory. With

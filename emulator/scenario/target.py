@@ -9,14 +9,14 @@ from decimal import Decimal
 from typing import Any
 
 from emulator.api.log import RequestLog
+from emulator.bank import fixtures
+from emulator.bank.accounts import ledger
 from emulator.bank.bank import Bank
 from emulator.bank.clock import date_time
 from emulator.bank.customers import people
 from emulator.bank.errors import BankError
-from emulator.bank.founding import fixtures
-from emulator.bank.founding.entries import DefinitionError
-from emulator.bank.founding.fixtures import Fixture
-from emulator.bank.holdings import ledger
+from emulator.bank.fixtures import Fixture
+from emulator.bank.fixtures.entries import DefinitionError
 from emulator.bank.money import plain, quantum
 from emulator.bank.payment import progression
 from emulator.bank.snapshots import Snapshots
@@ -29,7 +29,7 @@ DOCUMENT = "scenario"
 
 
 @dataclass(frozen=True, slots=True)
-class Theatre:
+class ScenarioTarget:
     """A bank with all that a scenario changes: documents, clock, settings, rules, request log, snapshots."""
 
     bank: Bank
@@ -74,52 +74,52 @@ class _Wrong(Exception):
         self.text = text
 
 
-def reset(theatre: Theatre, fixture: str | Fixture, scenario: Scenario | None = None) -> None:
+def reset(scenario_target: ScenarioTarget, fixture: str | Fixture, scenario: Scenario | None = None) -> None:
     """The whole bank new: documents, clock, settings, rules, request log (CONTRACT 9.1); snapshots stay (assumed).
 
     Raises ScenarioRefused for a scenario that does not fit the bank, and then nothing has changed.
     """
-    with _all_or_nothing(theatre, scenario):
-        fixtures.reset(theatre.bank, fixture)
-        theatre.rules.refresh()
+    with _all_or_nothing(scenario_target, scenario):
+        fixtures.reset(scenario_target.bank, fixture)
+        scenario_target.rules.refresh()
         if scenario is not None:
-            _perform(scenario, theatre)
-        progression.run_due(theatre.bank)
-    theatre.log.clear()
-    _tell(theatre.bank, "reset", theatre.bank.name, "made anew")
+            _perform(scenario, scenario_target)
+        progression.run_due(scenario_target.bank)
+    scenario_target.log.clear()
+    _tell(scenario_target.bank, "reset", scenario_target.bank.name, "made anew")
 
 
-def apply(scenario: Scenario, theatre: Theatre) -> None:
+def apply(scenario: Scenario, scenario_target: ScenarioTarget) -> None:
     """Start the bank as the scenario says and add its rules; raises ScenarioRefused, and then nothing has changed.
 
     Its rules are asked after those that are there; rules of an earlier application of the scenario are replaced.
     """
-    bank = theatre.bank
-    with _all_or_nothing(theatre, scenario):
-        _perform(scenario, theatre)
+    bank = scenario_target.bank
+    with _all_or_nothing(scenario_target, scenario):
+        _perform(scenario, scenario_target)
         progression.run_due(bank)
     if scenario.start.base != CURRENT:
-        theatre.log.clear()
+        scenario_target.log.clear()
     _tell(bank, "scenario", scenario.name, "applied")
 
 
 @contextmanager
-def _all_or_nothing(theatre: Theatre, scenario: Scenario | None) -> Iterator[None]:
+def _all_or_nothing(scenario_target: ScenarioTarget, scenario: Scenario | None) -> Iterator[None]:
     """One transaction; what the bank finds wrong is told as a mistake of the scenario."""
     try:
-        with theatre.all_or_nothing():
+        with scenario_target.all_or_nothing():
             yield
     except _Wrong as wrong:
         origin = scenario.origin if scenario is not None else Origin("scenario")
         raise origin.refused([Mistake(wrong.path, wrong.text)]) from None
 
 
-def _perform(scenario: Scenario, theatre: Theatre) -> None:
-    _begin(scenario.start, theatre)
-    theatre.rules.refresh()
-    theatre.rules.remove_scenario(scenario.name)
-    theatre.rules.add(scenario.rules, scenario=scenario.name)
-    theatre.bank.documents.put("meta", {"id": DOCUMENT, "source": dict(scenario.source)})
+def _perform(scenario: Scenario, scenario_target: ScenarioTarget) -> None:
+    _begin(scenario.start, scenario_target)
+    scenario_target.rules.refresh()
+    scenario_target.rules.remove_scenario(scenario.name)
+    scenario_target.rules.add(scenario.rules, scenario=scenario.name)
+    scenario_target.bank.documents.put("meta", {"id": DOCUMENT, "source": dict(scenario.source)})
 
 
 def applied(bank: Bank) -> dict[str, Any] | None:
@@ -128,26 +128,26 @@ def applied(bank: Bank) -> dict[str, Any] | None:
     return None if kept is None else kept["source"]
 
 
-def withdraw(theatre: Theatre) -> None:
+def withdraw(scenario_target: ScenarioTarget) -> None:
     """Forget the applied scenario with its rules, and what earlier ones have left of theirs.
 
     What it changed stays, and so do rules that came by themselves (assumed).
     """
-    source = applied(theatre.bank)
+    source = applied(scenario_target.bank)
     if source is not None:
-        with theatre.all_or_nothing():
-            theatre.bank.documents.delete("meta", DOCUMENT)
-            theatre.rules.remove_scenarios()
-        _tell(theatre.bank, "scenario", source["scenario"], "withdrawn")
+        with scenario_target.all_or_nothing():
+            scenario_target.bank.documents.delete("meta", DOCUMENT)
+            scenario_target.rules.remove_scenarios()
+        _tell(scenario_target.bank, "scenario", source["scenario"], "withdrawn")
 
 
 def _tell(bank: Bank, kind: str, identity: str, status: str) -> None:
     bank.publish({"type": kind, "id": identity, "status": status, "at": bank.clock.stamp()})
 
 
-def _begin(start: Start, theatre: Theatre) -> None:
-    bank = theatre.bank
-    _base(start, theatre)
+def _begin(start: Start, scenario_target: ScenarioTarget) -> None:
+    bank = scenario_target.bank
+    _base(start, scenario_target)
     if start.settings:
         bank.change_settings(start.settings)
     if start.add is not None:
@@ -163,9 +163,9 @@ def _begin(start: Start, theatre: Theatre) -> None:
             _change_agreement(bank, change, path)
 
 
-def _base(start: Start, theatre: Theatre) -> None:
+def _base(start: Start, scenario_target: ScenarioTarget) -> None:
     """Documents and clock; only a start from elsewhere may set the clock back (CONTRACT 13)."""
-    bank = theatre.bank
+    bank = scenario_target.bank
     if start.base == CURRENT:
         if start.clock is not None and start.clock < bank.clock.now():
             standing = date_time(bank.clock.now())
@@ -173,7 +173,7 @@ def _base(start: Start, theatre: Theatre) -> None:
             raise _Wrong(("start", "clock"), text)
     elif start.base.startswith(SNAPSHOT):
         try:
-            theatre.snapshots.restore(bank, start.base.removeprefix(SNAPSHOT))
+            scenario_target.snapshots.restore(bank, start.base.removeprefix(SNAPSHOT))
         except BankError as error:
             raise _Wrong(("start", "from"), error.messages[0].text) from None
     else:

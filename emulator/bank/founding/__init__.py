@@ -1,1 +1,0 @@
-"""What a bank starts from: fixtures and definitions as people write them, and the documents made of them."""
