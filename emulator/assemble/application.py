@@ -57,7 +57,7 @@ class BankApplication:
         scenario_target: Callable[[BankService], ScenarioTarget],
     ) -> None:
         self.scenario_target = scenario_target
-        self._house = registry
+        self._registry = registry
         self._rooms = rooms
         self._openapi = openapi
         self._tls = tls
@@ -65,18 +65,18 @@ class BankApplication:
     @property
     def default(self) -> BankService:
         """The default bank."""
-        return self._house.default
+        return self._registry.default
 
     @property
     def store(self) -> Store:
         """The documents of the default bank, the same ones for good."""
-        return self._house.default.bank.documents
+        return self._registry.default.bank.documents
 
     def handle(self, request: Request) -> Response | Stream:
         """Answer any request; never raises."""
         try:
             if request.target.startswith("/v1/"):
-                return self._house.default.handle(request)
+                return self._registry.default.handle(request)
             return self._dispatch(request)
         except BankError as refused:
             response = render.refusal(refused)
@@ -86,11 +86,11 @@ class BankApplication:
         return response
 
     def _dispatch(self, request: Request) -> Response | Stream:
-        service = self._house.default
+        service = self._registry.default
         path, _ = split_target(request.target)
         named = _NAMED_BANK.match(path)
         if named is not None:
-            found = self._house.find(named[1])
+            found = self._registry.find(named[1])
             if found is None:
                 return self._no_bank(request, named)
             service = found
@@ -141,12 +141,12 @@ class BankApplication:
         """The bank that an address names, None when nobody has asked for it yet, and the address within that bank."""
         named = _NAMED_BANK.match(path)
         if named is None:
-            return self._house.default, path
-        return self._house.opened(named[1]), path[named.end() :]
+            return self._registry.default, path
+        return self._registry.opened(named[1]), path[named.end() :]
 
     def undone(self, store: Store) -> None:
         """A failed fsync took changes back: clock, settings, ids and rules are read from the documents again."""
-        for service in self._house.services():
+        for service in self._registry.services():
             if service.bank.documents is store:
                 self.scenario_target(service).undone()
 
@@ -161,7 +161,7 @@ class BankApplication:
             service.settle()
 
     def _watched(self) -> list[BankService]:
-        return [service for service in self._house.services() if service.bank.watchers]
+        return [service for service in self._registry.services() if service.bank.watchers]
 
     def tls_context(self) -> SSLContext:
         """TLS 1.2 or higher with a certificate of the sandbox CA, for --tls-port."""
@@ -169,7 +169,7 @@ class BankApplication:
 
     def close(self) -> None:
         """Put the documents in order and let go of the state directory."""
-        self._house.close()
+        self._registry.close()
 
 
 def _seconds_to_due(service: BankService) -> float | None:

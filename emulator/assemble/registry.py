@@ -141,14 +141,14 @@ class BankRegistry:
         with ExitStack() as undo:
             documents = self._documents(self.directory_of(name))
             undo.callback(documents.discard)
-            service = self._branch(name, documents)
+            service = self._service(name, documents)
             if not any(map(documents.count, KINDS)):  # what a repair has saved stays, though not all may be there
                 fixtures.make(service.bank, self._common.fixtures)
             undo.pop_all()
         self._open[name] = service
         return service
 
-    def _branch(self, name: str, documents: Store, seed: int | None = None) -> BankService:
+    def _service(self, name: str, documents: Store, seed: int | None = None) -> BankService:
         """A bank over `documents`; `seed`: of one that is new, if any was asked for."""
         common = self._common
         bank = Bank(
@@ -246,7 +246,7 @@ class BankRegistry:
                 undo.callback(self._folders.drop, place)
             documents = self._documents(place)
             undo.callback(documents.discard)
-            service = self._branch(name, documents, seed)
+            service = self._service(name, documents, seed)
             self._fill(service, fixture, prepare)
             if self._folders is not None and place is not None:
                 self._folders.place(place, name)

@@ -120,7 +120,7 @@ def _check(file: str) -> None:
 
     scenario = loader.named_or_file(file)
     if scenario.start.base in fixtures.names():
-        transport = _stages(None)()  # most of the time goes there: made only where it is needed
+        transport = _transports(None)()  # most of the time goes there: made only where it is needed
         answer = transport.control("POST", "/scenario", dict(scenario.source))
         if answer.status != 200:
             raise scenario.origin.refused_by(answer.json()["tppMessages"])
@@ -160,7 +160,7 @@ def play(sources: tuple[str, ...], every: bool, junit: str | None, output: str, 
     if not chosen:
         raise click.UsageError("name a scenario or a file, or say --all")
     scenarios = [_loaded(source) for source in chosen]
-    transport = _stages(bank_url(url) if url or variable("URL") else None)
+    transport = _transports(bank_url(url) if url or variable("URL") else None)
     stories: list[Played] = []
     for scenario in scenarios:
         if output == "text":
@@ -185,7 +185,7 @@ def _write(file: Path, text: str) -> None:
         raise Failed(f"--junit {file}: {error.strerror}") from error
 
 
-def _stages(url: str | None) -> Callable[[], Transport]:
+def _transports(url: str | None) -> Callable[[], Transport]:
     """Gives the transport for each story: the running bank at `url`, or a new bank in this process every time."""
     if url is not None:
         from emulator.scenario.transport import Running

@@ -100,11 +100,11 @@ class RunningBank:
         self._application: BankApplication = assemble(
             replace(settings, scenario=()), authority=authority(), begins=Beginning(now, "frozen")
         )
-        self._branch = self._application.default
+        self._service = self._application.default
         self._loop = loop_thread()
         with ExitStack() as undo:
             undo.callback(self._application.close)
-            with self._branch.bank.documents.transaction():  # one that is refused leaves a kept bank as it stood
+            with self._service.bank.documents.transaction():  # one that is refused leaves a kept bank as it stood
                 self._prepare(settings, now, changes)
             self._server = WebServer(
                 self._application,
@@ -121,15 +121,15 @@ class RunningBank:
 
     def _prepare(self, settings: ServeSettings, now: datetime | None, changes: Mapping[str, Any] | None) -> None:
         if now is not None:
-            fixtures.reset(self._branch.bank, settings.fixtures)
-        apply_all(settings.scenario, self._application.scenario_target(self._branch))
+            fixtures.reset(self._service.bank, settings.fixtures)
+        apply_all(settings.scenario, self._application.scenario_target(self._service))
         if changes:
-            self._branch.bank.change_settings(dict(changes))
-        _freeze(self._branch)
+            self._service.bank.change_settings(dict(changes))
+        _freeze(self._service)
 
     def call(self, work: Callable[[BankService], Result]) -> Result:
         """Do something with the bank itself, between two requests."""
-        return self._loop.call(lambda: work(self._branch))
+        return self._loop.call(lambda: work(self._service))
 
     def tpp(
         self,

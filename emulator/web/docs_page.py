@@ -31,7 +31,7 @@ class DocsPage:
     def __init__(self, guard: Guard) -> None:
         self._guard = guard
 
-    def handle(self, _branch: BankService, request: Request) -> Response:
+    def handle(self, _service: BankService, request: Request) -> Response:
         """Answer GET and HEAD."""
         if not self._guard.knows_host(request):
             return bare(request, 403, "This name is not allowed", "Start the bank with --allow-host to allow it.")

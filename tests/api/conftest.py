@@ -17,7 +17,7 @@ from emulator.control import Control
 from emulator.scenario import transport as transports
 from emulator.scenario.transport import Transport, TransportFailed
 from tests.api.control_desk import ControlDesk
-from tests.api.desk import DeskClient, monday, seeded_house
+from tests.api.desk import DeskClient, monday, seeded_registry
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -31,7 +31,7 @@ def authority() -> CertificateAuthority:
 
 @pytest.fixture
 def registry(authority: CertificateAuthority) -> BankRegistry:
-    return seeded_house(authority)
+    return seeded_registry(authority)
 
 
 @pytest.fixture

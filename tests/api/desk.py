@@ -23,7 +23,7 @@ BASE = "http://127.0.0.1:8080"
 NOW = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)  # a Monday, 09:00 in Oslo
 
 
-def seeded_house(authority: CertificateAuthority) -> BankRegistry:
+def seeded_registry(authority: CertificateAuthority) -> BankRegistry:
     """Banks in memory whose ids repeat."""
     return BankRegistry(
         RegistryConfig(

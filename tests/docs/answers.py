@@ -15,7 +15,7 @@ from emulator.api.operations import table
 from emulator.bank.clock import real_now
 from emulator.ca import CertificateAuthority
 from emulator.client.response import Response
-from tests.api.desk import NOW, DeskClient, advance, approve, monday, seeded_house
+from tests.api.desk import NOW, DeskClient, advance, approve, monday, seeded_registry
 
 ANSWERS = Path(examples.__file__).with_name("answers.json")
 LATER = "2026-03-20"
@@ -57,7 +57,7 @@ def recorded() -> Found:
     """What a bank answers to every operation that answers with a body."""
     authority = CertificateAuthority(None, clock=real_now)
     authority.demo()
-    record = Recorder(DeskClient(monday(seeded_house(authority)), authority))
+    record = Recorder(DeskClient(monday(seeded_registry(authority)), authority))
     bodies = examples.bodies(NOW.date())
     record("createConsent", "/v1/consents")
     record("createBankOfferedConsent", "/v1/bank-offered-consents")

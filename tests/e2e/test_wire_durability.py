@@ -38,7 +38,9 @@ class WatchedDisk(Disk):
         super().sync(file)
 
 
-def writing_site(folder: Path, disk: WatchedDisk, durability: Literal["process", "power"] = "power") -> MadeUpSite:
+def writing_application(
+    folder: Path, disk: WatchedDisk, durability: Literal["process", "power"] = "power"
+) -> MadeUpSite:
     application = MadeUpSite()
     store = application.store = open_store(folder, KINDS, durability, disk=disk)
 
@@ -56,7 +58,7 @@ def writing_site(folder: Path, disk: WatchedDisk, durability: Literal["process",
 @both_loops
 async def test_one_fsync_serves_all_that_wait_for_it(tmp_path: Path) -> None:
     disk = WatchedDisk()
-    application = writing_site(tmp_path, disk)
+    application = writing_application(tmp_path, disk)
     async with serving(application) as served:
         clients = [await served.connect() for _ in range(20)]
         disk.open.clear()
@@ -77,7 +79,7 @@ async def test_one_fsync_serves_all_that_wait_for_it(tmp_path: Path) -> None:
 @both_loops
 async def test_a_head_that_grows_too_large_behind_an_owed_answer_is_read_no_further(tmp_path: Path) -> None:
     disk = WatchedDisk()
-    application = writing_site(tmp_path, disk)
+    application = writing_application(tmp_path, disk)
     async with serving(application) as served:
         client, other = await served.connect(), await served.connect()
         disk.open.clear()
@@ -99,7 +101,7 @@ async def test_a_head_that_grows_too_large_behind_an_owed_answer_is_read_no_furt
 @both_loops
 async def test_process_durability_waits_for_no_disk(tmp_path: Path) -> None:
     disk = WatchedDisk()
-    application = writing_site(tmp_path, disk, "process")
+    application = writing_application(tmp_path, disk, "process")
     async with serving(application) as served:
         before = disk.syncs
         client = await served.connect()
@@ -113,7 +115,7 @@ async def test_process_durability_waits_for_no_disk(tmp_path: Path) -> None:
 @both_loops
 async def test_after_a_failed_fsync_nothing_is_acknowledged_and_reads_go_on(tmp_path: Path) -> None:
     disk = WatchedDisk()
-    application = writing_site(tmp_path, disk)
+    application = writing_application(tmp_path, disk)
     async with serving(application) as served:
         clients = [await served.connect() for _ in range(5)]
         disk.failing = True
@@ -137,7 +139,7 @@ async def test_after_a_failed_fsync_nothing_is_acknowledged_and_reads_go_on(tmp_
 @pytest.mark.parametrize("durability", ["process", "power"])
 async def test_a_compaction_holds_up_no_request(tmp_path: Path, durability: Literal["process", "power"]) -> None:
     disk = WatchedDisk()
-    application = writing_site(tmp_path, disk, durability)
+    application = writing_application(tmp_path, disk, durability)
     assert application.store is not None
     async with serving(application) as served:
         client = await served.connect()

@@ -42,7 +42,7 @@ def versioned(name: str) -> str:
 class StaticFiles:
     """The room for `/static/...`, the same files for every bank."""
 
-    def handle(self, _branch: BankService, request: Request) -> Response:
+    def handle(self, _service: BankService, request: Request) -> Response:
         """Answer GET and HEAD; 404 for what is not in the folder."""
         if request.method not in ("GET", "HEAD"):
             return _plain(405, "Static files are read with GET.", ("Allow", "GET, HEAD"))

@@ -101,7 +101,7 @@ class _Everything:
     def __init__(self, application: BankApplication) -> None:
         self._application = application
 
-    def handle(self, _branch: BankService, request: Request) -> Response | Stream:
+    def handle(self, _service: BankService, request: Request) -> Response | Stream:
         return self._application.handle(request)
 
 

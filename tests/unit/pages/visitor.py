@@ -80,7 +80,7 @@ class Visitor:
         self, room: Any, service: BankService, *, prefix: str = "", headers: Iterable[tuple[str, str]] = ()
     ) -> None:
         self._room = room
-        self._branch = service
+        self._service = service
         self._prefix = prefix
         self.headers = dict(headers)
 
@@ -88,7 +88,7 @@ class Visitor:
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         sent = tuple({"Host": HOST, **self.headers, **named}.items())
         request = Request(method, target, sent, body, base=f"http://{HOST}", prefix=self._prefix)
-        return Page(self._room.handle(self._branch, request))
+        return Page(self._room.handle(self._service, request))
 
     def get(self, target: str, **headers: str) -> Page:
         return self.send("GET", target, **headers)
