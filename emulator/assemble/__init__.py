@@ -26,9 +26,9 @@ from emulator.settings import ServeSettings
 from emulator.store import StoreDamaged, StoreError
 from emulator.web.console.room import Console
 from emulator.web.docs_page import DocsPage
-from emulator.web.pages.guard import Guard
+from emulator.web.pages.browser import Guard
+from emulator.web.pages.rendering import StaticFiles
 from emulator.web.pages.sca_pages import ScaPages
-from emulator.web.pages.static_files import StaticFiles
 
 logger = logging.getLogger(__name__)
 

@@ -21,7 +21,7 @@ from emulator.bank.errors import BankError
 from emulator.bank.payment import progression
 from emulator.scenario.target import ScenarioTarget
 from emulator.store import Store
-from emulator.web.pages.form import root_of
+from emulator.web.pages.browser import root_of
 
 _ABOUT = ("/health", "/ready", "/openapi.json")
 _NAMED_BANK = re.compile(r"/banks/([a-z0-9][a-z0-9-]{0,62})(?=/|$)")

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from emulator.api.messages import Request, Response
-from emulator.web.pages.form import path_below, root_of
-from emulator.web.pages.guard import Guard
+from emulator.web.pages.browser import Guard, path_below, root_of
 from emulator.web.pages.rendering import bare, html
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from emulator.bank.authentication import sca, sca_views
 from emulator.bank.customers import consents, sessions
 from emulator.store import Document
 from emulator.web.console import payments
-from emulator.web.console.control import ControlRefused
-from emulator.web.console.screen import Names, Screen
+from emulator.web.console.screen import ControlRefused, Names, Screen
 from emulator.web.pages import approval
 
 MOST = 100

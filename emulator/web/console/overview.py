@@ -8,8 +8,7 @@ from emulator.api.messages import Response
 from emulator.bank.authentication import sca_views
 from emulator.scenario import target
 from emulator.web.console import payments
-from emulator.web.console.control import ControlRefused
-from emulator.web.console.screen import Screen
+from emulator.web.console.screen import ControlRefused, Screen
 
 STEPS = ("10s", "1m", "1h", "1d")
 COUNTED = (

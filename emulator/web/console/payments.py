@@ -13,8 +13,7 @@ from emulator.bank.clock import moment
 from emulator.bank.payment import basket_status, baskets, payment_views
 from emulator.bank.scheme import transitions
 from emulator.store import Document
-from emulator.web.console.control import ControlRefused
-from emulator.web.console.screen import Screen
+from emulator.web.console.screen import ControlRefused, Screen
 
 MOST = 100
 LOOKED_AT = 2000  # for a status, so that the page is there as fast when there are many

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from urllib.parse import unquote
 
 from emulator.api.messages import Response
-from emulator.web.console import access, customers, overview, payments, requests, scenarios, settings, tpps
+from emulator.web.console import access, customers, overview, payments, requests, scenarios, settings
 from emulator.web.console.screen import Screen
 
 View = Callable[[Screen], Response]
@@ -54,7 +54,7 @@ PAGES: tuple[tuple[str, View], ...] = (
     ("baskets/{id}", payments.basket),
     ("sca", access.sca_listing),
     ("consents", access.listing),
-    ("tpps", tpps.listing),
+    ("tpps", settings.tpps),
     ("scenarios", scenarios.listing),
     ("scenarios/new", scenarios.blank),
     ("scenarios/{name}", scenarios.one),
@@ -70,7 +70,7 @@ ACTIONS: tuple[tuple[str, View], ...] = (
     ("sca/{id}", access.end_sca),
     ("consents/{id}", access.revoke),
     ("sessions/{id}", access.end_session),
-    ("tpps", tpps.issue),
+    ("tpps", settings.issue_tpp),
     ("scenarios", scenarios.apply),
     ("scenarios/check", scenarios.check),
     ("scenarios/withdraw", scenarios.withdraw),

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from shlex import quote
 from typing import Any
 from urllib.parse import urlencode
 
 from emulator.api.log import Exchange
 from emulator.api.messages import Response
-from emulator.web.console import curl
 from emulator.web.console.screen import Screen
 
 MOST = 100
@@ -81,7 +81,7 @@ def one(screen: Screen) -> Response:
         exchange=detail,
         request_body=_pretty(request["body"]),
         response_body=_pretty(detail.get("response", {}).get("body", "")),
-        curl=curl.command(
+        curl=curl_command(
             request["method"], exchange.request.base + request["target"], request["headers"], request["body"]
         ),
         signature=signature,
@@ -155,3 +155,21 @@ def forget(screen: Screen) -> Response:
     """Empty the request log."""
     screen.control.ask("DELETE", "requests")
     return screen.go("requests", done="forgotten")
+
+
+# curl makes these itself; sent twice they would change the request.
+_OF_CURL = frozenset({"host", "content-length", "connection", "accept-encoding", "transfer-encoding", "expect"})
+
+
+def curl_command(method: str, url: str, headers: Iterable[Iterable[str]], body: str) -> str:
+    """The command, one header a line; the signature in it holds for as long as its Date does."""
+    # -g and --path-as-is: the address stands as it is, {id}, [1] and /../ too;
+    # --data-raw: a body that begins with @ names no file
+    lines = [f"curl -g --path-as-is -X {quote(method)} {quote(url)}"]
+    for name, value in headers:
+        if name.lower() not in _OF_CURL:
+            # `Name;` is how curl sends a header without a value.
+            lines.append(f"-H {quote(f'{name}: {value}' if value else f'{name};')}")
+    if body:
+        lines.append(f"--data-raw {quote(body)}")
+    return " \\\n  ".join(lines)

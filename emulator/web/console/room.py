@@ -10,9 +10,8 @@ from urllib.parse import urlsplit
 
 from emulator.api.messages import Request, Response, Stream
 from emulator.store import StoreUnwritable
-from emulator.web.console.control import Answering, Control, ControlRefused
-from emulator.web.pages.form import Form, FormRefused, path_below, read_form, read_query, root_of
-from emulator.web.pages.guard import Guard, header
+from emulator.web.console.screen import Answering, Control, ControlRefused
+from emulator.web.pages.browser import Form, FormRefused, Guard, header, path_below, read_form, read_query, root_of
 from emulator.web.pages.rendering import bare, html, see_other
 
 if TYPE_CHECKING:

@@ -6,8 +6,7 @@ from emulator.api.messages import Response
 from emulator.scenario import loader
 from emulator.scenario.mistakes import ScenarioRefused
 from emulator.web.console import overview
-from emulator.web.console.control import ControlRefused
-from emulator.web.console.screen import Screen
+from emulator.web.console.screen import ControlRefused, Screen
 
 EXAMPLE = """scenario: my-scenario
 summary: What this shows, in a sentence.

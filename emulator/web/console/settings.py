@@ -9,8 +9,7 @@ from urllib.parse import quote
 from emulator.api.messages import Response
 from emulator.bank import fixtures
 from emulator.bank.settings import SCHEMAS
-from emulator.web.console.control import ControlRefused
-from emulator.web.console.screen import Screen
+from emulator.web.console.screen import ControlRefused, Screen
 
 
 def show(screen: Screen, refused: ControlRefused | None = None) -> Response:
@@ -140,3 +139,40 @@ def delete_bank(screen: Screen) -> Response:
 
 def _segment(name: str) -> str:
     return quote(name, safe="") or "-"
+
+
+ROLES = (("PISP", "Payments and baskets"), ("AISP", "Accounts and consents"))
+FLAWS = (
+    ("", "None: a good certificate"),
+    ("expired", "Expired"),
+    ("not-yet-valid", "Not valid yet"),
+    ("unknown-ca", "From a CA that nobody knows"),
+    ("no-roles", "PSD2 statement without roles"),
+    ("leading-zero-serial", "Serial number with a leading zero"),
+    ("special-characters", "Special characters in the name"),
+)
+
+
+def tpps(screen: Screen, refused: ControlRefused | None = None) -> Response:
+    """Every TPP that was issued, with the form for a new one."""
+    return screen.page(
+        "tpps",
+        refused=refused,
+        tpps=screen.control.every("tpps"),
+        roles=ROLES,
+        flaws=FLAWS,
+    )
+
+
+def issue_tpp(screen: Screen) -> Response:
+    """A new TPP; certificate and key are shown once, on the answer itself."""
+    form = screen.form
+    wish = {"name": form.get("name"), "roles": form.all("roles"), "replace": "replace" in form}
+    for member in ("organizationIdentifier", "flaw"):
+        if form.get(member):
+            wish[member] = form.get(member)
+    try:
+        issued = screen.control.ask("POST", "tpps", wish)
+    except ControlRefused as refused:
+        return tpps(screen, refused)
+    return screen.page("tpp_issued", tpp=issued, flaw=form.get("flaw"), flaws=dict(FLAWS))

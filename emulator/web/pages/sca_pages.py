@@ -17,8 +17,7 @@ from emulator.bank.customers import people
 from emulator.bank.errors import BankError
 from emulator.store import Document, StoreUnwritable
 from emulator.web.pages import approval
-from emulator.web.pages.form import Form, FormRefused, path_below, read_form
-from emulator.web.pages.guard import Guard
+from emulator.web.pages.browser import Form, FormRefused, Guard, path_below, read_form
 from emulator.web.pages.rendering import see_other
 from emulator.web.pages.texts import METHOD_TEXTS
 from emulator.web.pages.visit import Visit

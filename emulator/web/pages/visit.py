@@ -6,8 +6,7 @@ from typing import Any
 
 from emulator.api.messages import Request, Response
 from emulator.api.negotiation import preferred_language
-from emulator.web.pages.form import Form, FormRefused, path_below, read_query, root_of
-from emulator.web.pages.guard import header
+from emulator.web.pages.browser import Form, FormRefused, header, path_below, read_query, root_of
 from emulator.web.pages.rendering import html
 from emulator.web.pages.texts import TEXTS
 from emulator.web.pages.wording import LANGUAGES, NORWEGIAN

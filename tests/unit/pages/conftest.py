@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from emulator.bank.bank import Bank
-from emulator.web.pages.guard import Guard
+from emulator.web.pages.browser import Guard
 from emulator.web.pages.sca_pages import ScaPages
 from tests.unit.pages.living import Living, living
 from tests.unit.pages.people import small_bank

@@ -21,9 +21,9 @@ from emulator.control.room import Control
 from emulator.scenario.rules import RuleSet
 from emulator.web.console.room import Console
 from emulator.web.docs_page import DocsPage
-from emulator.web.pages.guard import Guard
+from emulator.web.pages.browser import Guard
+from emulator.web.pages.rendering import StaticFiles
 from emulator.web.pages.sca_pages import ScaPages
-from emulator.web.pages.static_files import StaticFiles
 from tests.unit.pages.visitor import HOST, Visitor
 
 KARI = "14888520059"

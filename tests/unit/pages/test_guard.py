@@ -7,8 +7,7 @@ import pytest
 from emulator.api.messages import Request
 from emulator.bank.authentication import sca
 from emulator.bank.bank import Bank
-from emulator.web.pages.form import MOST_FIELDS
-from emulator.web.pages.guard import Guard
+from emulator.web.pages.browser import MOST_FIELDS, Guard
 from tests.unit.pages.people import OLA, open_access
 from tests.unit.pages.visitor import Visitor
 

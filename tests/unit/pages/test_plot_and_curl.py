@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emulator.bank.bank import Bank
-from emulator.web.console import curl, plot
-from emulator.web.console.requests import side_by_side
+from emulator.web.console import plot
+from emulator.web.console.requests import curl_command, side_by_side
 
 FIRST = date(2026, 1, 1)
 
@@ -56,7 +56,7 @@ def test_every_balance_lies_inside_the_picture(values: list[Decimal]) -> None:
 
 @given(st.text(st.characters(exclude_characters="\x00", exclude_categories=("Cs",)), max_size=60))
 def test_a_body_survives_the_shell(body: str) -> None:
-    words = shlex.split(curl.command("POST", "http://bank/v1?a=b&c='", [["X", body]], body))
+    words = shlex.split(curl_command("POST", "http://bank/v1?a=b&c='", [["X", body]], body))
     words = [word for word in words if word != "\n"]
     assert words[:6] == ["curl", "-g", "--path-as-is", "-X", "POST", "http://bank/v1?a=b&c='"]
     assert words[7] == (f"X: {body}" if body else "X;")
@@ -65,7 +65,7 @@ def test_a_body_survives_the_shell(body: str) -> None:
 
 
 def test_headers_that_curl_makes_itself_are_left_out() -> None:
-    made = curl.command("GET", "http://bank/", [["Host", "x"], ["Content-Length", "1"], ["Accept", "*/*"]], "")
+    made = curl_command("GET", "http://bank/", [["Host", "x"], ["Content-Length", "1"], ["Accept", "*/*"]], "")
     assert "Host" not in made
     assert "Content-Length" not in made
     assert "Accept: */*" in made

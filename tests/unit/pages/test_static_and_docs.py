@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from emulator.web.pages.static_files import FOLDER
+from emulator.web.pages.rendering import STATIC
 from tests.unit.pages.living import Living, living
 from tests.unit.pages.visitor import Visitor
 
@@ -18,7 +18,7 @@ def emulator() -> Iterator[Living]:
         yield made
 
 
-@pytest.mark.parametrize("name", sorted(path.name for path in FOLDER.iterdir()))
+@pytest.mark.parametrize("name", sorted(path.name for path in STATIC.iterdir()))
 def test_every_static_file_is_served_with_its_type(browser: Visitor, name: str) -> None:
     answer = browser.get(f"/static/{name}")
     assert answer.status == 200
@@ -45,7 +45,7 @@ def test_a_versioned_address_may_be_kept_for_ever(browser: Visitor) -> None:
 
 
 def test_no_file_asks_anything_from_elsewhere() -> None:
-    for path in [*FOLDER.iterdir(), *(FOLDER.parent / "templates").rglob("*.html")]:
+    for path in [*STATIC.iterdir(), *(STATIC.parent / "templates").rglob("*.html")]:
         text = (
             path.read_text(encoding="utf-8")
             .replace("http://www.w3.org/2000/svg", "")
@@ -56,7 +56,7 @@ def test_no_file_asks_anything_from_elsewhere() -> None:
 
 
 def test_no_template_carries_style_or_script_of_its_own() -> None:
-    for path in (FOLDER.parent / "templates").rglob("*.html"):
+    for path in (STATIC.parent / "templates").rglob("*.html"):
         text = path.read_text(encoding="utf-8")
         assert " style=" not in text, path.name
         assert "<style" not in text, path.name
@@ -95,7 +95,7 @@ def _luminance(colour: str) -> float:
 @pytest.mark.parametrize("scheme", [0, 1], ids=["light", "dark"])
 def test_text_can_be_told_from_what_is_behind_it(scheme: int) -> None:
     """WCAG AA: a contrast of 4.5 for text of any size, in both colour schemes."""
-    sheet = (FOLDER / "base.css").read_text(encoding="utf-8").split("prefers-color-scheme: dark")[scheme]
+    sheet = (STATIC / "base.css").read_text(encoding="utf-8").split("prefers-color-scheme: dark")[scheme]
     colours = dict(re.findall(r"--([a-z-]+): (#[0-9a-f]{6});", sheet))
     faint = {}
     for pair in PAIRS.split():
