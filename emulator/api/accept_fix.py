@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 from emulator.api.operation import Call
@@ -26,9 +26,9 @@ DEFAULT_FROM: Mapping[str, date] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Fixes:
-    """The fixes that show in the answer to one request."""
+    """The fixes that show in the answer to one request. There is one object for each set, so it is its own key."""
 
     shown: frozenset[str]
 
@@ -40,7 +40,7 @@ class Fixes:
         return body if AMOUNT_AS_STRING in self.shown else _with_numbers(body)
 
 
-_ALL = Fixes(frozenset(DEFAULT_FROM))
+_ALL_NAMES = frozenset(DEFAULT_FROM)
 # Bank time is in UTC: when this day begins there, the last of those days has begun in Oslo.
 _ALL_FROM = max(DEFAULT_FROM.values()).isoformat()
 
@@ -49,14 +49,19 @@ def fixes(call: Call) -> Fixes:
     """What the request's x-accept-fix and the date ask for; unknown names are ignored (CONTRACT 3.2)."""
     clock = call.bank.clock
     if clock.stamp() >= _ALL_FROM:
-        return _ALL
+        return _of(_ALL_NAMES)
     return _shown(call.headers.get("x-accept-fix") or "", clock.today())
 
 
 @lru_cache(maxsize=64)
 def _shown(header: str, today: date) -> Fixes:
     asked = {name.strip() for name in header.split(",")}
-    return Fixes(frozenset(name for name, since in DEFAULT_FROM.items() if name in asked or today >= since))
+    return _of(frozenset(name for name, since in DEFAULT_FROM.items() if name in asked or today >= since))
+
+
+@cache
+def _of(shown: frozenset[str]) -> Fixes:
+    return Fixes(shown)
 
 
 def _with_numbers(value: Any) -> Any:

@@ -48,6 +48,11 @@ class Access(Enum):
     )
 
 
+def link(base: str, path: str, *verbs: str) -> dict[str, Any]:
+    """A Link (SPEC 2.3) to `path`, which starts with /v1; `base` is empty where links are relative."""
+    return {"href": base + path, "verbs": list(verbs) or ["GET"]}
+
+
 @dataclass(slots=True)
 class Call:
     """A request on its way through the gates; each gate fills what it found.
@@ -73,7 +78,7 @@ class Call:
 
     def link(self, path: str, *verbs: str) -> dict[str, Any]:
         """A Link (SPEC 2.3) to `path`, which starts with /v1; relative or absolute as `--links` says."""
-        return {"href": self.links_base + path, "verbs": list(verbs) or ["GET"]}
+        return link(self.links_base, path, *verbs)
 
     def location(self, path: str) -> tuple[str, str]:
         """The Location header of what was made. HTTP resolves it against the request's own address, so it keeps what

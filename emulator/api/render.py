@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -39,6 +39,8 @@ STATUS: Mapping[str, int] = {
     "ACCESS_EXCEEDED": 429,
     "SYSTEM_ERROR": 500,
 }
+# Bookings that are kept rendered, about 1 kB each with the document that is their key, for so many forms of links.
+RENDERED_ENTRIES, RENDERERS = 4096, 8
 TEXT_LIMIT = 512  # SPEC 8
 UNWRITABLE = BankError(
     "SYSTEM_ERROR", "The bank cannot write its state at the moment; nothing was changed.", status=503
@@ -65,6 +67,11 @@ def message_body(message: Message) -> dict[str, str]:
 def encode(body: Any) -> bytes:
     """A JSON value as compact UTF-8."""
     return orjson.dumps(body)
+
+
+def json_list(items: Iterable[bytes]) -> orjson.Fragment:
+    """A list whose items are encoded already, for a body that is encoded later."""
+    return orjson.Fragment(b"[" + b",".join(items) + b"]")
 
 
 def json_response(status: int, body: Any, headers: Sequence[tuple[str, str]] = ()) -> Response:

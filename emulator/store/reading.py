@@ -108,6 +108,24 @@ class Readable:
         With `reverse` the front is the greatest. Documents whose `by` or group is missing or None have no place. The
         order of arrival has no bounds.
         """
+        texts = self.range_texts(
+            kind, order, group=group, low=low, high=high, reverse=reverse, offset=offset, limit=limit
+        )
+        return list(map(orjson.loads, texts))
+
+    def range_texts(
+        self,
+        kind: str,
+        order: str,
+        *,
+        group: str | None = None,
+        low: Value | None = None,
+        high: Value | None = None,
+        reverse: bool = False,
+        offset: int = 0,
+        limit: int | None = None,
+    ) -> list[bytes]:
+        """What `range` has, each document as JSON text: the very bytes that are stored, until the document changes."""
         table = self._tables[kind]
         offset = max(0, offset)
         if order == table.kind.arrival:
@@ -115,7 +133,7 @@ class Readable:
                 raise ValueError(f"the order {order!r} has no groups and no bounds")
             rows = table.sorted_rows().values()
             stop = None if limit is None else offset + limit
-            return list(map(orjson.loads, islice(reversed(rows) if reverse else rows, offset, stop)))
+            return list(islice(reversed(rows) if reverse else rows, offset, stop))
         places = self._order(table, order)
         start, stop = places.between(group, low, high)
         if reverse:
@@ -127,7 +145,7 @@ class Readable:
         identities = places.ids(start, stop)
         if reverse:
             identities.reverse()
-        return list(table.numbered(map(table.numbers.__getitem__, identities)))
+        return [table.rows[number] for number in map(table.numbers.__getitem__, identities)]
 
     def at(self, kind: str, order: str, by: Value) -> Iterator[Document]:
         """The documents with this `by` in an order without groups, in insertion order, each read in its turn."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -399,3 +400,33 @@ def test_a_batch_shows_its_entries_in_corporate_context_each_with_its_own_detail
     item = listed(client, first["_links"]["transactionDetails"]["href"])["transactionsDetails"]
     assert item["creditorName"] == first["creditorName"] == "Kari Kladd"
     assert "batchIndicator" not in item
+
+
+def first_booked(client: DeskClient, own: str) -> dict[str, Any]:
+    body = listed(client, f"/v1/accounts/{own}/transactions?bookingStatus=booked")
+    entry: dict[str, Any] = body["transactions"]["booked"][0]
+    return entry
+
+
+def test_a_list_shows_what_its_documents_say_now_whatever_changed_them(kari: DeskClient, service: BankService) -> None:
+    own, documents = account_id(kari), service.bank.documents
+    before = first_booked(kari, own)
+    image = documents.image()
+    document = documents.get("transaction", before["transactionId"])
+    assert document is not None
+    with suppress(LookupError), documents.transaction():
+        documents.put("transaction", {**document, "remittanceInformationUnstructured": "amended"})
+        assert first_booked(kari, own)["remittanceInformationUnstructured"] == "amended"
+        raise LookupError("and undone")
+    assert first_booked(kari, own) == before
+    documents.put("transaction", {**document, "remittanceInformationUnstructured": "amended"})
+    assert first_booked(kari, own)["remittanceInformationUnstructured"] == "amended"
+    documents.restore(image)
+    assert first_booked(kari, own) == before
+
+
+def test_the_same_booking_is_shown_to_each_caller_in_its_own_form(tpp: DeskClient, service: BankService) -> None:
+    own = account_id(tpp.log_in(SIRI), "NO2799911000012")
+    assert first_booked(tpp, own)["_links"]["transactionDetails"]["href"].startswith("/v1/")
+    service.bank.change_settings({"links": "absolute"})
+    assert first_booked(tpp, own)["_links"]["transactionDetails"]["href"].startswith("http://127.0.0.1:8080/v1/")

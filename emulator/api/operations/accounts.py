@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Callable
+from functools import lru_cache, partial
 from typing import Any
 
-from emulator.api import accept_fix
+import orjson
+
+from emulator.api import accept_fix, render
 from emulator.api.accept_fix import Fixes, fixes
-from emulator.api.operation import Access, Call, Operation, Reply
+from emulator.api.operation import Access, Call, Operation, Reply, link
 from emulator.api.paging import EARLIEST, TRANSACTION_LIST, WITH_BALANCE, page_links, unattended, window
+from emulator.api.render import RENDERED_ENTRIES, RENDERERS, json_list
 from emulator.bank.accounts import accounts, transactions
 from emulator.bank.customers import people
 from emulator.bank.customers.access import Caller, shared_accounts
@@ -73,25 +77,41 @@ def get_transactions(call: Call) -> Reply:
         all_pending=call.bank.settings.pending == "unfiltered",
     )
     page = transactions.page(call.bank, account["id"], asked)
+    corporate = caller_of(call).context == people.CORPORATE
+    rendered = _renderer(fix, call.links_base if corporate else None)
     listed: dict[str, Any] = {
-        shelf: [_entry(call, account, entry) for entry in page.entries[shelf]]
+        shelf: json_list(map(rendered, page.texts[shelf]))
         for shelf in (transactions.BOOKED, transactions.PENDING)
-        if shelf in page.entries
+        if shelf in page.texts
     }
     listed["_links"] = page_links(call, asked, more=page.more)
     return Reply(200, fix.amounts({"account": accounts.reference(account), "transactions": listed}))
 
 
-def _entry(call: Call, account: Document, entry: Document) -> dict[str, Any]:
-    corporate = caller_of(call).context == people.CORPORATE
-    shown = transactions.view(entry, corporate=corporate)
-    if corporate:
-        shown["_links"] = {"transactionDetails": _details_link(call, account, entry["id"])}
+@lru_cache(maxsize=RENDERERS)
+def _renderer(fix: Fixes, links_base: str | None) -> Callable[[bytes], bytes]:
+    """From the document of an entry, as JSON text, to the entry as it is listed; `links_base` for corporate callers.
+
+    An entry is rendered once, and again when its document has changed, whatever changed it: what is shown depends on
+    nothing but the text and the arguments.
+    """
+
+    @lru_cache(maxsize=RENDERED_ENTRIES)
+    def rendered(text: bytes) -> bytes:
+        return render.encode(fix.amounts(_entry(orjson.loads(text), links_base)))
+
+    return rendered
+
+
+def _entry(entry: Document, links_base: str | None) -> dict[str, Any]:
+    shown = transactions.view(entry, corporate=links_base is not None)
+    if links_base is not None:
+        shown["_links"] = {"transactionDetails": _details_link(links_base, entry, entry["id"])}
     return shown
 
 
-def _details_link(call: Call, account: Document, transaction_id: str) -> dict[str, Any]:
-    return call.link(f"/v1/accounts/{account['id']}/transactions/{transaction_id}")
+def _details_link(links_base: str, entry: Document, transaction_id: str) -> dict[str, Any]:
+    return link(links_base, f"/v1/accounts/{entry['accountId']}/transactions/{transaction_id}")
 
 
 def get_transaction_details(call: Call) -> Reply:
@@ -102,11 +122,12 @@ def get_transaction_details(call: Call) -> Reply:
     if unattended(call) and booked_or_valued < (call.bank.clock.today() - EARLIEST).isoformat():
         text = "Without the PSU present, transactions of the last 90 days may be read; this one is older."
         raise BankError("RESOURCE_UNKNOWN", text, "transactionId")
-    shown = _entry(call, account, entry)
-    if caller_of(call).context == people.CORPORATE and "batch" in entry:
+    corporate = caller_of(call).context == people.CORPORATE
+    shown = _entry(entry, call.links_base if corporate else None)
+    if corporate and "batch" in entry:
         details = transactions.batch_entries(entry)
         for number, detail in enumerate(details, 1):
-            detail["_links"] = {"transactionDetails": _details_link(call, account, f"{entry['id']}.{number}")}
+            detail["_links"] = {"transactionDetails": _details_link(call.links_base, entry, f"{entry['id']}.{number}")}
         shown = {**shown, "entryDetails": details}
     return Reply(200, fixes(call).amounts({"transactionsDetails": shown}))
 

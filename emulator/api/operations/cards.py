@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Callable
+from functools import lru_cache, partial
 from typing import Any
 
-from emulator.api import accept_fix
+import orjson
+
+from emulator.api import accept_fix, render
 from emulator.api.accept_fix import Fixes, fixes
 from emulator.api.operation import Access, Call, Operation, Reply
 from emulator.api.operations.accounts import AISP, caller_of
 from emulator.api.paging import TRANSACTION_LIST, WITH_BALANCE, page_links, window
+from emulator.api.render import RENDERED_ENTRIES, RENDERERS, json_list
 from emulator.bank.accounts import accounts, cards, transactions
 from emulator.bank.customers.access import shared_cards
 from emulator.store import Document
@@ -55,14 +59,25 @@ def get_card_transactions(call: Call) -> Reply:
     card = cards.find(call.bank, call.params["id"])
     asked = window(call)
     page = transactions.page(call.bank, card["id"], asked, kind="cardTransaction")
-    swapped = accept_fix.SWITCHED_AMOUNTS not in fix
     listed: dict[str, Any] = {
-        shelf: [cards.entry_view(entry, swapped=swapped) for entry in page.entries[shelf]]
+        shelf: json_list(map(_renderer(fix), page.texts[shelf]))
         for shelf in (transactions.BOOKED, transactions.PENDING)
-        if shelf in page.entries
+        if shelf in page.texts
     }
     listed["_links"] = page_links(call, asked, more=page.more)
     return Reply(200, fix.amounts({"cardAccount": cards.card_reference(card), "cardTransactions": listed}))
+
+
+@lru_cache(maxsize=RENDERERS)
+def _renderer(fix: Fixes) -> Callable[[bytes], bytes]:
+    """From the document of an entry, as JSON text, to the entry as it is listed; each is rendered once."""
+
+    @lru_cache(maxsize=RENDERED_ENTRIES)
+    def rendered(text: bytes) -> bytes:
+        entry = cards.entry_view(orjson.loads(text), swapped=accept_fix.SWITCHED_AMOUNTS not in fix)
+        return render.encode(fix.amounts(entry))
+
+    return rendered
 
 
 _ANSWERS = "emulator.api.shapes.account_answers"

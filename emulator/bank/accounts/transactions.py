@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import orjson
+
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
 from emulator.store import Document
@@ -74,28 +76,37 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page of entries by shelf (those asked for, newest first), and whether there are further ones."""
+    """A page of entries by shelf (those asked for, newest first), and whether there are further ones.
 
-    entries: dict[str, list[Document]]
+    `texts`: each entry as JSON text. Of an entry that has not changed they are the very same bytes at every read, so
+    that what is rendered from them can be cached by them.
+    """
+
+    texts: dict[str, list[bytes]]
     more: bool
+
+    @property
+    def entries(self) -> dict[str, list[Document]]:
+        """The entries themselves, decoded."""
+        return {shelf: list(map(orjson.loads, texts)) for shelf, texts in self.texts.items()}
 
 
 def page(bank: Bank, holder_id: str, window: Window, *, kind: str = "transaction") -> Page:
     """The page of an account's (or, with `kind` cardTransaction, a card's) entries that the window shows."""
-    entries: dict[str, list[Document]] = {}
+    texts: dict[str, list[bytes]] = {}
     offset, room = window.offset, window.limit
     more = False
     for shelf in SHELVES[window.status]:
         source = _Shelf(bank, kind, f"{holder_id}|{shelf}", window)
         if shelf == PENDING and window.all_pending:
-            entries[shelf] = source.everything()
+            texts[shelf] = source.everything()
             continue
         found = source.slice(offset, room + 1)
-        entries[shelf] = found[:room]
+        texts[shelf] = found[:room]
         more = more or len(found) > room
         offset = max(0, offset - source.count()) if not found else 0
-        room -= len(entries[shelf])
-    return Page(entries, more)
+        room -= len(texts[shelf])
+    return Page(texts, more)
 
 
 class _Shelf:
@@ -110,8 +121,8 @@ class _Shelf:
         self._high = f"{window.last}|~" if window.last is not None else None
         self._grouped = window.grouped
 
-    def _read(self, *, offset: int = 0, limit: int | None = None) -> list[Document]:
-        return self._documents.range(
+    def _read(self, *, offset: int = 0, limit: int | None = None) -> list[bytes]:
+        return self._documents.range_texts(
             self._kind,
             "shelf",
             group=self._group,
@@ -122,12 +133,12 @@ class _Shelf:
             limit=limit,
         )
 
-    def everything(self) -> list[Document]:
+    def everything(self) -> list[bytes]:
         self._low = self._high = None
         found = self._read()
         return found if self._grouped else list(_one_by_one(found))
 
-    def slice(self, offset: int, limit: int) -> list[Document]:
+    def slice(self, offset: int, limit: int) -> list[bytes]:
         if self._grouped:
             return self._read(offset=offset, limit=limit)
         # Every document gives at least one entry, so that the first offset + limit of them are enough.
@@ -139,14 +150,15 @@ class _Shelf:
         return sum(1 for _ in _one_by_one(self._read()))
 
 
-def _one_by_one(transactions: Iterable[Document]) -> Iterator[Document]:
+def _one_by_one(texts: Iterable[bytes]) -> Iterator[bytes]:
     """A batch as the payments it consists of (SPEC 9, before groupBatchTransactions)."""
-    for transaction in transactions:
+    for text in texts:
+        transaction = orjson.loads(text)
         if "batch" not in transaction:
-            yield transaction
+            yield text
             continue
         for number in range(1, len(transaction["batch"]["entries"]) + 1):
-            yield _item(transaction, number)
+            yield orjson.dumps(_item(transaction, number))
 
 
 def _item(transaction: Document, number: int) -> Document:
