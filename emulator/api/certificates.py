@@ -10,9 +10,9 @@ from functools import lru_cache
 from cryptography import exceptions, x509
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
-from emulator.api import qcstatements
 from emulator.api.certificate_forms import is_hexadecimal, why_no_base64, why_no_certificate
 from emulator.bank.tpp import Tpp
+from emulator.ca import qcstatements
 from emulator.httpsig.keyid import KeyIdVerdict, compare_key_id
 from emulator.httpsig.names import ORGANIZATION_IDENTIFIER
 
@@ -21,7 +21,7 @@ SMALLEST_KEY = 2048  # bits, CONTRACT 3.1
 LARGEST_KEY, LARGEST_EXPONENT = 8192, 64  # bits; checking with larger ones would hold up the bank
 LONGEST_TEXT = 32_768  # characters; an eIDAS certificate has about 3,000
 
-_QC_STATEMENTS = x509.ObjectIdentifier(qcstatements.OID)
+_QC_STATEMENTS = qcstatements.OID
 _ORGANIZATION_IDENTIFIER = x509.ObjectIdentifier(ORGANIZATION_IDENTIFIER)
 _NO_CERTIFICATE = (
     exceptions.UnsupportedAlgorithm,

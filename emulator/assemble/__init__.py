@@ -151,7 +151,7 @@ def registry_for(settings: ServeSettings, authority: CertificateAuthority, begin
             durability="power" if settings.durability == "power" else "process",
             rules_for=RuleSet,
             trusted_ca=lambda: authority.certificate,
-            signer=response_signer(authority.answering),
+            signer=response_signer(authority.answer_credentials),
             begins=begins,
         )
     )

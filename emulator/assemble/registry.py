@@ -190,7 +190,7 @@ class BankRegistry:
             directory=None,
             begins=LIVE,
             trusted_ca=lambda: authority.certificate,
-            signer=response_signer(authority.answering),
+            signer=response_signer(authority.answer_credentials),
         )
         return BankRegistry(common)
 

@@ -1,11 +1,10 @@
 """The issuing side: sandbox CA, TPP certificates with PSD2 QCStatements, the bank's own certificates.
 
-Beside the other rooms: it knows certificates and files, nothing of the bank.
+It depends on no other package of the emulator and knows nothing of the bank.
 """
 
 from emulator.ca.authority import TPP_NAME, AuthorityDamaged, CertificateAuthority, TppExists, TppNameRefused
-from emulator.ca.credentials import Credentials
-from emulator.ca.flaws import FLAWS, IssueRefused
+from emulator.ca.certificates import FLAWS, Credentials, IssueRefused
 
 __all__ = [
     "FLAWS",

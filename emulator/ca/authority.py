@@ -1,4 +1,4 @@
-"""The sandbox CA with the certificates that it issued, in a state directory or in memory (CONTRACT 1, 9.7)."""
+"""The sandbox CA and the certificates it issued, in a state directory or in memory (CONTRACT 1, 9.7)."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from emulator.ca import issuing
-from emulator.ca.credentials import Credentials, pem, private_pem
-from emulator.ca.files import claim_private, make_private, sweep, write_folder, write_private
-from emulator.ca.flaws import VALID_FOR, Issuer, IssueRefused, Plan, flawed
+from emulator.ca import certificates
+from emulator.ca.certificates import CertificateContent, Credentials, Issuer, IssueRefused, pem, private_pem
+from emulator.ca.files import check_private, claim_private, make_private, sweep, write_folder, write_private
 
 DEMO = "demo"
 ROLES = ("PISP", "AISP")
@@ -48,8 +47,9 @@ class TppNameRefused(IssueRefused):
 class CertificateAuthority:
     """The sandbox CA. `clock` gives the real time (aware); certificates are dated by it.
 
-    With a `directory` everything is kept there: `ca.pem`, `ca-key.pem`, `tpps/<name>/`; without, in memory. With
-    `power` what is issued outlives a power cut.
+    With a `directory` everything is stored there: `ca.pem`, `ca-key.pem`, `tpps/<name>/`; without one, in memory.
+    With `power` issued certificates survive a power cut. Raises AuthorityDamaged, and OSError for a directory that
+    cannot be used.
     """
 
     def __init__(self, directory: Path | None, *, clock: Callable[[], datetime], power: bool = False) -> None:
@@ -57,8 +57,8 @@ class CertificateAuthority:
         self._power = power
         self._clock = clock
         self._in_memory: dict[str, Credentials] = {}
-        self._answering: Credentials | None = None
-        self._issuer = self._in_new_memory() if directory is None else self._in_files(directory)
+        self._answer_credentials: Credentials | None = None
+        self._issuer = self._new_in_memory() if directory is None else self._in_files(directory)
 
     @property
     def certificate(self) -> x509.Certificate:
@@ -71,13 +71,13 @@ class CertificateAuthority:
         return pem(self.certificate)
 
     def demo(self) -> Credentials:
-        """The TPP of the first start, roles PISP and AISP; issued anew when it has expired, or the CA is a new one."""
-        kept = self.find(DEMO)
-        if kept is not None and self._holds(kept.certificate):
-            return kept
+        """The TPP of the first start, roles PISP and AISP; issued again when it has expired or the CA was replaced."""
+        demo = self.find(DEMO)
+        if demo is not None and self._is_valid(demo.certificate):
+            return demo
         try:
-            return self.issue(DEMO, replace=kept is not None)
-        except TppExists:  # another process was faster
+            return self.issue(DEMO, replace=demo is not None)
+        except TppExists:  # another process issued it meanwhile
             return self.get(DEMO)
 
     def issue(
@@ -91,10 +91,10 @@ class CertificateAuthority:
         keystore_password: str | None = None,
         replace: bool = False,
     ) -> Credentials:
-        """A new TPP with its certificate and key, kept under its name.
+        """Issue a certificate and key for a new TPP, stored under its name.
 
-        `subject` is what the certificate calls it (None: its name); `flaw` is a name of FLAWS; with
-        `keystore_password` a `keystore.p12` is written as well. Raises TppNameRefused, TppExists (unless `replace`)
+        `subject` is the name in the certificate (default: the TPP's name); `flaw` is a name of FLAWS; with
+        `keystore_password` a `keystore.p12` is written too. Raises TppNameRefused, TppExists (unless `replace`)
         and IssueRefused (unknown role or flaw).
         """
         for member, text in (("name", name), ("subject", subject or name)):
@@ -102,9 +102,9 @@ class CertificateAuthority:
                 raise TppNameRefused(member)
         if not replace and self.find(name) is not None:
             raise TppExists(name)
-        plan = flawed(self._plan(subject or name, roles, organization_identifier), flaw)
-        credentials = self._credentials(name, plan)
-        self._keep(credentials, keystore_password, replace=replace)
+        content = certificates.flawed(self._content(subject or name, roles, organization_identifier), flaw)
+        credentials = self._credentials(name, content)
+        self._store(credentials, keystore_password, replace=replace)
         return credentials
 
     def find(self, name: str) -> Credentials | None:
@@ -118,73 +118,73 @@ class CertificateAuthority:
 
     def get(self, name: str) -> Credentials:
         """The TPP of this name; raise KeyError."""
-        found = self.find(name)
-        if found is None:
+        tpp = self.find(name)
+        if tpp is None:
             raise KeyError(name)
-        return found
+        return tpp
 
     def tpps(self) -> list[Credentials]:
-        """Every TPP that was issued, newest first."""
+        """All issued TPPs, newest first."""
         if self._directory is None:
             return list(reversed(self._in_memory.values()))
         issued = (self._directory / "tpps").glob(f"*/{_CERTIFICATE}")
         names = [file.parent.name for file in sorted(issued, key=lambda file: file.stat().st_mtime_ns, reverse=True)]
-        return [found for name in names if (found := self.find(name)) is not None]
+        return [tpp for name in names if (tpp := self.find(name)) is not None]
 
-    def answering(self) -> Credentials:
-        """What the bank signs its answers with (SPEC 5.2 rule 7), made at the first call."""
-        if self._answering is None:
-            self._answering = self._kept_answering() or self._new_answering()
-        return self._answering
+    def answer_credentials(self) -> Credentials:
+        """What the bank signs its answers with (SPEC 5.2 rule 7), issued at the first call."""
+        if self._answer_credentials is None:
+            self._answer_credentials = self._stored_answer_credentials() or self._new_answer_credentials()
+        return self._answer_credentials
 
     def secret(self, purpose: str) -> bytes:
-        """32 bytes that only the holder of the CA's key can know; with a directory the same after a restart."""
+        """32 bytes that only the holder of the CA's key can derive; with a directory the same after a restart."""
         return hmac.digest(private_pem(self._issuer.key), purpose.encode(), "sha256")
 
     def server_context(self, hosts: Sequence[str]) -> ssl.SSLContext:
         """A TLS context, version 1.2 or higher, with a new certificate that names `hosts` (DNS names, IP addresses)."""
         import tempfile  # for TLS alone
 
-        key = issuing.new_ec_key()
-        certificate = issuing.tls_certificate(key.public_key(), hosts, self._issuer, self._clock())
+        key = certificates.new_ec_key()
+        certificate = certificates.tls_certificate(key.public_key(), hosts, self._issuer, self._clock())
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
-        # ssl reads from files only; this one is private and gone before anybody connects.
+        # ssl reads from files only; this one is private and removed before anybody connects.
         with tempfile.TemporaryDirectory(prefix="bank-emulator-") as folder:
             chain = Path(folder) / "tls.pem"
             write_private(chain, (pem(certificate) + self.certificate_pem).encode() + private_pem(key))
             context.load_cert_chain(chain)
         return context
 
-    def _plan(self, name: str, roles: Iterable[str], organization_identifier: str | None) -> Plan:
+    def _content(self, name: str, roles: Iterable[str], organization_identifier: str | None) -> CertificateContent:
         chosen = frozenset(roles)
         if not chosen <= frozenset(ROLES):
             raise IssueRefused(f"The roles of a TPP are {' and '.join(ROLES)}.")
         if organization_identifier is not None and not _IDENTIFIER.fullmatch(organization_identifier):
             raise IssueRefused("An organizationIdentifier has 1 to 256 characters, none of them a control character.")
         now = self._clock()
-        return Plan(
+        return CertificateContent(
             name=name,
             organization=name,
             organization_identifier=organization_identifier or f"PSDNO-SBX-{name}",
             roles=chosen,
-            not_before=now - issuing.TOLERANCE,
-            not_after=now + VALID_FOR,
+            not_before=now - certificates.TOLERANCE,
+            not_after=now + certificates.VALID_FOR,
             serial=x509.random_serial_number(),
         )
 
-    def _credentials(self, name: str, plan: Plan) -> Credentials:
+    def _credentials(self, name: str, content: CertificateContent) -> Credentials:
         issuer = self._issuer
-        if plan.issuer_name is not None:  # a CA that nobody knows; its key is not kept
-            stranger = issuing.new_ec_key()
-            issuer = Issuer(issuing.self_signed_ca(plan.issuer_name, stranger, self._clock()), stranger)
-        key = issuing.new_rsa_key()
-        certificate = issuing.tpp_certificate(plan, key.public_key(), issuer)
+        if content.issuer_name is not None:  # an unknown CA; its key is not stored
+            stranger = certificates.new_ec_key()
+            issuer = Issuer(certificates.self_signed_ca(content.issuer_name, stranger, self._clock()), stranger)
+        key = certificates.new_rsa_key()
+        certificate = certificates.tpp_certificate(content, key.public_key(), issuer)
         return Credentials(name, certificate, private_pem(key), issuer.certificate, key)
 
-    def _keep(self, credentials: Credentials, keystore_password: str | None, *, replace: bool) -> None:
+    def _store(self, credentials: Credentials, keystore_password: str | None, *, replace: bool) -> None:
         if self._directory is None:
-            self._in_memory.pop(credentials.name, None)  # one issued anew is the newest
+            self._in_memory.pop(credentials.name, None)  # so that it is the newest
             self._in_memory[credentials.name] = credentials
             return
         files = {_CERTIFICATE: credentials.certificate_pem.encode(), _KEY: credentials.key_pem}
@@ -193,7 +193,7 @@ class CertificateAuthority:
         if not write_folder(self._directory / "tpps" / credentials.name, files, replace=replace, power=self._power):
             raise TppExists(credentials.name)
 
-    def _holds(self, certificate: x509.Certificate) -> bool:
+    def _is_valid(self, certificate: x509.Certificate) -> bool:
         """Whether a certificate has not expired, and was signed by this CA if it says so."""
         if self._clock() >= certificate.not_valid_after_utc:
             return False
@@ -205,52 +205,53 @@ class CertificateAuthority:
             return False
         return True
 
-    def _kept_answering(self) -> Credentials | None:
+    def _stored_answer_credentials(self) -> Credentials | None:
         if self._directory is None or not (self._directory / "bank" / _CERTIFICATE).exists():
             return None
-        kept = _read_credentials("bank", self._directory / "bank")
-        if not self._holds(kept.certificate):
+        stored = _read_credentials("bank", self._directory / "bank")
+        if not self._is_valid(stored.certificate):
             return None
         key_file = self._directory / "bank" / _KEY
         try:
-            if kept.key.public_key() != kept.certificate.public_key():
+            if stored.key.public_key() != stored.certificate.public_key():
                 raise AuthorityDamaged(f"{key_file}: not the key of {_CERTIFICATE}")
         except (ValueError, TypeError) as error:
             raise AuthorityDamaged(f"{key_file}: not a private key in PEM ({error})") from None
-        return kept
+        return stored
 
-    def _new_answering(self) -> Credentials:
-        key = issuing.new_rsa_key()
-        certificate = issuing.answer_certificate(key.public_key(), self._issuer, self._clock())
-        made = Credentials("bank", certificate, private_pem(key), self.certificate, key)
+    def _new_answer_credentials(self) -> Credentials:
+        key = certificates.new_rsa_key()
+        certificate = certificates.answer_certificate(key.public_key(), self._issuer, self._clock())
+        credentials = Credentials("bank", certificate, private_pem(key), self.certificate, key)
         if self._directory is not None:
-            files = {_CERTIFICATE: made.certificate_pem.encode(), _KEY: made.key_pem}
+            files = {_CERTIFICATE: credentials.certificate_pem.encode(), _KEY: credentials.key_pem}
             write_folder(self._directory / "bank", files, replace=True, power=self._power)
-        return made
+        return credentials
 
-    def _in_new_memory(self) -> Issuer:
-        key = issuing.new_ec_key()
-        return Issuer(issuing.self_signed_ca(issuing.CA_NAME, key, self._clock()), key)
+    def _new_in_memory(self) -> Issuer:
+        key = certificates.new_ec_key()
+        return Issuer(certificates.self_signed_ca(certificates.CA_NAME, key, self._clock()), key)
 
     def _in_files(self, directory: Path) -> Issuer:
-        """The CA of `directory`, made at the first start; two processes that start at once agree on one."""
+        """The CA of `directory`, created at the first start; two processes that start at once agree on one."""
         make_private(directory, power=self._power)
+        check_private(directory)
         sweep(directory)
         sweep(directory / "tpps")
         key_file, certificate_file = directory / "ca-key.pem", directory / "ca.pem"
-        is_new = not certificate_file.exists()  # asked before the key, which another start writes first
+        is_new = not certificate_file.exists()  # checked before the key, which another process would write first
         try:
             if not key_file.exists():
                 if not is_new:
                     raise AuthorityDamaged(f"{key_file}: the key is missing")
-                claim_private(key_file, private_pem(issuing.new_ec_key()), power=self._power)
+                claim_private(key_file, private_pem(certificates.new_ec_key()), power=self._power)
             key = serialization.load_pem_private_key(key_file.read_bytes(), None)
         except (ValueError, TypeError) as error:
             raise AuthorityDamaged(f"{key_file}: not a private key in PEM ({error})") from None
         if not isinstance(key, ec.EllipticCurvePrivateKey):
             raise AuthorityDamaged(f"{key_file}: not an EC key")
         if is_new:
-            new = issuing.self_signed_ca(issuing.CA_NAME, key, self._clock())
+            new = certificates.self_signed_ca(certificates.CA_NAME, key, self._clock())
             claim_private(certificate_file, pem(new).encode(), power=self._power)
         certificate = _read_certificate(certificate_file)
         if certificate.public_key() != key.public_key():

@@ -1,24 +1,26 @@
-"""Private files, whole or not at all: written beside and then put in place (directories 0700, files 0600).
+"""Private files (directories 0700, files 0600), written to a temporary name and then renamed into place.
 
-With `power` what is put in place outlives a power cut. Raises OSError, and then everything is as it was.
+With `power` the result survives a power cut. A failure raises OSError and leaves everything as it was.
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import re
 import secrets
 import shutil
+import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-_BESIDE = re.compile(r"\.(.+)\.[0-9a-f]{12}(\.old)?")
+_TEMPORARY = re.compile(r"\.(.+)\.[0-9a-f]{12}(\.old)?")
 
 
 def make_private(directory: Path, *, power: bool = False) -> None:
-    """Create `directory` for this user alone; one that exists keeps its mode."""
+    """Create `directory` for this user alone; an existing one keeps its mode (see `check_private`)."""
     missing = [path for path in (directory, *directory.parents) if not path.exists()]
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     if power:
@@ -26,80 +28,103 @@ def make_private(directory: Path, *, power: bool = False) -> None:
             _sync(path.parent)
 
 
+def check_private(directory: Path) -> None:
+    """Refuse a directory that holds private keys if other users can enter it or if it contains a symbolic link.
+
+    Whoever can enter it could replace a key or a bank; a link in it would have the bank write, as this user, where
+    somebody else points. Raises PermissionError, its text says what to do.
+    """
+    mode = stat.S_IMODE(directory.stat().st_mode)
+    if mode & 0o077:
+        reason = f"other users can enter it (mode {mode:o}), and it holds private keys; run `chmod 700` on it"
+        raise PermissionError(errno.EPERM, reason, str(directory))
+    _refuse_links(directory, depth=3)  # banks/NAME/FILE and tpps/NAME/FILE
+
+
+def _refuse_links(directory: Path, *, depth: int) -> None:
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            if entry.is_symlink():
+                reason = "it is a symbolic link; a state directory must not contain one"
+                raise PermissionError(errno.EPERM, reason, entry.path)
+            if depth > 1 and entry.is_dir(follow_symlinks=False):
+                _refuse_links(Path(entry.path), depth=depth - 1)
+
+
 def write_private(path: Path, content: bytes) -> None:
     """Replace `path` by `content` in one step."""
-    with _beside(path) as beside:
-        _write_new(beside, content)
-        os.replace(beside, path)
+    with _temporary(path) as temporary:
+        _write_new(temporary, content)
+        os.replace(temporary, path)
 
 
 def claim_private(path: Path, content: bytes, *, power: bool = False) -> bytes:
-    """Create `path` with `content` unless it exists; what it holds now. Two processes get the same answer."""
-    with _beside(path) as beside:
-        _write_new(beside, content)
+    """Create `path` with `content` unless it exists, and return what it holds: two processes get the same bytes."""
+    with _temporary(path) as temporary:
+        _write_new(temporary, content)
         with suppress(FileExistsError):
-            os.link(beside, path)
+            os.link(temporary, path)
         if power:
             _sync(path.parent)
     return path.read_bytes()
 
 
 def write_folder(folder: Path, files: Mapping[str, bytes], *, replace: bool = False, power: bool = False) -> bool:
-    """Create `folder` with `files` in one step; False when it exists and is not to be replaced."""
+    """Create `folder` with `files` in one step; False if it exists and `replace` is not set."""
     make_private(folder.parent, power=power)
-    with _beside(folder) as beside, _beside(folder, ".old") as retired:
-        beside.mkdir(mode=0o700)
+    with _temporary(folder) as temporary, _temporary(folder, ".old") as previous:
+        temporary.mkdir(mode=0o700)
         for name, content in files.items():
-            _write_new(beside / name, content)
+            _write_new(temporary / name, content)
         if power:
-            _sync(beside)
+            _sync(temporary)
         if replace and folder.exists():
-            folder.rename(retired)
+            folder.rename(previous)
         try:
-            beside.rename(folder)
+            temporary.rename(folder)
             if power:
                 _sync(folder.parent)
         except OSError:
-            if not beside.exists():
-                folder.rename(beside)
-            elif not retired.exists() and folder.exists():
+            if not temporary.exists():
+                folder.rename(temporary)
+            elif not previous.exists() and folder.exists():
                 return False
-            if retired.exists():
-                retired.rename(folder)
+            if previous.exists():
+                previous.rename(folder)
             raise
     return True
 
 
 def sweep(directory: Path) -> None:
-    """Remove what killed processes have left half-written in `directory`, unless somebody is writing there now.
+    """Remove temporary files of killed processes from `directory`, unless another process is writing there now.
 
-    A folder that was about to be replaced takes its place again.
+    A folder that was being replaced when its process was killed is restored.
     """
     with suppress(OSError), _opened(directory) as folder:
         fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
         for path in directory.iterdir():
-            found = _BESIDE.fullmatch(path.name)
-            if found is not None and found[2] and not (directory / found[1]).exists():
-                path.rename(directory / found[1])
-            elif found is not None:
-                _drop(path)
+            match = _TEMPORARY.fullmatch(path.name)
+            if match is not None and match[2] and not (directory / match[1]).exists():
+                path.rename(directory / match[1])
+            elif match is not None:
+                _remove(path)
 
 
 @contextmanager
-def _beside(path: Path, ending: str = "") -> Iterator[Path]:
-    """A name beside `path` for what has no place; nothing of that name stays, and no `sweep` comes in between."""
-    beside = path.with_name(f".{path.name}.{secrets.token_hex(6)}{ending}")
+def _temporary(path: Path, ending: str = "") -> Iterator[Path]:
+    """A temporary name in the folder of `path`, removed at the end; no `sweep` runs meanwhile."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}{ending}")
     with _opened(path.parent) as folder:
-        with suppress(OSError):  # where the system locks no directories, nothing is swept
+        with suppress(OSError):  # on file systems without locks for directories, nothing is swept
             fcntl.flock(folder, fcntl.LOCK_SH)
         try:
-            yield beside
+            yield temporary
         finally:
-            _drop(beside)
+            _remove(temporary)
 
 
-def _drop(path: Path) -> None:
-    """Remove a file or a folder; what cannot be removed goes at a later start."""
+def _remove(path: Path) -> None:
+    """Remove a file or a folder; one that cannot be removed now is removed by the `sweep` of a later start."""
     with suppress(OSError):
         if path.is_dir():
             shutil.rmtree(path)
@@ -117,7 +142,7 @@ def _opened(directory: Path) -> Iterator[int]:
 
 
 def _sync(directory: Path) -> None:
-    """Return once the directory's names are on the medium."""
+    """Flush the names in the directory to the disk."""
     with _opened(directory) as folder:
         os.fsync(folder)
 

@@ -13,11 +13,11 @@ from cryptography import x509
 from emulator.api.certificates import CertificateUnreadable, read_certificate
 from emulator.api.headers import Headers
 from emulator.api.json_body import check_strings, read_json
-from emulator.api.qcstatements import StatementsUnreadable, psd2_roles
 from emulator.api.signature.capture import CaptureUnreadable
 from emulator.api.signature.explain import explain
 from emulator.assemble import authority_for
 from emulator.bank.errors import BankError
+from emulator.ca.qcstatements import StatementsUnreadable, psd2_roles
 from emulator.httpsig import dates, digest, header, names, wrapping
 from emulator.httpsig.keyid import compare_key_id, key_id_for
 from emulator.scenario import loader

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import AuthorityInformationAccessOID, ExtendedKeyUsageOID, NameOID
 
 from emulator.assemble import authority_for
-from emulator.ca.statements import psd2_statements
+from emulator.ca.qcstatements import psd2_statements
 from emulator.client.signing import signed_headers
 from emulator.packaged import folder
 

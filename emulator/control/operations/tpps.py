@@ -64,7 +64,7 @@ def _issue(call: ControlCall) -> Response:
 
 
 def _certificate(call: ControlCall) -> Response:
-    return json_response(200, {"certificate": call.authority.answering().certificate_pem})
+    return json_response(200, {"certificate": call.authority.answer_credentials().certificate_pem})
 
 
 OPERATIONS = (

@@ -17,11 +17,11 @@ from cryptography.x509.oid import NameOID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emulator.api import certificates, qcstatements
+from emulator.api import certificates
 from emulator.api.certificates import CertificateUnreadable, identity, read_certificate
 from emulator.api.signature import SignaturePolicy
-from emulator.ca import CertificateAuthority, Credentials
-from emulator.ca.statements import _element, psd2_statements
+from emulator.ca import CertificateAuthority, Credentials, qcstatements
+from emulator.ca.qcstatements import psd2_statements
 from emulator.httpsig.wrapping import wrap
 from tests.unit.signature.making import NOW, Making
 
@@ -29,7 +29,7 @@ PEM_NOTE = "TPP-Signature-Certificate: PEM text in place of base64 DER on one li
 CHAIN_NOTE = "TPP-Signature-Certificate: several certificates, the first is taken for the TPP's"
 ISSUER_KEY = ec.generate_private_key(ec.SECP256R1())
 DER = serialization.Encoding.DER
-QC = x509.ObjectIdentifier(qcstatements.OID)
+QC = qcstatements.OID
 
 
 Subject = list[tuple[x509.ObjectIdentifier, str]]
@@ -193,6 +193,15 @@ def test_a_certificate_that_names_nobody_is_refused(making: Making) -> None:
     nameless = header(made(rsa.generate_private_key(65537, 2048), []))
     (only,) = making.but(certificate=nameless).faults()
     assert only.text == "The certificate cannot be used: its subject is empty, so it names no TPP."
+
+
+def _element(tag: int, content: bytes) -> bytes:
+    """One DER element."""
+    length = len(content)
+    if length < 0x80:
+        return bytes([tag, length]) + content
+    size = (length.bit_length() + 7) // 8
+    return bytes([tag, 0x80 | size]) + length.to_bytes(size, "big") + content
 
 
 @pytest.mark.parametrize("roles", [[], ["PISP"], ["AISP"], ["PISP", "AISP"]])

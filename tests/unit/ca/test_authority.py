@@ -64,7 +64,7 @@ def test_files_are_for_this_user_alone(tmp_path: Path) -> None:
     state = tmp_path / "state"
     made = authority(state)
     made.issue("demo", keystore_password="secret")
-    made.answering()
+    made.answer_credentials()
     for path in (state, *state.rglob("*")):
         assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600), path
 
@@ -78,7 +78,7 @@ def test_a_later_start_finds_what_was_made(tmp_path: Path) -> None:
     assert second.demo().key.private_numbers() == demo.key.private_numbers()
     assert [tpp.name for tpp in second.tpps()] == ["other", "demo"]
     assert second.get("other").certificate == other.certificate
-    assert second.answering().certificate == authority(tmp_path).answering().certificate
+    assert second.answer_credentials().certificate == authority(tmp_path).answer_credentials().certificate
 
 
 @pytest.mark.parametrize("kept", [True, False])
@@ -110,17 +110,17 @@ def test_an_expired_demo_tpp_is_issued_anew(tmp_path: Path) -> None:
 
 def test_with_a_new_ca_the_demo_tpp_and_the_banks_own_certificate_are_issued_anew(tmp_path: Path) -> None:
     first = authority(tmp_path)
-    old = (first.demo().certificate, first.answering().certificate)
+    old = (first.demo().certificate, first.answer_credentials().certificate)
     other = first.issue("other").certificate
     for file in ("ca.pem", "ca-key.pem"):
         (tmp_path / file).unlink()
     second = authority(tmp_path)
-    new = (second.demo().certificate, second.answering().certificate)
+    new = (second.demo().certificate, second.answer_credentials().certificate)
     assert not set(old) & set(new)
     for certificate in new:
         certificate.verify_directly_issued_by(second.certificate)
     third = authority(tmp_path)
-    assert (third.demo().certificate, third.answering().certificate) == new
+    assert (third.demo().certificate, third.answer_credentials().certificate) == new
     assert third.get("other").certificate == other
 
 
@@ -359,10 +359,10 @@ def test_a_folder_that_cannot_be_put_in_place_leaves_what_was_there(
 
 
 def test_the_bank_signs_its_answers_with_a_certificate_of_the_ca(shared: CertificateAuthority) -> None:
-    answering = shared.answering()
+    answering = shared.answer_credentials()
     answering.certificate.verify_directly_issued_by(shared.certificate)
     assert answering.certificate.subject.rfc4514_string() == "CN=Bank Emulator,O=Bank Emulator,C=NO"
-    assert shared.answering() is answering
+    assert shared.answer_credentials() is answering
 
 
 @pytest.mark.filterwarnings("ignore:ssl.TLSVersion:DeprecationWarning")
@@ -409,3 +409,36 @@ def handshake(server: ssl.SSLContext, client: ssl.SSLContext, host: str) -> x509
     finally:
         near.close()
         thread.join()
+
+
+@pytest.mark.parametrize("mode", [0o755, 0o750, 0o701, 0o777])
+def test_a_state_directory_that_others_can_enter_is_refused(tmp_path: Path, mode: int) -> None:
+    state = tmp_path / "state"
+    state.mkdir()
+    state.chmod(mode)
+    with pytest.raises(PermissionError, match="other users can enter it") as refused:
+        authority(state)
+    assert refused.value.filename == str(state)
+    assert list(state.iterdir()) == []
+    state.chmod(0o700)
+    authority(state)
+
+
+@pytest.mark.parametrize("place", ["ca-key.pem", "tpps", "tpps/demo", "tpps/demo/key.pem", "banks/default/journal"])
+def test_a_link_in_a_state_directory_is_refused(tmp_path: Path, place: str) -> None:
+    state, elsewhere = tmp_path / "state", tmp_path / "elsewhere"
+    authority(state).demo()
+    link = state / place
+    link.parent.mkdir(parents=True, exist_ok=True)
+    if link.exists():
+        link.rename(elsewhere)
+    link.symlink_to(elsewhere)
+    with pytest.raises(PermissionError, match="symbolic link") as refused:
+        authority(state)
+    assert refused.value.filename == str(link)
+
+
+def test_the_state_directory_itself_may_be_a_link(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir(mode=0o700)
+    (tmp_path / "state").symlink_to(tmp_path / "data")
+    assert authority(tmp_path / "state").certificate == authority(tmp_path / "data").certificate

@@ -1,0 +1,143 @@
+"""The QCStatements of a TPP certificate, written and read (ETSI TS 119 495, 5.1; RFC 3739, 3.2.6; EN 319 412-5).
+
+    QCStatements ::= SEQUENCE OF SEQUENCE { statementId OBJECT IDENTIFIER, statementInfo ANY OPTIONAL }
+
+The statement of PSD2 (0.4.0.19495.2) lists the roles of the certificate's holder and names the authority that gave
+them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from cryptography import x509
+from cryptography.hazmat import asn1
+from cryptography.x509 import ObjectIdentifier
+
+OID = ObjectIdentifier("1.3.6.1.5.5.7.1.3")
+AUTHORITY_NAME = "Bank Emulator Sandbox Authority"
+AUTHORITY_ID = "NO-SBX"  # country and a code, the form of an NCAId; no such authority exists
+
+_PSD2 = ObjectIdentifier("0.4.0.19495.2")
+_ROLES = {
+    "PISP": (ObjectIdentifier("0.4.0.19495.1.2"), "PSP_PI"),
+    "AISP": (ObjectIdentifier("0.4.0.19495.1.3"), "PSP_AI"),
+}
+_ROLE_NAMES = {oid: name for name, (oid, _) in _ROLES.items()}
+_QC_TYPE = ObjectIdentifier("0.4.0.1862.1.6")
+_ELECTRONIC_SEAL = ObjectIdentifier("0.4.0.1862.1.6.2")
+
+
+class StatementsUnreadable(ValueError):
+    """The extension does not have the form above."""
+
+
+@asn1.sequence
+class _Role:
+    role: ObjectIdentifier
+    name: str
+
+
+@asn1.sequence
+class _RolesOfPsp:
+    roles: list[_Role]
+    authority_name: str
+    authority_id: str
+
+
+@asn1.sequence
+class _Psd2Statement:
+    statement: ObjectIdentifier
+    info: _RolesOfPsp
+
+
+@asn1.sequence
+class _QcTypeStatement:
+    statement: ObjectIdentifier
+    info: list[ObjectIdentifier]
+
+
+@asn1.sequence
+class _Written:
+    """What this CA writes: two statements of known form."""
+
+    qc_type: _QcTypeStatement
+    psd2: _Psd2Statement
+
+
+# What other CAs write: only the roles of PSD2 are looked at, texts may be of any string type.
+@asn1.sequence
+class _Statements:
+    """QCStatements inside a SEQUENCE of their own, because `decode_der` takes no bare SEQUENCE OF."""
+
+    statements: list[asn1.TLV]
+
+
+@asn1.sequence
+class _WithoutInfo:
+    statement: ObjectIdentifier
+
+
+@asn1.sequence
+class _WithInfo:
+    statement: ObjectIdentifier
+    info: asn1.TLV
+
+
+@asn1.sequence
+class _AnyRole:
+    role: ObjectIdentifier
+    name: asn1.TLV
+
+
+@asn1.sequence
+class _AnyRolesOfPsp:
+    roles: list[_AnyRole]
+    authority_name: asn1.TLV
+    authority_id: asn1.TLV
+
+
+def psd2_statements(roles: Iterable[str]) -> x509.UnrecognizedExtension:
+    """The extension that gives `roles` (of `PISP`, `AISP`); no roles are written as an empty list."""
+    chosen = frozenset(roles)
+    listed = [_Role(role=oid, name=name) for role, (oid, name) in _ROLES.items() if role in chosen]
+    psd2 = _RolesOfPsp(roles=listed, authority_name=AUTHORITY_NAME, authority_id=AUTHORITY_ID)
+    content = _Written(
+        qc_type=_QcTypeStatement(statement=_QC_TYPE, info=[_ELECTRONIC_SEAL]),
+        psd2=_Psd2Statement(statement=_PSD2, info=psd2),
+    )
+    return x509.UnrecognizedExtension(OID, asn1.encode_der(content))
+
+
+def psd2_roles(extension: bytes) -> frozenset[str] | None:
+    """`PISP` and `AISP` as far as the PSD2 statement lists them; None without that statement.
+
+    Other roles (PSP_AS, PSP_IC) mean nothing to this bank. Raises StatementsUnreadable.
+    """
+    try:
+        for statement in asn1.decode_der(_Statements, _in_sequence(extension)).statements:
+            if (info := _psd2_info(statement)) is not None:
+                roles = info.parse(_AnyRolesOfPsp).roles
+                return frozenset(_ROLE_NAMES[entry.role] for entry in roles if entry.role in _ROLE_NAMES)
+    except ValueError as error:
+        raise StatementsUnreadable from error
+    return None
+
+
+def _psd2_info(statement: asn1.TLV) -> asn1.TLV | None:
+    """The statementInfo of the PSD2 statement, None for another statement; raises ValueError."""
+    try:
+        whole = statement.parse(_WithInfo)
+    except ValueError:
+        if statement.parse(_WithoutInfo).statement == _PSD2:
+            raise
+        return None
+    return whole.info if whole.statement == _PSD2 else None
+
+
+def _in_sequence(der: bytes) -> bytes:
+    size = len(der)
+    if size < 0x80:
+        return bytes([0x30, size]) + der
+    length = size.to_bytes((size.bit_length() + 7) // 8, "big")
+    return bytes([0x30, 0x80 | len(length)]) + length + der
