@@ -35,7 +35,7 @@ def seeded_registry(authority: CertificateAuthority) -> BankRegistry:
             durability="process",
             rules_for=RuleSet,
             trusted_ca=lambda: authority.certificate,
-            signer=response_signer(authority.answering),
+            signer=response_signer(authority.answer_credentials),
         )
     )
 
