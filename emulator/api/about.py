@@ -6,8 +6,9 @@ from typing import Any
 
 from emulator import __version__
 from emulator.bank.bank import Bank
+from emulator.bank.kinds import ACCOUNT, CARD, CARD_TRANSACTION, CUSTOMER, META, PAYMENT, TRANSACTION
 
-COUNTED = {"customers": "customer", "accounts": "account", "cardAccounts": "card", "payments": "payment"}
+COUNTED = {"customers": CUSTOMER, "accounts": ACCOUNT, "cardAccounts": CARD, "payments": PAYMENT}
 
 
 def health() -> dict[str, Any]:
@@ -17,7 +18,7 @@ def health() -> dict[str, Any]:
 
 def ready(bank: Bank) -> dict[str, Any]:
     """The bank answers, with version, fixtures and counts of documents."""
-    kept = bank.documents.get("meta", "bank") or {}
+    kept = bank.documents.get(META, "bank") or {}
     counts = {name: bank.documents.count(kind) for name, kind in COUNTED.items()}
-    counts["transactions"] = bank.documents.count("transaction") + bank.documents.count("cardTransaction")
+    counts["transactions"] = bank.documents.count(TRANSACTION) + bank.documents.count(CARD_TRANSACTION)
     return {"status": "READY", "version": __version__, "fixtures": kept.get("fixtures"), "counts": counts}

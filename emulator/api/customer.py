@@ -10,6 +10,7 @@ from emulator.api.operation import Access, Call
 from emulator.bank.authentication import sca
 from emulator.bank.customers import access, people
 from emulator.bank.errors import BankError
+from emulator.bank.kinds import AGREEMENT
 
 ACCOUNT_INFORMATION = frozenset({"AISP"})  # the role of account and consent operations alone
 
@@ -84,7 +85,7 @@ def open_access(call: Call, *, purpose: str | None = None, target: str | None = 
     psu = people.psu_of(call.bank, call.tpp.id, psu_id) if psu_id else None
     if psu is not None:
         known["presumed"] = psu["nationalId"]
-    if agreement is not None and call.bank.documents.exists("agreement", agreement.lower()):
+    if agreement is not None and call.bank.documents.exists(AGREEMENT, agreement.lower()):
         known["agreement"] = agreement.lower()
     if context:
         known["context"] = context

@@ -15,8 +15,10 @@ from emulator.api.messages import Request
 from emulator.bank.bank import Bank
 from emulator.bank.customers.access import Caller
 from emulator.bank.errors import Message
+from emulator.bank.kinds import ACCOUNT
 from emulator.bank.script import UNSCRIPTED, Script
 from emulator.bank.tpp import NOBODY, Tpp
+from emulator.store import Document, Kind
 
 if TYPE_CHECKING:
     from emulator.api.query import Parameter
@@ -130,7 +132,7 @@ class Operation:
     values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     remembers: bool = False
     quota: str | None = None  # "balances", "transactions" or "details": 4 unattended calls in 24 h (SPEC 8)
-    resource: str = "account"  # what `id` in the path names: "account" or "card"
+    resource: Kind[Document] = ACCOUNT  # what `id` in the path names: ACCOUNT or CARD
     tag: str = ""
     before_first_sca: bool = field(init=False)
     acts: bool = field(init=False)  # for a customer in a context; to list its agreements none needs to be chosen

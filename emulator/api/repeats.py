@@ -12,6 +12,7 @@ from emulator.api.render import encode
 from emulator.bank.bank import Bank
 from emulator.bank.clock import later
 from emulator.bank.errors import BankError
+from emulator.bank.kinds import REPEAT
 from emulator.bank.tpp import prefix
 
 WINDOW = timedelta(hours=24)
@@ -31,7 +32,7 @@ class Repeats:
             return call.operation.handler(call)
         identity = prefix(call.tpp.id) + request_id
         fingerprint = _fingerprint(call)
-        if self._bank.documents.exists("repeat", identity):
+        if self._bank.documents.exists(REPEAT, identity):
             stored = self._stored(identity, fingerprint)
             if stored is not None:
                 return stored
@@ -43,12 +44,12 @@ class Repeats:
     def _stored(self, identity: str, fingerprint: str) -> Reply | None:
         """The earlier 201, or None when it is too old; CONFLICT when the id was used for another request."""
         documents = self._bank.documents
-        known = documents.get("repeat", identity)
+        known = documents.get(REPEAT, identity)
         if known is None:
             return None
         if known["created"] <= later(self._bank.clock.stamp(), -WINDOW):
             # what takes its place comes last
-            documents.delete("repeat", identity)
+            documents.delete(REPEAT, identity)
             return None
         if known["print"] != fingerprint:
             text = "This X-Request-ID was used for another request within the last 24 hours."
@@ -61,21 +62,21 @@ class Repeats:
         """Keep a 201 for 24 hours of bank time, and let go of what is older; the answer goes out as it is kept."""
         documents = self._bank.documents
         now = self._bank.clock.stamp()
-        if documents.count("repeat") % SWEEP == 0:
+        if documents.count(REPEAT) % SWEEP == 0:
             self._sweep(later(now, -WINDOW))
         reply.body = body = encode(reply.body)
         documents.put(
-            "repeat",
+            REPEAT,
             {"id": identity, "created": now, "print": fingerprint, "headers": reply.headers, "body": Fragment(body)},
         )
 
     def _sweep(self, over: str) -> None:
         """Two for one: the collection shrinks as it is written, without a long sweep on any request."""
         documents = self._bank.documents
-        if any(oldest["created"] <= over for oldest in documents.range("repeat", "created", limit=1)):
-            for old in documents.range("repeat", "created", limit=2 * SWEEP):
+        if any(oldest["created"] <= over for oldest in documents.range(REPEAT, "created", limit=1)):
+            for old in documents.range(REPEAT, "created", limit=2 * SWEEP):
                 if old["created"] <= over:
-                    documents.delete("repeat", old["id"])
+                    documents.delete(REPEAT, old["id"])
 
 
 def _fingerprint(call: Call) -> str:

@@ -24,7 +24,7 @@ from emulator.bank.clock import LIVE, Beginning
 from emulator.bank.errors import BankError
 from emulator.bank.fixtures import Fixture
 from emulator.bank.ids import Ids
-from emulator.bank.kinds import KINDS
+from emulator.bank.kinds import KINDS, META
 from emulator.bank.settings import Settings
 from emulator.ca import CertificateAuthority
 from emulator.scenario.transport import Transport
@@ -172,7 +172,7 @@ class BankRegistry:
         common = self._common.seed
         if name == DEFAULT and common is not None:
             return common
-        seed: int | None = (documents.get("meta", "bank") or {}).get("seed", common)
+        seed: int | None = (documents.get(META, "bank") or {}).get("seed", common)
         return seed
 
     def transport(self) -> Transport:

@@ -7,8 +7,9 @@ from typing import Any
 
 from emulator.bank.clock import LIVE, Beginning, Clock
 from emulator.bank.ids import Ids
+from emulator.bank.kinds import ACCOUNT, AGREEMENT, CUSTOMER, META, PERSON, PSU, SESSION
 from emulator.bank.settings import Settings, merged
-from emulator.store import Store
+from emulator.store import Kind, Store
 
 Event = dict[str, Any]
 Watcher = Callable[[Event | None], None]
@@ -42,8 +43,8 @@ class Bank:
         self.begins = begins
         self.clock = Clock(documents)
         self.ids = Ids(documents, seed=seed, form=ids_form)
-        self.payers = documents.dependent_cache("psu", "session", "agreement", "customer", "person")
-        self.accounts = documents.dependent_cache("account", "customer", "agreement")
+        self.payers = documents.dependent_cache(PSU, SESSION, AGREEMENT, CUSTOMER, PERSON)
+        self.accounts = documents.dependent_cache(ACCOUNT, CUSTOMER, AGREEMENT)
         self.watchers: list[Watcher] = []
         self.settings = self.defaults
         self.refresh()
@@ -52,19 +53,19 @@ class Bank:
         """Read clock, ids and settings from the documents again, after a reset or restored snapshot."""
         self.clock.refresh()
         self.ids.refresh()
-        kept = self.documents.get("meta", "settings") or {}
+        kept = self.documents.get(META, "settings") or {}
         self.settings = merged(self.defaults, {k: v for k, v in kept.items() if k != "id"})
 
     def change_settings(self, changes: Mapping[str, Any]) -> Settings:
         """Merge `changes` into the settings; raises BankError FORMAT_ERROR naming every mistake."""
         settings = merged(self.settings, changes)
-        self.documents.put("meta", {"id": "settings", **settings.beside(self.defaults)})
+        self.documents.put(META, {"id": "settings", **settings.beside(self.defaults)})
         before, self.settings = self.settings, settings
         for follow in SETTINGS_FOLLOWERS:
             follow(self, before)
         return settings
 
-    def make_room(self, kind: str, most: int, **equals: str) -> None:
+    def make_room(self, kind: Kind[Any], most: int, **equals: str) -> None:
         """Let go of the oldest of the documents that `find` finds, when there are `most`."""
         oldest = self.documents.first(kind, **equals) if self.documents.count(kind, **equals) >= most else None
         if oldest is not None:

@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import Literal
 from zoneinfo import ZoneInfo
 
+from emulator.bank.kinds import META
 from emulator.store import Document, Store
 
 OSLO = ZoneInfo("Europe/Oslo")
@@ -104,7 +105,7 @@ class Clock:
 
     def refresh(self) -> None:
         """Take the clock from the documents again, after a reset or a restored snapshot."""
-        kept = self._documents.get("meta", "clock") or {"mode": "live", "offset": 0.0}
+        kept = self._documents.get(META, "clock") or {"mode": "live", "offset": 0.0}
         self._mode: Mode = kept["mode"]
         self._offset = timedelta(seconds=kept.get("offset", 0.0))
         self._ahead = self._offset // _MICROSECOND
@@ -147,7 +148,7 @@ class Clock:
             keeps = now is None and self._mode == "live"
             offset = self._offset if keeps else at - real_now()
             document = {"id": "clock", "mode": "live", "offset": offset.total_seconds()}
-        self._documents.put("meta", document)
+        self._documents.put(META, document)
         self.refresh()
 
     @contextmanager
@@ -156,14 +157,14 @@ class Clock:
         with suppress(_TakenBack), self._documents.transaction():
             if self._mode == "live":
                 noted = {"id": "clock", "mode": "live", "offset": self._offset.total_seconds(), "now": self.stamp()}
-                self._documents.put("meta", noted)
+                self._documents.put(META, noted)
             yield
             raise _TakenBack
 
     def go_back(self) -> None:
         """Take the clock from documents that are `noted`: a live one runs on from that moment."""
         self.refresh()
-        kept = self._documents.get("meta", "clock")
+        kept = self._documents.get(META, "clock")
         if kept is not None and kept["mode"] == "live" and "now" in kept:
             self.set(now=moment(kept["now"]))
 

@@ -17,6 +17,7 @@ from emulator.api.messages import Request
 from emulator.api.operation import Call
 from emulator.api.router import split_target
 from emulator.bank.errors import BankError
+from emulator.bank.kinds import PSU
 from emulator.bank.tpp import Tpp
 from emulator.scenario.conditions import ABSENT
 
@@ -113,7 +114,7 @@ class Facts:
         if call is not None and call.caller is not None:
             named.append(call.caller.national_id)
         elif call is not None:
-            known = [call.bank.documents.get("psu", psu_id.lower()) for psu_id in self.header("PSU-ID")]
+            known = [call.bank.documents.get(PSU, psu_id.lower()) for psu_id in self.header("PSU-ID")]
             named += [psu["nationalId"] for psu in known if psu is not None]
         return tuple(named)
 

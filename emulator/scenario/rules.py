@@ -11,6 +11,7 @@ from emulator.api.messages import Response
 from emulator.api.operation import Call, Reply
 from emulator.bank.bank import Bank
 from emulator.bank.clock import moment
+from emulator.bank.kinds import META
 from emulator.scenario.part import Part
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ class RuleSet:
 
     def refresh(self, going_on: Iterable[_Live] = ()) -> None:
         """Read the rules from the documents again; those of `going_on` that stand there count on, the others anew."""
-        kept = self._bank.documents.get("meta", DOCUMENT) or {"rules": []}
+        kept = self._bank.documents.get(META, DOCUMENT) or {"rules": []}
         known = list(going_on)
         self.rules = []
         self._taken = None
@@ -187,5 +188,5 @@ class RuleSet:
 
     def _keep(self, rules: list[_Live]) -> None:
         """Write the rules, and only then go by them: what cannot be kept has not happened."""
-        self._bank.documents.put("meta", {"id": DOCUMENT, "rules": [live.document() for live in rules]})
+        self._bank.documents.put(META, {"id": DOCUMENT, "rules": [live.document() for live in rules]})
         self.rules = rules

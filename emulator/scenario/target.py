@@ -17,6 +17,7 @@ from emulator.bank.customers import people
 from emulator.bank.errors import BankError
 from emulator.bank.fixtures import Fixture
 from emulator.bank.fixtures.entries import DefinitionError
+from emulator.bank.kinds import ACCOUNT, AGREEMENT, META
 from emulator.bank.money import plain, quantum
 from emulator.bank.payment import progression
 from emulator.bank.snapshots import Snapshots
@@ -119,12 +120,12 @@ def _perform(scenario: Scenario, scenario_target: ScenarioTarget) -> None:
     scenario_target.rules.refresh()
     scenario_target.rules.remove_scenario(scenario.name)
     scenario_target.rules.add(scenario.rules, scenario=scenario.name)
-    scenario_target.bank.documents.put("meta", {"id": DOCUMENT, "source": dict(scenario.source)})
+    scenario_target.bank.documents.put(META, {"id": DOCUMENT, "source": dict(scenario.source)})
 
 
 def applied(bank: Bank) -> dict[str, Any] | None:
     """The scenario that was applied last, as JSON of exactly the YAML's shape."""
-    kept = bank.documents.get("meta", DOCUMENT)
+    kept = bank.documents.get(META, DOCUMENT)
     return None if kept is None else kept["source"]
 
 
@@ -136,7 +137,7 @@ def withdraw(scenario_target: ScenarioTarget) -> None:
     source = applied(scenario_target.bank)
     if source is not None:
         with scenario_target.all_or_nothing():
-            scenario_target.bank.documents.delete("meta", DOCUMENT)
+            scenario_target.bank.documents.delete(META, DOCUMENT)
             scenario_target.rules.remove_scenarios()
         _tell(scenario_target.bank, "scenario", source["scenario"], "withdrawn")
 
@@ -200,7 +201,7 @@ def _change_account(bank: Bank, change: Change, path: Path) -> None:
     if "creditLine" in values:
         line = _amount(values["creditLine"], account["currency"], (*path, "creditLine"))
         values["creditLine"] = plain(line, account["currency"])
-    bank.documents.put("account", {**account, **values})
+    bank.documents.put(ACCOUNT, {**account, **values})
     if balance is not None:
         ledger.restate(bank, account["id"], _amount(balance, account["currency"], (*path, "balance")))
 
@@ -208,13 +209,13 @@ def _change_account(bank: Bank, change: Change, path: Path) -> None:
 def find_account(bank: Bank, name: str) -> Document | None:
     """The account of this IBAN, BBAN or resourceId."""
     documents = bank.documents
-    by_number = documents.first("account", iban=name) or documents.first("account", bban=name)
-    return by_number or documents.get("account", name)
+    by_number = documents.first(ACCOUNT, iban=name) or documents.first(ACCOUNT, bban=name)
+    return by_number or documents.get(ACCOUNT, name)
 
 
 def _change_agreement(bank: Bank, change: Change, path: Path) -> None:
     names = ("id", "name", "organisationNumber")
-    found = [a for a in bank.documents.all("agreement") if change.name in [a.get(name) for name in names]]
+    found = [a for a in bank.documents.all(AGREEMENT) if change.name in [a.get(name) for name in names]]
     if len(found) != 1:
         told = "no agreement" if not found else f"{len(found)} agreements called"
         raise _Wrong((*path, "agreement"), f"There is {told} {change.name}; its name or psuCorporateId was expected.")
@@ -222,7 +223,7 @@ def _change_agreement(bank: Bank, change: Change, path: Path) -> None:
     _check_persons(bank, agreement["persons"], change.members, path)
     if agreement["signatures"] > len(agreement["persons"]):
         raise _Wrong((*path, "signatures"), "Two signatures need two persons.")
-    bank.documents.put("agreement", agreement)
+    bank.documents.put(AGREEMENT, agreement)
 
 
 def _check_persons(bank: Bank, persons: Sequence[str], changed: Mapping[str, Any], path: Path) -> None:

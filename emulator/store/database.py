@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import cast
+from typing import Any, cast
 
 from tinydb import TinyDB
 from tinydb.storages import Storage
@@ -27,7 +27,7 @@ class Documents(TinyDB):
         self._changing = changing
         self._declared: dict[str, DocumentTable] = {}
 
-    def declare(self, name: str, kind: Kind) -> DocumentTable:
+    def declare(self, name: str, kind: Kind[Any]) -> DocumentTable:
         """The table of a kind."""
         table = cast(DocumentTable, self.table(name, kind=kind, steps=self._steps, changing=self._changing))
         self._declared[name] = table

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 from emulator.store.index import Index, Keys
-from emulator.store.kinds import Document, Kind
+from emulator.store.kinds import Document, Kind, by_name
 from emulator.store.order import Entry, Order
 from emulator.store.table import DocumentTable
 
@@ -16,6 +16,9 @@ Batch = tuple[list[int], list[bytes]]
 
 ROWS_AT_ONCE = 256
 
+BARE: Kind[Any] = Kind("")
+"""The kind of an image without indexes."""
+
 
 class TableImage(NamedTuple):
     """One kind as it stood: documents are shared immutable bytes, the rest nobody changes.
@@ -23,7 +26,7 @@ class TableImage(NamedTuple):
     `numbers`, `indexes` and `orders` are empty in a bare picture; they are made when it is gone back to.
     """
 
-    kind: Kind
+    kind: Kind[Any]
     next_number: int
     rows: dict[int, bytes]
     numbers: dict[str, int]
@@ -51,7 +54,7 @@ class TableImage(NamedTuple):
     @classmethod
     def bare(cls, rows: dict[int, bytes], next_number: int = 1) -> TableImage:
         """A picture of rows alone, numbers ascending."""
-        return cls(Kind(), max(next_number, max(rows, default=0) + 1), rows, {}, {}, {})
+        return cls(BARE, max(next_number, max(rows, default=0) + 1), rows, {}, {}, {})
 
     @property
     def is_bare(self) -> bool:
@@ -68,7 +71,7 @@ class TableImage(NamedTuple):
         table.next_number = self.next_number
         table.in_order = True
         table.before = None
-        if self.is_bare or self.kind != table.kind:
+        if self.is_bare or self.kind is not table.kind:
             table.index_anew()
             return
         table.numbers = self.numbers if give_away else self.numbers.copy()
@@ -121,15 +124,13 @@ class Image(NamedTuple):
     tables: Mapping[str, TableImage]
 
     @classmethod
-    def build(cls, kinds: Mapping[str, Kind], documents: Mapping[str, Iterable[Document]]) -> Image:
+    def build(cls, kinds: Sequence[Kind[Any]], documents: Mapping[Kind[Any], Iterable[Document]]) -> Image:
         """The picture of a store that holds exactly `documents`, kind -> documents in insertion order.
 
         Raises ValueError for a document that cannot be kept and KeyError for a kind that is not declared.
         """
         from emulator.store.opening import memory_store
 
-        if not documents.keys() <= kinds.keys():
-            raise KeyError(*(documents.keys() - kinds.keys()))
         store = memory_store(kinds)
         with store.transaction():
             for kind, several in documents.items():
@@ -144,8 +145,8 @@ class Image(NamedTuple):
         return as_bytes(self)
 
     @classmethod
-    def from_bytes(cls, data: bytes, kinds: Mapping[str, Kind], *, file: Path = Path("image")) -> Image:
+    def from_bytes(cls, data: bytes, kinds: Sequence[Kind[Any]], *, file: Path = Path("image")) -> Image:
         """The picture that `to_bytes` wrote; raises StoreDamaged and StoreTooNew, naming `file`."""
         from emulator.store.loading import load
 
-        return load(lambda offset, size: data[offset : offset + size], len(data), file, kinds).image
+        return load(lambda offset, size: data[offset : offset + size], len(data), file, by_name(kinds)).image

@@ -97,7 +97,7 @@ class Keys:
     __slots__ = ("_indexed", "_plain", "_sorted", "indexes", "members", "orders")
 
     def __init__(
-        self, kind: Kind, indexes: dict[str, Index] | None = None, orders: dict[str, Order] | None = None
+        self, kind: Kind[Any], indexes: dict[str, Index] | None = None, orders: dict[str, Order] | None = None
     ) -> None:
         self.indexes = {member: Index() for member in kind.indexes} if indexes is None else indexes
         self.orders = {name: Order(rule) for name, rule in kind.ordered.items()} if orders is None else orders
@@ -115,7 +115,7 @@ class Keys:
         self._plain = _NOTHING if any(order.numeric for order in self.orders.values()) else _TEXTS
 
     @classmethod
-    def made_of(cls, kind: Kind, documents: Iterable[tuple[int, str, list[Any]]]) -> Keys:
+    def made_of(cls, kind: Kind[Any], documents: Iterable[tuple[int, str, list[Any]]]) -> Keys:
         """Indexes and orders of documents given as number, id and values; raises ValueError as `check` does."""
         keys = cls(kind)
         entries: list[list[Entry]] = [[] for _ in keys._sorted]

@@ -120,11 +120,11 @@ def _put_order(entries: Sequence[Entry], numbers: Mapping[str, int], put: Out) -
     put(b"}")
 
 
-def table_image(told: dict[str, Any], texts: list[bytes], declared: Kind | None) -> TableImage:
+def table_image(told: dict[str, Any], texts: list[bytes], declared: Kind[Any] | None) -> TableImage:
     """The picture of one kind from its document in `_index` and the texts of its documents."""
     numbers = list(chain.from_iterable(range(first, last + 1) for first, last in told["numbers"]))
     rows = dict(zip(numbers, texts, strict=True))
-    kind = declared or Kind()
+    kind = declared or Kind(told["id"])
     if "ids" not in told or kind.signature() != told["kind"]:
         return TableImage.bare(rows, told["next"])
     by_number = dict(zip(numbers, told["ids"], strict=True))

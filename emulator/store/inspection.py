@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
+from typing import Any
 
 from emulator.store.disk import Disk
 from emulator.store.errors import StoreDamaged, StoreLocked
 from emulator.store.index import Keys
-from emulator.store.kinds import Kind
+from emulator.store.kinds import Kind, by_name
 from emulator.store.lock import unwritten
 from emulator.store.recovery import SNAPSHOT, read_directory
 from emulator.store.storage import VolatileStorage
 from emulator.store.table import DocumentTable
 
-NO_KINDS: Mapping[str, Kind] = MappingProxyType({})
+NO_KINDS: tuple[Kind[Any], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Report:
         return not self.findings and self.in_use is None
 
 
-def verify(directory: Path, kinds: Mapping[str, Kind] = NO_KINDS) -> Report:
+def verify(directory: Path, kinds: Sequence[Kind[Any]] = NO_KINDS) -> Report:
     """Read snapshot and journal and decode every document; writes nothing. Raises StoreTooNew, OSError.
 
     With `kinds` the stored indexes are compared with the documents as well.
@@ -69,20 +69,21 @@ def verify(directory: Path, kinds: Mapping[str, Kind] = NO_KINDS) -> Report:
     return report
 
 
-def look(report: Report, kinds: Mapping[str, Kind]) -> None:
+def look(report: Report, kinds: Sequence[Kind[Any]]) -> None:
     """Fill in what the directory holds now; the caller holds it. Raises StoreTooNew."""
     report.findings.clear()
     report.documents.clear()
     report.torn = None
+    declared = by_name(kinds)
     tables: dict[str, DocumentTable] = {}
 
     def table_of(kind: str) -> DocumentTable:
         if kind not in tables:
-            tables[kind] = DocumentTable(VolatileStorage(), kind, kind=kinds.get(kind))
+            tables[kind] = DocumentTable(VolatileStorage(), kind, kind=declared.get(kind))
         return tables[kind]
 
     try:
-        found = read_directory(report.directory, kinds, Disk())
+        found = read_directory(report.directory, declared, Disk())
         found.fill(table_of)
     except StoreDamaged as damaged:
         report.findings.append(Finding(damaged.file, damaged.offset, damaged.reason))

@@ -35,7 +35,7 @@ class Snapshot(NamedTuple):
     fits: bool
 
 
-def load(read: Read, size: int, file: Path, kinds: Mapping[str, Kind]) -> Snapshot:
+def load(read: Read, size: int, file: Path, kinds: Mapping[str, Kind[Any]]) -> Snapshot:
     """Read a snapshot of `size` bytes; raises StoreDamaged, and StoreTooNew for a later format."""
     found = HEAD_FORM.match(read(0, 256))
     if found is None:
@@ -55,7 +55,7 @@ def load(read: Read, size: int, file: Path, kinds: Mapping[str, Kind]) -> Snapsh
     }
     if rows.check_up_to(index_at) != int(found[3], 16):
         raise StoreDamaged(file, found.end(), "the checksum of the documents is wrong")
-    fits = not any(table.is_bare or table.kind != kinds.get(kind, Kind()) for kind, table in tables.items())
+    fits = not any(table.is_bare or (name in kinds and table.kind is not kinds[name]) for name, table in tables.items())
     return Snapshot(sequence, size, Image(tables), fits)
 
 

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from emulator.store.disk import Disk
-from emulator.store.kinds import Kind
+from emulator.store.kinds import Kind, by_name
 from emulator.store.storage import JournalStorage, VolatileStorage
 from emulator.store.store import Store
 
 Durability = Literal["process", "power"]
 
 
-def memory_store(kinds: Mapping[str, Kind]) -> Store:
+def memory_store(kinds: Sequence[Kind[Any]]) -> Store:
     """A store that keeps nothing beyond the process."""
     return Store(VolatileStorage(), kinds)
 
 
 def open_store(
-    directory: Path, kinds: Mapping[str, Kind], durability: Durability = "process", *, disk: Disk | None = None
+    directory: Path, kinds: Sequence[Kind[Any]], durability: Durability = "process", *, disk: Disk | None = None
 ) -> Store:
     """The store of a directory, which is made (0700) when missing.
 
@@ -30,7 +30,7 @@ def open_store(
     Raises StoreDamaged, StoreTooNew, StoreLocked, OSError.
     """
     with _without_collection():
-        storage = JournalStorage(directory, kinds, power=durability == "power", disk=disk)
+        storage = JournalStorage(directory, by_name(kinds), power=durability == "power", disk=disk)
         try:
             return Store(storage, kinds)
         except BaseException:

@@ -10,7 +10,7 @@ import orjson
 
 from emulator.store.dependent_cache import DependentCache
 from emulator.store.index import Bucket
-from emulator.store.kinds import Document
+from emulator.store.kinds import D, Document, Kind
 from emulator.store.order import Order, Value
 from emulator.store.table import DocumentTable
 
@@ -21,40 +21,40 @@ class Readable:
     def __init__(self) -> None:
         self._tables: dict[str, DocumentTable] = {}
 
-    def get(self, kind: str, identity: str) -> Document | None:
+    def get(self, kind: Kind[D], identity: str) -> D | None:
         """A fresh copy of the document, None when there is none."""
-        table = self._tables[kind]
+        table = self._tables[kind.name]
         number = table.numbers.get(identity)
         if number is None:
             return None
-        document: Document = orjson.loads(table.rows[number])
+        document: D = orjson.loads(table.rows[number])
         return document
 
-    def text(self, kind: str, identity: str) -> bytes | None:
+    def text(self, kind: Kind[Any], identity: str) -> bytes | None:
         """The document as JSON text, None when there is none."""
-        table = self._tables[kind]
+        table = self._tables[kind.name]
         number = table.numbers.get(identity)
         return None if number is None else table.rows[number]
 
-    def dependent_cache(self, *kinds: str) -> DependentCache[Any, Any]:
+    def dependent_cache(self, *kinds: Kind[Any]) -> DependentCache[Any, Any]:
         """A place for what is worked out from documents of these kinds alone."""
-        return DependentCache(self._tables[kind] for kind in kinds)
+        return DependentCache(self._tables[kind.name] for kind in kinds)
 
-    def exists(self, kind: str, identity: str) -> bool:
-        return identity in self._tables[kind].numbers
+    def exists(self, kind: Kind[Any], identity: str) -> bool:
+        return identity in self._tables[kind.name].numbers
 
-    def all(self, kind: str) -> Iterator[Document]:
+    def all(self, kind: Kind[D]) -> Iterator[D]:
         """Every document in insertion order, as they stand at this call."""
-        return map(orjson.loads, list(self._tables[kind].sorted_rows().values()))
+        return map(orjson.loads, list(self._tables[kind.name].sorted_rows().values()))
 
     def find(
-        self, kind: str, /, *, limit: int | None = None, newest_first: bool = False, **equals: Value | None
-    ) -> list[Document]:
+        self, kind: Kind[D], /, *, limit: int | None = None, newest_first: bool = False, **equals: Value | None
+    ) -> list[D]:
         """The documents whose indexed member equals the value (or has it as an element), in insertion order.
 
         Exactly one declared index is named; ValueError otherwise. None finds nothing.
         """
-        table = self._tables[kind]
+        table = self._tables[kind.name]
         numbers = self._matching(table, equals)
         if newest_first:
             numbers = numbers[::-1] if limit is None else numbers[-1 : -limit - 1 : -1]
@@ -62,18 +62,18 @@ class Readable:
             numbers = numbers[:limit]
         return list(table.numbered(numbers))
 
-    def first(self, kind: str, /, **equals: Value | None) -> Document | None:
+    def first(self, kind: Kind[D], /, **equals: Value | None) -> D | None:
         """The earliest of what `find` finds."""
-        table = self._tables[kind]
+        table = self._tables[kind.name]
         bucket = self._bucket(table, equals)
         if bucket is None:
             return None
-        document: Document = orjson.loads(table.rows[bucket if isinstance(bucket, int) else bucket[0]])
+        document: D = orjson.loads(table.rows[bucket if isinstance(bucket, int) else bucket[0]])
         return document
 
-    def count(self, kind: str, /, **equals: Value | None) -> int:
+    def count(self, kind: Kind[Any], /, **equals: Value | None) -> int:
         """How many `find` finds; without an index, how many there are of the kind."""
-        table = self._tables[kind]
+        table = self._tables[kind.name]
         return len(self._matching(table, equals)) if equals else len(table.rows)
 
     def _matching(self, table: DocumentTable, equals: Mapping[str, Value | None]) -> Sequence[int]:
@@ -93,7 +93,7 @@ class Readable:
 
     def range(
         self,
-        kind: str,
+        kind: Kind[D],
         order: str,
         *,
         group: str | None = None,
@@ -102,7 +102,7 @@ class Readable:
         reverse: bool = False,
         offset: int = 0,
         limit: int | None = None,
-    ) -> list[Document]:
+    ) -> list[D]:
         """The documents with low <= `by` <= high in order, ties by id; `offset` and `limit` count from the front.
 
         With `reverse` the front is the greatest. Documents whose `by` or group is missing or None have no place. The
@@ -115,7 +115,7 @@ class Readable:
 
     def range_texts(
         self,
-        kind: str,
+        kind: Kind[Any],
         order: str,
         *,
         group: str | None = None,
@@ -126,7 +126,7 @@ class Readable:
         limit: int | None = None,
     ) -> list[bytes]:
         """What `range` has, each document as JSON text: the very bytes that are stored, until the document changes."""
-        table = self._tables[kind]
+        table = self._tables[kind.name]
         offset = max(0, offset)
         if order == table.kind.arrival:
             if (group, low, high) != (None, None, None):
@@ -147,16 +147,16 @@ class Readable:
             identities.reverse()
         return [table.rows[number] for number in map(table.numbers.__getitem__, identities)]
 
-    def at(self, kind: str, order: str, by: Value) -> Iterator[Document]:
+    def at(self, kind: Kind[D], order: str, by: Value) -> Iterator[D]:
         """The documents with this `by` in an order without groups, in insertion order, each read in its turn."""
-        table = self._tables[kind]
+        table = self._tables[kind.name]
         places = self._order(table, order)
         identities = places.ids(*places.between(None, by, by))
         return table.numbered(sorted(map(table.numbers.__getitem__, identities)))
 
     def range_count(
         self,
-        kind: str,
+        kind: Kind[Any],
         order: str,
         *,
         group: str | None = None,
@@ -164,12 +164,12 @@ class Readable:
         high: Value | None = None,
     ) -> int:
         """How many documents `range` has without offset and limit."""
-        start, stop = self._order(self._tables[kind], order).between(group, low, high)
+        start, stop = self._order(self._tables[kind.name], order).between(group, low, high)
         return stop - start
 
-    def first_key(self, kind: str, order: str) -> Value | None:
+    def first_key(self, kind: Kind[Any], order: str) -> Value | None:
         """The smallest `by` value of an order without groups, None when the order is empty."""
-        first = self._tables[kind].keys.orders[order].first
+        first = self._tables[kind.name].keys.orders[order].first
         return None if first is None else first[-2]
 
     def _order(self, table: DocumentTable, name: str) -> Order:
@@ -179,5 +179,5 @@ class Readable:
         return order
 
     def dump(self) -> dict[str, list[Document]]:
-        """Everything: kind -> documents in insertion order."""
-        return {kind: list(self.all(kind)) for kind in self._tables}
+        """Everything: name of the kind -> documents in insertion order."""
+        return {name: list(map(orjson.loads, table.sorted_rows().values())) for name, table in self._tables.items()}

@@ -82,7 +82,7 @@ def _repeat(change: Mapping[str, Any], table_of: Callable[[str], DocumentTable])
         table_of(kind).settle(document["id"], number, orjson.dumps(document), document)
 
 
-def read_directory(directory: Path, kinds: Mapping[str, Kind], disk: Disk) -> Found:
+def read_directory(directory: Path, kinds: Mapping[str, Kind[Any]], disk: Disk) -> Found:
     """Read everything without changing anything; raises StoreDamaged and StoreTooNew."""
     names = disk.names(directory)
     file = directory / SNAPSHOT

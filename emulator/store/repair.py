@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import orjson
 
@@ -25,7 +26,7 @@ _ROW = re.compile(rb'"(\d+)":(\{.*\}),?')
 _SEQUENCE = re.compile(rb'"sequence":(\d+)')
 
 
-def repair(directory: Path, kinds: Mapping[str, Kind] = NO_KINDS) -> Report:
+def repair(directory: Path, kinds: Sequence[Kind[Any]] = NO_KINDS) -> Report:
     """Bring the directory into a state that a start accepts, with as little loss as the damage allows.
 
     Files that change are copied to `damaged-<n>` in the directory first. A journal is cut at the damage, later
@@ -60,7 +61,7 @@ def _held(directory: Path) -> Iterator[None]:
 class _Repair:
     """One repair of a directory that is held."""
 
-    def __init__(self, report: Report, kinds: Mapping[str, Kind]) -> None:
+    def __init__(self, report: Report, kinds: Sequence[Kind[Any]]) -> None:
         self._report = report
         self._directory = report.directory
         self._kinds = kinds

@@ -51,7 +51,7 @@ class JournalStorage(Storage):
     """
 
     def __init__(
-        self, directory: Path, kinds: Mapping[str, Kind], *, power: bool = False, disk: Disk | None = None
+        self, directory: Path, kinds: Mapping[str, Kind[Any]], *, power: bool = False, disk: Disk | None = None
     ) -> None:
         self.directory = directory
         self.power = power

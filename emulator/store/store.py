@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -13,7 +13,7 @@ from emulator.store.compaction import Compaction
 from emulator.store.database import Documents
 from emulator.store.errors import StoreUnwritable
 from emulator.store.image import FrozenTable, Image, TableImage
-from emulator.store.kinds import Kind
+from emulator.store.kinds import D, Kind, by_name
 from emulator.store.reading import Readable
 from emulator.store.snapshot import INDEX_TABLE, STORE_TABLE
 from emulator.store.storage import JournalStorage, VolatileStorage, logger
@@ -50,9 +50,9 @@ class Store(Readable):
     `sequence` is the number of the last change; it grows for ever. `discarded`: nothing needs to be kept any more.
     """
 
-    def __init__(self, storage: JournalStorage | VolatileStorage, kinds: Mapping[str, Kind]) -> None:
+    def __init__(self, storage: JournalStorage | VolatileStorage, kinds: Iterable[Kind[Any]]) -> None:
         super().__init__()
-        self.kinds = dict(kinds)
+        self.kinds = by_name(kinds)
         for name in (STORE_TABLE, INDEX_TABLE):
             if name in self.kinds:
                 raise ValueError(f"the name {name} is the snapshot's own")
@@ -81,20 +81,20 @@ class Store(Readable):
         """The table of a kind; one that is not declared (an older version's) is kept as it is."""
         table = self._tables.get(name)
         if table is None:
-            table = self._tables[name] = self.database.declare(name, self.kinds.get(name, Kind()))
+            table = self._tables[name] = self.database.declare(name, self.kinds.get(name) or Kind(name))
         return table
 
     # Changing
 
-    def put(self, kind: str, document: Mapping[str, Any]) -> None:
+    def put(self, kind: Kind[D], document: D) -> None:
         """Insert the document or replace the one with its id; ValueError when it cannot be kept."""
-        self._tables[kind].keep(document)
+        self._tables[kind.name].keep(document)
         if not self.marks and self.steps:
             self.commit()
 
-    def delete(self, kind: str, identity: str) -> bool:
+    def delete(self, kind: Kind[Any], identity: str) -> bool:
         """Delete the document; False when there is none."""
-        found = self._tables[kind].drop(identity)
+        found = self._tables[kind.name].drop(identity)
         if found and not self.marks:
             self.commit()
         return found

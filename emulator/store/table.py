@@ -51,11 +51,11 @@ class DocumentTable(Table):
         cache_size: int = 0,
         persist_empty: bool = False,
         *,
-        kind: Kind | None = None,
+        kind: Kind[Any] | None = None,
         steps: list[Undo] | None = None,
         changing: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
-        self.kind = kind or Kind()
+        self.kind = kind or Kind(name)
         self.rows: dict[int, bytes] = {}
         self.numbers: dict[str, int] = {}
         self.next_number = 1
@@ -70,7 +70,7 @@ class DocumentTable(Table):
 
     # By id
 
-    def numbered(self, numbers: Iterable[int]) -> Iterator[Document]:
+    def numbered(self, numbers: Iterable[int]) -> Iterator[Any]:
         """Fresh copies of the documents with these numbers."""
         rows = self.rows
         return (orjson.loads(rows[number]) for number in numbers)

@@ -21,6 +21,7 @@ from emulator.bank.authentication import sca_control
 from emulator.bank.clock import Beginning, real_now
 from emulator.bank.customers import sessions
 from emulator.bank.errors import BankError
+from emulator.bank.kinds import CUSTOMER
 from emulator.bank.payment import payment_views, progression
 from emulator.ca import CertificateAuthority, Credentials
 from emulator.client import AsyncTppClient, TppClient
@@ -236,7 +237,7 @@ def _freeze(service: BankService) -> None:
 
 
 def _first_private(service: BankService) -> str:
-    for customer in service.bank.documents.all("customer"):
+    for customer in service.bank.documents.all(CUSTOMER):
         if customer["type"] == "private":
             return str(customer["customerNumber"])
     raise BankError("FORMAT_ERROR", "The bank has no private customer; say who logs in.", "nationalId")

@@ -9,6 +9,7 @@ import pytest
 
 from emulator.api.service import BankService
 from emulator.bank import fixtures
+from emulator.bank.kinds import ACCOUNT
 from tests.api.desk import DeskClient
 
 KARI = "14888520059"
@@ -74,7 +75,7 @@ def test_switched_card_amounts(service: BankService, tpp: DeskClient, moment: da
 )
 def test_grouped_batches(service: BankService, tpp: DeskClient, moment: datetime, asked: str, new: bool) -> None:
     client = at(service, tpp, moment, SIRI)
-    account = service.bank.documents.find("account", iban=BAKERY)[0]["id"]
+    account = service.bank.documents.find(ACCOUNT, iban=BAKERY)[0]["id"]
     path = f"/v1/accounts/{account}/transactions"
     booked = get(client, f"{path}?limit=500", asked)["transactions"]["booked"]
     wages = [e for e in booked if e.get("purposeCode") == "SALA"]

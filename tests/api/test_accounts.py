@@ -9,6 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from emulator.api.service import BankService
+from emulator.bank.kinds import ACCOUNT, CUSTOMER, TRANSACTION
 from tests.api.desk import DeskClient, advance, messages
 
 KARI = "14888520059"
@@ -23,7 +24,7 @@ def kari(tpp: DeskClient) -> DeskClient:
 
 
 def account_id(client: DeskClient, iban: str = MAIN) -> str:
-    found = client.service.bank.documents.first("account", iban=iban)
+    found = client.service.bank.documents.first(ACCOUNT, iban=iban)
     if found is None:
         raise LookupError(iban)
     return str(found["id"])
@@ -117,7 +118,7 @@ def test_an_account_that_another_customer_has_got_is_not_listed(kari: DeskClient
 
 
 def test_a_customer_who_is_no_longer_private_is_not_known_any_more(kari: DeskClient) -> None:
-    customer = kari.service.bank.documents.first("customer", customerNumber=KARI)
+    customer = kari.service.bank.documents.first(CUSTOMER, customerNumber=KARI)
     assert customer is not None
     body = {"customerNumber": KARI, "name": "Kari Kladd", "type": "corporate"}
     assert kari.put(f"/v1/sandbox/customers/{customer['id']}", json=body).status == 200
@@ -312,9 +313,9 @@ def test_a_pending_transaction_is_booked_when_its_day_comes(kari: DeskClient, se
 def test_without_the_psu_nothing_older_than_ninety_days_is_shown(kari: DeskClient, service: BankService) -> None:
     own = account_id(kari)
     advance(service, minutes=30)
-    old = {**service.bank.documents.find("transaction", accountId=own)[0], "id": "old"}
+    old = {**service.bank.documents.find(TRANSACTION, accountId=own)[0], "id": "old"}
     old |= {"bookingDate": "2025-10-01", "valueDate": "2025-10-01", "order": "2025-10-01|2025-10-01"}
-    service.bank.documents.put("transaction", old)
+    service.bank.documents.put(TRANSACTION, old)
     path = f"/v1/accounts/{own}/transactions"
     assert entries(listed(kari, f"{path}?dateFrom=2025-09-01&limit=500"))[-1] == "old"
     assert kari.get(f"{path}/old").status == 200
@@ -331,17 +332,17 @@ def test_without_the_psu_details_are_told_of_what_was_booked_in_the_last_ninety_
     kari: DeskClient, service: BankService, booked: str, status: int
 ) -> None:
     own = account_id(kari)
-    found = service.bank.documents.find("transaction", accountId=own)[0]
-    service.bank.documents.put("transaction", {**found, "bookingDate": booked, "valueDate": "2025-12-05"})
+    found = service.bank.documents.find(TRANSACTION, accountId=own)[0]
+    service.bank.documents.put(TRANSACTION, {**found, "bookingDate": booked, "valueDate": "2025-12-05"})
     path = f"/v1/accounts/{own}/transactions/{found['id']}"
     assert kari.get(path, headers={"PSU-IP-Address": None}).status == status
 
 
 def test_the_entries_of_a_batch_are_not_told_in_the_private_context(kari: DeskClient, service: BankService) -> None:
     own = account_id(kari)
-    found = service.bank.documents.find("transaction", accountId=own)[0]
+    found = service.bank.documents.find(TRANSACTION, accountId=own)[0]
     entries = [{"amount": "-1.00", "currency": "NOK", "creditorName": "Even Eksempel"}]
-    service.bank.documents.put("transaction", {**found, "batch": {"entries": entries}})
+    service.bank.documents.put(TRANSACTION, {**found, "batch": {"entries": entries}})
     details = listed(kari, f"/v1/accounts/{own}/transactions/{found['id']}")["transactionsDetails"]
     assert not {"batchIndicator", "batchNumberOfTransactions", "entryDetails", "_links"} & details.keys()
 
@@ -412,14 +413,14 @@ def test_a_list_shows_what_its_documents_say_now_whatever_changed_them(kari: Des
     own, documents = account_id(kari), service.bank.documents
     before = first_booked(kari, own)
     image = documents.image()
-    document = documents.get("transaction", before["transactionId"])
+    document = documents.get(TRANSACTION, before["transactionId"])
     assert document is not None
     with suppress(LookupError), documents.transaction():
-        documents.put("transaction", {**document, "remittanceInformationUnstructured": "amended"})
+        documents.put(TRANSACTION, {**document, "remittanceInformationUnstructured": "amended"})
         assert first_booked(kari, own)["remittanceInformationUnstructured"] == "amended"
         raise LookupError("and undone")
     assert first_booked(kari, own) == before
-    documents.put("transaction", {**document, "remittanceInformationUnstructured": "amended"})
+    documents.put(TRANSACTION, {**document, "remittanceInformationUnstructured": "amended"})
     assert first_booked(kari, own)["remittanceInformationUnstructured"] == "amended"
     documents.restore(image)
     assert first_booked(kari, own) == before

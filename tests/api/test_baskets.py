@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from emulator.api.service import BankService
+from emulator.bank.kinds import AGREEMENT, PAYMENT
 from emulator.ca import CertificateAuthority
 from tests.api.desk import BASE, DeskClient, advance, approve, messages, reject
 from tests.api.test_payments import BODIES, BULK, DOMESTIC, EVEN, KARI, PERIODIC, STRAKS, authorised, created, in_status
@@ -98,8 +99,8 @@ def test_a_basket_of_a_customer_who_is_not_known_yet_acts_in_the_context_of_its_
 def test_a_customer_who_is_not_known_yet_acts_under_the_agreement_of_the_request(tpp: DeskClient) -> None:
     bank = tpp.service.bank
     bank.change_settings({"profile": "lenient"})
-    one, other = bank.documents.find("agreement", persons=SIRI)[0], "5a3c9f10-0000-4000-8000-00000000000b"
-    bank.documents.put("agreement", {**one, "id": other})
+    one, other = bank.documents.find(AGREEMENT, persons=SIRI)[0], "5a3c9f10-0000-4000-8000-00000000000b"
+    bank.documents.put(AGREEMENT, {**one, "id": other})
     tpp.psu_corporate_id = other
     body = domestic(debtorAccount={"bban": "99911000012", "currency": "NOK"})
     payment_id = created(tpp, STRAKS, body)["paymentId"]
@@ -107,7 +108,7 @@ def test_a_customer_who_is_not_known_yet_acts_under_the_agreement_of_the_request
         told = approve(tpp.service, target, national_id=SIRI)
         assert (told["context"], told["psu-corporate-id"]) == ("CORPORATE", other)
     assert in_status(tpp, STRAKS, payment_id) == "ACTC"
-    assert (bank.documents.get("payment", payment_id) or {})["agreement"] == other
+    assert (bank.documents.get(PAYMENT, payment_id) or {})["agreement"] == other
 
 
 def test_a_basket_that_names_no_agreement_is_of_the_one_that_its_payments_act_under(tpp: DeskClient) -> None:
@@ -119,7 +120,7 @@ def test_a_basket_that_names_no_agreement_is_of_the_one_that_its_payments_act_un
     answer = tpp.post(BASKETS, json={"paymentIds": [payment_id]}, headers=siri)
     assert answer.status == 201, answer.body
     told = approve(tpp.service, answer.json()["basketId"])
-    payment = tpp.service.bank.documents.get("payment", payment_id) or {}
+    payment = tpp.service.bank.documents.get(PAYMENT, payment_id) or {}
     assert (payment["status"], told["psu-corporate-id"]) == ("ACTC", payment["agreement"])
 
 

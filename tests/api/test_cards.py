@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from emulator.api.service import BankService
+from emulator.bank.kinds import CARD
 from tests.api.desk import DeskClient, messages
 
 KARI = "14888520059"
@@ -25,7 +26,7 @@ def get(client: DeskClient, path: str) -> Any:
 
 
 def card_id(service: BankService) -> str:
-    return str(next(service.bank.documents.all("card"))["id"])
+    return str(next(service.bank.documents.all(CARD))["id"])
 
 
 def test_card_accounts_name_the_account_that_payments_are_taken_from(kari: DeskClient, service: BankService) -> None:

@@ -14,6 +14,7 @@ from emulator.assemble.folders import Folders
 from emulator.assemble.registry import BankRegistry
 from emulator.assemble.transports import on
 from emulator.bank.clock import real_now
+from emulator.bank.kinds import CUSTOMER
 from emulator.ca import CertificateAuthority
 from emulator.control import Control
 from emulator.scenario import loader
@@ -679,4 +680,4 @@ def test_a_scenario_that_does_not_fit_leaves_a_bank_as_it_was(desk: ControlDesk,
     assert desk.ask("PUT", "/banks/kept", {"fixtures": "known-state", "scenario": wrong}).status == 400
     service = registry.find("kept")
     assert service is not None
-    assert service.bank.documents.count("customer") == 0
+    assert service.bank.documents.count(CUSTOMER) == 0

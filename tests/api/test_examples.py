@@ -10,6 +10,7 @@ import pytest
 from emulator.api import examples
 from emulator.api.openapi import document
 from emulator.api.operations import table
+from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, CUSTOMER
 from tests.api.desk import NOW, DeskClient
 
 KARI = "14888520059"
@@ -22,13 +23,13 @@ def parameters(client: DeskClient, title: str) -> dict[str, str]:
     """What the operation's path names, out of the known state."""
     documents = client.service.bank.documents
     service, product = examples.product_of(title)
-    agreement = next(iter(documents.all("agreement")))
+    agreement = next(iter(documents.all(AGREEMENT)))
     return {
         "payment-service": service,
         "payment-product": product,
-        "customerId": documents.first("customer", customerNumber=KARI)["id"],
-        "mockAccountId": next(iter(documents.all("account")))["id"],
-        "mockCardAccountId": next(iter(documents.all("card")))["id"],
+        "customerId": documents.first(CUSTOMER, customerNumber=KARI)["id"],
+        "mockAccountId": next(iter(documents.all(ACCOUNT)))["id"],
+        "mockCardAccountId": next(iter(documents.all(CARD)))["id"],
         "agreementId": agreement["id"],
         "tppId": client.tpp_id,
     }

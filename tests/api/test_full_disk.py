@@ -21,6 +21,7 @@ from emulator.api.operations import table
 from emulator.api.service import BankService
 from emulator.assemble.registry import BankRegistry
 from emulator.bank import fixtures
+from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, CUSTOMER
 from emulator.ca import CertificateAuthority
 from emulator.control import Control
 from emulator.control.operations import table as control_table
@@ -77,10 +78,10 @@ def parameters(tpp: DeskClient, row: Operation) -> dict[str, str]:
         "payment-product": "norwegian-domestic-credit-transfers",
         "paymentId": created(),
         "basketId": tpp.post("/v1/signing-baskets", json={"paymentIds": [created()]}).json()["basketId"],
-        "customerId": documents.first("customer", customerNumber=KARI)["id"],
-        "mockAccountId": next(iter(documents.all("account")))["id"],
-        "mockCardAccountId": next(iter(documents.all("card")))["id"],
-        "agreementId": next(iter(documents.all("agreement")))["id"],
+        "customerId": documents.first(CUSTOMER, customerNumber=KARI)["id"],
+        "mockAccountId": next(iter(documents.all(ACCOUNT)))["id"],
+        "mockCardAccountId": next(iter(documents.all(CARD)))["id"],
+        "agreementId": next(iter(documents.all(AGREEMENT)))["id"],
         "tppId": tpp.tpp_id,
     }
     cards = row.path.startswith("/v1/card-accounts")

@@ -11,6 +11,7 @@ from emulator.api.messages import Request
 from emulator.api.operations import table
 from emulator.api.service import BankService
 from emulator.bank.bank import Bank
+from emulator.bank.kinds import CONSENT, PAYMENT
 from emulator.ca import CertificateAuthority
 from emulator.client.tpp import Tpp
 from tests.api.desk import DeskClient, advance, approve, messages
@@ -148,11 +149,11 @@ def test_an_accept_that_excludes_json_is_refused_among_the_headers(tpp: DeskClie
 def test_a_creation_is_repeated_by_its_x_request_id(service: BankService, tpp: DeskClient) -> None:
     tpp.log_in(KARI)
     first = tpp.post(SEPA, json=BODY, headers={"X-Request-ID": "again"})
-    count = service.bank.documents.count("payment")
+    count = service.bank.documents.count(PAYMENT)
     second = tpp.post(SEPA, json=BODY, headers={"X-Request-ID": "again"})
     assert (first.status, second.status, second.body) == (201, 201, first.body)
     assert second.headers["location"] == first.headers["location"]
-    assert service.bank.documents.count("payment") == count
+    assert service.bank.documents.count(PAYMENT) == count
     other = tpp.post(SEPA, json={**BODY, "creditorName": "Other"}, headers={"X-Request-ID": "again"})
     assert (other.status, messages(other)) == (409, [("CONFLICT", "X-Request-ID")])
     advance(service, hours=24)
@@ -293,7 +294,7 @@ def test_a_consent_is_given_in_the_sca_that_its_answer_links_to(
     assert answer.sca_redirect is not None
     assert tpp.post(path, json={"access": {}}, headers={"X-Request-ID": "consent"}, digest=False).body == answer.body
     told = approve(service, answer.json()["consentId"], national_id=KARI, accounts=["NO8599901000014"])
-    assert service.bank.documents.exists("consent", answer.json()["consentId"])
+    assert service.bank.documents.exists(CONSENT, answer.json()["consentId"])
     tpp.psu_id, tpp.session_id = told["psu-id"], told["tpp-session-id"]
     accounts = tpp.get("/v1/accounts").json()["accounts"]
     assert [account["iban"] for account in accounts] == ["NO8599901000014"]
@@ -313,7 +314,7 @@ def test_a_pisp_learns_who_the_psu_is_through_sca(
     answer = pisp.get(path)
     assert answer.status == 200
     assert answer.json()["psuId"] == told["psu-id"]
-    assert service.bank.documents.count("consent") == 0
+    assert service.bank.documents.count(CONSENT) == 0
 
 
 def test_the_user_is_told_in_full_once_its_psu_id_is_known_and_an_identity_number_is_none(tpp: DeskClient) -> None:

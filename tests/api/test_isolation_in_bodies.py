@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from emulator.api.service import BankService
+from emulator.bank.kinds import BASKET
 from emulator.ca import CertificateAuthority
 from emulator.client.response import Response
 from tests.api.desk import DeskClient, approve
@@ -67,7 +68,7 @@ def test_between_ones_own_payments_another_tpps_is_unknown_too(
     refused, unknown = asked(stranger, own[0], theirs, own[1]), asked(stranger, own[0], NOBODYS, own[1])
     assert essence(refused, theirs) == essence(unknown, NOBODYS)
     assert [message.get("path") for message in refused.json()["tppMessages"]] == ["paymentIds[1]"]
-    assert service.bank.documents.count("basket") == 0
+    assert service.bank.documents.count(BASKET) == 0
     assert asked(stranger, *own).status == 201
 
 

@@ -11,6 +11,7 @@ from emulator.api.service import BankService
 from emulator.bank import products
 from emulator.bank.accounts import ledger
 from emulator.bank.authentication import sca, sca_control
+from emulator.bank.kinds import CARD, CUSTOMER, PAYMENT
 from emulator.ca import CertificateAuthority
 from tests.api.desk import BASE, DeskClient, advance, approve, messages, reject
 from tests.unit.payments.world import bulk, domestic, sepa
@@ -211,7 +212,7 @@ def test_a_repeat_under_the_same_request_id_creates_nothing(kari: DeskClient) ->
     again = kari.post(STRAKS, json=domestic(), headers=headers)
     assert (first.status, again.status) == (201, 201)
     assert first.body == again.body
-    assert kari.service.bank.documents.count("payment") == 1
+    assert kari.service.bank.documents.count(PAYMENT) == 1
     other = kari.post(STRAKS, json=domestic("2.00"), headers=headers)
     assert (other.status, messages(other)) == (409, [("CONFLICT", "X-Request-ID")])
 
@@ -477,7 +478,7 @@ def test_a_bulk_is_part_when_some_entries_are_rejected(kari: DeskClient) -> None
 
 
 def test_a_card_account_pays_through_its_related_account(kari: DeskClient) -> None:
-    (card,) = kari.service.bank.documents.find("card", customerId=_customer(kari.service)["id"])
+    (card,) = kari.service.bank.documents.find(CARD, customerId=_customer(kari.service)["id"])
     other = {"identification": card["accountNumber"], "schemeNameProprietary": "creditCardAccount"}
     payment_id = authorised(kari, STRAKS, domestic(debtorAccount={"other": other, "currency": "NOK"}))
     advance(kari.service, seconds=3)
@@ -485,7 +486,7 @@ def test_a_card_account_pays_through_its_related_account(kari: DeskClient) -> No
 
 
 def _customer(service: BankService) -> dict[str, Any]:
-    return service.bank.documents.first("customer", customerNumber=KARI) or {}
+    return service.bank.documents.first(CUSTOMER, customerNumber=KARI) or {}
 
 
 def test_every_product_has_a_body_that_works() -> None:

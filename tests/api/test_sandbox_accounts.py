@@ -8,6 +8,7 @@ import pytest
 
 from emulator.api.service import BankService
 from emulator.bank.accounts import ledger
+from emulator.bank.kinds import ACCOUNT, AGREEMENT, CONSENT, QUOTA, TRANSACTION
 from tests.api.desk import DeskClient, advance, messages, ok
 from tests.unit.payments.world import domestic
 
@@ -15,7 +16,7 @@ KARI = "14888520059"
 ACCOUNTS = "/v1/sandbox/accounts"
 CARDS = "/v1/sandbox/card-accounts"
 
-ACCOUNT = {
+POSTED = {
     "customerNumber": KARI,
     "accountName": "Ny konto",
     "bban": "99901000030",
@@ -48,7 +49,7 @@ CARD = {
 @pytest.fixture
 def account(tpp: DeskClient) -> str:
     """The path of a new account."""
-    return f"{ACCOUNTS}/{ok(tpp.post(ACCOUNTS, json=ACCOUNT), 201)['id']}"
+    return f"{ACCOUNTS}/{ok(tpp.post(ACCOUNTS, json=POSTED), 201)['id']}"
 
 
 def balanced(service: BankService) -> bool:
@@ -56,10 +57,10 @@ def balanced(service: BankService) -> bool:
 
 
 def test_an_account_is_answered_as_it_was_posted(tpp: DeskClient, service: BankService) -> None:
-    made = ok(tpp.post(ACCOUNTS, json=ACCOUNT), 201)
+    made = ok(tpp.post(ACCOUNTS, json=POSTED), 201)
     path = f"{ACCOUNTS}/{made['id']}"
     assert made == {
-        **ACCOUNT,
+        **POSTED,
         "id": made["id"],
         "_links": {
             "self": {"href": path, "verbs": ["GET", "PUT", "DELETE"]},
@@ -68,7 +69,7 @@ def test_an_account_is_answered_as_it_was_posted(tpp: DeskClient, service: BankS
     }
     assert ok(tpp.get(path)) == made
     assert ok(tpp.get(ACCOUNTS))[0] == made
-    kept = service.bank.documents.get("account", made["id"])
+    kept = service.bank.documents.get(ACCOUNT, made["id"])
     assert kept is not None
     assert (kept["cashAccountType"], kept["usage"], kept["booked"], kept["opening"]) == (
         "CACC",
@@ -89,16 +90,16 @@ def test_its_balances_are_what_is_booked_once_money_has_moved(
 
 def test_its_credit_line_is_what_a_scenario_has_made_of_it(tpp: DeskClient, service: BankService) -> None:
     for posted, shown in (("500.00", "900.00"), (500, 900)):
-        path = f"{ACCOUNTS}/{ok(tpp.post(ACCOUNTS, json={**ACCOUNT, 'creditLine': posted}), 201)['id']}"
+        path = f"{ACCOUNTS}/{ok(tpp.post(ACCOUNTS, json={**POSTED, 'creditLine': posted}), 201)['id']}"
         assert ok(tpp.get(path))["creditLine"] == posted
-        kept = service.bank.documents.get("account", path.rpartition("/")[2]) or {}
-        service.bank.documents.put("account", {**kept, "creditLine": "900.00"})
+        kept = service.bank.documents.get(ACCOUNT, path.rpartition("/")[2]) or {}
+        service.bank.documents.put(ACCOUNT, {**kept, "creditLine": "900.00"})
         assert ok(tpp.get(path))["creditLine"] == shown
         ok(tpp.delete(path), 204)
 
 
 def test_only_customer_numbers_and_currency_are_required(tpp: DeskClient) -> None:
-    least = {name: ACCOUNT[name] for name in ("customerNumber", "bban", "iban", "currency")}
+    least = {name: POSTED[name] for name in ("customerNumber", "bban", "iban", "currency")}
     made = ok(tpp.post(ACCOUNTS, json=least), 201)
     assert made["balances"] == [
         {"balanceType": "closingBooked", "balanceAmount": {"amount": "0.00", "currency": "NOK"}}
@@ -112,12 +113,12 @@ def test_replacing_an_account_restates_its_balance_and_keeps_its_transactions(
     tpp: DeskClient, service: BankService, account: str
 ) -> None:
     ok(tpp.post(f"{account}/transactions", json={"amount": 25, "currency": "NOK"}), 201)
-    body = {**ACCOUNT, "accountName": "Nytt navn", "cashAccountType": "SVGS", "bban": "99901000049"}
+    body = {**POSTED, "accountName": "Nytt navn", "cashAccountType": "SVGS", "bban": "99901000049"}
     body |= {"iban": "NO1199901000049", "balances": [_balance(2000)]}
     replaced = ok(tpp.put(account, json=body))
     assert {name: replaced[name] for name in body} == body
     assert len(ok(tpp.get(f"{account}/transactions"))) == 1
-    kept = service.bank.documents.get("account", account.rpartition("/")[2])
+    kept = service.bank.documents.get(ACCOUNT, account.rpartition("/")[2])
     assert kept is not None
     assert (kept["booked"], kept["opening"], kept["cashAccountType"]) == ("2000.00", "1975.00", "SVGS")
     assert balanced(service)
@@ -128,9 +129,9 @@ def test_replacing_an_account_restates_its_balance_and_keeps_its_transactions(
 def test_the_currency_of_an_account_stays_while_a_payment_from_it_is_under_way(tpp: DeskClient, account: str) -> None:
     tpp.log_in(KARI)
     straks = "/v1/payments/instant-norwegian-domestic-credit-transfers-straks"
-    order = domestic(debtorAccount={"bban": ACCOUNT["bban"], "currency": "NOK"})
+    order = domestic(debtorAccount={"bban": POSTED["bban"], "currency": "NOK"})
     payment_id = ok(tpp.post(straks, json=order), 201)["paymentId"]
-    in_yen = {**ACCOUNT, "currency": "JPY", "creditLine": "500", "balances": []}
+    in_yen = {**POSTED, "currency": "JPY", "creditLine": "500", "balances": []}
     refused = tpp.put(account, json=in_yen)
     assert (refused.status, messages(refused)) == (409, [("CONFLICT", "currency")])
     assert tpp.delete(f"{straks}/{payment_id}").status == 204
@@ -159,26 +160,26 @@ def test_an_account_that_cannot_be_is_refused(
     tpp: DeskClient, service: BankService, change: dict[str, Any], status: int, expected: list[tuple[str, str]]
 ) -> None:
     before = service.bank.documents.dump()
-    refused = tpp.post(ACCOUNTS, json=ACCOUNT | change)
+    refused = tpp.post(ACCOUNTS, json=POSTED | change)
     assert (refused.status, messages(refused)) == (status, expected)
     assert service.bank.documents.dump() == before
 
 
 def test_check_digits_are_not_looked_at(tpp: DeskClient) -> None:
-    ok(tpp.post(ACCOUNTS, json={**ACCOUNT, "bban": "99901000031", "iban": "NO0099901000031"}), 201)
+    ok(tpp.post(ACCOUNTS, json={**POSTED, "bban": "99901000031", "iban": "NO0099901000031"}), 201)
 
 
 def test_a_removed_account_is_gone_everywhere(tpp: DeskClient, service: BankService) -> None:
     documents = service.bank.documents
     client = tpp.log_in(KARI)
-    held = documents.find("account", bban="99901000014")[0]["id"]
+    held = documents.find(ACCOUNT, bban="99901000014")[0]["id"]
     ok(client.get(f"/v1/accounts/{held}/balances", headers={"PSU-IP-Address": None}))
-    assert documents.count("quota") == 1
+    assert documents.count(QUOTA) == 1
     ok(tpp.delete(f"{ACCOUNTS}/{held}"), 204)
     assert [a["iban"] for a in ok(client.get("/v1/accounts"))["accounts"]] == ["NO6399901000022"]
-    assert documents.find("transaction", accountId=held) == []
-    assert documents.count("quota") == 0
-    assert all(held not in consent["accounts"] for consent in documents.all("consent"))
+    assert documents.find(TRANSACTION, accountId=held) == []
+    assert documents.count(QUOTA) == 0
+    assert all(held not in consent["accounts"] for consent in documents.all(CONSENT))
     for path, name in (
         (f"/v1/accounts/{held}", "id"),
         (f"{ACCOUNTS}/{held}", "mockAccountId"),
@@ -186,9 +187,9 @@ def test_a_removed_account_is_gone_everywhere(tpp: DeskClient, service: BankServ
     ):
         answer = client.get(path)
         assert (answer.status, messages(answer)) == (404, [("RESOURCE_UNKNOWN", name)])
-    firm = documents.find("account", bban="99911000012")[0]["id"]
+    firm = documents.find(ACCOUNT, bban="99911000012")[0]["id"]
     ok(tpp.delete(f"{ACCOUNTS}/{firm}"), 204)
-    assert all(firm not in agreement["accounts"] for agreement in documents.all("agreement"))
+    assert all(firm not in agreement["accounts"] for agreement in documents.all(AGREEMENT))
     assert balanced(service)
 
 
@@ -278,13 +279,13 @@ def test_posted_transactions_are_history_and_leave_the_balance(
     tpp: DeskClient, service: BankService, account: str
 ) -> None:
     ok(tpp.post(f"{account}/transactions", json=[{"amount": -300}, {"amount": 50}]), 201)
-    kept = service.bank.documents.get("account", account.rpartition("/")[2])
+    kept = service.bank.documents.get(ACCOUNT, account.rpartition("/")[2])
     assert kept is not None
     assert (kept["booked"], kept["opening"]) == ("1000.00", "1250.00")
     assert balanced(service)
     ok(tpp.delete(f"{account}/transactions"), 204)
     assert ok(tpp.get(f"{account}/transactions")) == []
-    kept = service.bank.documents.get("account", account.rpartition("/")[2])
+    kept = service.bank.documents.get(ACCOUNT, account.rpartition("/")[2])
     assert kept is not None
     assert (kept["booked"], kept["opening"]) == ("1000.00", "1000.00")
     assert balanced(service)
@@ -317,7 +318,7 @@ def test_a_transaction_that_cannot_be_is_refused_with_every_mistake(
 def test_without_a_currency_an_amount_may_be_as_fine_as_that_of_the_account(
     tpp: DeskClient, service: BankService, currency: str, fine: Any, finer: Any
 ) -> None:
-    path = f"{ACCOUNTS}/{ok(tpp.post(ACCOUNTS, json={**ACCOUNT, 'currency': currency, 'balances': []}), 201)['id']}"
+    path = f"{ACCOUNTS}/{ok(tpp.post(ACCOUNTS, json={**POSTED, 'currency': currency, 'balances': []}), 201)['id']}"
     ok(tpp.post(f"{path}/transactions", json={"amount": fine}), 201)
     before = service.bank.documents.dump()
     for body, wrong in ({"amount": finer}, "amount"), ([{"amount": fine}, {"amount": finer}], "[1].amount"):
@@ -351,7 +352,7 @@ def test_what_was_posted_last_stands_first_also_while_the_clock_stands_still(tpp
     for posted in (slice(0, 3), slice(3, 4), slice(4, 4), slice(4, 6)):
         ok(tpp.post(f"{account}/transactions", json=[{"amount": index} for index in range(1, 7)][posted]), 201)
         ok(tpp.post(f"{card}/transactions", json=money[posted]), 201)
-        ok(tpp.put(account, json=ACCOUNT))
+        ok(tpp.put(account, json=POSTED))
         ok(tpp.put(card, json=CARD))
     assert [entry["amount"] for entry in ok(tpp.get(f"{account}/transactions"))] == [6, 5, 4, 3, 2, 1]
     shown = [entry["transactionAmount"] for entry in ok(tpp.get(f"{card}/transactions"))]
@@ -360,7 +361,7 @@ def test_what_was_posted_last_stands_first_also_while_the_clock_stands_still(tpp
 
 def test_payments_show_in_the_listing_pending_and_then_booked(tpp: DeskClient, service: BankService) -> None:
     bank = service.bank
-    held = bank.documents.find("account", bban="99901000022")[0]["id"]
+    held = bank.documents.find(ACCOUNT, bban="99901000022")[0]["id"]
     members = {"amount": "-25.50", "creditorName": "Butikk", "paymentId": "p"}
     pending = ledger.pend(bank, held, members)
     shown = ok(tpp.get(f"{ACCOUNTS}/{held}/transactions"))[0]
@@ -370,11 +371,11 @@ def test_payments_show_in_the_listing_pending_and_then_booked(tpp: DeskClient, s
 
 
 def test_what_the_listing_shows_of_absent_references_can_be_posted_again(tpp: DeskClient, service: BankService) -> None:
-    held = service.bank.documents.find("account", bban="99901000014")[0]["id"]
+    held = service.bank.documents.find(ACCOUNT, bban="99901000014")[0]["id"]
     absent = {"iban": "", "bban": ""}
     body = {"amount": 1, "currency": "NOK", "creditorAccount": absent, "debtorAccount": {**absent, "bban": "1"}}
     made = ok(tpp.post(f"{ACCOUNTS}/{held}/transactions", json=body), 201)
-    kept = service.bank.documents.get("transaction", made["id"]) or {}
+    kept = service.bank.documents.get(TRANSACTION, made["id"]) or {}
     assert "creditorAccount" not in kept
     assert kept["debtorAccount"] == {"bban": "1"}
     shown = ok(tpp.get(f"{ACCOUNTS}/{held}/transactions/{made['id']}"))
@@ -383,12 +384,12 @@ def test_what_the_listing_shows_of_absent_references_can_be_posted_again(tpp: De
 
 def test_removing_transactions_leaves_what_payments_under_way_show(tpp: DeskClient, service: BankService) -> None:
     bank = service.bank
-    held = bank.documents.find("account", bban="99901000014")[0]["id"]
+    held = bank.documents.find(ACCOUNT, bban="99901000014")[0]["id"]
     pending = ledger.pend(bank, held, {"amount": "-25.50", "paymentId": "p"})
     ok(tpp.delete(f"{ACCOUNTS}/{held}/transactions"), 204)
     assert [entry["id"] for entry in ok(tpp.get(f"{ACCOUNTS}/{held}/transactions"))] == [pending]
     advance(service, days=3)  # the fixture's pending ones are gone too
-    assert bank.documents.count("transaction", accountId=held) == 1
+    assert bank.documents.count(TRANSACTION, accountId=held) == 1
     assert balanced(service)
 
 
@@ -408,11 +409,11 @@ def test_an_account_is_paid_from_as_long_as_a_card_is_settled_through_it(tpp: De
 
     ok(tpp.delete(f"{CARDS}/{second}"), 204)
     assert paid() == 201
-    (account,) = service.bank.documents.find("account", bban="99901000022")
+    (account,) = service.bank.documents.find(ACCOUNT, bban="99901000022")
     shown = ok(tpp.get(f"{ACCOUNTS}/{account['id']}"))
-    moved = {name: shown[name] for name in ACCOUNT if name in shown}
-    ok(tpp.put(f"{ACCOUNTS}/{account['id']}", json={**moved, "bban": ACCOUNT["bban"], "iban": ACCOUNT["iban"]}))
-    other["identification"] = ACCOUNT["bban"]
+    moved = {name: shown[name] for name in POSTED if name in shown}
+    ok(tpp.put(f"{ACCOUNTS}/{account['id']}", json={**moved, "bban": POSTED["bban"], "iban": POSTED["iban"]}))
+    other["identification"] = POSTED["bban"]
     assert paid() == 201
     ok(tpp.put(f"{CARDS}/{first}", json={**CARD, "accountNumber": "99901000014"}))
     assert paid() == 403
@@ -487,7 +488,7 @@ def test_unknown_ids_are_unknown_everywhere(tpp: DeskClient) -> None:
     for number, answer in enumerate(
         (
             tpp.get(f"{ACCOUNTS}/x"),
-            tpp.put(f"{ACCOUNTS}/x", json=ACCOUNT),
+            tpp.put(f"{ACCOUNTS}/x", json=POSTED),
             tpp.delete(f"{ACCOUNTS}/x"),
             tpp.get(f"{ACCOUNTS}/x/transactions"),
             tpp.get(f"{ACCOUNTS}/x/transactions/y"),

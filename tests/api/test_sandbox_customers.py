@@ -12,6 +12,7 @@ from emulator.bank import fixtures
 from emulator.bank.customers import people
 from emulator.bank.fixtures.definitions import Additions
 from emulator.bank.ids import Ids
+from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, CONSENT, CUSTOMER, PERSON, PSU, SESSION, TRANSACTION
 from emulator.bank.sandbox.generate import generate
 from emulator.bank.sandbox.generate_plan import Plan
 from emulator.ca import CertificateAuthority
@@ -116,24 +117,24 @@ def test_removing_a_customer_removes_what_hangs_on_it(tpp: DeskClient, service: 
     documents = service.bank.documents
     kari, even = by_number(tpp, KARI), by_number(tpp, EVEN)
     tpp.log_in(KARI)
-    tpp.get(f"/v1/accounts/{documents.find('account', customerId=kari['customerId'])[0]['id']}/balances")
-    (firm,) = documents.find("customer", customerNumber="310001007")
-    (agreement,) = documents.find("agreement", owner=firm["id"])
+    tpp.get(f"/v1/accounts/{documents.find(ACCOUNT, customerId=kari['customerId'])[0]['id']}/balances")
+    (firm,) = documents.find(CUSTOMER, customerNumber="310001007")
+    (agreement,) = documents.find(AGREEMENT, owner=firm["id"])
     engagement = {"customer": KARI, "account": {"iban": "NO2799911000012"}, "roles": ["VIEW"]}
     ok(tpp.post(f"{AGREEMENTS}/{agreement['id']}/engagements", json=engagement), 201)
-    assert KARI in documents.find("agreement", owner=firm["id"])[0]["persons"]
-    accounts = {a["id"] for a in documents.find("account", customerId=kari["customerId"])}
+    assert KARI in documents.find(AGREEMENT, owner=firm["id"])[0]["persons"]
+    accounts = {a["id"] for a in documents.find(ACCOUNT, customerId=kari["customerId"])}
 
     ok(tpp.delete(f"{CUSTOMERS}/{kari['customerId']}"), 204)
 
-    for kind in ("psu", "session", "consent"):
+    for kind in (PSU, SESSION, CONSENT):
         assert documents.find(kind, nationalId=KARI) == [], kind
-    for kind in ("account", "card", "agreement"):
-        index = {"owner": kari["customerId"]} if kind == "agreement" else {"customerId": kari["customerId"]}
+    for kind in (ACCOUNT, CARD, AGREEMENT):
+        index = {"owner": kari["customerId"]} if kind is AGREEMENT else {"customerId": kari["customerId"]}
         assert documents.find(kind, **index) == [], kind
-    assert [t for t in documents.all("transaction") if t["accountId"] in accounts] == []
-    assert documents.get("person", KARI) is None
-    assert documents.find("agreement", owner=firm["id"]) == [agreement]
+    assert [t for t in documents.all(TRANSACTION) if t["accountId"] in accounts] == []
+    assert documents.get(PERSON, KARI) is None
+    assert documents.find(AGREEMENT, owner=firm["id"]) == [agreement]
     assert ok(tpp.get(f"{CUSTOMERS}/{even['customerId']}")) == even
     refused = tpp.get("/v1/accounts")
     assert (refused.status, refused.json()["tppMessages"][0]["code"]) == (401, "PSU_CREDENTIALS_INVALID")
@@ -143,7 +144,7 @@ def test_under_another_number_the_person_is_another(tpp: DeskClient, service: Ba
     kari = by_number(tpp, KARI)
     tpp.log_in(KARI)
     ok(tpp.put(f"{CUSTOMERS}/{kari['customerId']}", json={**_body("12345678"), "name": "Kari Ny"}))
-    assert service.bank.documents.find("psu", nationalId=KARI) == []
+    assert service.bank.documents.find(PSU, nationalId=KARI) == []
     assert tpp.get("/v1/accounts").status == 401
     tpp.log_in("12345678")
     assert [a["iban"] for a in ok(tpp.get("/v1/accounts"))["accounts"]] == ["NO8599901000014", "NO6399901000022"]
@@ -171,8 +172,8 @@ def test_of_another_type_the_customer_is_another_too(tpp: DeskClient, service: B
     assert own["persons"] == [EVEN]
     tpp.log_in(EVEN)
     ok(tpp.put(f"{CUSTOMERS}/{even['customerId']}", json={**_body(EVEN), "type": "corporate"}))
-    assert service.bank.documents.get("person", EVEN) is None
-    assert (service.bank.documents.get("agreement", own["id"]) or {})["persons"] == []
+    assert service.bank.documents.get(PERSON, EVEN) is None
+    assert (service.bank.documents.get(AGREEMENT, own["id"]) or {})["persons"] == []
     refused = tpp.get("/v1/accounts")
     assert (refused.status, refused.json()["tppMessages"][0]["code"]) == (401, "PSU_CREDENTIALS_INVALID")
 
@@ -182,11 +183,11 @@ def test_the_old_number_acts_under_no_agreement_and_the_new_one_where_the_custom
 ) -> None:
     documents = service.bank.documents
     even, kari = by_number(tpp, EVEN), by_number(tpp, KARI)
-    (firm,) = documents.find("customer", customerNumber="310001007")
-    (agreement,) = documents.find("agreement", owner=firm["id"])
+    (firm,) = documents.find(CUSTOMER, customerNumber="310001007")
+    (agreement,) = documents.find(AGREEMENT, owner=firm["id"])
     engagement = {"customer": KARI, "account": {"iban": "NO2799911000012"}, "roles": ["VIEW"]}
     ok(tpp.post(f"{AGREEMENTS}/{agreement['id']}/engagements", json=engagement), 201)
-    own = documents.find("agreement", owner=even["customerId"])[0]
+    own = documents.find(AGREEMENT, owner=even["customerId"])[0]
     ok(tpp.put(f"{CUSTOMERS}/{even['customerId']}", json={**_body("12888512345"), "name": "Even Ny"}))
     ok(tpp.put(f"{CUSTOMERS}/{kari['customerId']}", json={**_body("87654321"), "name": "Kari Ny"}))
     ok(tpp.post(CUSTOMERS, json={**_body(EVEN), "name": "Somebody Else"}), 201)
@@ -194,7 +195,7 @@ def test_the_old_number_acts_under_no_agreement_and_the_new_one_where_the_custom
     assert [a["id"] for a in people.agreements_of(service.bank, "12888512345")] == [own["id"]]
     assert people.agreements_of(service.bank, KARI) == []
     assert [a["id"] for a in people.agreements_of(service.bank, "87654321")] == [agreement["id"]]
-    assert (documents.get("agreement", agreement["id"]) or {})["persons"] == [SIRI, "87654321"]
+    assert (documents.get(AGREEMENT, agreement["id"]) or {})["persons"] == [SIRI, "87654321"]
 
 
 def test_who_acts_for_a_firm_only_does_so_under_its_own_number(tpp: DeskClient, service: BankService) -> None:
@@ -261,7 +262,7 @@ def test_a_private_owners_account_that_is_engaged_is_paid_from_as_its_engagement
     assert roles == {"NO4299901100019": ["VIEW"], "NO2099901100027": ["VIEW", "REGISTER"]}
 
     def may_pay(bban: str) -> bool:
-        (account,) = service.bank.documents.find("account", bban=bban)
+        (account,) = service.bank.documents.find(ACCOUNT, bban=bban)
         return people.may_pay_from(service.bank, EVEN, people.CORPORATE, own["id"], account)
 
     assert (may_pay("99901100019"), may_pay("99901100027")) == (False, True)
@@ -463,7 +464,7 @@ def test_with_its_last_engagement_a_person_leaves_an_agreement(tpp: DeskClient, 
     path = f"{AGREEMENTS}/{made['agreementId']}"
     for left, entry in ((True, made["engagements"][0]), (False, made["engagements"][1])):
         ok(tpp.delete(f"{path}/engagements/{entry['engagementId']}"), 204)
-        kept = service.bank.documents.get("agreement", made["agreementId"])
+        kept = service.bank.documents.get(AGREEMENT, made["agreementId"])
         assert kept is not None
         assert kept["persons"] == ([KARI] if left else [])
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, CARD_TRANSACTION, TRANSACTION
 from emulator.client.response import Response
 from tests.api.desk import DeskClient
 
@@ -54,7 +55,7 @@ def account(
     }
 
 
-CARD = {
+HOSTED_CARD = {
     "customerNumber": "55555555",
     "maskedPan": "1234xxxxxxxx4321",
     "currency": "NOK",
@@ -78,7 +79,7 @@ CARD = {
     "status": "ENABLED",
 }
 
-CARD_TRANSACTIONS = [
+HOSTED_ENTRIES = [
     {
         "cardTransactionId": f"test-{number}",
         "terminalId": "tid",
@@ -143,9 +144,9 @@ def test_a_customer_with_accounts_transactions_and_a_card(script: Script) -> Non
         (1500, "Avisen"),
     ]
 
-    card = script.post("/card-accounts", CARD)
+    card = script.post("/card-accounts", HOSTED_CARD)
     assert card["creditLimit"] == {"currency": "NOK", "amount": 1000}
-    entries = script.post(f"/card-accounts/{card['resourceId']}/transactions", CARD_TRANSACTIONS)
+    entries = script.post(f"/card-accounts/{card['resourceId']}/transactions", HOSTED_ENTRIES)
     assert [entry["cardTransactionId"] for entry in entries] == ["test-1", "test-2"]
 
     reader = script.client.log_in("55555555")
@@ -191,5 +192,5 @@ def test_cleaning_up_first_as_such_scripts_do(script: Script) -> None:
         assert answer.status == 204
     assert script.get("/customers") == []
     documents = script.client.service.bank.documents
-    for kind in ("account", "transaction", "card", "cardTransaction", "agreement"):
+    for kind in (ACCOUNT, TRANSACTION, CARD, CARD_TRANSACTION, AGREEMENT):
         assert documents.count(kind) == 0, kind

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from emulator.assemble import StartRefused, assemble
+from emulator.bank.kinds import META
 from emulator.ca import CertificateAuthority
 from emulator.settings import ServeSettings
 from emulator.store.disk import Disk
@@ -31,7 +32,7 @@ def test_a_refused_second_scenario_takes_the_first_one_back(
     files = str(tmp_path / "good.yaml"), str(tmp_path / "bad.yaml")
 
     before = assemble(ServeSettings(state=state), authority=authority)
-    before.store.put("meta", {"id": "mine", "kept": True})
+    before.store.put(META, {"id": "mine", "kept": True})
     stood = before.store.dump()
     before.close()
 

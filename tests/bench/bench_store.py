@@ -18,17 +18,18 @@ import orjson
 from emulator.store import Image, Kind, Ordered, Store, memory_store, open_store
 from emulator.store.compaction import Compaction
 
-KINDS = {
-    "payment": Kind(
-        indexes=("tpp", "debtorAccountId", "basketId", "likeness"),
-        ordered={"created": Ordered(by="created"), "due": Ordered(by="due")},
-    ),
-    "transaction": Kind(
-        indexes=("accountId", "paymentId"),
-        ordered={"shelf": Ordered(by="order", group="shelf"), "due": Ordered(by="due")},
-    ),
-    "meta": Kind(),
-}
+PAYMENT = Kind[dict[str, Any]](
+    "payment",
+    indexes=("tpp", "debtorAccountId", "basketId", "likeness"),
+    ordered={"created": Ordered(by="created"), "due": Ordered(by="due")},
+)
+TRANSACTION = Kind[dict[str, Any]](
+    "transaction",
+    indexes=("accountId", "paymentId"),
+    ordered={"shelf": Ordered(by="order", group="shelf"), "due": Ordered(by="due")},
+)
+META = Kind[dict[str, Any]]("meta")
+KINDS = (PAYMENT, TRANSACTION, META)
 
 
 def payment(number: int) -> dict[str, Any]:
@@ -105,14 +106,14 @@ def at_size(store: Store, size: int) -> None:
         documents[number]["status"] = f"ACSC{size}"
     print(f"-- {size} payments of {len(orjson.dumps(documents[some[0]]))} bytes")
     measured: list[tuple[str, Callable[[int], object], list[int]]] = [
-        ("insert", lambda n: store.put("payment", documents[n]), fresh),
-        ("get", lambda n: store.get("payment", identity[n]), some),
-        ("update", lambda n: store.put("payment", documents[n]), some),
-        ("find by a unique value", lambda n: store.find("payment", likeness=documents[n]["likeness"]), some),
-        ("count by a value that many have", lambda n: store.count("payment", tpp="PSDNO-FSA-1"), some),
-        ("first_key", lambda n: store.first_key("payment", "due"), some),
-        ("range, newest 10", lambda n: store.range("payment", "created", reverse=True, limit=10), some),
-        ("delete", lambda n: store.delete("payment", identity[n]), fresh),
+        ("insert", lambda n: store.put(PAYMENT, documents[n]), fresh),
+        ("get", lambda n: store.get(PAYMENT, identity[n]), some),
+        ("update", lambda n: store.put(PAYMENT, documents[n]), some),
+        ("find by a unique value", lambda n: store.find(PAYMENT, likeness=documents[n]["likeness"]), some),
+        ("count by a value that many have", lambda n: store.count(PAYMENT, tpp="PSDNO-FSA-1"), some),
+        ("first_key", lambda n: store.first_key(PAYMENT, "due"), some),
+        ("range, newest 10", lambda n: store.range(PAYMENT, "created", reverse=True, limit=10), some),
+        ("delete", lambda n: store.delete(PAYMENT, identity[n]), fresh),
     ]
     for label, action, numbers in measured:
         timed(label, each(action, numbers), len(numbers))
@@ -134,8 +135,8 @@ def compaction_beside(store: Store) -> None:
     thread.start()
     while thread.is_alive():
         one = time.perf_counter()
-        store.put("meta", {"id": "x", "n": count})
-        store.get("meta", "x")
+        store.put(META, {"id": "x", "n": count})
+        store.get(META, "x")
         longest = max(longest, time.perf_counter() - one)
         count += 1
         time.sleep(0.0002)
@@ -146,7 +147,7 @@ def compaction_beside(store: Store) -> None:
 
 def known_state() -> None:
     """Going back to a known state of 1,500 documents."""
-    image = Image.build(KINDS, {"transaction": [transaction(n) for n in range(1500)]})
+    image = Image.build(KINDS, {TRANSACTION: [transaction(n) for n in range(1500)]})
     print(f"-- a known state of 1500 documents, {len(image.to_bytes()) / 1e3:.0f} KB")
     store = memory_store(KINDS)
     store.restore(image)
@@ -157,7 +158,7 @@ def known_state() -> None:
     with tempfile.TemporaryDirectory() as directory:
         kept = open_store(Path(directory) / "bank", KINDS)
         timed("restore into a directory, from nothing", lambda: kept.restore(image))
-        kept.put("transaction", transaction(7) | {"status": "pending"})
+        kept.put(TRANSACTION, transaction(7) | {"status": "pending"})
         timed("restore into a directory, one changed", lambda: kept.restore(image))
         kept.close()
 
@@ -166,16 +167,16 @@ def filled(directory: Path, size: int) -> None:
     """A store that grows from 100 to `size` payments, is compacted and closed."""
     store = open_store(directory, KINDS)
     for number in range(100):
-        store.put("payment", payment(number))
+        store.put(PAYMENT, payment(number))
     at_size(store, 100)
     before = resident()
-    timed(f"fill, each of {size}", each(lambda n: store.put("payment", payment(n)), list(range(100, size))), size - 100)
+    timed(f"fill, each of {size}", each(lambda n: store.put(PAYMENT, payment(n)), list(range(100, size))), size - 100)
     gc.collect()
     print(f"{'memory for each document':<58}{(resident() - before) * 1e6 / size:12.0f} bytes")
     at_size(store, size)
     timed("a full garbage collection", gc.collect)
     compaction_beside(store)
-    store.put("meta", {"id": "last"})
+    store.put(META, {"id": "last"})
     timed("close with compaction", store.close)
     print(f"{'snapshot':<58}{(directory / 'documents.json').stat().st_size / 1e6:12.1f} MB")
 
@@ -191,7 +192,7 @@ def main(size: int) -> None:
         timed("start from the snapshot", lambda: opened.append(open_store(directory, KINDS)))
         opened.pop().close()
         gc.collect()
-        other = {**KINDS, "payment": Kind(indexes=("tpp",))}
+        other = (Kind[dict[str, Any]]("payment", indexes=("tpp",)), TRANSACTION, META)
         timed("start with other indexes declared", lambda: opened.append(open_store(directory, other)))
 
 

@@ -25,7 +25,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from emulator.bank.authentication.sca import PASSING_KEPT
-from emulator.bank.kinds import KINDS
+from emulator.bank.kinds import KINDS, SCA, SESSION
 from emulator.store import open_store
 from tests.bench.customers import Customer
 from tests.bench.harness import Rate, Running, bank, mixed_rate, raw
@@ -175,10 +175,10 @@ def documents(server: Running, state: Path) -> Documents:
             megabytes = fresh.resident_bytes() / 1e6
         store = open_store(copy / "banks" / "default", KINDS)
         try:
-            count = Counter({kind: store.count(kind) for kind in KINDS})
-            count["sca for access"] = store.count("sca", passing="yes")
+            count = Counter({kind.name: store.count(kind) for kind in KINDS})
+            count["sca for access"] = store.count(SCA, passing="yes")
             # kept up to a number that a soak does not reach
-            count["session"] -= store.count("session", past="yes")
+            count["session"] -= store.count(SESSION, past="yes")
         finally:
             store.close()
     count["sca"] -= count["sca for access"]

@@ -14,7 +14,7 @@ import pytest
 from emulator.api.messages import Request
 from emulator.assemble import assemble
 from emulator.bank.clock import real_now
-from emulator.bank.kinds import KINDS
+from emulator.bank.kinds import KINDS, META
 from emulator.ca import CertificateAuthority
 from emulator.settings import ServeSettings
 from emulator.store.inspection import verify
@@ -79,8 +79,8 @@ def test_a_bank_is_there_whole_or_not_at_all(tmp_path: Path, authority: Certific
         seen.add(there is not None)
         if there is not None:
             documents = there.bank.documents
-            assert documents.get("meta", "bank") == {"id": "bank", "fixtures": "known-state", "seed": 7}, at
-            assert (documents.get("meta", "scenario") or {})["source"]["scenario"] == "slow-bank", at
+            assert documents.get(META, "bank") == {"id": "bank", "fixtures": "known-state", "seed": 7}, at
+            assert (documents.get(META, "scenario") or {})["source"]["scenario"] == "slow-bank", at
         application.close()
         shutil.rmtree(state)
         if not died:

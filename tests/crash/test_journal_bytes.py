@@ -10,7 +10,7 @@ import pytest
 
 from emulator.store import Document, Image, StoreDamaged, StoreTooNew, open_store
 from emulator.store.records import scan
-from tests.unit.store.making import KINDS, book, copy_of, some_books
+from tests.unit.store.making import BOOK, KINDS, NOTE, book, copy_of, some_books
 
 State = dict[str, list[Document]]
 
@@ -21,23 +21,23 @@ class Written:
     def __init__(self, directory: Path) -> None:
         store = open_store(directory, KINDS)
         for document in some_books(2):
-            store.put("book", document)
+            store.put(BOOK, document)
         store.compact()
         self.states: list[State] = [store.dump()]
-        store.put("note", {"id": "n1", "amount": "100.00"})
+        store.put(NOTE, {"id": "n1", "amount": "100.00"})
         self.states.append(store.dump())
         with store.transaction():
-            store.put("book", book("b1", author="changed", text='"}\n{"crc":"'))
-            store.delete("book", "b0")
-            store.put("note", {"id": "n1", "amount": "250.00"})
+            store.put(BOOK, book("b1", author="changed", text='"}\n{"crc":"'))
+            store.delete(BOOK, "b0")
+            store.put(NOTE, {"id": "n1", "amount": "250.00"})
         self.states.append(store.dump())
         with store.transaction():
             for document in some_books(5):
-                store.put("book", document)
+                store.put(BOOK, document)
         self.states.append(store.dump())
-        store.restore(Image.build(KINDS, {"book": [book("b1", author="alone")], "note": [{"id": "n1"}]}))
+        store.restore(Image.build(KINDS, {BOOK: [book("b1", author="alone")], NOTE: [{"id": "n1"}]}))
         self.states.append(store.dump())
-        store.delete("note", "n1")
+        store.delete(NOTE, "n1")
         self.states.append(store.dump())
         self.directory = copy_of(directory)
         store.close()
@@ -115,7 +115,7 @@ def test_a_removed_doubled_or_moved_record_is_refused(written: Written) -> None:
 
 
 def test_every_flipped_byte_of_a_snapshot_is_refused() -> None:
-    data = Image.build(KINDS, {"book": some_books(2)}).to_bytes()
+    data = Image.build(KINDS, {BOOK: some_books(2)}).to_bytes()
     for flip in (0x01, 0x20, 0x80, 0xFF):
         for offset in range(len(data)):
             changed = bytearray(data)
@@ -126,7 +126,7 @@ def test_every_flipped_byte_of_a_snapshot_is_refused() -> None:
 
 def test_a_snapshot_cut_at_every_byte_is_refused() -> None:
     """A rename never leaves half a file, so half a file is damage."""
-    data = Image.build(KINDS, {"book": some_books(2)}).to_bytes()
+    data = Image.build(KINDS, {BOOK: some_books(2)}).to_bytes()
     for size in range(len(data)):
         with pytest.raises(StoreDamaged):
             Image.from_bytes(data[:size], KINDS)

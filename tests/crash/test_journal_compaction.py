@@ -12,7 +12,7 @@ import pytest
 
 from emulator.store import Document, Durability, Image, Store, StoreUnwritable, open_store
 from emulator.store.inspection import verify
-from tests.unit.store.making import KINDS, Crash, TroubledDisk, answers, at_call, book, copy_of, some_books
+from tests.unit.store.making import BOOK, KINDS, NOTE, Crash, TroubledDisk, answers, at_call, book, copy_of, some_books
 
 State = dict[str, list[Document]]
 
@@ -78,9 +78,9 @@ class History:
     def change(self, number: int) -> None:
         """Some change, acknowledged when this returns."""
         with self.store.transaction():
-            self.store.put("book", book(f"b{number % 3}", author=f"changed {number}", year=number))
-            self.store.delete("book", f"b{number % 4}")
-            self.store.put("note", {"id": f"n{number}"})
+            self.store.put(BOOK, book(f"b{number % 3}", author=f"changed {number}", year=number))
+            self.store.delete(BOOK, f"b{number % 4}")
+            self.store.put(NOTE, {"id": f"n{number}"})
         self.note()
 
     def sync(self) -> None:
@@ -102,7 +102,7 @@ def work(history: History) -> None:
     history.sync()
     history.change(20)
     history.sync()
-    store.restore(Image.build(KINDS, {"book": [book("b2", author="alone")]}))
+    store.restore(Image.build(KINDS, {BOOK: [book("b2", author="alone")]}))
     history.note()
     store.restore(store.image())
     with suppress(StoreUnwritable):
@@ -115,7 +115,7 @@ def work(history: History) -> None:
 def started(directory: Path, disk: TroubledDisk, durability: Durability) -> History:
     store = open_store(directory, KINDS, durability, disk=disk)
     for document in some_books(5):
-        store.put("book", document)
+        store.put(BOOK, document)
     store.sync()
     history = History(store)
     disk.watch()
@@ -151,7 +151,7 @@ def test_a_kill_at_each_system_call_loses_nothing_acknowledged(tmp_path: Path, d
         assert again.sequence in (acknowledged, acknowledged + 1)
         if again.sequence == acknowledged:
             assert again.dump() == history.states[acknowledged]
-        again.put("note", {"id": "after"})
+        again.put(NOTE, {"id": "after"})
         after = answers(again)
         again.close()
         assert verify(killed, KINDS).sound

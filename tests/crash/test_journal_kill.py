@@ -12,13 +12,13 @@ import pytest
 
 from emulator.store import open_store
 from emulator.store.inspection import verify
-from tests.unit.store.making import KINDS
+from tests.unit.store.making import KINDS, NOTE
 
 WRITER = """
 import sys, threading
 from pathlib import Path
 from emulator.store import open_store, storage
-from tests.unit.store.making import KINDS, book
+from tests.unit.store.making import BOOK, KINDS, NOTE, book
 storage.SMALL_JOURNAL = 20000
 store = open_store(Path(sys.argv[1]), KINDS, sys.argv[2])
 image, thread, compaction = store.image(), None, None
@@ -26,13 +26,13 @@ say = sys.stdout.write
 while True:
     number = store.sequence + 1
     with store.transaction():
-        store.put("note", {"id": "counter", "number": number})
-        store.put("book", book(f"b{number % 50}", author=f"a{number % 7}", year=number, text="x" * (number % 900)))
-        store.delete("book", f"b{number * 7 % 50}")
+        store.put(NOTE, {"id": "counter", "number": number})
+        store.put(BOOK, book(f"b{number % 50}", author=f"a{number % 7}", year=number, text="x" * (number % 900)))
+        store.delete(BOOK, f"b{number * 7 % 50}")
     if number % 101 == 0:
         with store.transaction():
             store.restore(image)
-            store.put("note", {"id": "counter", "number": number + 1})
+            store.put(NOTE, {"id": "counter", "number": number + 1})
     store.sync()
     say(f"{store.sequence}\\n")
     sys.stdout.flush()
@@ -64,7 +64,7 @@ def test_every_acknowledged_change_is_found_after_a_kill(tmp_path: Path, durabil
         assert report.sound, report
         store = open_store(directory, KINDS)
         assert store.sequence >= acknowledged
-        counter = store.get("note", "counter")
+        counter = store.get(NOTE, "counter")
         assert counter is not None
         assert counter["number"] in (store.sequence, store.sequence - 1)
         kept = store._kept

@@ -10,6 +10,7 @@ from typing import Any
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 
+from emulator.bank.kinds import ACCOUNT
 from emulator.testing import RunningBank, TestTpp, banks
 from tests.e2e.browser import chromium
 from tests.e2e.clicking import press
@@ -49,7 +50,7 @@ def lived(bank: RunningBank, tpp: TestTpp) -> dict[str, str]:
     tpp.post(STRAKS, json=payment("75.50", "Lunsj"))
     tpp.get("/v1/accounts?withBalance=true", tamper="without-query")
     spoilt = bank.requests()[0]["id"]
-    account = bank.call(lambda service: service.bank.documents.first("account", bban="99901000014"))
+    account = bank.call(lambda service: service.bank.documents.first(ACCOUNT, bban="99901000014"))
     return {"payment": paid, "request": str(spoilt), "account": str(account["id"]) if account else ""}
 
 

@@ -11,6 +11,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
 
+from emulator.bank.kinds import ACCOUNT, CARD, CUSTOMER
 from emulator.web.console.screen import NAVIGATION
 from tests.e2e.browser import chromium
 from tests.e2e.clicking import awkward, button, complaints, heading, is_too_wide, nameless, press, wait
@@ -59,9 +60,9 @@ def busy(served: ServedPages) -> list[str]:
     served.control("POST", "rules", {"when": {"operation": "getUser"}, "then": {"delay": "1s"}})
     served.control("PUT", "snapshots/one", {})
     documents = served.emulator.service.bank.documents
-    customer, card = documents.first("customer", customerNumber=KARI), next(documents.all("card"))
+    customer, card = documents.first(CUSTOMER, customerNumber=KARI), next(documents.all(CARD))
     assert customer is not None
-    account = documents.find("account", customerId=customer["id"])[0]["id"]
+    account = documents.find(ACCOUNT, customerId=customer["id"])[0]["id"]
     scenario = served.control("GET", "scenarios")["scenarios"][0]["name"]
     places = [*(name for name, _ in NAVIGATION if name), "scenarios/new"]
     things = [
@@ -100,7 +101,7 @@ def test_a_name_and_a_number_without_blanks_go_on_in_the_next_line(
     served: ServedPages, browser: Chrome, device: str
 ) -> None:
     seeded(served)
-    debtor = served.emulator.service.bank.documents.first("account", bban=DEBTOR) or {}
+    debtor = served.emulator.service.bank.documents.first(ACCOUNT, bban=DEBTOR) or {}
     abroad = {
         **straks(),
         "instructedAmount": {"amount": "250.00", "currency": "EUR"},
@@ -154,8 +155,8 @@ def test_customers_whose_names_have_no_blanks_fit_on_every_page_that_names_them(
     body = straks(debtorAccount={"bban": account["bban"], "currency": "NOK"})
     assert served.call("POST", STRAKS, json=body, headers={"PSU-Context": "PRIVATE"})["paymentId"]
     documents = served.emulator.service.bank.documents
-    customer = documents.first("customer", customerNumber=number) or {}
-    owned = documents.find("account", customerId=customer["id"])[0]["id"]
+    customer = documents.first(CUSTOMER, customerNumber=number) or {}
+    owned = documents.find(ACCOUNT, customerId=customer["id"])[0]["id"]
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {**PHONE, "width": width, "mobile": width < 500})
     places = ["", "/customers", f"/customers/{customer['id']}", f"/accounts/{owned}", f"/cards/{card['resourceId']}"]
     for place in [*places, "/sca", "/consents", "/requests"]:

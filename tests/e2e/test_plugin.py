@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from emulator.bank.errors import BankError
+from emulator.bank.kinds import CUSTOMER, META
 from emulator.ca import CertificateAuthority
 from emulator.scenario.mistakes import ScenarioRefused
 from emulator.testing import BankFactory, RunningBank, TestTpp, banks, running
@@ -262,7 +263,7 @@ def test_the_factory_makes_banks_with_other_flags_settings_and_times(bank_factor
     assert first == second
     assert one.tpp().log_in().get("/v1/accounts").json()["accounts"][0]["_links"]["self"]["href"].startswith(one.url)
     empty = bank_factory(fixtures="empty")
-    assert empty.call(lambda service: service.bank.documents.count("customer")) == 0
+    assert empty.call(lambda service: service.bank.documents.count(CUSTOMER)) == 0
     scenario = tmp_path / "down.yaml"
     scenario.write_text("scenario: down\nrules:\n  - {name: down, when: {}, then: {answer: {status: 503}}}\n")
     scripted = bank_factory(scenario=(str(scenario),), now=now)
@@ -319,7 +320,7 @@ def test_texts_stand_for_what_they_say(bank_factory: BankFactory) -> None:
     other = bank_factory(now=at, seed=7, scenario=["slow-bank"])
     assert one.clock.now == other.clock.now == at
     assert created(one.tpp().log_in()) == created(other.tpp().log_in())
-    applied = one.call(lambda service: service.bank.documents.get("meta", "scenario"))
+    applied = one.call(lambda service: service.bank.documents.get(META, "scenario"))
     assert applied is not None
     assert applied["source"]["scenario"] == "slow-bank"
 

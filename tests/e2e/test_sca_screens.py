@@ -10,6 +10,7 @@ from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 
 from emulator.bank.customers import sessions
+from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, PAYMENT
 from tests.e2e.clicking import cut_off, is_too_wide, press
 from tests.e2e.pages_served import ServedPages, served_pages
 from tests.unit.pages.living import KARI, STRAKS, straks
@@ -34,7 +35,7 @@ def served() -> Iterator[ServedPages]:
     """A bank in which accounts have long names."""
     with served_pages() as running:
         documents = running.emulator.service.bank.documents
-        for kind in ("account", "card"):
+        for kind in (ACCOUNT, CARD):
             for held in list(documents.all(kind)):
                 documents.put(kind, {**held, "name": "Æ" * 35 + NAME[:35]})
         yield running
@@ -54,7 +55,7 @@ def payments(served: ServedPages, count: int, **headers: str) -> list[Any]:
     served.emulator.tpp.psu_id = psu
     made = [told(served, "POST", STRAKS, straks(), **headers) for _ in range(count)]
     for one in made:
-        payment = bank.documents.get("payment", one["paymentId"]) or {}
+        payment = bank.documents.get(PAYMENT, one["paymentId"]) or {}
         payment["initiation"] |= {
             "creditorName": NAME,
             "creditorAccount": {"iban": IBAN},
@@ -114,7 +115,7 @@ def test_the_header_ends_where_the_content_does(served: ServedPages, browser: Ch
 @pytest.mark.parametrize("width", [360, 768, 1400])
 def test_the_customers_of_the_sandbox_leave_the_form_in_sight(served: ServedPages, browser: Chrome, width: int) -> None:
     documents = served.emulator.service.bank.documents
-    agreement = next(documents.all("agreement"))
+    agreement = next(documents.all(AGREEMENT))
     for number in range(12):
         held = {**agreement, "id": f"a-{number}", "name": NAME[:60], "persons": [KARI]}
         served.run(documents.put, "agreement", held)

@@ -10,11 +10,12 @@ from typing import Literal
 import pytest
 
 from emulator.api.messages import Request, Response
-from emulator.store import Kind, open_store
+from emulator.store import Document, Kind, open_store
 from emulator.store.disk import Disk
 from tests.e2e.serving import MadeUpSite, both_loops, get, serving
 
-KINDS = {"note": Kind()}
+NOTE = Kind[Document]("note")
+KINDS = (NOTE,)
 
 
 class WatchedDisk(Disk):
@@ -45,11 +46,11 @@ def writing_application(
     store = application.store = open_store(folder, KINDS, durability, disk=disk)
 
     def write(request: Request) -> Response:
-        store.put("note", {"id": str(len(application.requests)), "text": "x" * 200})
+        store.put(NOTE, {"id": str(len(application.requests)), "text": "x" * 200})
         return Response(201, [("X-Request-ID", "7")], b"written")
 
     def count(request: Request) -> Response:
-        return Response(200, [], str(store.count("note")).encode())
+        return Response(200, [], str(store.count(NOTE)).encode())
 
     application.answers.update({"/write": write, "/count": count})
     return application
@@ -146,7 +147,7 @@ async def test_a_compaction_holds_up_no_request(tmp_path: Path, durability: Lite
         n = 0
         while not application.store.compaction_due:
             n += 1
-            application.store.put("note", {"id": str(n % 7), "text": f"{n:1000000}"})
+            application.store.put(NOTE, {"id": str(n % 7), "text": f"{n:1000000}"})
         application.store.sync()
         disk.began.clear()
         disk.open.clear()

@@ -24,7 +24,7 @@ from emulator.bank.authentication.approach import Approach
 from emulator.bank.bank import Bank
 from emulator.bank.booking import bulk
 from emulator.bank.errors import BankError
-from emulator.bank.kinds import KINDS
+from emulator.bank.kinds import ACCOUNT, BASKET, KINDS, PAYMENT, TRANSACTION
 from emulator.bank.payment import basket_status, baskets, initiation, payments, progression
 from emulator.bank.scheme.transitions import FINAL, STATUSES, allowed
 from emulator.store import Document, memory_store
@@ -119,7 +119,7 @@ class BankMachine(RuleBasedStateMachine):
         return list(self.known.items())[place % len(self.known)]
 
     def _document(self, payment_id: str) -> Document:
-        found = self.bank.documents.get("payment", payment_id)
+        found = self.bank.documents.get(PAYMENT, payment_id)
         assert found is not None
         return found
 
@@ -196,7 +196,7 @@ class BankMachine(RuleBasedStateMachine):
         for part, creditor in zip(body.get("payments", [body]), creditors, strict=True):
             self.tags += 1
             part["remittanceInformationUnstructured"] = tag = f"model {self.tags}"
-            here = self.bank.documents.first("account", bban=creditor)
+            here = self.bank.documents.first(ACCOUNT, bban=creditor)
             target = here["id"] if here is not None else "outside"
             parts.append(Part(tag, target, Decimal(part["instructedAmount"]["amount"])))
         product = products.find(*kind)
@@ -280,15 +280,15 @@ class BankMachine(RuleBasedStateMachine):
             self._authenticate(basket_id, self.known[ids[0]].who, act)
             return
         statuses = self._statuses()
-        document = self.bank.documents.get("basket", basket_id) or {}
+        document = self.bank.documents.get(BASKET, basket_id) or {}
         self._attempt(lambda: baskets.delete(self.bank, document))
-        if not self.bank.documents.exists("basket", basket_id):
+        if not self.bank.documents.exists(BASKET, basket_id):
             del self.baskets[basket_id]
         assert self._statuses() == statuses
 
     @rule(payer=st.sampled_from(PAYERS), kroner=st.sampled_from([100, 300_000]))
     def money_arrives(self, payer: tuple[str, str], kroner: int) -> None:
-        account = self.bank.documents.first("account", bban=payer[1]) or {}
+        account = self.bank.documents.first(ACCOUNT, bban=payer[1]) or {}
         ledger.book(self.bank, account["id"], {"amount": Decimal(kroner)})
 
     @rule(seconds=st.sampled_from([1, 1, 2, 4, 60, 600]))
@@ -336,7 +336,7 @@ class BankMachine(RuleBasedStateMachine):
     @invariant()
     def money_moves_once_from_debtor_to_creditor(self) -> None:
         entries: dict[str, list[Document]] = {}
-        for entry in self.bank.documents.all("transaction"):
+        for entry in self.bank.documents.all(TRANSACTION):
             if entry["status"] == "booked":
                 entries.setdefault(entry.get("remittanceInformationUnstructured", ""), []).append(entry)
         for payment_id, known in self.known.items():
@@ -383,7 +383,7 @@ class BankMachine(RuleBasedStateMachine):
                 worst = "RJCT"
             else:
                 worst = "RCVD" if "RCVD" in statuses else "ACTC"
-            document = self.bank.documents.get("basket", basket_id) or {}
+            document = self.bank.documents.get(BASKET, basket_id) or {}
             assert basket_status.state(self.bank, document)[0] == worst
 
 

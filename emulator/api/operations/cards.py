@@ -16,6 +16,7 @@ from emulator.api.paging import TRANSACTION_LIST, WITH_BALANCE, page_links, wind
 from emulator.api.render import RENDERED_ENTRIES, RENDERERS, json_list
 from emulator.bank.accounts import accounts, cards, transactions
 from emulator.bank.customers.access import shared_cards
+from emulator.bank.kinds import CARD, CARD_TRANSACTION
 from emulator.store import Document
 
 
@@ -58,7 +59,7 @@ def get_card_transactions(call: Call) -> Reply:
     fix = fixes(call)
     card = cards.find(call.bank, call.params["id"])
     asked = window(call)
-    page = transactions.page(call.bank, card["id"], asked, kind="cardTransaction")
+    page = transactions.page(call.bank, card["id"], asked, kind=CARD_TRANSACTION)
     listed: dict[str, Any] = {
         shelf: json_list(map(_renderer(fix), page.texts[shelf]))
         for shelf in (transactions.BOOKED, transactions.PENDING)
@@ -82,7 +83,7 @@ def _renderer(fix: Fixes) -> Callable[[bytes], bytes]:
 
 _ANSWERS = "emulator.api.shapes.account_answers"
 
-_row = partial(Operation, column="details", roles=AISP, access=Access.ACCOUNT, resource="card", tag="Card accounts")
+_row = partial(Operation, column="details", roles=AISP, access=Access.ACCOUNT, resource=CARD, tag="Card accounts")
 
 OPERATIONS = (
     _row(

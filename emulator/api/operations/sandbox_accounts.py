@@ -7,6 +7,7 @@ from typing import Any
 
 from emulator.api.operation import Call, Operation, Reply
 from emulator.bank.accounts import accounts
+from emulator.bank.kinds import ACCOUNT
 from emulator.bank.sandbox import accounts as sandbox_accounts
 from emulator.bank.sandbox import data as sandbox
 from emulator.store import Document
@@ -35,7 +36,7 @@ def create(call: Call) -> Reply:
 
 def list_all(call: Call) -> Reply:
     """All accounts."""
-    return Reply(200, [account_shown(call, account) for account in sandbox.list_documents(call.bank, "account")])
+    return Reply(200, [account_shown(call, account) for account in sandbox.list_documents(call.bank, ACCOUNT)])
 
 
 def get(call: Call) -> Reply:

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 from emulator.api.operation import Call, Operation, Reply
+from emulator.bank.kinds import AGREEMENT
 from emulator.bank.sandbox import agreements as sandbox_agreements
 from emulator.bank.sandbox import data as sandbox
 from emulator.store import Document
@@ -41,7 +42,7 @@ def create(call: Call) -> Reply:
 
 def list_all(call: Call) -> Reply:
     """All agreements."""
-    found = sandbox.list_documents(call.bank, "agreement")
+    found = sandbox.list_documents(call.bank, AGREEMENT)
     return Reply(200, [agreement_shown(call, agreement) for agreement in found])
 
 

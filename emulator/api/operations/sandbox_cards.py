@@ -9,6 +9,7 @@ from emulator.api.operation import Call, Operation, Reply
 from emulator.api.operations.sandbox_transactions import window
 from emulator.api.paging import SANDBOX_TRANSACTION_LIST
 from emulator.bank.accounts import cards
+from emulator.bank.kinds import CARD
 from emulator.bank.sandbox import cards as sandbox_cards
 from emulator.bank.sandbox import data as sandbox
 from emulator.store import Document
@@ -37,7 +38,7 @@ def create(call: Call) -> Reply:
 
 def list_all(call: Call) -> Reply:
     """All card accounts."""
-    return Reply(200, [_shown(call, card) for card in sandbox.list_documents(call.bank, "card")])
+    return Reply(200, [_shown(call, card) for card in sandbox.list_documents(call.bank, CARD)])
 
 
 def get(call: Call) -> Reply:

@@ -11,6 +11,7 @@ from emulator.api.operations.sandbox_agreements import agreement_shown
 from emulator.api.query import Parameter
 from emulator.bank import fixtures
 from emulator.bank.accounts import accounts
+from emulator.bank.kinds import ACCOUNT, AGREEMENT, CUSTOMER
 from emulator.bank.sandbox import customers as sandbox_customers
 from emulator.bank.sandbox import data as sandbox
 from emulator.store import Document
@@ -31,10 +32,10 @@ def customer_shown(call: Call, customer: Document) -> dict[str, Any]:
     }
     documents = call.bank.documents
     if call.query.get("includeAccounts"):
-        held = accounts.newest_first(documents.find("account", customerId=customer["id"]))
+        held = accounts.newest_first(documents.find(ACCOUNT, customerId=customer["id"]))
         shown["accounts"] = [account_shown(call, account) for account in held]
     if call.query.get("includeAgreements"):
-        owned = accounts.newest_first(documents.find("agreement", owner=customer["id"]))
+        owned = accounts.newest_first(documents.find(AGREEMENT, owner=customer["id"]))
         shown["agreements"] = [agreement_shown(call, agreement) for agreement in owned]
     return shown
 
@@ -42,7 +43,7 @@ def customer_shown(call: Call, customer: Document) -> dict[str, Any]:
 def initialize(call: Call) -> Reply:
     """The known state back; `{customers}`."""
     fixtures.initialize(call.bank)
-    return Reply(200, {"customers": [customer_shown(call, c) for c in sandbox.list_documents(call.bank, "customer")]})
+    return Reply(200, {"customers": [customer_shown(call, c) for c in sandbox.list_documents(call.bank, CUSTOMER)]})
 
 
 def create(call: Call) -> Reply:
@@ -52,7 +53,7 @@ def create(call: Call) -> Reply:
 
 def list_all(call: Call) -> Reply:
     """All customers."""
-    return Reply(200, [customer_shown(call, c) for c in sandbox.list_documents(call.bank, "customer")])
+    return Reply(200, [customer_shown(call, c) for c in sandbox.list_documents(call.bank, CUSTOMER)])
 
 
 def get(call: Call) -> Reply:

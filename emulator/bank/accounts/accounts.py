@@ -10,6 +10,7 @@ from emulator.bank.accounts import ledger
 from emulator.bank.bank import Bank
 from emulator.bank.clock import date_time
 from emulator.bank.errors import BankError
+from emulator.bank.kinds import ACCOUNT, CUSTOMER, TRANSACTION
 from emulator.bank.money import plain
 from emulator.bank.reference.norway import digits_of
 from emulator.store import Document
@@ -40,7 +41,7 @@ def reference(account: Mapping[str, Any]) -> dict[str, str]:
 
 def holder(bank: Bank, account: Mapping[str, Any]) -> str | None:
     """The name of the customer who owns an account."""
-    owner = bank.documents.get("customer", account["customerId"])
+    owner = bank.documents.get(CUSTOMER, account["customerId"])
     return owner["name"] if owner is not None else None
 
 
@@ -52,7 +53,7 @@ def own_side(account: Mapping[str, Any], owner: str, *, outgoing: bool) -> dict[
 
 def find(bank: Bank, account_id: str) -> Document:
     """The account; BankError RESOURCE_UNKNOWN when there is none."""
-    account = bank.documents.get("account", account_id)
+    account = bank.documents.get(ACCOUNT, account_id)
     if account is None:
         raise BankError("RESOURCE_UNKNOWN", f"There is no account {account_id}.", "mockAccountId")
     return account
@@ -60,12 +61,12 @@ def find(bank: Bank, account_id: str) -> Document:
 
 def creditor(bank: Bank, named: Mapping[str, str], account_id: str | None = None) -> Document | None:
     """The creditor's account of a payment, when this bank holds it: the one with this id, else that of the number."""
-    held = bank.documents.get("account", account_id) if account_id else None
+    held = bank.documents.get(ACCOUNT, account_id) if account_id else None
     if held is not None:
         return held
     if "iban" in named:
-        return bank.documents.first("account", iban=named["iban"].replace(" ", ""))
-    return bank.documents.first("account", bban=digits_of(named["bban"])) if "bban" in named else None
+        return bank.documents.first(ACCOUNT, iban=named["iban"].replace(" ", ""))
+    return bank.documents.first(ACCOUNT, bban=digits_of(named["bban"])) if "bban" in named else None
 
 
 def newest_first(documents: Iterable[Document]) -> list[Document]:
@@ -87,7 +88,7 @@ def balances(bank: Bank, account: Document) -> list[dict[str, Any]]:
     expected is what is booked and pending together; interimAvailable is booked - reserved + credit line.
     """
     booked = Decimal(account["booked"])
-    pending = bank.documents.range("transaction", "shelf", group=f"{account['id']}|pending")
+    pending = bank.documents.range(TRANSACTION, "shelf", group=f"{account['id']}|pending")
     expected = sum((Decimal(transaction["amount"]) for transaction in pending), booked)
     amounts = {"closingBooked": booked, "expected": expected, "interimAvailable": ledger.available(account)}
     return balance_list(bank, account, amounts)

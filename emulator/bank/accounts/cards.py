@@ -9,6 +9,7 @@ from typing import Any
 from emulator.bank.accounts.accounts import balance_list, reference
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
+from emulator.bank.kinds import ACCOUNT, CARD, CARD_TRANSACTION
 from emulator.store import Document
 
 OLD_NAME_LENGTH = 35  # before the fix longer-names (SPEC 9)
@@ -35,7 +36,7 @@ _SHOWN = (
 
 def find(bank: Bank, card_id: str) -> Document:
     """The card account; BankError RESOURCE_UNKNOWN when there is none."""
-    card = bank.documents.get("card", card_id)
+    card = bank.documents.get(CARD, card_id)
     if card is None:
         raise BankError("RESOURCE_UNKNOWN", f"There is no card account {card_id}.", "mockCardAccountId")
     return card
@@ -65,7 +66,7 @@ def view(bank: Bank, card: Document, *, longer_names: bool) -> dict[str, Any]:
     }
     number = card.get("accountNumber")
     if number:
-        account = bank.documents.first("account", bban=number)
+        account = bank.documents.first(ACCOUNT, bban=number)
         named = reference(account) if account is not None else {"bban": number}
         shown["relatedAccount"] = {**named, "other": {"identification": number, "schemeNameProprietary": CARD_SCHEME}}
     return shown
@@ -77,7 +78,7 @@ def balances(bank: Bank, card: Document) -> list[dict[str, Any]]:
     forwardAvailable is what may still be spent: credit limit, less what is owed and what is pending (assumed).
     """
     booked = Decimal(card["booked"])
-    pending = bank.documents.range("cardTransaction", "shelf", group=f"{card['id']}|pending")
+    pending = bank.documents.range(CARD_TRANSACTION, "shelf", group=f"{card['id']}|pending")
     expected = sum((Decimal(entry["transactionAmount"]["amount"]) for entry in pending), booked)
     available = expected + Decimal(card["creditLimit"])
     amounts = {"closingBooked": booked, "expected": expected, "forwardAvailable": available}

@@ -15,6 +15,7 @@ from typing import Any
 from emulator.bank.bank import Bank
 from emulator.bank.clock import moment, oslo_date
 from emulator.bank.errors import BankError
+from emulator.bank.kinds import ACCOUNT, PAYMENT, TRANSACTION
 from emulator.bank.money import plain
 from emulator.store import Document
 
@@ -28,12 +29,12 @@ def available(account: Document) -> Decimal:
 
 def covers(bank: Bank, account_id: str, amount: Decimal) -> bool:
     """Whether the account has `amount` to spend; an account that is gone has nothing."""
-    account = bank.documents.get("account", account_id)
+    account = bank.documents.get(ACCOUNT, account_id)
     return account is not None and available(account) >= amount
 
 
 def _account(bank: Bank, account_id: str) -> Document:
-    account = bank.documents.get("account", account_id)
+    account = bank.documents.get(ACCOUNT, account_id)
     if account is None:
         raise BankError("RESOURCE_UNKNOWN", f"There is no account {account_id}.")
     return account
@@ -44,7 +45,7 @@ def reserve(bank: Bank, account_id: str, amount: Decimal, *, at: str | None = No
     account = _account(bank, account_id)
     account["reserved"] = plain(Decimal(account["reserved"]) + amount, account["currency"])
     account["lastChange"] = at or bank.clock.stamp()
-    bank.documents.put("account", account)
+    bank.documents.put(ACCOUNT, account)
 
 
 def release(bank: Bank, account_id: str, amount: Decimal, *, at: str | None = None) -> None:
@@ -60,13 +61,13 @@ def pend(
     account = _account(bank, account_id)
     entry = _entry(bank, account, members, at, pending)
     _shelve(entry, "pending", entry["valueDate"], at)
-    bank.documents.put("transaction", entry)
+    bank.documents.put(TRANSACTION, entry)
     return str(entry["id"])
 
 
 def withdraw(bank: Bank, transaction_id: str) -> None:
     """Take a pending transaction away."""
-    bank.documents.delete("transaction", transaction_id)
+    bank.documents.delete(TRANSACTION, transaction_id)
 
 
 def book(
@@ -95,8 +96,8 @@ def book(
     if released:
         account["reserved"] = plain(Decimal(account["reserved"]) - released, account["currency"])
     account["lastChange"] = at
-    bank.documents.put("transaction", entry)
-    bank.documents.put("account", account)
+    bank.documents.put(TRANSACTION, entry)
+    bank.documents.put(ACCOUNT, account)
     return entry
 
 
@@ -129,10 +130,10 @@ def settle_pending(bank: Bank, transaction: Document) -> None:
     at = transaction["due"]
     shelved = ("status", "shelf", "order", "due", "accountId")
     members = {name: value for name, value in transaction.items() if name not in shelved}
-    if bank.documents.exists("account", transaction["accountId"]):
+    if bank.documents.exists(ACCOUNT, transaction["accountId"]):
         book(bank, transaction["accountId"], members, pending=transaction["id"], at=at)
     else:
-        bank.documents.delete("transaction", transaction["id"])
+        bank.documents.delete(TRANSACTION, transaction["id"])
 
 
 def restate(bank: Bank, account_id: str, booked: Decimal) -> None:
@@ -142,18 +143,18 @@ def restate(bank: Bank, account_id: str, booked: Decimal) -> None:
     account["opening"] = plain(Decimal(account["opening"]) + difference, account["currency"])
     account["booked"] = plain(booked, account["currency"])
     account["lastChange"] = bank.clock.stamp()
-    bank.documents.put("account", account)
+    bank.documents.put(ACCOUNT, account)
 
 
 def forget(bank: Bank, account_id: str) -> int:
     """Delete the booked transactions of an account and return how many; its balance stays, as opening balance."""
     account = _account(bank, account_id)
-    booked = [t["id"] for t in bank.documents.find("transaction", accountId=account_id) if t["status"] == "booked"]
+    booked = [t["id"] for t in bank.documents.find(TRANSACTION, accountId=account_id) if t["status"] == "booked"]
     for transaction_id in booked:
-        bank.documents.delete("transaction", transaction_id)
+        bank.documents.delete(TRANSACTION, transaction_id)
     account["opening"] = account["booked"]
     account["lastChange"] = bank.clock.stamp()
-    bank.documents.put("account", account)
+    bank.documents.put(ACCOUNT, account)
     return len(booked)
 
 
@@ -163,16 +164,16 @@ def report(bank: Bank) -> dict[str, Any]:
     `balanced`: for every account opening + bookings == balance and reserved == what its payments hold.
     """
     bookings: dict[str, Decimal] = defaultdict(Decimal)
-    for transaction in bank.documents.all("transaction"):
+    for transaction in bank.documents.all(TRANSACTION):
         if transaction["status"] == "booked":
             bookings[transaction["accountId"]] += Decimal(transaction["amount"])
     held: dict[str, Decimal] = defaultdict(Decimal)
-    for payment in bank.documents.all("payment"):
+    for payment in bank.documents.all(PAYMENT):
         held[payment["debtorAccountId"]] += Decimal(payment.get("held", "0"))
     balanced = True
     accounts = []
     totals: dict[str, Decimal] = defaultdict(Decimal)
-    for account in bank.documents.all("account"):
+    for account in bank.documents.all(ACCOUNT):
         currency, sum_of_bookings = account["currency"], bookings[account["id"]]
         balance = Decimal(account["booked"])
         agrees = Decimal(account["opening"]) + sum_of_bookings == balance

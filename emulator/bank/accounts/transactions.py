@@ -11,7 +11,8 @@ import orjson
 
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
-from emulator.store import Document
+from emulator.bank.kinds import TRANSACTION
+from emulator.store import Document, Kind
 
 BOOKED = "booked"
 PENDING = "pending"
@@ -91,7 +92,7 @@ class Page:
         return {shelf: list(map(orjson.loads, texts)) for shelf, texts in self.texts.items()}
 
 
-def page(bank: Bank, holder_id: str, window: Window, *, kind: str = "transaction") -> Page:
+def page(bank: Bank, holder_id: str, window: Window, *, kind: Kind[Document] = TRANSACTION) -> Page:
     """The page of an account's (or, with `kind` cardTransaction, a card's) entries that the window shows."""
     texts: dict[str, list[bytes]] = {}
     offset, room = window.offset, window.limit
@@ -112,7 +113,7 @@ def page(bank: Bank, holder_id: str, window: Window, *, kind: str = "transaction
 class _Shelf:
     """The booked or the pending entries of one account, newest first."""
 
-    def __init__(self, bank: Bank, kind: str, group: str, window: Window) -> None:
+    def __init__(self, bank: Bank, kind: Kind[Document], group: str, window: Window) -> None:
         self._documents = bank.documents
         self._kind = kind
         self._group = group
@@ -171,10 +172,10 @@ def _item(transaction: Document, number: int) -> Document:
 
 def find(bank: Bank, account_id: str, transaction_id: str) -> Document:
     """A transaction of the account, or one payment of a batch; BankError RESOURCE_UNKNOWN."""
-    found = bank.documents.get("transaction", transaction_id)
+    found = bank.documents.get(TRANSACTION, transaction_id)
     if found is None:
         batch_id, _, number = transaction_id.rpartition(".")
-        batch = bank.documents.get("transaction", batch_id) if _NUMBER.fullmatch(number) else None
+        batch = bank.documents.get(TRANSACTION, batch_id) if _NUMBER.fullmatch(number) else None
         entries = batch["batch"]["entries"] if batch is not None and "batch" in batch else ()
         if batch is not None and int(number) <= len(entries):
             found = _item(batch, int(number))

@@ -7,6 +7,7 @@ from typing import Any, Required, TypedDict, cast
 
 from emulator.bank.authentication import sca
 from emulator.bank.bank import Bank
+from emulator.bank.kinds import SCA
 from emulator.store import Document
 
 
@@ -47,7 +48,7 @@ def again(bank: Bank, target: Document, *, able: Sequence[str]) -> str | None:
 
     None when there was none.
     """
-    earlier = bank.documents.find("sca", target=target["id"], newest_first=True, limit=1)
+    earlier = bank.documents.find(SCA, target=target["id"], newest_first=True, limit=1)
     if not earlier:
         return None
     approach = {member: earlier[0][member] for member in _KEPT if member in earlier[0]}

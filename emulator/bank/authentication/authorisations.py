@@ -9,6 +9,7 @@ from emulator.bank.authentication import approach, sca
 from emulator.bank.authentication.approach import Approach
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
+from emulator.bank.kinds import AUTHORISATION, SCA
 from emulator.store import Document
 
 # Of a payment or basket; the oldest that was not finalised is let go of.
@@ -19,34 +20,34 @@ def start(bank: Bank, how: Approach, target: Document, purpose: str, *, signer: 
     """Open an SCA of a payment or basket document: (authorisation id, token); `signer` as for `approach.open_for`."""
     token = approach.open_for(bank, how, target, purpose, signer=signer)
     documents = bank.documents
-    if documents.count("authorisation", target=target["id"]) >= MOST_KEPT:
+    if documents.count(AUTHORISATION, target=target["id"]) >= MOST_KEPT:
         _drop_oldest(bank, target["id"])
     identity = bank.ids.new()
     cancels = purpose == "cancellation"
-    documents.put("authorisation", {"id": identity, "target": target["id"], "sca": token, "cancels": cancels})
+    documents.put(AUTHORISATION, {"id": identity, "target": target["id"], "sca": token, "cancels": cancels})
     return identity, token
 
 
 def _drop_oldest(bank: Bank, target_id: str) -> None:
     """Let go of the oldest authorisation that was not finalised."""
-    for authorisation in bank.documents.find("authorisation", target=target_id):
+    for authorisation in bank.documents.find(AUTHORISATION, target=target_id):
         opened = sca.get(bank, authorisation["sca"])
         if opened is None or opened["status"] != "finalised":
-            bank.documents.delete("authorisation", authorisation["id"])
-            bank.documents.delete("sca", authorisation["sca"])
+            bank.documents.delete(AUTHORISATION, authorisation["id"])
+            bank.documents.delete(SCA, authorisation["sca"])
             return
 
 
 def forget(bank: Bank, target_id: str) -> None:
     """End what was opened for a basket that is deleted, and drop its authorisations with it."""
     sca.release(bank, target_id)
-    for authorisation in bank.documents.find("authorisation", target=target_id):
-        bank.documents.delete("authorisation", authorisation["id"])
+    for authorisation in bank.documents.find(AUTHORISATION, target=target_id):
+        bank.documents.delete(AUTHORISATION, authorisation["id"])
 
 
 def status(bank: Bank, target_id: str, authorisation_id: str, *, cancels: bool = False) -> str:
     """scaStatus of an authorisation: started, finalised or failed (CONTRACT 13); RESOURCE_UNKNOWN."""
-    known = bank.documents.get("authorisation", authorisation_id)
+    known = bank.documents.get(AUTHORISATION, authorisation_id)
     if known is None or known["target"] != target_id or known["cancels"] != cancels:
         raise BankError("RESOURCE_UNKNOWN", "There is no such authorisation.", "authorisationId")
     opened = sca.get(bank, known["sca"])

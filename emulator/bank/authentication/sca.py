@@ -28,6 +28,7 @@ from emulator.bank.bank import Bank
 from emulator.bank.clock import moment
 from emulator.bank.customers import consents, people, sessions
 from emulator.bank.errors import BankError
+from emulator.bank.kinds import BASKET, PAYMENT, SCA
 from emulator.store import Document
 
 LIFETIME = timedelta(minutes=10)
@@ -36,7 +37,7 @@ STEPS = ("identity", "method", "context", "approve")
 METHODS = ("ENGANGSKODEAPP_BIOMETRI", "HA2", "SANDBOX_MOBILE", "SANDBOXID")
 ACCOUNT_ACCESS = ("access", "consent")
 # Purposes, and kinds of the documents whose `sca` is the token that they link to while it can be used.
-LINKED = ("payment", "basket")
+LINKED = {"payment": PAYMENT, "basket": BASKET}
 # A client that polls without a session opens an SCA each time; the oldest of these are let go of, and of those for
 # consents that nobody gives.
 PASSING = ("access", "consent", "user")
@@ -71,14 +72,14 @@ def open_sca(bank: Bank, tpp_id: str, purpose: str, known: Mapping[str, Any]) ->
     }
     if purpose in PASSING:
         document["passing"] = "yes"
-        bank.make_room("sca", PASSING_KEPT, passing="yes")
-    bank.documents.put("sca", document)
+        bank.make_room(SCA, PASSING_KEPT, passing="yes")
+    bank.documents.put(SCA, document)
     return str(document["id"])
 
 
 def get(bank: Bank, token: str) -> Document | None:
     """The SCA behind a token, whatever its state."""
-    return bank.documents.get("sca", token)
+    return bank.documents.get(SCA, token)
 
 
 def is_open(sca: Document) -> bool:
@@ -117,7 +118,7 @@ def obstacle(bank: Bank, sca: Document) -> Failure | None:
 
 def void(bank: Bank, target: str) -> None:
     """End the open SCAs of something that is no more; their pages answer 410 (CONTRACT 13)."""
-    for sca in bank.documents.find("sca", target=target):
+    for sca in bank.documents.find(SCA, target=target):
         if is_open(sca):
             _close(bank, sca, "failed")
 
@@ -125,9 +126,9 @@ def void(bank: Bank, target: str) -> None:
 def release(bank: Bank, target: str) -> None:
     """`void` for something whose document goes too: its SCAs are remembered for a while."""
     void(bank, target)
-    for sca in bank.documents.find("sca", target=target):
-        bank.make_room("sca", PASSING_KEPT, passing="yes")
-        bank.documents.put("sca", {**sca, "passing": "yes"})
+    for sca in bank.documents.find(SCA, target=target):
+        bank.make_room(SCA, PASSING_KEPT, passing="yes")
+        bank.documents.put(SCA, {**sca, "passing": "yes"})
 
 
 def step(bank: Bank, sca: Document) -> str:
@@ -153,7 +154,7 @@ def identify(bank: Bank, sca: Document, national_id: str) -> str | None:
     sca["person"] = national_id
     if not sca_contexts.options(bank, sca):
         return fail(bank, sca, NO_CONTEXT)
-    bank.documents.put("sca", sca)
+    bank.documents.put(SCA, sca)
     return None
 
 
@@ -162,7 +163,7 @@ def choose_method(bank: Bank, sca: Document, method: str) -> None:
     if method not in METHODS:
         raise BankError("FORMAT_ERROR", f"The bank offers {', '.join(METHODS)}.", "method")
     sca["method"] = method
-    bank.documents.put("sca", sca)
+    bank.documents.put(SCA, sca)
 
 
 def choose_context(bank: Bank, sca: Document, context: str | None, agreement: str | None) -> None:
@@ -170,7 +171,7 @@ def choose_context(bank: Bank, sca: Document, context: str | None, agreement: st
     fitting = people.first_fitting(sca_contexts.options(bank, sca), context, agreement)
     if fitting is not None:
         sca["chosen"] = {"context": fitting[0], "agreement": fitting[1]}
-        bank.documents.put("sca", sca)
+        bank.documents.put(SCA, sca)
         return
     if context not in (None, sca.get("context", context)):
         raise BankError("FORMAT_ERROR", f"The request asks for the context {sca['context']} only.", "context")
@@ -273,7 +274,7 @@ def _close(bank: Bank, sca: Document, status: str, redirect: str | None = None) 
     sca["ended"] = bank.clock.stamp()
     if redirect is not None:
         sca["redirect"] = redirect
-    bank.documents.put("sca", sca)
+    bank.documents.put(SCA, sca)
     if status == "failed" and sca["purpose"] in LINKED:
         _unlink(bank, sca)
     bank.publish({"type": "sca", "id": sca["id"], "status": status, "target": sca.get("target"), "at": sca["ended"]})
@@ -281,7 +282,8 @@ def _close(bank: Bank, sca: Document, status: str, redirect: str | None = None) 
 
 def _unlink(bank: Bank, sca: Document) -> None:
     """What an SCA was for links to it no more; here, so that no reader of a status has to look at the SCA."""
-    target = bank.documents.get(sca["purpose"], sca["target"])
+    kind = LINKED[sca["purpose"]]
+    target = bank.documents.get(kind, sca["target"])
     if target is not None and target.get("sca") == sca["id"]:
         del target["sca"]
-        bank.documents.put(sca["purpose"], target)
+        bank.documents.put(kind, target)

@@ -7,6 +7,7 @@ from emulator.bank.authentication.sca_ends import EXPIRED, Failure
 from emulator.bank.bank import Bank
 from emulator.bank.customers import people
 from emulator.bank.errors import BankError
+from emulator.bank.kinds import SCA
 from emulator.store import Document
 
 
@@ -15,15 +16,15 @@ def find(bank: Bank, name: str) -> Document:
 
     Of several the newest open one. Raises RESOURCE_UNKNOWN.
     """
-    found = bank.documents.get("sca", name)
+    found = bank.documents.get(SCA, name)
     if found is not None:
         return found
     if name == "latest":
         # By the order in which they were opened: on a clock that stands still they were all opened at one moment.
-        several = bank.documents.find("sca", status="started", newest_first=True, limit=1)
-        several = several or bank.documents.range("sca", "created", reverse=True, limit=1)
+        several = bank.documents.find(SCA, status="started", newest_first=True, limit=1)
+        several = several or bank.documents.range(SCA, "created", reverse=True, limit=1)
     else:
-        several = bank.documents.find("sca", target=name, newest_first=True)
+        several = bank.documents.find(SCA, target=name, newest_first=True)
     several.sort(key=machine.is_open, reverse=True)
     if not several:
         raise BankError("RESOURCE_UNKNOWN", "There is no SCA yet." if name == "latest" else f"There is no SCA {name}.")

@@ -7,6 +7,7 @@ from typing import Any
 from emulator.bank.authentication import sca as machine
 from emulator.bank.bank import Bank
 from emulator.bank.clock import date_time
+from emulator.bank.kinds import SCA
 from emulator.store import Document
 
 LOOKED_AT = 1000  # of those that nobody has ended, so that a page is there as fast when there are many
@@ -39,14 +40,14 @@ def past(bank: Bank, limit: int) -> list[Document]:
     """The newest SCAs that have ended or are too late, however many are open."""
     found = [sca for sca in _started(bank, LOOKED_AT) if machine.is_late(bank, sca)]
     for status in ("finalised", "failed"):
-        found += bank.documents.find("sca", status=status, newest_first=True, limit=limit)
+        found += bank.documents.find(SCA, status=status, newest_first=True, limit=limit)
     return sorted(found, key=lambda sca: str(sca["created"]), reverse=True)[:limit]
 
 
 def _started(bank: Bank, limit: int) -> list[Document]:
-    return bank.documents.find("sca", status="started", newest_first=True, limit=limit)
+    return bank.documents.find(SCA, status="started", newest_first=True, limit=limit)
 
 
 def listing(bank: Bank, limit: int | None = None) -> list[dict[str, Any]]:
     """Open and past SCAs, newest first."""
-    return [view(bank, sca) for sca in bank.documents.range("sca", "created", reverse=True, limit=limit)]
+    return [view(bank, sca) for sca in bank.documents.range(SCA, "created", reverse=True, limit=limit)]

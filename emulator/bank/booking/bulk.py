@@ -17,6 +17,7 @@ from emulator.bank.bank import Bank
 from emulator.bank.booking import charges, entries
 from emulator.bank.clock import moment, oslo_date
 from emulator.bank.customers.people import CORPORATE
+from emulator.bank.kinds import ACCOUNT
 from emulator.bank.money import plain
 from emulator.store import Document
 
@@ -68,7 +69,7 @@ def as_batch(payment: Document) -> bool:
 
 def hold(bank: Bank, payment: Document, at: str, *, whole: bool = False, force: bool = False) -> bool:
     """Hold the money of open entries back, in order; whether any was. `whole`: of all entries or of none."""
-    debtor = bank.documents.get("account", payment["debtorAccountId"])
+    debtor = bank.documents.get(ACCOUNT, payment["debtorAccountId"])
     if debtor is None:
         if force:
             close_open(payment, HELD)  # a hand leads it on without the account, as a single payment
@@ -155,7 +156,7 @@ def settle(bank: Bank, payment: Document, at: str) -> None:
     """Book every entry whose money is held: one by one or as a batch, fees together, creditors in this bank each."""
     chosen = _held(payment)
     held, batch_pending = Decimal(payment.pop("held", "0")), payment.pop("pendingId", None)
-    debtor = bank.documents.get("account", payment["debtorAccountId"])
+    debtor = bank.documents.get(ACCOUNT, payment["debtorAccountId"])
     for index in chosen:
         payment["entries"][index]["status"] = PAID
     if debtor is None or not chosen:
@@ -184,7 +185,7 @@ def settle(bank: Bank, payment: Document, at: str) -> None:
 def let_go(bank: Bank, payment: Document, at: str) -> None:
     """Give back what is held; its entries are open again."""
     held, batch_pending = payment.pop("held", None), payment.pop("pendingId", None)
-    if held is not None and bank.documents.exists("account", payment["debtorAccountId"]):
+    if held is not None and bank.documents.exists(ACCOUNT, payment["debtorAccountId"]):
         ledger.release(bank, payment["debtorAccountId"], Decimal(held), at=at)
     if batch_pending is not None:
         ledger.withdraw(bank, batch_pending)

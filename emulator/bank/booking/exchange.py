@@ -11,6 +11,7 @@ import orjson
 
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
+from emulator.bank.kinds import META
 from emulator.bank.money import plain, quantize, quantum
 from emulator.bank.reference.rates import FEES, RATES
 
@@ -116,7 +117,7 @@ _made = lru_cache(maxsize=64)(Table)
 
 def table(bank: Bank) -> Table:
     """The bank's rates and fees."""
-    return _made(bank.documents.text("meta", "exchange") or b"{}")
+    return _made(bank.documents.text(META, "exchange") or b"{}")
 
 
 def exchange_member(*, source: str, target: str, unit: str, rate: Decimal, date: str) -> dict[str, str]:

@@ -12,6 +12,7 @@ from emulator.bank.accounts import accounts, ledger
 from emulator.bank.bank import Bank
 from emulator.bank.booking import bulk, charges, entries
 from emulator.bank.clock import moment, oslo_date
+from emulator.bank.kinds import ACCOUNT
 from emulator.bank.money import plain
 from emulator.bank.scheme.transitions import BATCH, STANDING
 from emulator.store import Document
@@ -53,7 +54,7 @@ def hold(bank: Bank, payment: Document, at: str, *, force: bool = False) -> bool
 
 
 def _hold_single(bank: Bank, payment: Document, at: str, *, force: bool) -> bool:
-    debtor = bank.documents.get("account", payment["debtorAccountId"])
+    debtor = bank.documents.get(ACCOUNT, payment["debtorAccountId"])
     if debtor is None:
         return force
     needed = cost(payment)
@@ -95,7 +96,7 @@ def _debit(
 
 def settle(bank: Bank, payment: Document, at: str, debtor: Document | None = None) -> None:
     """Book one execution: debtor, fee, and the creditor when it is in this bank; `debtor`: its account, if at hand."""
-    debtor = debtor or bank.documents.get("account", payment["debtorAccountId"])
+    debtor = debtor or bank.documents.get(ACCOUNT, payment["debtorAccountId"])
     held, pending = Decimal(payment.pop("held", "0")), payment.pop("pendingId", None)
     if debtor is None:
         return
@@ -125,7 +126,7 @@ def let_go(bank: Bank, payment: Document, at: str) -> None:
         bulk.let_go(bank, payment, at)
         return
     held, pending = payment.pop("held", None), payment.pop("pendingId", None)
-    if held is not None and bank.documents.exists("account", payment["debtorAccountId"]):
+    if held is not None and bank.documents.exists(ACCOUNT, payment["debtorAccountId"]):
         ledger.release(bank, payment["debtorAccountId"], Decimal(held), at=at)
     if pending is not None:
         ledger.withdraw(bank, pending)

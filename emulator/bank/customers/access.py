@@ -13,7 +13,8 @@ from emulator.bank.bank import Bank
 from emulator.bank.clock import moment, stamp
 from emulator.bank.customers import consents, people, sessions
 from emulator.bank.errors import BankError, ScaNeeded
-from emulator.store import Document
+from emulator.bank.kinds import ACCOUNT, QUOTA
+from emulator.store import Document, Kind
 
 UNATTENDED_CALLS = 4
 QUOTA_WINDOW = timedelta(hours=24)
@@ -135,7 +136,7 @@ def payer(bank: Bank, claim: Claim) -> Caller | None:
 
 
 def account_reader(
-    bank: Bank, claim: Claim, *, resource: str | None = None, kind: str = "account", quota: str | None = None
+    bank: Bank, claim: Claim, *, resource: str | None = None, kind: Kind[Document] = ACCOUNT, quota: str | None = None
 ) -> Caller:
     """The customer whose account data is read, with the consent.
 
@@ -209,7 +210,7 @@ def _check_session(bank: Bank, claim: Claim, caller: Caller) -> None:
     raise _session_missing(bank, claim, matching or own)
 
 
-def _valid_consent(bank: Bank, claim: Claim, caller: Caller, resource: str | None, kind: str) -> Document:
+def _valid_consent(bank: Bank, claim: Claim, caller: Caller, resource: str | None, kind: Kind[Document]) -> Document:
     consent = consents.current(
         bank,
         tpp_id=claim.tpp_id,
@@ -224,7 +225,7 @@ def _valid_consent(bank: Bank, claim: Claim, caller: Caller, resource: str | Non
         raise ScaNeeded("CONSENT_UNKNOWN", "The customer has revoked the consent.")
     if state == "expired":
         raise ScaNeeded("CONSENT_EXPIRED", "The last SCA for this consent is 180 days old or more.")
-    shared = consent["accounts"] if kind == "account" else consent["cards"]
+    shared = consent["accounts"] if kind is ACCOUNT else consent["cards"]
     acting = (bank, caller.national_id, caller.context, caller.agreement)
     # what was shared may since be lost here and the person's own elsewhere
     if resource is not None and (resource not in shared or not people.reaches(*acting, resource, kind=kind)):
@@ -242,7 +243,7 @@ def count_unattended(bank: Bank, claim: Claim, resource: str, operation: str, *,
         raise BankError("ACCESS_EXCEEDED", text)
     key = f"{claim.tpp_id}|{resource}|{operation}"
     now = bank.clock.now()
-    kept = bank.documents.get("quota", key) or {"id": key, "calls": []}
+    kept = bank.documents.get(QUOTA, key) or {"id": key, "calls": []}
     calls = [call for call in kept["calls"] if now - moment(call) < QUOTA_WINDOW]
     if exhausted or len(calls) >= UNATTENDED_CALLS:
         raise BankError(
@@ -250,4 +251,4 @@ def count_unattended(bank: Bank, claim: Claim, resource: str, operation: str, *,
             f"Without PSU-IP-Address the {operation} of an account may be read {UNATTENDED_CALLS} times in 24 hours.",
             "PSU-IP-Address",
         )
-    bank.documents.put("quota", {"id": key, "calls": [*calls, stamp(now)]})
+    bank.documents.put(QUOTA, {"id": key, "calls": [*calls, stamp(now)]})

@@ -9,6 +9,7 @@ from emulator.bank.bank import Bank
 from emulator.bank.clock import date_time, moment, stamp
 from emulator.bank.customers import people
 from emulator.bank.errors import BankError
+from emulator.bank.kinds import CONSENT
 from emulator.store import Document
 
 LIFETIME = timedelta(days=180)
@@ -23,7 +24,7 @@ def owner_key(tpp_id: str, national_id: str, context: str, agreement: str | None
 def current(bank: Bank, *, tpp_id: str, national_id: str, context: str, agreement: str | None) -> Document | None:
     """The newest consent of a person to a TPP in a context, whatever its state."""
     found = bank.documents.find(
-        "consent", owner=owner_key(tpp_id, national_id, context, agreement), newest_first=True, limit=1
+        CONSENT, owner=owner_key(tpp_id, national_id, context, agreement), newest_first=True, limit=1
     )
     return found[0] if found else None
 
@@ -79,11 +80,11 @@ def grant(
     chosen, cards = _selected(bank, national_id, context, agreement, accounts)
     now = stamp(bank.clock.now())
     owner = owner_key(tpp_id, national_id, context, agreement)
-    earlier = bank.documents.find("consent", owner=owner, newest_first=True)
+    earlier = bank.documents.find(CONSENT, owner=owner, newest_first=True)
     revoked = [old for old in earlier if old.get("revoked")]
     for old in earlier:
         if old not in revoked[:REVOKED_KEPT]:
-            bank.documents.delete("consent", old["id"])
+            bank.documents.delete(CONSENT, old["id"])
     consent = {
         "id": consent_id or bank.ids.new(),
         "owner": owner,
@@ -96,19 +97,19 @@ def grant(
         "created": now,
         "lastSca": now,
     }
-    bank.documents.put("consent", consent)
+    bank.documents.put(CONSENT, consent)
     bank.publish({"type": "consent", "id": consent["id"], "status": "valid", "at": now})
     return consent
 
 
 def revoke(bank: Bank, consent_id: str) -> Document:
     """The person takes a consent back at the bank; effective at the next call (SPEC 5.3.10)."""
-    consent = bank.documents.get("consent", consent_id)
+    consent = bank.documents.get(CONSENT, consent_id)
     if consent is None:
         raise BankError("RESOURCE_UNKNOWN", f"There is no consent {consent_id}.")
     if not consent.get("revoked"):
         consent["revoked"] = bank.clock.stamp()
-        bank.documents.put("consent", consent)
+        bank.documents.put(CONSENT, consent)
         bank.publish({"type": "consent", "id": consent_id, "status": "revoked", "at": consent["revoked"]})
     return consent
 
@@ -131,5 +132,5 @@ def view(bank: Bank, consent: Document) -> dict[str, Any]:
 
 def listing(bank: Bank, limit: int | None = None) -> list[dict[str, Any]]:
     """All consents, newest first."""
-    found = bank.documents.range("consent", "created", reverse=True, limit=limit)
+    found = bank.documents.range(CONSENT, "created", reverse=True, limit=limit)
     return [view(bank, consent) for consent in found]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
+from emulator.bank.kinds import CONTACT
 
 
 def find(bank: Bank, tpp_id: str) -> str:
     """The e-mail address that the TPP registered; BankError RESOURCE_UNKNOWN when there is none."""
-    contact = bank.documents.get("contact", tpp_id)
+    contact = bank.documents.get(CONTACT, tpp_id)
     if contact is None:
         raise BankError("RESOURCE_UNKNOWN", "No contact information has been registered.")
     return str(contact["email"])
@@ -16,5 +17,5 @@ def find(bank: Bank, tpp_id: str) -> str:
 
 def register(bank: Bank, tpp_id: str, email: str) -> str:
     """Register (or replace) the TPP's e-mail address."""
-    bank.documents.put("contact", {"id": tpp_id, "email": email})
+    bank.documents.put(CONTACT, {"id": tpp_id, "email": email})
     return email

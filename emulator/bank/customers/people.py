@@ -10,7 +10,8 @@ from itertools import islice
 from typing import Any
 
 from emulator.bank.bank import Bank
-from emulator.store import Document
+from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, CUSTOMER, PERSON, PSU
+from emulator.store import Document, Kind
 
 PRIVATE = "PRIVATE"
 CORPORATE = "CORPORATE"
@@ -18,7 +19,7 @@ CORPORATE = "CORPORATE"
 
 def customer(bank: Bank, number: str) -> Document | None:
     """The customer with this customerNumber."""
-    return bank.documents.first("customer", customerNumber=number)
+    return bank.documents.first(CUSTOMER, customerNumber=number)
 
 
 def person(bank: Bank, national_id: str) -> Document | None:
@@ -27,7 +28,7 @@ def person(bank: Bank, national_id: str) -> Document | None:
     A private customer made through the sandbox interface has no person document: its number stands for the person.
     So does a firm's (assumed) for an agreement of its own that names nobody: else no one could act under it.
     """
-    known = bank.documents.get("person", national_id)
+    known = bank.documents.get(PERSON, national_id)
     if known is not None:
         return known
     owner = customer(bank, national_id)
@@ -38,11 +39,11 @@ def person(bank: Bank, national_id: str) -> Document | None:
 
 def agreements_of(bank: Bank, national_id: str) -> list[Document]:
     """The agreements under which a person may act, oldest first."""
-    found = bank.documents.find("agreement", persons=national_id)
+    found = bank.documents.find(AGREEMENT, persons=national_id)
     owner = customer(bank, national_id)
     if owner is not None:
         known = {agreement["id"] for agreement in found}
-        for agreement in bank.documents.find("agreement", owner=owner["id"]):
+        for agreement in bank.documents.find(AGREEMENT, owner=owner["id"]):
             if agreement["id"] not in known and (owner["type"] == "private" or not agreement["persons"]):
                 found.append(agreement)
     return found
@@ -50,7 +51,7 @@ def agreements_of(bank: Bank, national_id: str) -> list[Document]:
 
 def acting_under(bank: Bank, agreement: Document) -> list[str]:
     """Who may act under an agreement: the persons that it names, and a private owner."""
-    owner = _private(bank.documents.get("customer", agreement["owner"]))
+    owner = _private(bank.documents.get(CUSTOMER, agreement["owner"]))
     owning = [] if owner is None else [owner["customerNumber"]]
     return list(dict.fromkeys([*agreement.get("persons", ()), *owning]))
 
@@ -89,7 +90,7 @@ def engagements_for(bank: Bank, agreement: Document, role: str, national_id: str
     found = []
     for engagement in agreement["engagements"]:
         if role in engagement["roles"]:
-            engaged = bank.documents.get("customer", engagement["customer"])
+            engaged = bank.documents.get(CUSTOMER, engagement["customer"])
             if engaged is None or engaged["type"] != "private" or engaged["customerNumber"] == national_id:
                 found.append(engagement)
     return found
@@ -105,7 +106,7 @@ def _under_agreement(bank: Bank, agreement: Document, role: str, national_id: st
 def _is_guest(bank: Bank, agreement: Document, national_id: str) -> bool:
     """Whether a person acts under an agreement because of an engagement, and so as far as engagements go."""
     admitting = (e["customer"] for e in agreement["engagements"] if e.get("admits"))
-    return any((bank.documents.get("customer", c) or {}).get("customerNumber") == national_id for c in admitting)
+    return any((bank.documents.get(CUSTOMER, c) or {}).get("customerNumber") == national_id for c in admitting)
 
 
 def admit(agreement: Document, engagement: Document, customer: Document) -> None:
@@ -118,23 +119,23 @@ def admit(agreement: Document, engagement: Document, customer: Document) -> None
 
 def own_in(bank: Bank, agreement: Document) -> list[Document]:
     """The accounts that are in an agreement by themselves: a private owner's own, but those it engages otherwise."""
-    owner = _private(bank.documents.get("customer", agreement["owner"]))
+    owner = _private(bank.documents.get(CUSTOMER, agreement["owner"]))
     if owner is None:
         return []
     engaged = {e["accountId"] for e in agreement["engagements"] if e["customer"] == owner["id"]}
-    return [a for a in bank.documents.find("account", customerId=owner["id"]) if a["id"] not in engaged]
+    return [a for a in bank.documents.find(ACCOUNT, customerId=owner["id"]) if a["id"] not in engaged]
 
 
 def accounts_of(bank: Bank, national_id: str, context: str, agreement: str | None) -> list[Document]:
     """The accounts a person may see in a context (agreement None in CORPORATE: under any agreement)."""
     if context == PRIVATE:
         owner = _private(customer(bank, national_id))
-        return [] if owner is None else bank.documents.find("account", customerId=owner["id"])
+        return [] if owner is None else bank.documents.find(ACCOUNT, customerId=owner["id"])
     found: dict[str, Document] = {}
     for candidate in agreements_of(bank, national_id):
         if agreement is None or candidate["id"] == agreement:
             for account_id in _under_agreement(bank, candidate, "VIEW", national_id):
-                account = bank.documents.get("account", account_id)
+                account = bank.documents.get(ACCOUNT, account_id)
                 if account is not None:
                     found[account_id] = account
     return list(found.values())
@@ -145,11 +146,17 @@ def cards_of(bank: Bank, national_id: str, context: str) -> list[Document]:
     owner = _private(customer(bank, national_id))
     if context != PRIVATE or owner is None:
         return []
-    return bank.documents.find("card", customerId=owner["id"])
+    return bank.documents.find(CARD, customerId=owner["id"])
 
 
 def reaches(
-    bank: Bank, national_id: str, context: str, agreement: str | None, resource_id: str, *, kind: str = "account"
+    bank: Bank,
+    national_id: str,
+    context: str,
+    agreement: str | None,
+    resource_id: str,
+    *,
+    kind: Kind[Document] = ACCOUNT,
 ) -> bool:
     """Whether an account (or card account) is among those of `accounts_of` (or `cards_of`)."""
     resource = bank.documents.get(kind, resource_id)
@@ -158,14 +165,14 @@ def reaches(
     if context == PRIVATE:
         owner = _private(customer(bank, national_id))
         return owner is not None and bool(resource["customerId"] == owner["id"])
-    return kind == "account" and any(
+    return kind is ACCOUNT and any(
         resource_id in _under_agreement(bank, candidate, "VIEW", national_id)
         for candidate in agreements_of(bank, national_id)
         if agreement in (None, candidate["id"])
     )
 
 
-def owns(bank: Bank, national_id: str, resource_id: str, *, kind: str = "account") -> bool:
+def owns(bank: Bank, national_id: str, resource_id: str, *, kind: Kind[Document] = ACCOUNT) -> bool:
     """Whether an account (or card account) is the person's in any context: what decides 404 (CONTRACT 3)."""
     return any(reaches(bank, national_id, context, None, resource_id, kind=kind) for context in (PRIVATE, CORPORATE))
 
@@ -173,7 +180,7 @@ def owns(bank: Bank, national_id: str, resource_id: str, *, kind: str = "account
 def may_pay_from(bank: Bank, national_id: str, context: str, agreement: str | None, account: Document) -> bool:
     """Whether a person may pay from `account`: privately its own, else REGISTER and VIEW in the agreement."""
     if context == PRIVATE:
-        owner = bank.documents.get("customer", account["customerId"])  # asked of every payment: one call less
+        owner = bank.documents.get(CUSTOMER, account["customerId"])  # asked of every payment: one call less
         return owner is not None and owner["type"] == "private" and bool(owner["customerNumber"] == national_id)
     for candidate in agreements_of(bank, national_id):
         if agreement is None or candidate["id"] == agreement:
@@ -186,7 +193,7 @@ def may_pay_from(bank: Bank, national_id: str, context: str, agreement: str | No
 def psu_for(bank: Bank, tpp_id: str, national_id: str) -> Document:
     """The PSU of a person at a TPP: one UUID per TPP and person, made at the first SCA (CONTRACT 4)."""
     key = f"{tpp_id}|{national_id}"
-    known = bank.documents.first("psu", key=key)
+    known = bank.documents.first(PSU, key=key)
     if known is None:
         known = {
             "id": bank.ids.uuid(),
@@ -195,13 +202,13 @@ def psu_for(bank: Bank, tpp_id: str, national_id: str) -> Document:
             "key": key,
             "created": bank.clock.stamp(),
         }
-        bank.documents.put("psu", known)
+        bank.documents.put(PSU, known)
     return known
 
 
 def psu_of(bank: Bank, tpp_id: str, psu_id: str) -> Document | None:
     """The PSU behind a PSU-ID, or None when the id is not this TPP's."""
-    known = bank.documents.get("psu", psu_id.lower())
+    known = bank.documents.get(PSU, psu_id.lower())
     return known if known is not None and known["tpp"] == tpp_id else None
 
 
@@ -210,8 +217,8 @@ def names(bank: Bank) -> dict[str, str]:
 
     Of the firms those whose number stands for a person.
     """
-    numbers = {document["id"]: document["name"] for document in bank.documents.all("person")}
-    for owner in bank.documents.all("customer"):
+    numbers = {document["id"]: document["name"] for document in bank.documents.all(PERSON)}
+    for owner in bank.documents.all(CUSTOMER):
         number = owner["customerNumber"]
         if number not in numbers and (owner["type"] == "private" or agreements_of(bank, number)):
             numbers[number] = owner["name"]

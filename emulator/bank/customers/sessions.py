@@ -8,6 +8,7 @@ from emulator.bank.bank import Bank
 from emulator.bank.clock import stamp
 from emulator.bank.customers import consents, people
 from emulator.bank.errors import BankError
+from emulator.bank.kinds import SESSION
 from emulator.bank.tpp import prefix
 from emulator.store import Document
 
@@ -18,7 +19,7 @@ PAST_KEPT = 5_000
 
 def with_id(bank: Bank, tpp_id: str, session_id: str) -> list[Document]:
     """Every session of a TPP under this TPP-Session-ID: one per person, context and agreement."""
-    return bank.documents.find("session", key=prefix(tpp_id) + session_id)
+    return bank.documents.find(SESSION, key=prefix(tpp_id) + session_id)
 
 
 def is_live(bank: Bank, session: Document) -> bool:
@@ -32,7 +33,7 @@ def start(
     """Begin (or renew) the session after a completed SCA; a live one under another id ends here (SPEC 5.3.9)."""
     owner = f"{tpp_id}|{national_id}|{context}"
     now = bank.clock.now()
-    for old in bank.documents.find("session", owner=owner):
+    for old in bank.documents.find(SESSION, owner=owner):
         if old["tppSessionId"] != session_id:
             _set_aside(bank, old, stamp(now))
     acting = (national_id, context, agreement)
@@ -52,7 +53,7 @@ def start(
         "created": stamp(now),
         "expires": stamp(now + LIFETIME),
     }
-    bank.documents.put("session", session)
+    bank.documents.put(SESSION, session)
     return session
 
 
@@ -62,10 +63,10 @@ def _set_aside(bank: Bank, session: Document, at: str) -> None:
         session["ended"] = at
     del session["owner"]
     session["past"] = "yes"
-    bank.make_room("session", PAST_KEPT, past="yes")
+    bank.make_room(SESSION, PAST_KEPT, past="yes")
     # deleted first, so that it stands where the newest of these do
-    bank.documents.delete("session", session["id"])
-    bank.documents.put("session", session)
+    bank.documents.delete(SESSION, session["id"])
+    bank.documents.put(SESSION, session)
 
 
 def seed(
@@ -118,8 +119,8 @@ def choose_context(bank: Bank, national_id: str, context: str | None, agreement:
 
 def end(bank: Bank, session_id: str) -> bool:
     """End a live session before its hour is over; whether there was one."""
-    session = bank.documents.get("session", session_id)
+    session = bank.documents.get(SESSION, session_id)
     if session is None or not is_live(bank, session):
         return False
-    bank.documents.put("session", {**session, "ended": bank.clock.stamp()})
+    bank.documents.put(SESSION, {**session, "ended": bank.clock.stamp()})
     return True

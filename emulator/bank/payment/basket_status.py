@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from emulator.bank.bank import Bank
+from emulator.bank.kinds import BASKET, PAYMENT
 from emulator.bank.scheme.transitions import UNSIGNED
 from emulator.store import Document
 
@@ -21,7 +22,7 @@ def status_of(statuses: Iterable[str]) -> str:
 
 def members(bank: Bank, basket: Document) -> list[Document]:
     """The payments of a basket, in its order."""
-    found = (bank.documents.get("payment", payment_id) for payment_id in basket["payments"])
+    found = (bank.documents.get(PAYMENT, payment_id) for payment_id in basket["payments"])
     return [payment for payment in found if payment is not None]
 
 
@@ -33,7 +34,7 @@ def state(bank: Bank, basket: Document) -> tuple[str, bool]:
 
 def tell_change(bank: Bank, payment: Document, before: str, at: str) -> None:
     """Publish the new status of the payment's basket where the payment's change from `before` made it another."""
-    basket = bank.documents.get("basket", payment["basketId"])
+    basket = bank.documents.get(BASKET, payment["basketId"])
     if basket is None:
         return
     others = [other["status"] for other in members(bank, basket) if other["id"] != payment["id"]]

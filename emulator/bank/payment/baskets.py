@@ -9,6 +9,7 @@ from emulator.bank.authentication import approach, authorisations, sca, sca_ends
 from emulator.bank.authentication.approach import Approach
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError, Message
+from emulator.bank.kinds import BASKET, PAYMENT
 from emulator.bank.payment import payment_views, payments
 from emulator.bank.payment.basket_status import members, state
 from emulator.bank.products import PAYMENTS
@@ -45,17 +46,17 @@ def create(
         "created": bank.clock.stamp(),
     }
     basket["sca"] = approach.open_for(bank, how, basket, "basket", signer=national_id)
-    bank.documents.put("basket", basket)
+    bank.documents.put(BASKET, basket)
     for payment in members:
         if payment is not None:
             payment["basketId"] = basket["id"]
-            bank.documents.put("payment", payment)
+            bank.documents.put(PAYMENT, payment)
     bank.publish({"type": "basket", "id": basket["id"], "status": "RCVD", "at": basket["created"]})
     return basket
 
 
 def _own(bank: Bank, payment_id: str, owner: tuple[str, str | None, str]) -> Document | None:
-    payment = bank.documents.get("payment", payment_id)
+    payment = bank.documents.get(PAYMENT, payment_id)
     if payment is None or (payment["tpp"], payment["nationalId"], payment["context"]) != owner:
         return None
     return payment
@@ -82,7 +83,7 @@ def _refuse(members: Sequence[Document | None]) -> None:
 
 def find(bank: Bank, basket_id: str, *, tpp_id: str, national_id: str | None, agreement: str | None = None) -> Document:
     """The TPP's own basket; RESOURCE_UNKNOWN for any other."""
-    basket = bank.documents.get("basket", basket_id)
+    basket = bank.documents.get(BASKET, basket_id)
     if basket is None or basket["tpp"] != tpp_id or not payments.concerns(basket, national_id, agreement):
         raise BankError("RESOURCE_UNKNOWN", "There is no such basket.", "basketId")
     return basket
@@ -104,8 +105,8 @@ def delete(bank: Bank, basket: Document) -> None:
     authorisations.forget(bank, basket["id"])
     for payment in members(bank, basket):
         payment.pop("basketId", None)
-        bank.documents.put("payment", payment)
-    bank.documents.delete("basket", basket["id"])
+        bank.documents.put(PAYMENT, payment)
+    bank.documents.delete(BASKET, basket["id"])
 
 
 def start_authorisation(bank: Bank, basket: Document, how: Approach, *, national_id: str | None) -> tuple[str, str]:
@@ -116,7 +117,7 @@ def start_authorisation(bank: Bank, basket: Document, how: Approach, *, national
     how, signer = payments.addressed(bank, how, waiting, national_id)
     authorisation, token = authorisations.start(bank, how, basket, "basket", signer=signer)
     basket["sca"] = token
-    bank.documents.put("basket", basket)
+    bank.documents.put(BASKET, basket)
     return authorisation, token
 
 
@@ -125,7 +126,7 @@ def authorised(bank: Bank, basket_id: str, national_id: str, agreement: str | No
 
     Where none can, BankError says why of the first. `agreement`: as for a payment.
     """
-    basket = bank.documents.get("basket", basket_id)
+    basket = bank.documents.get(BASKET, basket_id)
     if basket is None:
         raise BankError("SCA_INVALID", "The basket is gone.")
     signed = _sign(bank, basket, national_id, agreement)
@@ -141,7 +142,7 @@ def authorised(bank: Bank, basket_id: str, national_id: str, agreement: str | No
         token = approach.again(bank, basket, able=payments.next_signers(bank, halfway))
         if token is not None:
             basket["sca"] = token
-    bank.documents.put("basket", basket)
+    bank.documents.put(BASKET, basket)
 
 
 def _sign(bank: Bank, basket: Document, national_id: str, agreement: str | None) -> list[Document]:
@@ -160,7 +161,7 @@ def _sign(bank: Bank, basket: Document, national_id: str, agreement: str | None)
 
 def declined(bank: Bank, basket_id: str) -> None:
     """The customer said no: the RCVD payments of the basket are rejected (CONTRACT 13)."""
-    basket = bank.documents.get("basket", basket_id)
+    basket = bank.documents.get(BASKET, basket_id)
     if basket is not None:
         for payment_id in basket["payments"]:
             payments.declined(bank, payment_id)
@@ -168,7 +169,7 @@ def declined(bank: Bank, basket_id: str) -> None:
 
 def summary(bank: Bank, basket_id: str) -> list[dict[str, Any]]:
     """What the customer approves: the items of `payment_views.summary`, for each payment that waits for a signature."""
-    basket = bank.documents.get("basket", basket_id)
+    basket = bank.documents.get(BASKET, basket_id)
     items = []
     for payment in members(bank, basket) if basket is not None else []:
         if payment["status"] in UNSIGNED:
@@ -187,12 +188,12 @@ def listing(bank: Bank, limit: int | None = None) -> list[dict[str, Any]]:
             "transactionStatus": state(bank, basket)[0],
             "payments": basket["payments"],
         }
-        for basket in bank.documents.range("basket", "created", reverse=True, limit=limit)
+        for basket in bank.documents.range(BASKET, "created", reverse=True, limit=limit)
     ]
 
 
 def _awaits_signature(bank: Bank, basket_id: str) -> bool:
-    basket = bank.documents.get("basket", basket_id)
+    basket = bank.documents.get(BASKET, basket_id)
     return basket is not None and state(bank, basket)[1]
 
 

@@ -19,6 +19,7 @@ from emulator.bank.booking import bulk, exchange
 from emulator.bank.clock import later
 from emulator.bank.customers import people
 from emulator.bank.errors import BankError, Message
+from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, PAYMENT
 from emulator.bank.money import plain
 from emulator.bank.payment.progression import UNSIGNED_LIFETIME
 from emulator.bank.products import Product
@@ -66,7 +67,7 @@ def initiate(bank: Bank, product: Product, order: Order) -> Document:
     if not order.allow_duplicate:
         _refuse_duplicate(bank, payment, later(payment["created"], -DUPLICATE_WINDOW))
     payment["sca"] = approach.open_for(bank, order.approach, payment, "payment", signer=order.national_id)
-    bank.documents.put("payment", payment)
+    bank.documents.put(PAYMENT, payment)
     if bank.watchers:
         bank.publish({"type": "payment", "id": payment["id"], "status": "RCVD", "at": payment["created"]})
     return payment
@@ -150,14 +151,14 @@ def check_open(account: Document, *, removed: bool = False) -> None:
 def _named(bank: Bank, named: Mapping[str, Any]) -> Document | None:
     documents = bank.documents
     if "iban" in named:
-        return documents.first("account", iban=named["iban"].replace(" ", ""))
+        return documents.first(ACCOUNT, iban=named["iban"].replace(" ", ""))
     if "bban" in named:
         number = digits_of(named["bban"])
-        return documents.first("account", bban=number) or documents.first("account", bban=named["bban"])
+        return documents.first(ACCOUNT, bban=number) or documents.first(ACCOUNT, bban=named["bban"])
     # A credit card account is named by the account it is settled through (relatedAccount, SPEC 2.4).
     reference = digits_of(named["other"]["identification"])
-    account = documents.first("account", bban=reference) or documents.first("account", iban=reference)
-    if account is None or documents.first("card", accountNumber=account["bban"]) is None:
+    account = documents.first(ACCOUNT, bban=reference) or documents.first(ACCOUNT, iban=reference)
+    if account is None or documents.first(CARD, accountNumber=account["bban"]) is None:
         return None
     return account
 
@@ -249,7 +250,7 @@ def check_register_limit(bank: Bank, payment: Document) -> None:
 
 def engagement_limit(bank: Bank, payment: Document, national_id: str, name: str) -> Decimal | None:
     """`registerLimit` or `approvalLimit` of the engagement that lets a person pay a payment; of several the highest."""
-    agreement = bank.documents.get("agreement", payment["agreement"])
+    agreement = bank.documents.get(AGREEMENT, payment["agreement"])
     if agreement is None:
         return None
     registering = people.engagements_for(bank, agreement, "REGISTER", national_id)
@@ -281,7 +282,7 @@ def _likeness(order: Order, debtor: Document, drafts: list[rules.Draft]) -> str:
 def _refuse_duplicate(bank: Bank, payment: Document, since: str) -> None:
     # Newest first: of a thousand alike the first few decide, unless those were all rejected or cancelled.
     for limit in (20, None):
-        alike = bank.documents.find("payment", likeness=payment["likeness"], newest_first=True, limit=limit)
+        alike = bank.documents.find(PAYMENT, likeness=payment["likeness"], newest_first=True, limit=limit)
         for other in alike:
             if other["created"] <= since:
                 return

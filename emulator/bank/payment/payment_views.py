@@ -10,6 +10,7 @@ from emulator.bank.accounts import accounts
 from emulator.bank.bank import Bank
 from emulator.bank.booking import bulk
 from emulator.bank.clock import date_time
+from emulator.bank.kinds import ACCOUNT, PAYMENT
 from emulator.bank.payment import standing
 from emulator.bank.scheme.rules import says_kid, structured_references
 from emulator.bank.scheme.transitions import BATCH, STANDING, UNSIGNED
@@ -38,7 +39,7 @@ def details(bank: Bank, payment: Document) -> dict[str, Any]:
     """The members of the initiation, and what has become of it, but for fundsAvailable (CONTRACT 6; SPEC 2.8)."""
     shown = {**payment["initiation"], **status(payment), **fees(payment)}
     shown.pop("fundsAvailable", None)
-    debtor = bank.documents.get("account", payment["debtorAccountId"])
+    debtor = bank.documents.get(ACCOUNT, payment["debtorAccountId"])
     name = accounts.holder(bank, debtor) if debtor is not None else None
     if name is not None:
         shown["debtorName"] = name
@@ -57,7 +58,7 @@ def summary(bank: Bank, payment_id: str) -> list[dict[str, Any]]:
     `{kind, amount, currency, creditorName, creditorAccount, debtorAccount, debtorAccountName, fee?, date?,
     message?, kid?, reference?}`, all text; of a standing order the `days_in_words` instead of the date.
     """
-    payment = bank.documents.get("payment", payment_id)
+    payment = bank.documents.get(PAYMENT, payment_id)
     if payment is None:
         return []
     if products.of(payment).flow != BATCH:
@@ -70,7 +71,7 @@ def summary(bank: Bank, payment_id: str) -> list[dict[str, Any]]:
 
 
 def _item(bank: Bank, payment: Document, initiation: Mapping[str, Any], fee: str | None) -> dict[str, Any]:
-    account = bank.documents.get("account", payment["debtorAccountId"]) or {}
+    account = bank.documents.get(ACCOUNT, payment["debtorAccountId"]) or {}
     creditor = initiation["creditorAccount"]
     amount = initiation["instructedAmount"]
     item = {
@@ -140,4 +141,4 @@ def view(payment: Document) -> dict[str, Any]:
 
 def listing(bank: Bank, limit: int | None = None) -> list[dict[str, Any]]:
     """All payments, newest first."""
-    return [view(payment) for payment in bank.documents.range("payment", "created", reverse=True, limit=limit)]
+    return [view(payment) for payment in bank.documents.range(PAYMENT, "created", reverse=True, limit=limit)]

@@ -15,6 +15,7 @@ from emulator.bank.authentication.approach import Approach
 from emulator.bank.bank import Bank
 from emulator.bank.customers import people
 from emulator.bank.errors import BankError
+from emulator.bank.kinds import ACCOUNT, AGREEMENT, PAYMENT
 from emulator.bank.payment import lifecycle, progression
 from emulator.bank.payment.initiation import agreement_for, check_open, check_register_limit, engagement_limit
 from emulator.bank.payment.psu_messages import DECLINED
@@ -35,7 +36,7 @@ def find(
 
     `national_id` None: any customer's. Who acts under the payment's agreement may see and sign it too.
     """
-    payment = bank.documents.get("payment", payment_id)
+    payment = bank.documents.get(PAYMENT, payment_id)
     if (
         payment is None
         or payment["tpp"] != tpp_id
@@ -61,7 +62,7 @@ def start_authorisation(bank: Bank, payment: Document, how: Approach, *, nationa
     how, signer = addressed(bank, how, [payment], national_id)
     authorisation, token = authorisations.start(bank, how, payment, "payment", signer=signer)
     payment["sca"] = token
-    bank.documents.put("payment", payment)
+    bank.documents.put(PAYMENT, payment)
     return authorisation, token
 
 
@@ -72,7 +73,7 @@ def authorised(bank: Bank, payment_id: str, national_id: str, agreement: str | N
     SCA_INVALID when it needs no signature (any more) or not this person's; PSU_CREDENTIALS_INVALID when the person
     may not pay from the account, FORBIDDEN when it may not pay this, and as `check_open`. Nothing is changed then.
     """
-    payment = bank.documents.get("payment", payment_id)
+    payment = bank.documents.get(PAYMENT, payment_id)
     if payment is None or payment["status"] not in UNSIGNED:
         state = payment["status"] if payment is not None else "gone"
         raise BankError("SCA_INVALID", f"The payment is {state} and cannot be signed.")
@@ -90,13 +91,13 @@ def authorised(bank: Bank, payment_id: str, national_id: str, agreement: str | N
             payment["sca"] = token
     else:
         progression.accept(bank, payment, now)
-    bank.documents.put("payment", payment)
+    bank.documents.put(PAYMENT, payment)
 
 
 def _belongs_to(bank: Bank, payment: Document, national_id: str, agreement: str | None) -> None:
     """A payment whose customer was not known is the first signer's, and of the agreement that it acts under."""
     payment["nationalId"] = national_id
-    account = bank.documents.get("account", payment["debtorAccountId"])
+    account = bank.documents.get(ACCOUNT, payment["debtorAccountId"])
     if payment["context"] == people.CORPORATE and payment["agreement"] is None and account is not None:
         payment["agreement"] = agreement or agreement_for(bank, national_id, account)
     if payment["agreement"] is not None:
@@ -115,7 +116,7 @@ def _check_signer(bank: Bank, payment: Document, national_id: str) -> None:
 
 def _payable(bank: Bank, payment: Document, national_id: str) -> Document | None:
     """The account of a payment, if the person may pay from it in the payment's context and agreement."""
-    account = bank.documents.get("account", payment["debtorAccountId"])
+    account = bank.documents.get(ACCOUNT, payment["debtorAccountId"])
     if account is None:
         return None
     may = people.may_pay_from(bank, national_id, payment["context"], payment["agreement"], account)
@@ -124,7 +125,7 @@ def _payable(bank: Bank, payment: Document, national_id: str) -> Document | None
 
 def _signatures_needed(bank: Bank, payment: Document) -> int:
     """Two where the agreement says so, or above the first signer's approvalLimit (assumed), if two persons may sign."""
-    agreement = bank.documents.get("agreement", payment["agreement"]) if payment["agreement"] else None
+    agreement = bank.documents.get(AGREEMENT, payment["agreement"]) if payment["agreement"] else None
     if agreement is None or len(_signers(bank, payment)) < 2:
         return 1
     limit = engagement_limit(bank, payment, payment["signedBy"][0], "approvalLimit")
@@ -134,8 +135,8 @@ def _signatures_needed(bank: Bank, payment: Document) -> int:
 
 def _signers(bank: Bank, payment: Document) -> list[str]:
     """The persons of a payment's agreement who may pay from its account."""
-    agreement = bank.documents.get("agreement", payment["agreement"]) if payment["agreement"] else None
-    account = bank.documents.get("account", payment["debtorAccountId"])
+    agreement = bank.documents.get(AGREEMENT, payment["agreement"]) if payment["agreement"] else None
+    account = bank.documents.get(ACCOUNT, payment["debtorAccountId"])
     if agreement is None or account is None:
         return []
     return [
@@ -185,10 +186,10 @@ def next_signers(bank: Bank, payment: Document) -> list[str]:
 
 def declined(bank: Bank, payment_id: str) -> None:
     """The customer said no: RCVD becomes RJCT. A second signature that is declined leaves PATC (assumed)."""
-    payment = bank.documents.get("payment", payment_id)
+    payment = bank.documents.get(PAYMENT, payment_id)
     if payment is not None and payment["status"] == "RCVD":
         lifecycle.change(bank, payment, "RJCT", bank.clock.now(), reason=DECLINED)
-        bank.documents.put("payment", payment)
+        bank.documents.put(PAYMENT, payment)
 
 
 def cancellable(payment: Document) -> bool:
@@ -202,7 +203,7 @@ def cancel(bank: Bank, payment: Document) -> bool:
     if payment["status"] in UNSIGNED:
         sca.void(bank, payment["id"])
         lifecycle.change(bank, payment, "CANC", bank.clock.now())
-        bank.documents.put("payment", payment)
+        bank.documents.put(PAYMENT, payment)
         return True
     _refuse_unless_cancellable(payment)
     return False
@@ -238,23 +239,23 @@ def cancelled(bank: Bank, payment_id: str, national_id: str, _agreement: str | N
 
     PSU_CREDENTIALS_INVALID for who may not cancel it.
     """
-    payment = bank.documents.get("payment", payment_id)
+    payment = bank.documents.get(PAYMENT, payment_id)
     if payment is None:
         raise BankError("SCA_INVALID", "The payment is gone.")
     _refuse_unless_cancellable(payment)
     if not _may_cancel(bank, payment, national_id):
         raise BankError("PSU_CREDENTIALS_INVALID", "This person may not cancel the payment.")
     lifecycle.change(bank, payment, "CANC", bank.clock.now())
-    bank.documents.put("payment", payment)
+    bank.documents.put(PAYMENT, payment)
 
 
 def _awaits_signature(bank: Bank, payment_id: str) -> bool:
-    payment = bank.documents.get("payment", payment_id)
+    payment = bank.documents.get(PAYMENT, payment_id)
     return payment is not None and payment["status"] in UNSIGNED
 
 
 def _awaits_cancellation(bank: Bank, payment_id: str) -> bool:
-    payment = bank.documents.get("payment", payment_id)
+    payment = bank.documents.get(PAYMENT, payment_id)
     return payment is not None and cancellable(payment)
 
 

@@ -17,6 +17,7 @@ from emulator.bank.bank import SETTINGS_FOLLOWERS, Bank
 from emulator.bank.booking import bulk, entries, settlement
 from emulator.bank.clock import moment, stamp
 from emulator.bank.errors import BankError
+from emulator.bank.kinds import PAYMENT, TRANSACTION
 from emulator.bank.payment import lifecycle, standing
 from emulator.bank.payment.psu_messages import MOVED, NO_MONEY, NOT_APPROVED, TEXT_CHANGED
 from emulator.bank.scheme import execution
@@ -33,8 +34,8 @@ NO_WAIT = timedelta(0)
 def next_due(bank: Bank) -> str | None:
     """The stamp of the earliest step that waits for bank time, or None."""
     first: Any = bank.documents.first_key
-    payment: str | None = first("payment", "due")
-    transaction: str | None = first("transaction", "due")
+    payment: str | None = first(PAYMENT, "due")
+    transaction: str | None = first(TRANSACTION, "due")
     if transaction is None or (payment is not None and payment <= transaction):
         return payment
     return transaction
@@ -48,11 +49,11 @@ def run_due(bank: Bank) -> None:
     documents = bank.documents
     until = bank.clock.stamp()
     while (due := next_due(bank)) is not None and due <= until:
-        for payment in documents.at("payment", "due", due):
+        for payment in documents.at(PAYMENT, "due", due):
             with documents.transaction():
                 _step(bank, payment, moment(due))
-                documents.put("payment", payment)
-        for transaction in documents.at("transaction", "due", due):
+                documents.put(PAYMENT, payment)
+        for transaction in documents.at(TRANSACTION, "due", due):
             with documents.transaction():
                 ledger.settle_pending(bank, transaction)
 
@@ -203,10 +204,10 @@ def plan_anew(bank: Bank, before: Settings) -> None:
     if bank.settings.progression == before.progression:
         return
     now = bank.clock.now()
-    for payment in bank.documents.all("payment"):
+    for payment in bank.documents.all(PAYMENT):
         if payment["status"] not in FINAL and "due" not in payment:
             schedule(bank, payment, now)
-            bank.documents.put("payment", payment)
+            bank.documents.put(PAYMENT, payment)
 
 
 SETTINGS_FOLLOWERS.append(plan_anew)
@@ -221,7 +222,7 @@ def read(bank: Bank, payment: Document) -> None:
     if payment["polls"] >= pace["polls"]:
         payment["polls"] = 0
         _step(bank, payment, bank.clock.now())
-    bank.documents.put("payment", payment)
+    bank.documents.put(PAYMENT, payment)
 
 
 def _polls_help(bank: Bank, payment: Document) -> bool:
@@ -241,7 +242,7 @@ def advance(bank: Bank, payment_id: str, to: str | None = None) -> Document:
 
     Dates and missing money are no hindrance; RESOURCE_UNKNOWN, FORMAT_ERROR (no status) or CONFLICT (no way there).
     """
-    payment = bank.documents.get("payment", payment_id)
+    payment = bank.documents.get(PAYMENT, payment_id)
     if payment is None:
         raise BankError("RESOURCE_UNKNOWN", f"There is no payment {payment_id}.")
     if to is not None and to not in STATUSES:
@@ -262,7 +263,7 @@ def advance(bank: Bank, payment_id: str, to: str | None = None) -> Document:
             accept(bank, payment, at)
         else:
             _step(bank, payment, at, by_hand=True)
-        bank.documents.put("payment", payment)
+        bank.documents.put(PAYMENT, payment)
     return payment
 
 

@@ -12,6 +12,7 @@ from emulator.bank.accounts import ledger
 from emulator.bank.bank import Bank
 from emulator.bank.booking import settlement
 from emulator.bank.clock import oslo_date, stamp
+from emulator.bank.kinds import ACCOUNT
 from emulator.bank.payment import lifecycle
 from emulator.bank.reference import calendar
 from emulator.bank.scheme import execution
@@ -88,7 +89,7 @@ def run_from(bank: Bank, payment: Document, run: datetime, at: datetime) -> date
 def execute(bank: Bank, payment: Document, at: datetime) -> None:
     """Book one execution, or skip it when there is no money, and plan the next; after the last: ACSC."""
     when = stamp(at)
-    debtor = bank.documents.get("account", payment["debtorAccountId"])
+    debtor = bank.documents.get(ACCOUNT, payment["debtorAccountId"])
     funded = debtor is not None and ledger.available(debtor) >= settlement.cost(payment)
     payment["fundsAvailable"] = funded
     if funded:

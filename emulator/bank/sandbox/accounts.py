@@ -9,6 +9,7 @@ from typing import Any
 from emulator.bank.accounts import accounts, ledger, transactions
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError, Message
+from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, CUSTOMER, PAYMENT, TRANSACTION
 from emulator.bank.money import plain, too_fine
 from emulator.bank.sandbox.data import Body, customer_named, kept, moments_after, new
 from emulator.bank.sandbox.patterns import transfer_code
@@ -41,7 +42,7 @@ def create_account(bank: Bank, body: Body) -> Document:
     balance = plain(booked_balance(body.get("balances")), document["currency"])
     zero = plain(Decimal(0), document["currency"])
     document |= {"opening": balance, "booked": balance, "reserved": zero, "lastChange": bank.clock.stamp()}
-    bank.documents.put("account", document)
+    bank.documents.put(ACCOUNT, document)
     return document
 
 
@@ -59,22 +60,22 @@ def replace_account(bank: Bank, account_id: str, body: Body) -> Document:
     for name in ("demandsKid", "paymentsRemoved", "lastChange"):
         if name in known:
             document[name] = known[name]
-    bank.documents.put("account", document)
+    bank.documents.put(ACCOUNT, document)
     ledger.restate(bank, account_id, booked_balance(body.get("balances")))
-    for card in bank.documents.find("card", accountNumber=known["bban"]):
-        bank.documents.put("card", {**card, "accountNumber": document["bban"]})
-    for agreement in bank.documents.find("agreement", accounts=account_id):
+    for card in bank.documents.find(CARD, accountNumber=known["bban"]):
+        bank.documents.put(CARD, {**card, "accountNumber": document["bban"]})
+    for agreement in bank.documents.find(AGREEMENT, accounts=account_id):
         for engagement in agreement["engagements"]:
             if engagement["accountId"] == account_id:
                 engagement["iban"] = document["iban"]
-        bank.documents.put("agreement", agreement)
+        bank.documents.put(AGREEMENT, agreement)
     return accounts.find(bank, account_id)
 
 
 def _refuse_another_currency(bank: Bank, account_id: str) -> None:
-    if bank.documents.count("transaction", accountId=account_id):
+    if bank.documents.count(TRANSACTION, accountId=account_id):
         raise BankError("CONFLICT", "The account has transactions in another currency.", "currency")
-    for payment in bank.documents.all("payment"):
+    for payment in bank.documents.all(PAYMENT):
         if payment["debtorAccountId"] == account_id and payment["status"] not in FINAL:
             raise BankError("CONFLICT", "A payment from the account is under way in another currency.", "currency")
 
@@ -83,7 +84,7 @@ def _account(bank: Bank, identity: Document, body: Body) -> Document:
     owner = customer_named(bank, body["customerNumber"], "customerNumber")
     currency = body["currency"]
     for index in ("bban", "iban"):
-        known = bank.documents.first("account", **{index: body[index]})
+        known = bank.documents.first(ACCOUNT, **{index: body[index]})
         if known is not None and known["id"] != identity["id"]:
             raise BankError("CONFLICT", f"There is an account {body[index]} already.", index)
     kind = body.get("cashAccountType") or "CACC"
@@ -124,7 +125,7 @@ def booked_among(balances: Sequence[tuple[str, Decimal]]) -> Decimal:
 
 def account_view(bank: Bank, account: Mapping[str, Any]) -> dict[str, Any]:
     """An account as the sandbox shows it, without links: the posted members, with the balance as it is now."""
-    owner = bank.documents.get("customer", account["customerId"]) or {}
+    owner = bank.documents.get(CUSTOMER, account["customerId"]) or {}
     posted = account.get("posted", {})
     return {
         "customerNumber": owner.get("customerNumber", ""),
@@ -182,7 +183,7 @@ def create_transactions(bank: Bank, account_id: str, bodies: Sequence[Body], *, 
     if wrong:
         raise BankError.several(wrong)
     dates = [_dates(bank, body) for body in bodies]
-    moments = moments_after(bank, "transaction", account, [booking for booking, _ in dates])
+    moments = moments_after(bank, TRANSACTION, account, [booking for booking, _ in dates])
     balance = Decimal(account["booked"])
     made = []
     for body, (booking, value), at in zip(bodies, dates, moments, strict=True):
@@ -240,9 +241,9 @@ def delete_transactions(bank: Bank, account_id: str) -> None:
     """Remove an account's transactions; its balance stays, and so does what payments under way show as pending."""
     accounts.find(bank, account_id)
     ledger.forget(bank, account_id)
-    for transaction in bank.documents.find("transaction", accountId=account_id):
+    for transaction in bank.documents.find(TRANSACTION, accountId=account_id):
         if "paymentId" not in transaction and "feeFor" not in transaction:
-            bank.documents.delete("transaction", transaction["id"])
+            bank.documents.delete(TRANSACTION, transaction["id"])
 
 
 def transaction_view(transaction: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 from emulator.bank.bank import Bank
 from emulator.bank.customers import people
 from emulator.bank.errors import BankError
+from emulator.bank.kinds import ACCOUNT, AGREEMENT, CUSTOMER
 from emulator.bank.money import too_fine
 from emulator.bank.sandbox.accounts import decimal
 from emulator.bank.sandbox.data import Body, customer_named, keep_engagements, organisation_number
@@ -18,7 +19,7 @@ _LIMITS = ("registerLimit", "approvalLimit")
 
 def find_agreement(bank: Bank, agreement_id: str) -> Document:
     """The agreement with this id; BankError RESOURCE_UNKNOWN."""
-    found = bank.documents.get("agreement", agreement_id)
+    found = bank.documents.get(AGREEMENT, agreement_id)
     if found is None:
         raise BankError("RESOURCE_UNKNOWN", f"There is no agreement {agreement_id}.", "agreementId")
     return found
@@ -43,7 +44,7 @@ def create_agreement(bank: Bank, body: Body) -> Document:
     }
     for index, engagement in enumerate(body.get("engagements") or ()):
         _engage(bank, document, engagement, f"engagements[{index}].")
-    bank.documents.put("agreement", document)
+    bank.documents.put(AGREEMENT, document)
     return document
 
 
@@ -51,7 +52,7 @@ def add_engagement(bank: Bank, agreement_id: str, body: Body) -> Document:
     """A further engagement of an agreement."""
     agreement = find_agreement(bank, agreement_id)
     engagement = _engage(bank, agreement, body, "")
-    bank.documents.put("agreement", agreement)
+    bank.documents.put(AGREEMENT, agreement)
     return engagement
 
 
@@ -59,7 +60,7 @@ def _engage(bank: Bank, agreement: Document, body: Body, prefix: str) -> Documen
     """Add an engagement to the agreement."""
     customer = customer_named(bank, body["customer"], f"{prefix}customer")
     iban = body["account"]["iban"]
-    account = bank.documents.first("account", iban=iban)
+    account = bank.documents.first(ACCOUNT, iban=iban)
     if account is None:
         text = f"There is no account {iban}."
         raise BankError("RESOURCE_UNKNOWN", text, f"{prefix}account.iban", in_body=True)
@@ -145,5 +146,5 @@ def engagement_view(bank: Bank, engagement: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _number(bank: Bank, customer_id: str) -> str:
-    customer = bank.documents.get("customer", customer_id)
+    customer = bank.documents.get(CUSTOMER, customer_id)
     return str(customer["customerNumber"]) if customer is not None else ""

@@ -9,6 +9,7 @@ from typing import Any
 from emulator.bank.accounts import accounts, cards, transactions
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError, Message
+from emulator.bank.kinds import CARD, CARD_TRANSACTION, CUSTOMER
 from emulator.bank.money import plain
 from emulator.bank.sandbox.accounts import balances_view, booked_balance, decimal
 from emulator.bank.sandbox.data import Body, customer_named, kept, moments_after, new
@@ -36,7 +37,7 @@ def create_card(bank: Bank, body: Body) -> Document:
 def replace_card(bank: Bank, card_id: str, body: Body) -> Document:
     """The card account with all its members replaced; its transactions stay, and so does its currency if it has any."""
     known = cards.find(bank, card_id)
-    if body["currency"] != known["currency"] and bank.documents.count("cardTransaction", cardId=card_id):
+    if body["currency"] != known["currency"] and bank.documents.count(CARD_TRANSACTION, cardId=card_id):
         raise BankError("CONFLICT", "The card account has transactions in another currency.", "currency")
     return _put_card(bank, kept(known), body)
 
@@ -62,7 +63,7 @@ def _put_card(bank: Bank, identity: Document, body: Body) -> Document:
     }
     if number:
         document["accountNumber"] = number
-    bank.documents.put("card", document)
+    bank.documents.put(CARD, document)
     return document
 
 
@@ -73,7 +74,7 @@ def _limit(value: Any) -> Decimal:
 
 def card_view(bank: Bank, card: Mapping[str, Any]) -> dict[str, Any]:
     """A card account as the sandbox shows it, without links."""
-    owner = bank.documents.get("customer", card["customerId"]) or {}
+    owner = bank.documents.get(CUSTOMER, card["customerId"]) or {}
     posted = card.get("posted", {})
     return {
         "customerNumber": owner.get("customerNumber", ""),
@@ -102,11 +103,11 @@ def create_transactions(bank: Bank, card_id: str, bodies: Sequence[Body], *, sin
     wrong = [m for body, prefix in zip(bodies, prefixes, strict=True) for m in _mistakes(bank, card, body, prefix)]
     if wrong:
         raise BankError.several(wrong)
-    moments = moments_after(bank, "cardTransaction", card, [_booking(bank, body) for body in bodies])
+    moments = moments_after(bank, CARD_TRANSACTION, card, [_booking(bank, body) for body in bodies])
     made = [_transaction(bank, card, body, at) for body, at in zip(bodies, moments, strict=True)]
     for document in made:
-        bank.documents.put("cardTransaction", document)
-    bank.documents.put("card", {**card, "lastChange": bank.clock.stamp()})
+        bank.documents.put(CARD_TRANSACTION, document)
+    bank.documents.put(CARD, {**card, "lastChange": bank.clock.stamp()})
     return made
 
 
@@ -157,16 +158,16 @@ def list_transactions(
     """A card account's transactions, pending and then booked, newest first."""
     cards.find(bank, card_id)
     window = transactions.Window(first=first, last=last, offset=offset, limit=limit)
-    page = transactions.page(bank, card_id, window, kind="cardTransaction")
+    page = transactions.page(bank, card_id, window, kind=CARD_TRANSACTION)
     return page.entries[transactions.PENDING] + page.entries[transactions.BOOKED]
 
 
 def find_transaction(bank: Bank, card_id: str, transaction_id: str) -> Document:
     """A transaction of the card account, by its id or its cardTransactionId; BankError RESOURCE_UNKNOWN."""
     cards.find(bank, card_id)
-    found = bank.documents.get("cardTransaction", transaction_id)
+    found = bank.documents.get(CARD_TRANSACTION, transaction_id)
     if found is None or found["cardId"] != card_id:
-        own = bank.documents.find("cardTransaction", cardId=card_id)
+        own = bank.documents.find(CARD_TRANSACTION, cardId=card_id)
         found = next((entry for entry in own if entry["cardTransactionId"] == transaction_id), None)
     if found is None:
         raise BankError("RESOURCE_UNKNOWN", f"The card account has no transaction {transaction_id}.", "transactionId")
@@ -176,8 +177,8 @@ def find_transaction(bank: Bank, card_id: str, transaction_id: str) -> Document:
 def delete_transactions(bank: Bank, card_id: str) -> None:
     """Remove a card account's transactions; its balance stays."""
     cards.find(bank, card_id)
-    for entry in bank.documents.find("cardTransaction", cardId=card_id):
-        bank.documents.delete("cardTransaction", entry["id"])
+    for entry in bank.documents.find(CARD_TRANSACTION, cardId=card_id):
+        bank.documents.delete(CARD_TRANSACTION, entry["id"])
 
 
 def transaction_view(entry: Mapping[str, Any]) -> dict[str, Any]:

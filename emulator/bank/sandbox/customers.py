@@ -5,6 +5,7 @@ from __future__ import annotations
 from emulator.bank.accounts import accounts
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
+from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, CONSENT, CUSTOMER, PERSON, PSU, SESSION
 from emulator.bank.sandbox.data import (
     Body,
     delete_account,
@@ -31,7 +32,7 @@ def replace_customer(bank: Bank, customer_id: str, body: Body) -> Document:
     if any(known[name] != replaced[name] for name in ("customerNumber", "type")):
         _forget_person(bank, known["customerNumber"])
         _renumber(bank, customer_id, known["customerNumber"], replaced)
-    for kind in ("account", "card"):
+    for kind in (ACCOUNT, CARD):
         for held in bank.documents.find(kind, customerId=customer_id):
             bank.documents.put(kind, {**held, "usage": accounts.usage(replaced)})
     return replaced
@@ -42,20 +43,20 @@ def _renumber(bank: Bank, customer_id: str, old: str, replaced: Document) -> Non
 
     Among the persons it does where the customer is a private one, and acts by itself.
     """
-    for agreement in bank.documents.find("agreement", persons=old):
+    for agreement in bank.documents.find(AGREEMENT, persons=old):
         engaged = {agreement["owner"], *(engagement["customer"] for engagement in agreement["engagements"])}
         instead = [replaced["customerNumber"]] if replaced["type"] == "private" and customer_id in engaged else []
         persons = [new for person in agreement["persons"] for new in (instead if person == old else [person])]
-        bank.documents.put("agreement", {**agreement, "persons": list(dict.fromkeys(persons))})
-    for agreement in bank.documents.find("agreement", owner=customer_id):
+        bank.documents.put(AGREEMENT, {**agreement, "persons": list(dict.fromkeys(persons))})
+    for agreement in bank.documents.find(AGREEMENT, owner=customer_id):
         if agreement.get("organisationNumber") == old:
             del agreement["organisationNumber"]
-            bank.documents.put("agreement", {**agreement, **organisation_number(replaced)})
+            bank.documents.put(AGREEMENT, {**agreement, **organisation_number(replaced)})
 
 
 def _put_customer(bank: Bank, identity: Document, body: Body) -> Document:
     number = body["customerNumber"]
-    known = bank.documents.first("customer", customerNumber=number)
+    known = bank.documents.first(CUSTOMER, customerNumber=number)
     if known is not None and known["id"] != identity["id"]:
         raise BankError("CONFLICT", f"There is a customer {number} already.", "customerNumber")
     document = {
@@ -64,35 +65,35 @@ def _put_customer(bank: Bank, identity: Document, body: Body) -> Document:
         "type": str(body["type"]).lower(),
         "name": body["name"],
     }
-    bank.documents.put("customer", document)
-    person = bank.documents.get("person", number)
+    bank.documents.put(CUSTOMER, document)
+    person = bank.documents.get(PERSON, number)
     if person is not None and document["type"] == "private":
-        bank.documents.put("person", {**person, "name": document["name"]})
+        bank.documents.put(PERSON, {**person, "name": document["name"]})
     return document
 
 
 def delete_customer(bank: Bank, customer_id: str) -> None:
     """Remove a customer with its accounts, card accounts, agreements, engagements, consents and sessions."""
     customer = find_customer(bank, customer_id)
-    for account in bank.documents.find("account", customerId=customer_id):
+    for account in bank.documents.find(ACCOUNT, customerId=customer_id):
         delete_account(bank, account["id"])
-    for card in bank.documents.find("card", customerId=customer_id):
+    for card in bank.documents.find(CARD, customerId=customer_id):
         delete_card(bank, card["id"])
-    for agreement in bank.documents.find("agreement", owner=customer_id):
+    for agreement in bank.documents.find(AGREEMENT, owner=customer_id):
         delete_agreement(bank, agreement["id"])
     number = customer["customerNumber"]
-    for agreement in list(bank.documents.all("agreement")):
+    for agreement in list(bank.documents.all(AGREEMENT)):
         engaged = any(engagement["customer"] == customer_id for engagement in agreement["engagements"])
         if engaged or number in agreement["persons"]:
             agreement["persons"] = [person for person in agreement["persons"] if person != number]
             keep_engagements(bank, agreement, lambda engagement: engagement["customer"] != customer_id)
     _forget_person(bank, number)
-    bank.documents.delete("customer", customer_id)
+    bank.documents.delete(CUSTOMER, customer_id)
 
 
 def _forget_person(bank: Bank, national_id: str) -> None:
     """What the bank and its TPPs know of a person who is no longer there."""
-    for kind in ("psu", "session", "consent"):
+    for kind in (PSU, SESSION, CONSENT):
         for document in bank.documents.find(kind, nationalId=national_id):
             bank.documents.delete(kind, document["id"])
-    bank.documents.delete("person", national_id)
+    bank.documents.delete(PERSON, national_id)

@@ -11,7 +11,19 @@ from emulator.bank.bank import Bank
 from emulator.bank.booking import settlement
 from emulator.bank.clock import moment, stamp
 from emulator.bank.errors import BankError
-from emulator.store import Document
+from emulator.bank.kinds import (
+    ACCOUNT,
+    AGREEMENT,
+    CARD,
+    CARD_TRANSACTION,
+    CONSENT,
+    CUSTOMER,
+    PAYMENT,
+    QUOTA,
+    SESSION,
+    TRANSACTION,
+)
+from emulator.store import Document, Kind
 
 Body = Mapping[str, Any]
 _MICROSECOND = timedelta(microseconds=1)
@@ -19,7 +31,7 @@ _MICROSECOND = timedelta(microseconds=1)
 
 def find_customer(bank: Bank, customer_id: str) -> Document:
     """The customer with this customerId; BankError RESOURCE_UNKNOWN."""
-    found = bank.documents.get("customer", customer_id)
+    found = bank.documents.get(CUSTOMER, customer_id)
     if found is None:
         raise BankError("RESOURCE_UNKNOWN", f"There is no customer {customer_id}.", "customerId")
     return found
@@ -27,13 +39,13 @@ def find_customer(bank: Bank, customer_id: str) -> Document:
 
 def customer_named(bank: Bank, name: str, path: str) -> Document:
     """The customer with this customerNumber or customerId, named in a body at `path`; RESOURCE_UNKNOWN (400)."""
-    found = bank.documents.first("customer", customerNumber=name) or bank.documents.get("customer", name)
+    found = bank.documents.first(CUSTOMER, customerNumber=name) or bank.documents.get(CUSTOMER, name)
     if found is None:
         raise BankError("RESOURCE_UNKNOWN", f"There is no customer {name}.", path, in_body=True)
     return found
 
 
-def list_documents(bank: Bank, kind: str) -> list[Document]:
+def list_documents(bank: Bank, kind: Kind[Document]) -> list[Document]:
     """All customers, accounts, cards, agreements (`kind` as in `kinds`), newest first (CONTRACT 13)."""
     return accounts.newest_first(bank.documents.all(kind))
 
@@ -48,7 +60,7 @@ def kept(known: Mapping[str, Any]) -> Document:
     return {name: known[name] for name in ("id", "created") if name in known}
 
 
-def moments_after(bank: Bank, kind: str, holder: Document, dates: Sequence[str]) -> list[str]:
+def moments_after(bank: Bank, kind: Kind[Document], holder: Document, dates: Sequence[str]) -> list[str]:
     """A moment for each entry that is posted to an account or card, so that the order in which they were posted shows.
 
     `dates` are those under which they stand. The moments are a microsecond apart, and after those of the entries that
@@ -72,38 +84,38 @@ def organisation_number(owner: Document) -> Document:
 def delete_account(bank: Bank, account_id: str) -> None:
     """Remove an account with its transactions, and from agreements and consents; its payments stay as history."""
     accounts.find(bank, account_id)
-    found = bank.documents.find("transaction", accountId=account_id)
+    found = bank.documents.find(TRANSACTION, accountId=account_id)
     for payment_id in {t["paymentId"] for t in found if t["status"] == "pending" and "paymentId" in t}:
         _leave(bank, payment_id)
-    for transaction in bank.documents.find("transaction", accountId=account_id):
-        bank.documents.delete("transaction", transaction["id"])
-    for agreement in bank.documents.find("agreement", accounts=account_id):
+    for transaction in bank.documents.find(TRANSACTION, accountId=account_id):
+        bank.documents.delete(TRANSACTION, transaction["id"])
+    for agreement in bank.documents.find(AGREEMENT, accounts=account_id):
         keep_engagements(bank, agreement, lambda engagement: engagement["accountId"] != account_id)
     _unshare(bank, "accounts", account_id)
-    bank.documents.delete("account", account_id)
+    bank.documents.delete(ACCOUNT, account_id)
 
 
 def _leave(bank: Bank, payment_id: str) -> None:
-    payment = bank.documents.get("payment", payment_id)
+    payment = bank.documents.get(PAYMENT, payment_id)
     if payment is not None:
         settlement.leave(bank, payment, bank.clock.stamp())
-        bank.documents.put("payment", payment)
+        bank.documents.put(PAYMENT, payment)
 
 
 def delete_card(bank: Bank, card_id: str) -> None:
     """Remove a card account with its transactions, and from consents."""
     cards.find(bank, card_id)
-    for transaction in bank.documents.find("cardTransaction", cardId=card_id):
-        bank.documents.delete("cardTransaction", transaction["id"])
+    for transaction in bank.documents.find(CARD_TRANSACTION, cardId=card_id):
+        bank.documents.delete(CARD_TRANSACTION, transaction["id"])
     _unshare(bank, "cards", card_id)
-    bank.documents.delete("card", card_id)
+    bank.documents.delete(CARD, card_id)
 
 
 def delete_agreement(bank: Bank, agreement_id: str) -> None:
     """Remove an agreement, and the consents and sessions under it."""
-    if not bank.documents.delete("agreement", agreement_id):
+    if not bank.documents.delete(AGREEMENT, agreement_id):
         raise BankError("RESOURCE_UNKNOWN", f"There is no agreement {agreement_id}.", "agreementId")
-    for kind in ("consent", "session"):
+    for kind in (CONSENT, SESSION):
         for document in list(bank.documents.all(kind)):
             if document["agreement"] == agreement_id:
                 bank.documents.delete(kind, document["id"])
@@ -124,14 +136,14 @@ def keep_engagements(bank: Bank, agreement: Document, keep: Callable[[Document],
             leaving = find_customer(bank, guest)["customerNumber"]
             agreement["persons"] = [person for person in agreement["persons"] if person != leaving]
     agreement["accounts"] = list(dict.fromkeys(e["accountId"] for e in agreement["engagements"]))
-    bank.documents.put("agreement", agreement)
+    bank.documents.put(AGREEMENT, agreement)
 
 
 def _unshare(bank: Bank, member: str, resource_id: str) -> None:
-    for consent in list(bank.documents.all("consent")):
+    for consent in list(bank.documents.all(CONSENT)):
         if resource_id in consent[member]:
             consent[member].remove(resource_id)
-            bank.documents.put("consent", consent)
-    for quota in list(bank.documents.all("quota")):
+            bank.documents.put(CONSENT, consent)
+    for quota in list(bank.documents.all(QUOTA)):
         if resource_id in quota["id"].split("|"):
-            bank.documents.delete("quota", quota["id"])
+            bank.documents.delete(QUOTA, quota["id"])

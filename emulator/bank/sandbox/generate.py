@@ -11,6 +11,7 @@ from emulator.bank.accounts.accounts import BIC, own_side, usage
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
 from emulator.bank.ids import Ids, fixed_id
+from emulator.bank.kinds import ACCOUNT, AGREEMENT, CUSTOMER, PERSON, TRANSACTION
 from emulator.bank.reference.norway import (
     iban_of,
     synthetic_account_number,
@@ -49,7 +50,7 @@ class _Generator:
         # One who names a seed gets the same data in every bank; else the bank's own seed decides, if it has one.
         seeded = plan.seed is not None
         ids = Ids(bank.documents, seed=plan.seed) if seeded else bank.ids
-        purpose = "generate" if seeded else f"generate:{bank.documents.count('customer')}"
+        purpose = "generate" if seeded else f"generate:{bank.documents.count(CUSTOMER)}"
         self._draw = ids.random(purpose)
         self._pools = Pools(self._draw)
         today = bank.clock.today()
@@ -76,11 +77,11 @@ class _Generator:
             customer["organisationNumber"] = organisation
         customer = {"id": self._customer_id(customer["customerNumber"]), **customer, "created": self._created}
         with self._documents.transaction():
-            self._documents.put("person", person)
-            self._documents.put("customer", customer)
+            self._documents.put(PERSON, person)
+            self._documents.put(CUSTOMER, customer)
             accounts = [self._account(customer, index) for index in range(self._plan.accounts_per_customer)]
             if corporate:
-                self._documents.put("agreement", self._agreement(customer, person, accounts))
+                self._documents.put(AGREEMENT, self._agreement(customer, person, accounts))
         self._fill(customer, accounts)
         return {
             "customerId": customer["id"],
@@ -97,11 +98,11 @@ class _Generator:
         return self._new(synthetic_national_number, self._is_person)
 
     def _is_person(self, number: str) -> bool:
-        return self._documents.exists("person", number) or self._is_customer(number)
+        return self._documents.exists(PERSON, number) or self._is_customer(number)
 
     def _is_customer(self, number: str) -> bool:
-        named = self._documents.first("customer", customerNumber=number) is not None
-        return named or self._documents.exists("customer", self._customer_id(number))
+        named = self._documents.first(CUSTOMER, customerNumber=number) is not None
+        return named or self._documents.exists(CUSTOMER, self._customer_id(number))
 
     def _customer_id(self, number: str) -> str:
         return self._bank.ids.fixed(f"customer:{number}")
@@ -117,8 +118,8 @@ class _Generator:
             return synthetic_account_number(below, bank_code)
 
         def taken(bban: str) -> bool:
-            named = self._documents.first("account", bban=bban) is not None
-            return named or self._documents.exists("account", self._account_id(bban))
+            named = self._documents.first(ACCOUNT, bban=bban) is not None
+            return named or self._documents.exists(ACCOUNT, self._account_id(bban))
 
         return self._new(draw, taken)
 
@@ -154,7 +155,7 @@ class _Generator:
             "lastChange": self._created,
             "created": self._created,
         }
-        self._documents.put("account", account)
+        self._documents.put(ACCOUNT, account)
         return account
 
     def _agreement(self, customer: Document, person: Document, accounts: list[Document]) -> Document:
@@ -208,11 +209,11 @@ class _Generator:
             batch = moves[first : first + BATCH]
             with self._documents.transaction():
                 for transaction in self._transactions(customer, account, batch, first):
-                    self._documents.put("transaction", transaction)
+                    self._documents.put(TRANSACTION, transaction)
                     account["lastChange"] = transaction["order"][11:]
                 booked += sum(move.amount for move in batch)
                 account["booked"] = _kroner(booked)
-                self._documents.put("account", account)
+                self._documents.put(ACCOUNT, account)
             self._made += len(batch)
 
     def _transactions(self, customer: Document, account: Document, moves: list[Move], first: int) -> Iterator[Document]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from emulator.api.messages import Response
 from emulator.api.render import json_response
 from emulator.bank.errors import BankError, counted
+from emulator.bank.kinds import CUSTOMER
 from emulator.bank.sandbox.generate_plan import SCHEMAS, plan_from
 from emulator.control.operation import ControlCall, ControlOperation, object_of
 from emulator.store import StoreUnwritable
@@ -17,11 +18,11 @@ def _generate(call: ControlCall) -> Response:
     if not isinstance(call.body.value, dict):
         raise BankError("FORMAT_ERROR", "Expected a mapping.")
     documents = call.bank.documents
-    before = documents.count("customer")
+    before = documents.count(CUSTOMER)
     try:
         made = generate(call.bank, plan_from(call.body.value))
     except StoreUnwritable as error:
-        stay = documents.count("customer") - before
+        stay = documents.count(CUSTOMER) - before
         if not stay:
             raise
         call.tell("customers", "generated")

@@ -8,6 +8,7 @@ from urllib.parse import parse_qsl, urlsplit
 from emulator.api.messages import Response
 from emulator.bank.authentication import sca, sca_views
 from emulator.bank.customers import consents, sessions
+from emulator.bank.kinds import CONSENT, CUSTOMER, SESSION
 from emulator.store import Document
 from emulator.web.console import payments
 from emulator.web.console.screen import ControlRefused, Names, Screen
@@ -78,15 +79,15 @@ def listing(screen: Screen, refused: ControlRefused | None = None) -> Response:
     bank = screen.bank
     found = [
         {**document, "state": consents.status(bank, document), **consents.view(bank, document)}
-        for document in bank.documents.range("consent", "created", reverse=True, limit=MOST)
+        for document in bank.documents.range(CONSENT, "created", reverse=True, limit=MOST)
     ]
-    begun = bank.documents.range("session", "created", reverse=True, limit=MOST)
+    begun = bank.documents.range(SESSION, "created", reverse=True, limit=MOST)
     return screen.page(
         "consents",
         refused=refused,
         consents=found,
         sessions=[{**session, "live": sessions.is_live(bank, session)} for session in begun],
-        somebody=next((c["customerNumber"] for c in bank.documents.all("customer") if c["type"] == "private"), None),
+        somebody=next((c["customerNumber"] for c in bank.documents.all(CUSTOMER) if c["type"] == "private"), None),
     )
 
 

@@ -13,8 +13,9 @@ from emulator.bank.accounts import cards as card_rules
 from emulator.bank.accounts import ledger
 from emulator.bank.bank import Bank
 from emulator.bank.customers import people
+from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, CARD_TRANSACTION, CONSENT, CUSTOMER, TRANSACTION
 from emulator.bank.money import plain
-from emulator.store import Document
+from emulator.store import Document, Kind
 from emulator.web.console import plot
 from emulator.web.console.screen import Screen
 
@@ -25,8 +26,8 @@ MOST = 100
 def listing(screen: Screen) -> Response:
     """Customers page by page, and people who act for others; all, or those whose name or number holds a search."""
     documents, said = screen.bank.documents, screen.query.get("q")
-    found: Iterable[Document] = documents.all("customer")
-    total = documents.count("customer")
+    found: Iterable[Document] = documents.all(CUSTOMER)
+    total = documents.count(CUSTOMER)
     if said:  # only a search reads all of them
         found = [one for one in found if _holds(said.lower(), one["name"], one["customerNumber"])]
         total = len(found)
@@ -35,7 +36,7 @@ def listing(screen: Screen) -> Response:
     return screen.page(
         "customers",
         customers=[
-            {**customer, "accounts": documents.find("account", customerId=customer["id"])}
+            {**customer, "accounts": documents.find(ACCOUNT, customerId=customer["id"])}
             for customer in islice(found, offset, offset + MOST)
         ],
         total=total,
@@ -50,7 +51,7 @@ def listing(screen: Screen) -> Response:
 
 def _acting(bank: Bank, wanted: str) -> Iterator[Document]:
     """People whom agreements name and who are no customers themselves, as far as they fit."""
-    named = (number for agreement in bank.documents.all("agreement") for number in agreement["persons"])
+    named = (number for agreement in bank.documents.all(AGREEMENT) for number in agreement["persons"])
     for number in dict.fromkeys(named):
         person = people.person(bank, number)
         if person is not None and people.customer(bank, number) is None and _holds(wanted, person["name"], number):
@@ -64,12 +65,12 @@ def _holds(wanted: str, name: str, number: str) -> bool:
 def one(screen: Screen) -> Response:
     """A customer: accounts with their balance over time, cards, agreements and who acts under them."""
     documents = screen.bank.documents
-    customer = documents.get("customer", screen.params["id"])
+    customer = documents.get(CUSTOMER, screen.params["id"])
     if customer is None:
         return screen.missing("customer")
-    accounts = documents.find("account", customerId=customer["id"])
+    accounts = documents.find(ACCOUNT, customerId=customer["id"])
     number = customer["customerNumber"]
-    agreements = documents.find("agreement", owner=customer["id"])
+    agreements = documents.find(AGREEMENT, owner=customer["id"])
     if customer["type"] == "private":
         known = {agreement["id"] for agreement in agreements}
         agreements += [a for a in people.agreements_of(screen.bank, number) if a["id"] not in known]
@@ -79,10 +80,10 @@ def one(screen: Screen) -> Response:
         accounts=[{**account, "plot": _plot(screen, account)} for account in accounts],
         cards=[
             {**card, "available": _card_available(screen, card)}
-            for card in documents.find("card", customerId=customer["id"])
+            for card in documents.find(CARD, customerId=customer["id"])
         ],
         agreements=agreements,
-        consents=documents.find("consent", nationalId=number, newest_first=True, limit=20),
+        consents=documents.find(CONSENT, nationalId=number, newest_first=True, limit=20),
     )
 
 
@@ -91,21 +92,21 @@ def _card_available(screen: Screen, card: Document) -> str:
     return str(amounts["forwardAvailable"])
 
 
-def _plot(screen: Screen, holder: Document, kind: str = "transaction") -> plot.Plot:
+def _plot(screen: Screen, holder: Document, kind: Kind[Document] = TRANSACTION) -> plot.Plot:
     return plot.draw(plot.closing_balances(screen.bank, holder, kind=kind))
 
 
 def account(screen: Screen) -> Response:
     """An account: balances, their course, what is pending, and its booked transactions page by page."""
     documents = screen.bank.documents
-    found = documents.get("account", screen.params["id"])
+    found = documents.get(ACCOUNT, screen.params["id"])
     if found is None:
         return screen.missing("account")
     shelf = f"{found['id']}|booked"
-    total = documents.range_count("transaction", "shelf", group=shelf)
+    total = documents.range_count(TRANSACTION, "shelf", group=shelf)
     offset = screen.offset(total)
-    booked = documents.range("transaction", "shelf", group=shelf, reverse=True, offset=offset, limit=PER_PAGE)
-    pending = documents.range("transaction", "shelf", group=f"{found['id']}|pending", reverse=True)
+    booked = documents.range(TRANSACTION, "shelf", group=shelf, reverse=True, offset=offset, limit=PER_PAGE)
+    pending = documents.range(TRANSACTION, "shelf", group=f"{found['id']}|pending", reverse=True)
     return screen.page(
         "account",
         account={**found, "available": plain(ledger.available(found), found["currency"])},
@@ -142,18 +143,18 @@ def _line(transaction: Document) -> dict[str, Any]:
 def card(screen: Screen) -> Response:
     """A card account with its transactions."""
     documents = screen.bank.documents
-    found = documents.get("card", screen.params["id"])
+    found = documents.get(CARD, screen.params["id"])
     if found is None:
         return screen.missing("card account")
     shelf = f"{found['id']}|booked"
-    total = documents.range_count("cardTransaction", "shelf", group=shelf)
+    total = documents.range_count(CARD_TRANSACTION, "shelf", group=shelf)
     offset = screen.offset(total)
     return screen.page(
         "card",
         card={**found, "available": _card_available(screen, found)},
-        plot=_plot(screen, found, "cardTransaction"),
-        pending=documents.range("cardTransaction", "shelf", group=f"{found['id']}|pending", reverse=True),
-        booked=documents.range("cardTransaction", "shelf", group=shelf, reverse=True, offset=offset, limit=PER_PAGE),
+        plot=_plot(screen, found, CARD_TRANSACTION),
+        pending=documents.range(CARD_TRANSACTION, "shelf", group=f"{found['id']}|pending", reverse=True),
+        booked=documents.range(CARD_TRANSACTION, "shelf", group=shelf, reverse=True, offset=offset, limit=PER_PAGE),
         offset=offset,
         per_page=PER_PAGE,
         total=total,

@@ -6,23 +6,24 @@ from typing import Any
 
 from emulator.api.messages import Response
 from emulator.bank.authentication import sca_views
+from emulator.bank.kinds import ACCOUNT, CONSENT, CUSTOMER, META, PAYMENT
 from emulator.scenario import target
 from emulator.web.console import payments
 from emulator.web.console.screen import ControlRefused, Screen
 
 STEPS = ("10s", "1m", "1h", "1d")
 COUNTED = (
-    ("customers", "customer", "Customers"),
-    ("customers", "account", "Accounts"),
-    ("payments", "payment", "Payments"),
-    ("consents", "consent", "Consents"),
+    ("customers", CUSTOMER, "Customers"),
+    ("customers", ACCOUNT, "Accounts"),
+    ("payments", PAYMENT, "Payments"),
+    ("consents", CONSENT, "Consents"),
 )
 
 
 def show(screen: Screen, refused: ControlRefused | None = None) -> Response:
     """The overview."""
     bank = screen.bank
-    kept = bank.documents.get("meta", "bank") or {}
+    kept = bank.documents.get(META, "bank") or {}
     return screen.page(
         "overview",
         refused=refused,

@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 from emulator.api.messages import Response
 from emulator.bank import products
 from emulator.bank.clock import moment
+from emulator.bank.kinds import BASKET, PAYMENT, SCA
 from emulator.bank.payment import basket_status, baskets, payment_views
 from emulator.bank.scheme import transitions
 from emulator.store import Document
@@ -38,15 +39,15 @@ def listing(screen: Screen) -> Response:
     """The payments page by page, all or those of a status, newest first."""
     documents = screen.bank.documents
     wanted = screen.query.get("status")
-    kept = documents.count("payment")
+    kept = documents.count(PAYMENT)
     if wanted:
-        newest = documents.range("payment", "created", reverse=True, limit=LOOKED_AT)
+        newest = documents.range(PAYMENT, "created", reverse=True, limit=LOOKED_AT)
         found = [payment for payment in newest if payment["status"] == wanted]
         offset = screen.offset(len(found))
         shown, total = found[offset : offset + MOST], len(found)
     else:
         offset = screen.offset(kept)
-        shown, total = documents.range("payment", "created", reverse=True, offset=offset, limit=MOST), kept
+        shown, total = documents.range(PAYMENT, "created", reverse=True, offset=offset, limit=MOST), kept
     return screen.page(
         "payments",
         payments=[_row(screen, payment) for payment in shown],
@@ -75,10 +76,10 @@ def _row(screen: Screen, payment: Document) -> dict[str, Any]:
 def asked_for(screen: Screen, sca: Document) -> dict[str, Any] | None:
     """What an SCA is to approve, in short: `to` and, of a payment, its `amount`; None where no money is asked for."""
     target = sca.get("target", "")
-    if (payment := screen.bank.documents.get("payment", target)) is not None:
+    if (payment := screen.bank.documents.get(PAYMENT, target)) is not None:
         row = _row(screen, payment)
         return {"to": row["to"], "amount": row["shown_amount"]}
-    if (found := screen.bank.documents.get("basket", target)) is not None:
+    if (found := screen.bank.documents.get(BASKET, target)) is not None:
         count = len(found["payments"])
         return {"to": f"{count} payment{'s' if count > 1 else ''}", "amount": None}
     return None
@@ -115,15 +116,15 @@ def _three_digits(number: float) -> str:
 def one(screen: Screen, refused: ControlRefused | None = None) -> Response:
     """A payment: its life so far, where it may go, who has to do something, what was asked for."""
     bank = screen.bank
-    payment = bank.documents.get("payment", screen.params["id"])
+    payment = bank.documents.get(PAYMENT, screen.params["id"])
     if payment is None:
         return screen.missing("payment")
     flow = products.of(payment).flow
     status = payment["status"]
     reachable = [end for end in transitions.STATUSES if transitions.path(flow, status, end)]
-    scas = bank.documents.find("sca", target=payment["id"], newest_first=True)
+    scas = bank.documents.find(SCA, target=payment["id"], newest_first=True)
     if "basketId" in payment:
-        scas += bank.documents.find("sca", target=payment["basketId"], newest_first=True)
+        scas += bank.documents.find(SCA, target=payment["basketId"], newest_first=True)
     return screen.page(
         "payment",
         refused=refused,
@@ -158,14 +159,14 @@ def basket_listing(screen: Screen) -> Response:
 def basket(screen: Screen) -> Response:
     """A basket with its payments and its authentication."""
     bank = screen.bank
-    found = bank.documents.get("basket", screen.params["id"])
+    found = bank.documents.get(BASKET, screen.params["id"])
     if found is None:
         return screen.missing("basket")
-    members = [bank.documents.get("payment", payment_id) for payment_id in found["payments"]]
+    members = [bank.documents.get(PAYMENT, payment_id) for payment_id in found["payments"]]
     return screen.page(
         "basket",
         basket=found,
         basket_status=basket_status.state(bank, found)[0],
         payments=[_row(screen, payment) for payment in members if payment is not None],
-        scas=bank.documents.find("sca", target=found["id"], newest_first=True)[:5],
+        scas=bank.documents.find(SCA, target=found["id"], newest_first=True)[:5],
     )

@@ -8,7 +8,8 @@ from datetime import date, timedelta
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
 from emulator.bank.bank import Bank
-from emulator.store import Document
+from emulator.bank.kinds import TRANSACTION
+from emulator.store import Document, Kind
 
 DAYS = 90
 WIDTH, HEIGHT = 720, 200
@@ -44,7 +45,7 @@ class Plot:
 
 
 def closing_balances(
-    bank: Bank, holder: Document, *, kind: str = "transaction", days: int = DAYS
+    bank: Bank, holder: Document, *, kind: Kind[Document] = TRANSACTION, days: int = DAYS
 ) -> list[tuple[date, Decimal]]:
     """The booked balance at the end of each of the last days, worked out backwards from what is booked now."""
     today = bank.clock.today()
@@ -52,7 +53,7 @@ def closing_balances(
     moved: dict[str, Decimal] = defaultdict(Decimal)
     # `order` begins with the booking date, so a date is a lower bound of its own day.
     for entry in bank.documents.range(kind, "shelf", group=f"{holder['id']}|booked", low=first.isoformat()):
-        amount = entry["amount"] if kind == "transaction" else entry["transactionAmount"]["amount"]
+        amount = entry["amount"] if kind is TRANSACTION else entry["transactionAmount"]["amount"]
         moved[str(entry["order"])[:10]] += Decimal(amount)
     # What is booked on later dates than today (a fixture may say so) is part of the balance of now.
     balance = Decimal(holder["booked"])

@@ -11,6 +11,7 @@ from urllib.parse import quote
 from emulator.api.messages import Request, Response, Stream
 from emulator.bank.bank import Bank
 from emulator.bank.customers import people
+from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, CUSTOMER
 from emulator.web.pages.browser import Form, root_of
 from emulator.web.pages.rendering import html, see_other
 
@@ -215,18 +216,18 @@ class Names:
 
     def account(self, account_id: str) -> str:
         """The name of an account, else its id."""
-        return self._look_up("account", account_id, lambda: self._bank.documents.get("account", account_id))
+        return self._look_up("account", account_id, lambda: self._bank.documents.get(ACCOUNT, account_id))
 
     def card(self, card_id: str) -> str:
         """The name of a card account, else its id."""
-        return self._look_up("card", card_id, lambda: self._bank.documents.get("card", card_id))
+        return self._look_up("card", card_id, lambda: self._bank.documents.get(CARD, card_id))
 
     def agreement(self, agreement_id: str | None) -> str:
         """The name of an agreement, else its id."""
         if not agreement_id:
             return ""
-        return self._look_up("agreement", agreement_id, lambda: self._bank.documents.get("agreement", agreement_id))
+        return self._look_up("agreement", agreement_id, lambda: self._bank.documents.get(AGREEMENT, agreement_id))
 
     def customer(self, customer_id: str) -> str:
         """The name of a customer, else its id."""
-        return self._look_up("customer", customer_id, lambda: self._bank.documents.get("customer", customer_id))
+        return self._look_up("customer", customer_id, lambda: self._bank.documents.get(CUSTOMER, customer_id))

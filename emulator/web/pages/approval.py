@@ -10,6 +10,7 @@ from typing import Any
 from emulator.bank.authentication import sca, sca_contexts
 from emulator.bank.bank import Bank
 from emulator.bank.customers import people
+from emulator.bank.kinds import CUSTOMER, PERSON
 from emulator.bank.payment import baskets, payment_views
 from emulator.store import Document
 from emulator.web.pages.texts import KINDS_IN_NORWEGIAN
@@ -80,7 +81,7 @@ def known_people(bank: Bank, document: Document, *, most: int = 8, scanned: int 
     """
     expected = sca.expected(document)
     candidates = [] if expected is None else [expected]
-    for kind, member in (("customer", "customerNumber"), ("person", "id")):
+    for kind, member in ((CUSTOMER, "customerNumber"), (PERSON, "id")):
         candidates += [found[member] for found in islice(bank.documents.all(kind), scanned)]
     shown: list[dict[str, Any]] = []
     for national_id in dict.fromkeys(candidates):

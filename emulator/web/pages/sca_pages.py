@@ -15,6 +15,7 @@ from emulator.bank.authentication import sca, sca_contexts
 from emulator.bank.bank import Bank
 from emulator.bank.customers import people
 from emulator.bank.errors import BankError
+from emulator.bank.kinds import AGREEMENT
 from emulator.store import Document, StoreUnwritable
 from emulator.web.pages import approval
 from emulator.web.pages.browser import Form, FormRefused, Guard, path_below, read_form
@@ -192,7 +193,7 @@ class _Turn:
         document = self._document
         purpose = document["purpose"]
         _, agreement_id = sca_contexts.acting_as(self._bank, document)
-        agreement = self._bank.documents.get("agreement", agreement_id) if agreement_id else None
+        agreement = self._bank.documents.get(AGREEMENT, agreement_id) if agreement_id else None
         lines = approval.lines(self._bank, document)
         accounts = approval.accounts_to_share(self._bank, document) if purpose in sca.ACCOUNT_ACCESS else []
         return {

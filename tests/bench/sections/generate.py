@@ -10,7 +10,7 @@ from time import perf_counter
 
 from emulator.bank import fixtures
 from emulator.bank.bank import Bank
-from emulator.bank.kinds import KINDS
+from emulator.bank.kinds import KINDS, TRANSACTION
 from emulator.bank.sandbox.generate import generate
 from emulator.bank.sandbox.generate_plan import Plan
 from emulator.store import open_store
@@ -34,7 +34,7 @@ def _once() -> tuple[float, float]:
         began = perf_counter()
         generate(bank, PLAN)
         made = perf_counter() - began
-        documents = list(bank.documents.all("transaction"))
+        documents = list(bank.documents.all(TRANSACTION))
         bank.documents.close()
         began = perf_counter()
         with (Path(folder) / "transactions.json").open("w", encoding="utf-8") as file:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from emulator.bank.bank import Bank
-from emulator.bank.kinds import KINDS
+from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, CUSTOMER, KINDS, PERSON
 from emulator.store import memory_store
 
 NOW = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
@@ -30,15 +30,15 @@ def account(name: str, customer: str) -> dict[str, object]:
 def small_bank() -> Bank:
     bank = Bank(memory_store(KINDS), seed=1)
     put = bank.documents.put
-    put("customer", {"id": "c-kari", "customerNumber": KARI, "type": "private", "name": "Kari Prøve"})
-    put("person", {"id": KARI, "name": "Kari Prøve"})
-    put("person", {"id": OLA, "name": "Ola Prøve"})
-    put("customer", {"id": "c-firm", "customerNumber": "999900001", "type": "corporate", "name": "Prøve AS"})
+    put(CUSTOMER, {"id": "c-kari", "customerNumber": KARI, "type": "private", "name": "Kari Prøve"})
+    put(PERSON, {"id": KARI, "name": "Kari Prøve"})
+    put(PERSON, {"id": OLA, "name": "Ola Prøve"})
+    put(CUSTOMER, {"id": "c-firm", "customerNumber": "999900001", "type": "corporate", "name": "Prøve AS"})
     for name, customer in (("a-1", "c-kari"), ("a-2", "c-kari"), ("f-3", "c-firm"), ("f-4", "c-firm")):
-        put("account", account(name, customer))
-    put("card", {"id": "card-1", "customerId": "c-kari", "accountNumber": "x"})
+        put(ACCOUNT, account(name, customer))
+    put(CARD, {"id": "card-1", "customerId": "c-kari", "accountNumber": "x"})
     put(
-        "agreement",
+        AGREEMENT,
         {
             "id": "7d3b4b6a-8f1c-4a9e-9d53-0f3c2b1a0e01",
             "owner": "c-firm",
@@ -61,7 +61,7 @@ def bank() -> Bank:
     return small_bank()
 
 
-AGREEMENT = "7d3b4b6a-8f1c-4a9e-9d53-0f3c2b1a0e01"
+AGREEMENT_ID = "7d3b4b6a-8f1c-4a9e-9d53-0f3c2b1a0e01"
 
 
 def advance(bank: Bank, **by: float) -> None:

@@ -10,7 +10,8 @@ from emulator.bank.bank import Bank
 from emulator.bank.customers import access, consents, people, sessions
 from emulator.bank.customers.access import Claim
 from emulator.bank.errors import BankError, ScaNeeded
-from tests.unit.access.conftest import AGREEMENT, KARI, OLA, TPP, advance
+from emulator.bank.kinds import ACCOUNT, AGREEMENT, CUSTOMER
+from tests.unit.access.conftest import AGREEMENT_ID, KARI, OLA, TPP, advance
 from tests.unit.effort import calls
 
 
@@ -66,13 +67,13 @@ def test_own_but_not_shared_is_a_matter_of_consent(bank: Bank) -> None:
 
 
 def test_what_an_agreement_has_lost_is_not_shared_under_it_although_another_one_has_it(bank: Bank) -> None:
-    kept = bank.documents.get("agreement", AGREEMENT)
+    kept = bank.documents.get(AGREEMENT, AGREEMENT_ID)
     assert kept is not None
-    bank.documents.put("agreement", {**kept, "id": "b", "engagements": list(kept["engagements"])})
-    claim = seeded(bank, OLA, agreement=AGREEMENT)
+    bank.documents.put(AGREEMENT, {**kept, "id": "b", "engagements": list(kept["engagements"])})
+    claim = seeded(bank, OLA, agreement=AGREEMENT_ID)
     access.account_reader(bank, claim, resource="f-4")
     kept["engagements"] = kept["engagements"][:1]
-    bank.documents.put("agreement", kept)
+    bank.documents.put(AGREEMENT, kept)
     for unattended in (claim, changed(claim, attended=False)):
         assert refused(bank, unattended, resource="f-4", quota="balances").code == "CONSENT_INVALID"
     access.account_reader(bank, claim, resource="f-3")
@@ -167,14 +168,14 @@ def test_a_corporate_session_needs_the_agreement_in_the_header(bank: Bank) -> No
 @pytest.mark.parametrize("over", ["its hour", "a newer session", None])
 def test_a_session_that_was_over_hides_no_context_of_a_later_one_under_its_id(bank: Bank, over: str | None) -> None:
     """For payments and reads, now and later; beside one that lived on, what names no context stays private."""
-    bank.documents.put("customer", {"id": "c-ola", "customerNumber": OLA, "type": "private", "name": "Ola Prøve"})
-    bank.documents.put("account", {"id": "o-5", "customerId": "c-ola", "bban": "5", "iban": "NO5", "currency": "NOK"})
+    bank.documents.put(CUSTOMER, {"id": "c-ola", "customerNumber": OLA, "type": "private", "name": "Ola Prøve"})
+    bank.documents.put(ACCOUNT, {"id": "o-5", "customerId": "c-ola", "bban": "5", "iban": "NO5", "currency": "NOK"})
     claim = seeded(bank, OLA)
     plain = changed(claim, agreement=None, context=None)
     if over == "a newer session":
         seeded(bank, OLA)
     advance(bank, minutes=60 if over == "its hour" else 40)
-    firms = {"tpp_id": TPP, "national_id": OLA, "context": "CORPORATE", "agreement": AGREEMENT}
+    firms = {"tpp_id": TPP, "national_id": OLA, "context": "CORPORATE", "agreement": AGREEMENT_ID}
     sessions.start(bank, session_id=str(claim.session_id), **firms)
     for _ in range(2):
         if over is None:
@@ -189,7 +190,7 @@ def test_a_session_that_was_over_hides_no_context_of_a_later_one_under_its_id(ba
 
 
 def test_an_agreement_that_is_not_the_persons_is_refused(bank: Bank) -> None:
-    claim = changed(seeded(bank), agreement=AGREEMENT)
+    claim = changed(seeded(bank), agreement=AGREEMENT_ID)
     assert refused(bank, claim).code == "PSU_CREDENTIALS_INVALID"
 
 
@@ -215,25 +216,25 @@ def test_the_identity_number_stands_in_for_the_psu_id(bank: Bank) -> None:
 
 @pytest.mark.parametrize(("account", "may"), [("f-3", True), ("f-4", False), ("a-1", False)])
 def test_paying_needs_register_and_view(bank: Bank, account: str, may: bool) -> None:
-    document = bank.documents.get("account", account)
+    document = bank.documents.get(ACCOUNT, account)
     assert document is not None
-    assert people.may_pay_from(bank, OLA, "CORPORATE", AGREEMENT, document) is may
+    assert people.may_pay_from(bank, OLA, "CORPORATE", AGREEMENT_ID, document) is may
 
 
 def test_a_private_customers_engagement_gives_rights_to_nobody_else(bank: Bank) -> None:
-    kept = bank.documents.get("agreement", AGREEMENT)
-    document = bank.documents.get("account", "f-4")
+    kept = bank.documents.get(AGREEMENT, AGREEMENT_ID)
+    document = bank.documents.get(ACCOUNT, "f-4")
     assert kept is not None
     assert document is not None
     karis = {"id": "e-3", "customer": "c-kari", "accountId": "f-4", "roles": ["VIEW", "REGISTER"]}
     shared = {**kept, "persons": [OLA, KARI], "engagements": [*kept["engagements"], karis]}
-    bank.documents.put("agreement", shared)
-    assert people.may_pay_from(bank, KARI, "CORPORATE", AGREEMENT, document)
-    assert not people.may_pay_from(bank, OLA, "CORPORATE", AGREEMENT, document)
+    bank.documents.put(AGREEMENT, shared)
+    assert people.may_pay_from(bank, KARI, "CORPORATE", AGREEMENT_ID, document)
+    assert not people.may_pay_from(bank, OLA, "CORPORATE", AGREEMENT_ID, document)
 
 
 def test_a_person_of_many_agreements_is_listed_without_a_look_at_all_of_them_for_each(bank: Bank) -> None:
-    agreement = bank.documents.get("agreement", AGREEMENT) or {}
+    agreement = bank.documents.get(AGREEMENT, AGREEMENT_ID) or {}
     for number in range(100):
-        bank.documents.put("agreement", {**agreement, "id": f"agreement-{number}"})
+        bank.documents.put(AGREEMENT, {**agreement, "id": f"agreement-{number}"})
     assert calls(lambda: people.listing(bank, 100)) < 20_000

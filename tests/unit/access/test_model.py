@@ -14,7 +14,8 @@ from emulator.bank.authentication import sca, sca_control
 from emulator.bank.customers import access, consents
 from emulator.bank.customers.access import Caller, Claim
 from emulator.bank.errors import BankError, ScaNeeded
-from tests.unit.access.conftest import AGREEMENT, KARI, OLA, TPP, small_bank
+from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, CUSTOMER
+from tests.unit.access.conftest import AGREEMENT_ID, KARI, OLA, TPP, small_bank
 
 OTHER = "8e4c5c7b-9f2d-4bae-8e64-1f4d3c2b1f02"  # a second agreement of Ola's
 FOREIGN = "9f5d6d8c-0a3e-4cbf-9f75-2a5e4d3c2a03"
@@ -22,7 +23,7 @@ FOREIGN = "9f5d6d8c-0a3e-4cbf-9f75-2a5e4d3c2a03"
 REACHED: dict[tuple[str, str, str | None], tuple[list[str], list[str]]] = {
     (KARI, "PRIVATE", None): (["a-1", "a-2"], ["card-1"]),
     (OLA, "PRIVATE", None): (["o-5"], []),
-    (OLA, "CORPORATE", AGREEMENT): (["f-3", "f-4"], []),
+    (OLA, "CORPORATE", AGREEMENT_ID): (["f-3", "f-4"], []),
     (OLA, "CORPORATE", OTHER): (["f-3"], []),
 }
 WITHOUT_SCA = ("RESOURCE_UNKNOWN", "HTTP_HEADER_REQUIRED", "ACCESS_EXCEEDED")
@@ -49,11 +50,11 @@ class AccessAgainstModel(RuleBasedStateMachine):
         super().__init__()
         self.bank = small_bank()
         put = self.bank.documents.put
-        put("customer", {"id": "c-ola", "customerNumber": OLA, "type": "private", "name": "Ola Prøve"})
-        put("account", {"id": "o-5", "customerId": "c-ola", "bban": "5", "iban": "NO5", "currency": "NOK"})
-        agreement = self.bank.documents.get("agreement", AGREEMENT) or {}
-        put("agreement", {**agreement, "id": OTHER, "engagements": agreement["engagements"][:1]})
-        put("agreement", {**agreement, "id": FOREIGN, "persons": ["12345678"]})
+        put(CUSTOMER, {"id": "c-ola", "customerNumber": OLA, "type": "private", "name": "Ola Prøve"})
+        put(ACCOUNT, {"id": "o-5", "customerId": "c-ola", "bban": "5", "iban": "NO5", "currency": "NOK"})
+        agreement = self.bank.documents.get(AGREEMENT, AGREEMENT_ID) or {}
+        put(AGREEMENT, {**agreement, "id": OTHER, "engagements": agreement["engagements"][:1]})
+        put(AGREEMENT, {**agreement, "id": FOREIGN, "persons": ["12345678"]})
         self.now = self.bank.clock.now()
         self.known: dict[tuple[str, str], str] = {}
         # when each began and is over: after an hour, or when another took its place
@@ -145,7 +146,7 @@ class AccessAgainstModel(RuleBasedStateMachine):
         psu=st.sampled_from([(TPP, KARI), (TPP, OLA), (TPP, OLA), ("ANOTHER-TPP", KARI), (TPP, "nobody")]),
         session_id=session_ids,
         context=st.sampled_from([None, "PRIVATE", "CORPORATE"]),
-        agreement=st.sampled_from([None, AGREEMENT, AGREEMENT.upper(), OTHER, FOREIGN]),
+        agreement=st.sampled_from([None, AGREEMENT_ID, AGREEMENT_ID.upper(), OTHER, FOREIGN]),
         attended=st.booleans(),
         resource=resources,
         quota=quotas,
@@ -176,7 +177,7 @@ class AccessAgainstModel(RuleBasedStateMachine):
             assert [one["id"] for one in listed] == shared
 
     def _let_in(self, claim: Claim, resource: str | None, quota: str | None) -> Caller | BankError:
-        kind = "card" if resource == "card-1" else "account"
+        kind = CARD if resource == "card-1" else ACCOUNT
         try:
             caller = access.account_reader(self.bank, claim, resource=resource, kind=kind, quota=quota)
             if quota and resource and not claim.attended:

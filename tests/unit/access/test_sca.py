@@ -12,7 +12,8 @@ from emulator.bank.bank import Bank
 from emulator.bank.customers import access, consents, people, sessions
 from emulator.bank.customers.access import Claim
 from emulator.bank.errors import BankError, ScaNeeded
-from tests.unit.access.conftest import AGREEMENT, KARI, OLA, TPP, advance
+from emulator.bank.kinds import ACCOUNT, AGREEMENT, CUSTOMER, SCA, SESSION
+from tests.unit.access.conftest import AGREEMENT_ID, KARI, OLA, TPP, advance
 
 BACK = "https://tpp.example/back?state=1"
 
@@ -61,15 +62,15 @@ def test_a_preferred_method_that_the_bank_has_is_not_asked_again(bank: Bank, pre
 
 
 def test_a_person_with_a_choice_of_contexts_is_asked(bank: Bank) -> None:
-    kept = bank.documents.get("agreement", AGREEMENT)
+    kept = bank.documents.get(AGREEMENT, AGREEMENT_ID)
     assert kept is not None
-    bank.documents.put("agreement", {**kept, "persons": [OLA, KARI]})
+    bank.documents.put(AGREEMENT, {**kept, "persons": [OLA, KARI]})
     found = opened(bank, method="HA2")
     sca.identify(bank, found, KARI)
     assert sca.step(bank, found) == "context"
-    sca.choose_context(bank, found, "CORPORATE", AGREEMENT)
+    sca.choose_context(bank, found, "CORPORATE", AGREEMENT_ID)
     answer = query(sca.complete(bank, found))
-    assert (answer["psu-corporate-id"], answer["context"]) == (AGREEMENT, "CORPORATE")
+    assert (answer["psu-corporate-id"], answer["context"]) == (AGREEMENT_ID, "CORPORATE")
     with pytest.raises(BankError) as refused:
         sca.choose_context(bank, found, "CORPORATE", "another")
     assert [message.path for message in refused.value.messages] == ["agreement"]
@@ -77,10 +78,10 @@ def test_a_person_with_a_choice_of_contexts_is_asked(bank: Bank) -> None:
 
 def test_a_firms_number_is_nobodys_while_somebody_acts_for_it(bank: Bank) -> None:
     found = opened(bank)
-    firm = next(c for c in bank.documents.all("customer") if c["type"] == "corporate")
+    firm = next(c for c in bank.documents.all(CUSTOMER) if c["type"] == "corporate")
     assert "PSU_CREDENTIALS_INVALID" in str(sca.identify(bank, found, firm["customerNumber"]))
-    for agreement in bank.documents.find("agreement", owner=firm["id"]):
-        bank.documents.put("agreement", {**agreement, "persons": []})
+    for agreement in bank.documents.find(AGREEMENT, owner=firm["id"]):
+        bank.documents.put(AGREEMENT, {**agreement, "persons": []})
     assert sca.identify(bank, opened(bank), firm["customerNumber"]) is None
 
 
@@ -111,13 +112,13 @@ def test_accounts_are_refused_where_none_are_shared(bank: Bank, purpose: str) ->
     with pytest.raises(BankError, match="shares no accounts") as refused:
         sca_control.approve(bank, open_sca, national_id=KARI, accounts=["a-1"])
     assert (refused.value.code, refused.value.messages[0].path) == ("FORMAT_ERROR", "accounts")
-    assert bank.documents.get("sca", open_sca["id"]) == open_sca
+    assert bank.documents.get(SCA, open_sca["id"]) == open_sca
 
 
 def test_a_context_that_the_request_fixes_is_not_blamed_on_the_person(bank: Bank) -> None:
-    kept = bank.documents.get("agreement", AGREEMENT)
+    kept = bank.documents.get(AGREEMENT, AGREEMENT_ID)
     assert kept is not None
-    bank.documents.put("agreement", {**kept, "persons": [OLA, KARI]})
+    bank.documents.put(AGREEMENT, {**kept, "persons": [OLA, KARI]})
     found = opened(bank, method="HA2", context="PRIVATE")
     with pytest.raises(BankError, match="asks for the context PRIVATE only"):
         sca_control.approve(bank, found, national_id=KARI, context="CORPORATE")
@@ -126,8 +127,8 @@ def test_a_context_that_the_request_fixes_is_not_blamed_on_the_person(bank: Bank
 def test_a_corporate_person_shares_what_the_agreement_lets_it_view(bank: Bank) -> None:
     found = opened(bank)
     answer = query(sca_control.approve(bank, found, national_id=OLA))
-    assert answer["psu-corporate-id"] == AGREEMENT
-    consent = consents.current(bank, tpp_id=TPP, national_id=OLA, context="CORPORATE", agreement=AGREEMENT)
+    assert answer["psu-corporate-id"] == AGREEMENT_ID
+    consent = consents.current(bank, tpp_id=TPP, national_id=OLA, context="CORPORATE", agreement=AGREEMENT_ID)
     assert consent is not None
     assert sorted(consent["accounts"]) == ["f-3", "f-4"]
 
@@ -254,7 +255,7 @@ def test_sessions_that_are_over_do_not_pile_up(bank: Bank, monkeypatch: pytest.M
     for number in range(50):
         sca_control.approve(bank, opened(bank, sessionId=f"s-{number}"), national_id=KARI)
         advance(bank, minutes=61 if number % 2 else 1)
-    assert bank.documents.count("session") == 22
+    assert bank.documents.count(SESSION) == 22
     [others] = sessions.with_id(bank, TPP, "of-another")
     assert others["nationalId"] == OLA
     assert without_a_session("s-0")[0] == without_a_session("s-28")[0] == "SCA_NOT_FOUND"
@@ -276,12 +277,12 @@ def test_an_sca_under_the_id_of_an_earlier_session_brings_that_one_back(bank: Ba
 
 
 def test_one_session_id_serves_a_person_in_two_contexts_and_other_persons(bank: Bank) -> None:
-    bank.documents.put("customer", {"id": "c-ola", "customerNumber": OLA, "type": "private", "name": "Ola Prøve"})
-    bank.documents.put("account", {"id": "o-5", "customerId": "c-ola", "bban": "5", "iban": "NO5", "currency": "NOK"})
+    bank.documents.put(CUSTOMER, {"id": "c-ola", "customerNumber": OLA, "type": "private", "name": "Ola Prøve"})
+    bank.documents.put(ACCOUNT, {"id": "o-5", "customerId": "c-ola", "bban": "5", "iban": "NO5", "currency": "NOK"})
     for _ in range(3):
         sca_control.approve(bank, opened(bank), national_id=KARI)
         sca_control.approve(bank, opened(bank), national_id=OLA, context="PRIVATE")
-        sca_control.approve(bank, opened(bank), national_id=OLA, agreement=AGREEMENT)
+        sca_control.approve(bank, opened(bank), national_id=OLA, agreement=AGREEMENT_ID)
     found = sessions.with_id(bank, TPP, "s-1")
     assert sorted((s["nationalId"], s["context"]) for s in found) == [
         (KARI, "PRIVATE"),
@@ -309,5 +310,5 @@ def test_scas_that_nobody_completes_do_not_pile_up(bank: Bank, monkeypatch: pyte
     monkeypatch.setattr(sca, "PASSING_KEPT", 20)
     for number in range(50):
         opened(bank, purpose=("access", "consent", "user")[number % 3], target=f"t-{number}")
-    left = [found["target"] for found in bank.documents.all("sca")]
+    left = [found["target"] for found in bank.documents.all(SCA)]
     assert left == [f"t-{number}" for number in range(30, 50)]

@@ -8,7 +8,7 @@ import pytest
 
 from emulator.bank import fixtures
 from emulator.bank.bank import Bank
-from emulator.bank.kinds import KINDS
+from emulator.bank.kinds import ACCOUNT, KINDS
 from emulator.store import Document, memory_store
 
 NOW = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
@@ -24,7 +24,7 @@ def bank() -> Bank:
 
 
 def account(bank: Bank, bban: str) -> Document:
-    found = bank.documents.first("account", bban=bban)
+    found = bank.documents.first(ACCOUNT, bban=bban)
     if found is None:
         raise LookupError(bban)
     return found

@@ -7,6 +7,7 @@ from typing import Any
 
 from emulator.bank.accounts import accounts, cards, ledger
 from emulator.bank.bank import Bank
+from emulator.bank.kinds import ACCOUNT, CARD
 from tests.unit.accounts.conftest import SALARY, account
 
 
@@ -23,7 +24,7 @@ def test_expected_includes_what_is_pending_and_available_what_is_reserved_and_th
     }
     ledger.reserve(bank, holder["id"], Decimal("312.50"))
     changed = account(bank, SALARY)
-    bank.documents.put("account", {**changed, "creditLine": "1000.00"})
+    bank.documents.put(ACCOUNT, {**changed, "creditLine": "1000.00"})
     assert amounts(accounts.balances(bank, account(bank, SALARY))) == {
         "closingBooked": "184312.50",
         "expected": "184442.50",
@@ -44,7 +45,7 @@ def test_a_balance_names_its_day_and_the_last_change(bank: Bank) -> None:
 
 
 def test_a_card_may_still_spend_its_limit_less_what_is_owed_and_pending(bank: Bank) -> None:
-    card = next(iter(bank.documents.all("card")))
+    card = next(iter(bank.documents.all(CARD)))
     assert amounts(cards.balances(bank, card)) == {
         "closingBooked": "-6412.85",
         "expected": "-6871.85",
@@ -53,7 +54,7 @@ def test_a_card_may_still_spend_its_limit_less_what_is_owed_and_pending(bank: Ba
 
 
 def test_the_related_account_of_a_card_is_what_a_payment_from_it_names(bank: Bank) -> None:
-    card = next(iter(bank.documents.all("card")))
+    card = next(iter(bank.documents.all(CARD)))
     assert cards.view(bank, card, longer_names=True)["relatedAccount"] == {
         "bban": "99901000014",
         "iban": "NO8599901000014",

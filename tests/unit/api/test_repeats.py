@@ -17,7 +17,7 @@ from emulator.api.repeats import SWEEP, WINDOW, Repeats
 from emulator.api.route import Route
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
-from emulator.bank.kinds import KINDS
+from emulator.bank.kinds import KINDS, REPEAT
 from emulator.bank.tpp import Tpp
 from emulator.store import memory_store
 
@@ -108,14 +108,14 @@ def test_what_is_older_than_a_day_goes_as_others_come(bank: Bank) -> None:
     bank.clock.advance(WINDOW + timedelta(seconds=1))
     for number in range(2 * SWEEP):
         create(bank, f"new {number}", Reply(201, {}))
-    kept = [document["id"] for document in bank.documents.all("repeat")]
+    kept = [document["id"] for document in bank.documents.all(REPEAT)]
     assert kept == [f"TPP|new {number}" for number in range(2 * SWEEP)]
 
 
 def test_what_is_not_a_day_old_stays(bank: Bank) -> None:
     for number in range(4 * SWEEP):
         create(bank, str(number), Reply(201, {}))
-    assert bank.documents.count("repeat") == 4 * SWEEP
+    assert bank.documents.count(REPEAT) == 4 * SWEEP
 
 
 def test_an_id_that_is_free_again_does_not_keep_others_from_going(bank: Bank) -> None:
@@ -124,4 +124,4 @@ def test_an_id_that_is_free_again_does_not_keep_others_from_going(bank: Bank) ->
     create(bank, "two", Reply(201, {}))
     bank.clock.advance(WINDOW + timedelta(seconds=1))
     assert create(bank, "one", Reply(201, {"first": False})).body == b'{"first":false}'
-    assert [document["id"] for document in bank.documents.range("repeat", "created")] == ["TPP|two", "TPP|one"]
+    assert [document["id"] for document in bank.documents.range(REPEAT, "created")] == ["TPP|two", "TPP|one"]

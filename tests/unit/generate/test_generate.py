@@ -16,7 +16,7 @@ from emulator.bank.accounts import ledger
 from emulator.bank.bank import Bank
 from emulator.bank.customers import people
 from emulator.bank.errors import BankError
-from emulator.bank.kinds import KINDS
+from emulator.bank.kinds import ACCOUNT, AGREEMENT, CUSTOMER, KINDS, PERSON, TRANSACTION
 from emulator.bank.reference import norway
 from emulator.bank.sandbox import customers as sandbox_customers
 from emulator.bank.sandbox.generate import generate
@@ -48,19 +48,19 @@ def test_there_is_exactly_as_much_as_was_asked_for_and_the_books_balance(plan: P
         "accounts": accounts,
         "transactions": accounts * plan.transactions_per_account,
     }
-    assert filled.documents.count("customer") == plan.customers == len(answer["customers"])
-    for account in filled.documents.all("account"):
-        assert filled.documents.count("transaction", accountId=account["id"]) == plan.transactions_per_account
+    assert filled.documents.count(CUSTOMER) == plan.customers == len(answer["customers"])
+    for account in filled.documents.all(ACCOUNT):
+        assert filled.documents.count(TRANSACTION, accountId=account["id"]) == plan.transactions_per_account
     assert ledger.report(filled)["balanced"]
 
 
 def test_a_balance_was_never_below_zero() -> None:
     filled = bank()
     generate(filled, Plan(4, 2, 120, 90, 2))
-    for account in filled.documents.all("account"):
+    for account in filled.documents.all(ACCOUNT):
         balance = Decimal(account["opening"])
         assert balance > 0
-        for entry in filled.documents.range("transaction", "shelf", group=f"{account['id']}|booked"):
+        for entry in filled.documents.range(TRANSACTION, "shelf", group=f"{account['id']}|booked"):
             balance += Decimal(entry["amount"])
             assert balance > 0
         assert balance == Decimal(account["booked"])
@@ -105,21 +105,21 @@ def test_a_second_run_adds_to_the_first(seed: int | None) -> None:
     filled = bank(seed=1)
     for _ in range(2):
         generate(filled, Plan(4, 2, 10, 30, seed))
-    assert filled.documents.count("customer") == 8
-    assert filled.documents.count("account") == 16
-    assert filled.documents.count("transaction") == 160
+    assert filled.documents.count(CUSTOMER) == 8
+    assert filled.documents.count(ACCOUNT) == 16
+    assert filled.documents.count(TRANSACTION) == 160
     assert ledger.report(filled)["balanced"]
 
 
 def test_numbers_are_synthetic_valid_and_nobody_elses() -> None:
     filled = bank("known-state")
     generate(filled, Plan(40, 2, 1, 30, 1))
-    people_ids = [person["id"] for person in filled.documents.all("person")]
+    people_ids = [person["id"] for person in filled.documents.all(PERSON)]
     for number in people_ids:
         assert norway.is_national_number(number)
         assert 81 <= int(number[2:4]) <= 92
-    numbers = [customer["customerNumber"] for customer in filled.documents.all("customer")]
-    accounts = [account["bban"] for account in filled.documents.all("account")]
+    numbers = [customer["customerNumber"] for customer in filled.documents.all(CUSTOMER)]
+    accounts = [account["bban"] for account in filled.documents.all(ACCOUNT)]
     assert all(norway.is_account_number(bban) and bban[:3] == "999" for bban in accounts)
     assert all(orgnr.is_valid(number) for number in numbers if len(number) == 9)
     for values in (people_ids, numbers, accounts):
@@ -141,8 +141,8 @@ def test_a_household_has_salary_rent_bills_with_kid_and_card_purchases_and_a_fir
     filled = bank()
     answer = generate(filled, Plan(4, 2, 60, 90, 1))
     for customer in answer["customers"]:
-        (account,) = filled.documents.find("account", iban=customer["accounts"][0])
-        entries = filled.documents.find("transaction", accountId=account["id"])
+        (account,) = filled.documents.find(ACCOUNT, iban=customer["accounts"][0])
+        entries = filled.documents.find(TRANSACTION, accountId=account["id"])
         texts = Counter(entry.get("remittanceInformationUnstructured") for entry in entries)
         codes = Counter(entry["bankTransactionCode"] for entry in entries)
         kids = [entry for entry in entries if "remittanceInformationStructuredArray" in entry]
@@ -162,7 +162,7 @@ def test_transfers_between_own_accounts_stand_on_both_sides() -> None:
     generate(filled, Plan(2, 3, 40, 90, 1))
     sides = Counter(
         (t["bookingDate"], t["debtorAccount"]["bban"], t["creditorAccount"]["bban"], t["amount"].lstrip("-"))
-        for t in filled.documents.all("transaction")
+        for t in filled.documents.all(TRANSACTION)
         if t.get("remittanceInformationUnstructured") == "Sparing"
     )
     assert set(sides.values()) == {2}
@@ -171,7 +171,7 @@ def test_transfers_between_own_accounts_stand_on_both_sides() -> None:
 def test_transactions_lie_in_the_days_before_today() -> None:
     filled = bank()
     generate(filled, Plan(4, 2, 50, 30, 1))
-    dates = [entry["bookingDate"] for entry in filled.documents.all("transaction")]
+    dates = [entry["bookingDate"] for entry in filled.documents.all(TRANSACTION)]
     assert min(dates) >= "2026-01-31"
     assert max(dates) <= "2026-03-01"
 
@@ -186,8 +186,8 @@ def test_the_transactions_of_an_account_are_written_some_at_a_time() -> None:
 def test_ids_take_the_banks_form() -> None:
     filled = bank(ids_form="opaque")
     generate(filled, Plan(4, 1, 2, 30, 1))
-    assert all(entry["id"].startswith("enc!!") for entry in filled.documents.all("transaction"))
-    assert all("enc" not in agreement["id"] for agreement in filled.documents.all("agreement"))
+    assert all(entry["id"].startswith("enc!!") for entry in filled.documents.all(TRANSACTION))
+    assert all("enc" not in agreement["id"] for agreement in filled.documents.all(AGREEMENT))
 
 
 def test_customers_and_accounts_that_were_renumbered_stay_beside_new_ones() -> None:
@@ -197,11 +197,11 @@ def test_customers_and_accounts_that_were_renumbered_stay_beside_new_ones() -> N
     sandbox_customers.replace_customer(
         filled, made["customerId"], {"customerNumber": "12345678", "name": "Renamed", "type": "private"}
     )
-    [account] = filled.documents.all("account")
-    filled.documents.put("account", {**account, "bban": "99901000014", "iban": "NO8599901000014"})
+    [account] = filled.documents.all(ACCOUNT)
+    filled.documents.put(ACCOUNT, {**account, "bban": "99901000014", "iban": "NO8599901000014"})
     generate(filled, plan)
-    assert next(customer["name"] for customer in filled.documents.all("customer")) == "Renamed"
-    assert [filled.documents.count(kind) for kind in ("customer", "account", "transaction")] == [2, 2, 10]
+    assert next(customer["name"] for customer in filled.documents.all(CUSTOMER)) == "Renamed"
+    assert [filled.documents.count(kind) for kind in (CUSTOMER, ACCOUNT, TRANSACTION)] == [2, 2, 10]
     assert ledger.report(filled)["balanced"]
 
 

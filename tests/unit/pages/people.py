@@ -7,7 +7,7 @@ from typing import Any
 
 from emulator.bank.authentication import sca
 from emulator.bank.bank import Bank
-from emulator.bank.kinds import KINDS
+from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, CUSTOMER, KINDS, PERSON
 from emulator.store import memory_store
 
 NOW = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
@@ -42,17 +42,17 @@ def small_bank() -> Bank:
     bank = Bank(memory_store(KINDS), seed=1)
     put = bank.documents.put
     for number, name, key in ((KARI, "Kari <Prøve> & Co", "c-kari"), (OLA, "Ola Prøve", "c-ola")):
-        put("customer", {"id": key, "customerNumber": number, "type": "private", "name": name})
-        put("person", {"id": number, "name": name})
-    put("customer", {"id": "c-firm", "customerNumber": "999900001", "type": "corporate", "name": "Prøve AS"})
-    put("account", _account("a-1", "c-kari", 1000014, "Brukskonto"))
-    put("account", _account("a-2", "c-kari", 1000022, "Sparekonto"))
-    put("account", _account("a-3", "c-ola", 1000030, "Brukskonto"))
-    put("account", _account("f-1", "c-firm", 2000019, "Driftskonto"))
+        put(CUSTOMER, {"id": key, "customerNumber": number, "type": "private", "name": name})
+        put(PERSON, {"id": number, "name": name})
+    put(CUSTOMER, {"id": "c-firm", "customerNumber": "999900001", "type": "corporate", "name": "Prøve AS"})
+    put(ACCOUNT, _account("a-1", "c-kari", 1000014, "Brukskonto"))
+    put(ACCOUNT, _account("a-2", "c-kari", 1000022, "Sparekonto"))
+    put(ACCOUNT, _account("a-3", "c-ola", 1000030, "Brukskonto"))
+    put(ACCOUNT, _account("f-1", "c-firm", 2000019, "Driftskonto"))
     card = {"id": "k-1", "customerId": "c-kari", "accountNumber": "x", "maskedPan": "545454XXXXXX1234"}
-    put("card", {**card, "currency": "NOK", "name": "Kredittkort", "product": "Kredittkort"})
+    put(CARD, {**card, "currency": "NOK", "name": "Kredittkort", "product": "Kredittkort"})
     put(
-        "agreement",
+        AGREEMENT,
         {
             "id": FIRM,
             "owner": "c-firm",

@@ -15,8 +15,9 @@ import pytest
 
 from emulator.bank.authentication import sca
 from emulator.bank.booking import bulk
+from emulator.bank.kinds import ACCOUNT, AGREEMENT, BASKET, CARD, CONSENT, CUSTOMER, PAYMENT, PERSON, SCA, SESSION
 from emulator.packaged import folder
-from emulator.store import StoreUnwritable
+from emulator.store import Kind, StoreUnwritable
 from tests.unit.pages.living import DEBTOR, EVEN, KARI, STRAKS, Living, living, straks
 from tests.unit.pages.visitor import Page, Visitor
 
@@ -123,7 +124,7 @@ def test_what_is_not_there_is_a_404_page(browser: Visitor, path: str) -> None:
 
 
 def test_a_customer_shows_accounts_with_their_balance_over_time_and_cards(emulator: Living, browser: Visitor) -> None:
-    customer = emulator.service.bank.documents.first("customer", customerNumber=KARI) or {}
+    customer = emulator.service.bank.documents.first(CUSTOMER, customerNumber=KARI) or {}
     page = browser.get(f"/console/customers/{customer['id']}")
     assert page.source.count("<svg") == 2
     assert re.search(r'aria-label="Balance of Brukskonto over the last 90 days: lowest .* NOK on ', page.source)
@@ -145,7 +146,7 @@ def test_customers_are_read_page_by_page_with_what_is_searched(emulator: Living,
     browser.send("POST", "/_emulator/generate", wish, Content_Type="application/json")
     documents = emulator.service.bank.documents
     for search, fits in (("", lambda name: True), ("q=a", lambda name: "a" in name.lower())):
-        expected = [customer["id"] for customer in documents.all("customer") if fits(customer["name"])]
+        expected = [customer["id"] for customer in documents.all(CUSTOMER) if fits(customer["name"])]
         seen: list[str] = []
         address = f"?{search}"
         while address:
@@ -165,9 +166,9 @@ def test_a_page_reads_no_more_customers_than_it_shows_and_those_before_them(
     wish = json.dumps({"customers": 300, "accountsPerCustomer": 1, "transactionsPerAccount": 0}).encode()
     browser.send("POST", "/_emulator/generate", wish, Content_Type="application/json")
     documents = emulator.service.bank.documents
-    kinds: list[str] = []
+    kinds: list[Kind[Any]] = []
 
-    def noting(kind: str) -> Iterator[Any]:
+    def noting(kind: Kind[Any]) -> Iterator[Any]:
         for document in whole(kind):
             kinds.append(kind)
             yield document
@@ -175,11 +176,11 @@ def test_a_page_reads_no_more_customers_than_it_shows_and_those_before_them(
     whole = documents.all
     with mock.patch.object(type(documents), "all", side_effect=noting):
         assert browser.get(f"/console/{page}").status == 200
-    assert (kinds.count("customer"), kinds.count("person")) == (read, 0)
+    assert (kinds.count(CUSTOMER), kinds.count(PERSON)) == (read, 0)
 
 
 def test_an_account_lists_its_transactions_page_by_page(emulator: Living, browser: Visitor) -> None:
-    account = emulator.service.bank.documents.first("account", bban="99901000014") or {}
+    account = emulator.service.bank.documents.first(ACCOUNT, bban="99901000014") or {}
     first = browser.get(f"/console/accounts/{account['id']}")
     assert "Kålroten Dagligvare" in first.text
     assert 'href="?offset=50"' in first.source
@@ -195,8 +196,8 @@ def test_where_less_is_left_than_an_address_leaves_out_the_first_page_is_shown(
     emulator.service.bank.clock.set(mode="frozen")
     paid(emulator, browser)
     documents = emulator.service.bank.documents
-    account = documents.first("account", bban=DEBTOR) or {}
-    card = next(documents.all("card"))
+    account = documents.first(ACCOUNT, bban=DEBTOR) or {}
+    card = next(documents.all(CARD))
     places = [f"accounts/{account['id']}", f"cards/{card['id']}", "customers", "customers?q=k", "payments", "requests"]
     for place in places:
         page = browser.get(f"/console/{place}")
@@ -204,7 +205,7 @@ def test_where_less_is_left_than_an_address_leaves_out_the_first_page_is_shown(
 
 
 def test_a_card_shows_its_transactions(emulator: Living, browser: Visitor) -> None:
-    card = next(emulator.service.bank.documents.all("card"))
+    card = next(emulator.service.bank.documents.all(CARD))
     page = browser.get(f"/console/cards/{card['id']}")
     assert page.status == 200
     assert page.source.count("<svg") == 1
@@ -294,8 +295,8 @@ def test_the_ids_that_a_tpp_sends_stand_whole_where_one_thing_is_shown(emulator:
     payment = paid(emulator, browser)
     basket = json.loads(emulator.call("POST", "/v1/signing-baskets", json={"paymentIds": [payment]}).body)["basketId"]
     documents = emulator.service.bank.documents
-    account, card = documents.first("account", bban=DEBTOR), next(documents.all("card"))
-    agreement = next(documents.all("agreement"))
+    account, card = documents.first(ACCOUNT, bban=DEBTOR), next(documents.all(CARD))
+    agreement = next(documents.all(AGREEMENT))
     assert account is not None
     assert emulator.tpp.session_id is not None
     shown = {
@@ -334,7 +335,7 @@ def test_an_authentication_is_ended_and_the_redirect_shown(
 ) -> None:
     assert emulator.call("GET", "/v1/accounts").status == 401
     page = browser.get("/console/sca")
-    token = next(emulator.service.bank.documents.all("sca"))["id"]
+    token = next(emulator.service.bank.documents.all(SCA))["id"]
     ended = press(browser, page, token, nationalId=KARI, how=how)
     assert heading(ended) == said
     assert told in ended.text
@@ -357,9 +358,9 @@ def test_who_has_several_things_to_approve_can_tell_them_apart(emulator: Living,
 
 def test_an_approval_that_the_bank_refuses_is_not_called_one(emulator: Living, browser: Visitor) -> None:
     payment, bank = paid(emulator, browser), emulator.service.bank
-    account = bank.documents.first("account", bban=DEBTOR) or {}
-    bank.documents.put("account", {**account, "paymentsRemoved": True})
-    token = (bank.documents.first("sca", target=payment) or {})["id"]
+    account = bank.documents.first(ACCOUNT, bban=DEBTOR) or {}
+    bank.documents.put(ACCOUNT, {**account, "paymentsRemoved": True})
+    token = (bank.documents.first(SCA, target=payment) or {})["id"]
     ended = press(browser, browser.get("/console/sca"), token, how="approve")
     assert heading(ended) == "Not approved"
     assert "403 FORBIDDEN. The bank does not allow payments from this account." in ended.text
@@ -395,7 +396,7 @@ def test_a_payment_is_approved_only_as_the_person_behind_it(emulator: Living, br
     page = browser.get("/console/sca")
     assert "Approve as Kari Kladd" in page.text
     assert EVEN not in page.source
-    token = (emulator.service.bank.documents.first("sca", target=payment) or {})["id"]
+    token = (emulator.service.bank.documents.first(SCA, target=payment) or {})["id"]
     assert "To the payment" in press(browser, page, token, how="approve").text
 
 
@@ -404,8 +405,8 @@ def test_who_has_identified_may_approve_however_many_customers_there_are(emulato
     browser.send("POST", "/_emulator/generate", wish, Content_Type="application/json")
     assert emulator.call("GET", "/v1/accounts").status == 401
     documents = emulator.service.bank.documents
-    last = [customer for customer in documents.all("customer") if customer["type"] == "private"][-1]
-    token = next(documents.all("sca"))["id"]
+    last = [customer for customer in documents.all(CUSTOMER) if customer["type"] == "private"][-1]
+    token = next(documents.all(SCA))["id"]
     browser.submit(browser.get(f"/sca/{token}"), nationalId=last["customerNumber"])
     page = browser.get("/console/sca")
     assert f"Approve as {last['name']}" in page.text
@@ -423,15 +424,15 @@ def test_what_a_page_draws_anew_is_on_it_also_while_there_is_nothing_to_show(
 ) -> None:
     payment, documents = paid(emulator, browser), emulator.service.bank.documents
     emulator.call("POST", "/v1/signing-baskets", json={"paymentIds": [payment]})
-    basket = next(documents.all("basket"))["id"]
-    customer = (documents.first("customer", customerNumber=KARI) or {})["id"]
+    basket = next(documents.all(BASKET))["id"]
+    customer = (documents.first(CUSTOMER, customerNumber=KARI) or {})["id"]
     pages = [*PLACES, f"payments/{payment}", f"baskets/{basket}", f"customers/{customer}"]
 
     def drawn() -> dict[str, list[str]]:
         return {page: re.findall(r'data-live="([^"]*)"', browser.get(f"/console/{page}").source) for page in pages}
 
     full = drawn()
-    for kind in ("sca", "account", "card"):
+    for kind in (SCA, ACCOUNT, CARD):
         for one in list(documents.all(kind)):
             documents.delete(kind, one["id"])
     assert drawn() == full
@@ -444,8 +445,8 @@ def test_a_consent_is_revoked_and_a_session_ended(emulator: Living, browser: Vis
     logged_in(emulator, browser)
     assert emulator.call("GET", "/v1/accounts").status == 200
     page = browser.get("/console/consents")
-    session = next(emulator.service.bank.documents.all("session"))["id"]
-    consent = next(emulator.service.bank.documents.all("consent"))["id"]
+    session = next(emulator.service.bank.documents.all(SESSION))["id"]
+    consent = next(emulator.service.bank.documents.all(CONSENT))["id"]
     page = press(browser, page, f"/sessions/{session}")
     assert "The session was ended." in page.text
     assert json.loads(emulator.call("GET", "/v1/accounts").body)["tppMessages"][0]["code"] == "SCA_EXPIRED"
@@ -457,7 +458,7 @@ def test_a_consent_is_revoked_and_a_session_ended(emulator: Living, browser: Vis
 def test_ending_a_session_twice_says_so(emulator: Living, browser: Visitor) -> None:
     logged_in(emulator, browser)
     page = browser.get("/console/consents")
-    session = next(emulator.service.bank.documents.all("session"))["id"]
+    session = next(emulator.service.bank.documents.all(SESSION))["id"]
     press(browser, page, f"/sessions/{session}")
     assert press(browser, page, f"/sessions/{session}").status == 409
 
@@ -579,9 +580,9 @@ def test_the_request_log_is_read_page_by_page_with_its_filter(emulator: Living, 
 @pytest.mark.parametrize("status", ["", "RCVD"])
 def test_payments_are_read_page_by_page(emulator: Living, browser: Visitor, status: str) -> None:
     documents = emulator.service.bank.documents
-    kept = documents.get("payment", paid(emulator, browser)) or {}
+    kept = documents.get(PAYMENT, paid(emulator, browser)) or {}
     for number in range(101):
-        documents.put("payment", {**kept, "id": f"p-{number}"})
+        documents.put(PAYMENT, {**kept, "id": f"p-{number}"})
     first = browser.get(f"/console/payments?status={status}")
     assert "1 to 100 of 102" in first.text
     link = re.search('href="([^"]*)" rel="next"', first.source)
@@ -692,7 +693,7 @@ def test_snapshots_are_saved_restored_and_deleted(emulator: Living, browser: Vis
     paid(emulator, browser)
     page = press(browser, page, "/restore")
     assert "The snapshot was restored." in page.text
-    assert emulator.service.bank.documents.count("payment") == 0
+    assert emulator.service.bank.documents.count(PAYMENT) == 0
     page = press(browser, page, "/snapshots/before-lunch/delete")
     assert "None yet." in page.text
 
@@ -731,7 +732,7 @@ def test_the_bank_is_reset(emulator: Living, browser: Visitor) -> None:
     paid(emulator, browser)
     page = press(browser, browser.get("/console/snapshots"), "/reset", fixtures="empty")
     assert "The bank was reset." in page.text
-    assert emulator.service.bank.documents.count("customer") == 0
+    assert emulator.service.bank.documents.count(CUSTOMER) == 0
 
 
 def test_a_bank_made_from_a_file_is_reset_to_that_unless_another_fixture_is_chosen(tmp_path: Path) -> None:
@@ -749,7 +750,7 @@ def test_customers_are_made_up(emulator: Living, browser: Visitor) -> None:
     page = browser.get("/console/snapshots")
     made = press(browser, page, "/generate", customers="2", accountsPerCustomer="1", transactionsPerAccount="3")
     assert "Customers were made." in made.text
-    assert emulator.service.bank.documents.count("customer") == 6
+    assert emulator.service.bank.documents.count(CUSTOMER) == 6
 
 
 def test_further_banks_have_consoles_of_their_own(emulator: Living, browser: Visitor) -> None:

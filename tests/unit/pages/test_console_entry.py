@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 import pytest
 
 from emulator.api.messages import Request, Response
+from emulator.bank.kinds import CUSTOMER
 from tests.unit.pages.living import Living, living
 from tests.unit.pages.visitor import HOST, Visitor
 
@@ -63,7 +64,7 @@ def test_with_a_token_every_page_asks_for_it_first(guarded: Living) -> None:
         assert "Log in" in page.text
         assert "Kari" not in page.text
     assert browser.post("/console/reset", [("fixtures", "empty")]).status == 303
-    assert guarded.service.bank.documents.count("customer") == 4
+    assert guarded.service.bank.documents.count(CUSTOMER) == 4
 
 
 def test_the_interface_of_tools_can_be_read_by_who_has_logged_in(guarded: Living) -> None:

@@ -7,6 +7,7 @@ import pytest
 from emulator.api.messages import Request
 from emulator.bank.authentication import sca
 from emulator.bank.bank import Bank
+from emulator.bank.kinds import SCA
 from emulator.web.pages.browser import MOST_FIELDS, Guard
 from tests.unit.pages.people import OLA, open_access
 from tests.unit.pages.visitor import Visitor
@@ -83,7 +84,7 @@ def test_a_form_without_its_token_is_403(bank: Bank, visitor: Visitor, csrf: str
     else:
         refused = visitor.submit(page, csrf=csrf, nationalId=OLA)
     assert refused.status == 403
-    assert "person" not in (bank.documents.get("sca", token) or {})
+    assert "person" not in (bank.documents.get(SCA, token) or {})
 
 
 def test_the_token_of_another_sca_does_not_fit(bank: Bank, visitor: Visitor) -> None:
@@ -109,7 +110,7 @@ def test_what_is_no_form_is_refused_as_a_page(
     page = visitor.send("POST", f"/sca/{token}", body, Content_Type=kind)
     assert page.status == status
     assert page.headers["content-type"].startswith("text/html")
-    assert sca.is_open(bank.documents.get("sca", token) or {})
+    assert sca.is_open(bank.documents.get(SCA, token) or {})
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"])

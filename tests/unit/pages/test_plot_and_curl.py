@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emulator.bank.bank import Bank
+from emulator.bank.kinds import ACCOUNT, TRANSACTION
 from emulator.web.console import plot
 from emulator.web.console.requests import curl_command, side_by_side
 
@@ -26,8 +27,8 @@ def test_balances_are_worked_out_backwards_from_what_is_booked(bank: Bank) -> No
     for back, amount in ((0, "-50.00"), (2, "100.00"), (200, "7.00")):
         day = (today - timedelta(days=back)).isoformat()
         entry = {"id": f"t{back}", "accountId": "a-1", "shelf": "a-1|booked", "order": f"{day}|x", "amount": amount}
-        bank.documents.put("transaction", entry)
-    account = bank.documents.get("account", "a-1") or {}
+        bank.documents.put(TRANSACTION, entry)
+    account = bank.documents.get(ACCOUNT, "a-1") or {}
     balances = plot.closing_balances(bank, account, days=3)
     assert [str(balance) for _, balance in balances] == ["950.00", "1050.00", "1050.00", "1000.00"]
     assert balances[-1][0] == today

@@ -12,6 +12,7 @@ import pytest
 from emulator.bank.authentication import sca, sca_control
 from emulator.bank.bank import Bank
 from emulator.bank.customers import people, sessions
+from emulator.bank.kinds import ACCOUNT, CONSENT, PAYMENT, SESSION
 from emulator.bank.sandbox import customers as sandbox_customers
 from emulator.bank.sandbox import data as sandbox
 from tests.unit.pages.living import DEBTOR, STRAKS, Living, living, straks
@@ -102,7 +103,7 @@ def test_an_agreement_that_was_chosen_and_is_gone_gives_no_session(bank: Bank, v
     else:
         answer = visitor.get(f"/sca/{token}") if how == "get" else visitor.submit(page, action="approve")
         assert code_of(answer) == "PSU_CREDENTIALS_INVALID"
-    assert bank.documents.count("session") == bank.documents.count("consent") == 0
+    assert bank.documents.count(SESSION) == bank.documents.count(CONSENT) == 0
 
 
 def test_who_takes_the_place_of_an_identified_customer_does_not_inherit_its_choice(
@@ -111,7 +112,7 @@ def test_who_takes_the_place_of_an_identified_customer_does_not_inherit_its_choi
     page = standing_at(bank, visitor, "context")
     visitor.submit(page, acting=FIRM)
     sca_control.approve(bank, sca_control.find(bank, "latest"), national_id=OLA)
-    [session] = bank.documents.all("session")
+    [session] = bank.documents.all(SESSION)
     assert (session["nationalId"], session["context"], session["agreement"]) == (OLA, "PRIVATE", None)
 
 
@@ -195,14 +196,14 @@ def test_a_payer_who_is_gone_approves_and_declines_nothing(
     else:
         code = code_of(browser.get(page.forms[-1].action) if how == "get" else browser.submit(page, action=how))
     assert code == "PSU_CREDENTIALS_INVALID"
-    assert {(bank.documents.get("payment", one) or {})["status"] for one in ids} == {"RCVD"}
+    assert {(bank.documents.get(PAYMENT, one) or {})["status"] for one in ids} == {"RCVD"}
 
 
 @pytest.mark.parametrize("what", ["payment", "basket"])
 def test_an_account_that_is_gone_leaves_a_page_and_a_redirect(emulator: Living, what: str) -> None:
     page, _ = awaiting(emulator, what)
     bank, browser = emulator.service.bank, emulator.visitor()
-    sandbox.delete_account(bank, bank.documents.find("account", bban=DEBTOR)[0]["id"])
+    sandbox.delete_account(bank, bank.documents.find(ACCOUNT, bban=DEBTOR)[0]["id"])
     assert browser.get(page.forms[-1].action).status == 200
     assert browser.submit(page, action="approve").headers["location"].startswith("https://tpp.example/back?")
 
@@ -221,7 +222,7 @@ def test_a_basket_whose_payments_are_deleted_one_by_one_approves_the_rest(emulat
     assert browser.get(page.forms[-1].action).text.count("Even Eksempel") == 1
     told(emulator, "DELETE", f"{STRAKS}/{ids[1]}")
     assert code_of(browser.get(page.forms[-1].action)) == "SCA_INVALID"
-    assert {(bank.documents.get("payment", one) or {})["status"] for one in ids} == {"CANC"}
+    assert {(bank.documents.get(PAYMENT, one) or {})["status"] for one in ids} == {"CANC"}
 
 
 @pytest.mark.parametrize("how", ["get", "approve", "decline"])
@@ -230,8 +231,8 @@ def test_a_payment_that_another_authorisation_signed_awaits_no_approval(emulator
     told(emulator, "POST", f"{STRAKS}/{payment_id}/authorisations")
     bank, browser = emulator.service.bank, emulator.visitor()
     sca_control.approve(bank, sca_control.find(bank, payment_id), national_id=PAYER)
-    signed = bank.documents.get("payment", payment_id)
+    signed = bank.documents.get(PAYMENT, payment_id)
     answer = browser.get(page.forms[-1].action) if how == "get" else browser.submit(page, action=how)
     assert code_of(answer) == "SCA_INVALID"
-    assert bank.documents.get("payment", payment_id) == signed
+    assert bank.documents.get(PAYMENT, payment_id) == signed
     assert browser.get(page.forms[-1].action).status == 410

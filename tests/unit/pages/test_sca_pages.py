@@ -10,6 +10,7 @@ import pytest
 from emulator.bank.authentication import sca
 from emulator.bank.bank import Bank
 from emulator.bank.customers import consents
+from emulator.bank.kinds import ACCOUNT, AGREEMENT, SCA
 from tests.unit.pages.people import BACK, FIRM, KARI, OLA, TPP, open_access
 from tests.unit.pages.visitor import Page, Visitor
 
@@ -53,9 +54,9 @@ def test_a_customer_goes_through_identity_method_context_and_accounts_to_the_tpp
 
 
 def test_a_customer_with_thousands_of_accounts_shares_them(bank: Bank, visitor: Visitor) -> None:
-    one = bank.documents.get("account", "a-3") or {}
+    one = bank.documents.get(ACCOUNT, "a-3") or {}
     for number in range(2500):
-        bank.documents.put("account", {**one, "id": f"more-{number}", "iban": f"NO{number}", "bban": str(number)})
+        bank.documents.put(ACCOUNT, {**one, "id": f"more-{number}", "iban": f"NO{number}", "bban": str(number)})
     page = at_approval(visitor, open_access(bank, method="HA2"))
     done = visitor.submit(page, action="approve")
     assert query(done.headers["location"])["context"] == "PRIVATE"
@@ -117,7 +118,7 @@ def test_a_malformed_number_shows_the_form_again_with_what_was_typed(bank: Bank,
     assert "8 til 11 siffer" in page.text
     assert [f.value for f in page.forms[-1].fields if f.name == "nationalId"] == [number]
     assert "<script>" not in page.source
-    assert sca.is_open(bank.documents.get("sca", token) or {})
+    assert sca.is_open(bank.documents.get(SCA, token) or {})
 
 
 def test_blanks_in_a_number_do_not_matter(bank: Bank, visitor: Visitor) -> None:
@@ -157,7 +158,7 @@ def test_a_form_of_an_earlier_step_shows_where_the_customer_is(bank: Bank, visit
     visitor.submit(first, nationalId=OLA)
     again = visitor.submit(first, nationalId=KARI)
     assert again.headers["location"] == f"/sca/{token}"
-    assert (bank.documents.get("sca", token) or {})["person"] == OLA
+    assert (bank.documents.get(SCA, token) or {})["person"] == OLA
 
 
 @pytest.mark.parametrize("how", ["get", "post"])
@@ -179,10 +180,10 @@ def test_who_only_looks_at_a_link_that_is_too_old_does_not_end_the_sca(
 ) -> None:
     token = open_access(bank)
     bank.clock.advance(timedelta(minutes=10))
-    before = bank.documents.get("sca", token)
+    before = bank.documents.get(SCA, token)
     looked = visitor.send(method, f"/sca/{token}", **headers)
     assert looked.status == 303
-    assert bank.documents.get("sca", token) == before
+    assert bank.documents.get(SCA, token) == before
     assert visitor.get(f"/sca/{token}").headers["location"] == looked.headers["location"]
 
 
@@ -204,7 +205,7 @@ def test_a_customer_who_is_scripted_to_leave_sees_so_and_the_tpp_hears_nothing(b
     assert page.status == 200
     assert "The customer left" in page.text
     assert "location" not in page.headers
-    assert sca.is_open(bank.documents.get("sca", token) or {})
+    assert sca.is_open(bank.documents.get(SCA, token) or {})
 
 
 def test_approving_without_an_account_asks_again_and_ticks_none_by_itself(bank: Bank, visitor: Visitor) -> None:
@@ -277,7 +278,7 @@ def test_the_strip_leaves_out_who_cannot_go_on(bank: Bank, visitor: Visitor) -> 
 
 
 def test_the_strip_offers_a_firm_for_which_nobody_is_named(bank: Bank, visitor: Visitor) -> None:
-    bank.documents.put("agreement", {**(bank.documents.get("agreement", FIRM) or {}), "persons": []})
+    bank.documents.put(AGREEMENT, {**(bank.documents.get(AGREEMENT, FIRM) or {}), "persons": []})
     page = visitor.get(f"/sca/{open_access(bank, context='CORPORATE')}")
     assert [button.value for button in page.forms[0].buttons] == ["999900001"]
 

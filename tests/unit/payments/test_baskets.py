@@ -12,14 +12,15 @@ from emulator.bank.authentication import sca, sca_control
 from emulator.bank.authentication.approach import Approach
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
+from emulator.bank.kinds import ACCOUNT, AUTHORISATION, BASKET, PAYMENT, SCA
 from emulator.bank.payment import basket_status, baskets, payments, progression
 from emulator.bank.scheme.transitions import STATUSES
 from tests.unit.payments import world
 from tests.unit.payments.world import (
-    AGREEMENT,
     BULK,
     DOMESTIC,
     EVEN,
+    FIRM_AGREEMENT,
     KARI,
     PERIODIC,
     SIRI,
@@ -57,7 +58,7 @@ def refused(bank: Bank, *payment_ids: str, **more: Any) -> tuple[list[tuple[str,
 
 
 def basket(bank: Bank, basket_id: str) -> dict[str, Any]:
-    return bank.documents.get("basket", basket_id) or {}
+    return bank.documents.get(BASKET, basket_id) or {}
 
 
 def state(bank: Bank, basket_id: str) -> str:
@@ -96,7 +97,7 @@ def test_one_sca_signs_all_payments_of_a_basket(bank: Bank) -> None:
     first, second = straks(bank), initiate(bank, DOMESTIC, domestic("50.00"))
     basket_id = create(bank, first, second)
     assert state(bank, basket_id) == "RCVD"
-    opened = bank.documents.get("sca", basket(bank, basket_id)["sca"]) or {}
+    opened = bank.documents.get(SCA, basket(bank, basket_id)["sca"]) or {}
     assert (opened["purpose"], opened["target"], opened["nationalId"]) == ("basket", basket_id, KARI)
     approve(bank, basket_id)
     assert (status(bank, first), status(bank, second), state(bank, basket_id)) == ("ACTC", "ACTC", "ACTC")
@@ -151,7 +152,7 @@ def test_an_expired_sca_changes_nothing_and_another_can_be_started(bank: Bank) -
 
 def test_two_signatures_take_a_basket_over_patc(bank: Bank) -> None:
     agree(bank, signatures=2)
-    firm: dict[str, Any] = {"context": "CORPORATE", "agreement": AGREEMENT}
+    firm: dict[str, Any] = {"context": "CORPORATE", "agreement": FIRM_AGREEMENT}
     body = domestic(debtorAccount={"bban": "99911000012", "currency": "NOK"})
     one, two = (initiate(bank, STRAKS, body, who=SIRI, **firm) for _ in range(2))
     basket_id = create(bank, one, two, national_id=SIRI, **firm)
@@ -165,28 +166,28 @@ def test_two_signatures_take_a_basket_over_patc(bank: Bank) -> None:
 
 def test_who_may_sign_no_payment_of_a_basket_is_told_why(bank: Bank) -> None:
     agree(bank, signatures=2)
-    firm: dict[str, Any] = {"context": "CORPORATE", "agreement": AGREEMENT}
+    firm: dict[str, Any] = {"context": "CORPORATE", "agreement": FIRM_AGREEMENT}
     body = domestic(debtorAccount={"bban": "99911000012", "currency": "NOK"})
     payment_id = initiate(bank, STRAKS, body, who=SIRI, **firm)
     basket_id = create(bank, payment_id, national_id=SIRI, **firm)
     _, token = baskets.start_authorisation(bank, basket(bank, basket_id), HOW, national_id=TOR)
     assert "code=PSU_CREDENTIALS_INVALID" in str(approve(bank, token, TOR))
-    account = bank.documents.get("account", "firm") or {}
-    bank.documents.put("account", {**account, "paymentsRemoved": True})
+    account = bank.documents.get(ACCOUNT, "firm") or {}
+    bank.documents.put(ACCOUNT, {**account, "paymentsRemoved": True})
     assert "code=FORBIDDEN" in str(approve(bank, basket_id, SIRI))
     assert (status(bank, payment_id), state(bank, basket_id)) == ("RCVD", "RCVD")
 
 
 def test_for_a_payment_that_was_refused_no_further_sca_is_opened_by_itself(bank: Bank) -> None:
     fine, shut = straks(bank), straks(bank)
-    account = bank.documents.get("account", "kari-card") or {}
-    bank.documents.put("payment", {**payment(bank, shut), "debtorAccountId": "kari-card"})
-    bank.documents.put("account", {**account, "paymentsRemoved": True})
+    account = bank.documents.get(ACCOUNT, "kari-card") or {}
+    bank.documents.put(PAYMENT, {**payment(bank, shut), "debtorAccountId": "kari-card"})
+    bank.documents.put(ACCOUNT, {**account, "paymentsRemoved": True})
     basket_id = create(bank, shut, fine)
     approve(bank, basket_id)
     assert (status(bank, shut), status(bank, fine)) == ("RCVD", "ACTC")
     assert "sca" not in basket(bank, basket_id)
-    bank.documents.put("account", account)
+    bank.documents.put(ACCOUNT, account)
     _, token = baskets.start_authorisation(bank, basket(bank, basket_id), HOW, national_id=KARI)
     approve(bank, token)
     assert (status(bank, shut), state(bank, basket_id)) == ("ACTC", "ACTC")
@@ -227,12 +228,12 @@ def test_a_payment_that_is_unknown_or_another_customers_is_refused_by_its_place(
         domestic(debtorAccount={"bban": "99911000012", "currency": "NOK"}),
         who=SIRI,
         context="CORPORATE",
-        agreement=AGREEMENT,
+        agreement=FIRM_AGREEMENT,
     )
     expected = [("RESOURCE_UNKNOWN", f"paymentIds[{place}]") for place in (1, 2, 3, 4)]
     assert refused(bank, mine, evens, "nothing", other_tpps, firms) == (expected, True)
     assert refused(bank, mine, tpp_id="PSDNO-FSA-000002") == ([("RESOURCE_UNKNOWN", "paymentIds[0]")], True)
-    in_context = {"context": "CORPORATE", "agreement": AGREEMENT}
+    in_context = {"context": "CORPORATE", "agreement": FIRM_AGREEMENT}
     assert refused(bank, mine, **in_context) == ([("RESOURCE_UNKNOWN", "paymentIds[0]")], True)
 
 
@@ -265,7 +266,7 @@ def test_a_deleted_basket_leaves_its_payments(bank: Bank) -> None:
     payment_id = straks(bank)
     basket_id = create(bank, payment_id)
     baskets.delete(bank, basket(bank, basket_id))
-    assert bank.documents.get("basket", basket_id) is None
+    assert bank.documents.get(BASKET, basket_id) is None
     assert "basketId" not in payment(bank, payment_id)
     assert not sca.is_open(sca_control.find(bank, basket_id))
     approve(bank, payment_id)
@@ -321,7 +322,7 @@ def test_a_basket_whose_payments_are_all_gone_further_is_signed_by_nobody(bank: 
 
 def test_a_payment_that_needs_a_second_signature_can_get_it_on_its_own(bank: Bank) -> None:
     agree(bank, signatures=2)
-    firm: dict[str, Any] = {"context": "CORPORATE", "agreement": AGREEMENT}
+    firm: dict[str, Any] = {"context": "CORPORATE", "agreement": FIRM_AGREEMENT}
     body = domestic(debtorAccount={"bban": "99911000012", "currency": "NOK"})
     one, two = (initiate(bank, STRAKS, body, who=SIRI, **firm) for _ in range(2))
     basket_id = create(bank, one, two, national_id=SIRI, **firm)
@@ -332,7 +333,7 @@ def test_a_payment_that_needs_a_second_signature_can_get_it_on_its_own(bank: Ban
 
 def test_an_authorisation_asked_for_by_who_has_signed_all_that_waits_is_for_the_others(bank: Bank) -> None:
     agree(bank, signatures=2)
-    firm: dict[str, Any] = {"context": "CORPORATE", "agreement": AGREEMENT}
+    firm: dict[str, Any] = {"context": "CORPORATE", "agreement": FIRM_AGREEMENT}
     body = domestic(debtorAccount={"bban": "99911000012", "currency": "NOK"})
     one, two = (initiate(bank, STRAKS, body, who=SIRI, **firm) for _ in range(2))
     basket_id = create(bank, one, two, national_id=SIRI, **firm)
@@ -348,7 +349,7 @@ def test_an_authorisation_asked_for_by_who_has_signed_all_that_waits_is_for_the_
 
 def test_who_asks_for_an_authorisation_of_payments_that_another_signs_first_does_not_get_it(bank: Bank) -> None:
     agree(bank, signatures=2)
-    firm: dict[str, Any] = {"context": "CORPORATE", "agreement": AGREEMENT}
+    firm: dict[str, Any] = {"context": "CORPORATE", "agreement": FIRM_AGREEMENT}
     body = domestic(debtorAccount={"bban": "99911000012", "currency": "NOK"})
     one, two = (initiate(bank, STRAKS, body, who=SIRI, **firm) for _ in range(2))
     basket_id = create(bank, one, two, national_id=SIRI, **firm)
@@ -359,7 +360,7 @@ def test_who_asks_for_an_authorisation_of_payments_that_another_signs_first_does
 
 def test_who_may_sign_some_of_the_payments_gets_the_authorisation(bank: Bank) -> None:
     agree(bank, signatures=2)
-    firm: dict[str, Any] = {"context": "CORPORATE", "agreement": AGREEMENT}
+    firm: dict[str, Any] = {"context": "CORPORATE", "agreement": FIRM_AGREEMENT}
     body = domestic(debtorAccount={"bban": "99911000012", "currency": "NOK"})
     one, two = (initiate(bank, STRAKS, body, who=SIRI, **firm) for _ in range(2))
     basket_id = create(bank, one, two, national_id=SIRI, **firm)
@@ -375,7 +376,7 @@ def test_a_further_authorisation_of_payments_that_different_persons_sign_next_is
     bank: Bank, own_first: bool
 ) -> None:
     agree(bank, signatures=2)
-    firm: dict[str, Any] = {"context": "CORPORATE", "agreement": AGREEMENT}
+    firm: dict[str, Any] = {"context": "CORPORATE", "agreement": FIRM_AGREEMENT}
     body = domestic(debtorAccount={"bban": "99911000012", "currency": "NOK"})
     waiting, halfway = (initiate(bank, STRAKS, body, who=SIRI, **firm) for _ in range(2))
     basket_id = create(bank, *((waiting, halfway) if own_first else (halfway, waiting)), national_id=SIRI, **firm)
@@ -418,7 +419,7 @@ def test_what_was_opened_for_deleted_baskets_does_not_pile_up(bank: Bank, monkey
         made = basket(bank, create(bank, payment_id))
         baskets.start_authorisation(bank, made, HOW, national_id=KARI)
         baskets.delete(bank, made)
-    assert bank.documents.count("basket") == bank.documents.count("authorisation") == 0
-    assert bank.documents.count("sca") == 10 + 1, "the payment's own as well"
-    last = bank.documents.find("sca", target=made["id"])
+    assert bank.documents.count(BASKET) == bank.documents.count(AUTHORISATION) == 0
+    assert bank.documents.count(SCA) == 10 + 1, "the payment's own as well"
+    last = bank.documents.find(SCA, target=made["id"])
     assert [found["status"] for found in last] == ["failed", "failed"]

@@ -10,8 +10,8 @@ from emulator.bank.payment import payment_views, progression
 from emulator.bank.sandbox import data as sandbox
 from tests.unit.payments import world
 from tests.unit.payments.world import (
-    AGREEMENT,
     BULK,
+    FIRM_AGREEMENT,
     SIRI,
     advance,
     bulk,
@@ -26,7 +26,7 @@ from tests.unit.payments.world import (
 
 OSLO_MIDNIGHT = 15 * 3600  # of the next day, from NOW
 DAY = 86400
-FIRM: dict[str, Any] = {"who": SIRI, "context": "CORPORATE", "agreement": AGREEMENT}
+FIRM: dict[str, Any] = {"who": SIRI, "context": "CORPORATE", "agreement": FIRM_AGREEMENT}
 
 
 def amounts(bank: Bank, account_id: str = "kari", shelf: str = "booked") -> list[str]:

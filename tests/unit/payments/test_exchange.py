@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from emulator.bank.bank import Bank
 from emulator.bank.booking.exchange import Quote, table
 from emulator.bank.errors import BankError
+from emulator.bank.kinds import META
 from emulator.bank.money import CURRENCIES, quantum
 from emulator.bank.reference.rates import RATES
 from tests.unit.payments import world
@@ -58,7 +59,7 @@ def test_a_scripted_fee_finer_than_the_currency_is_rounded_half_to_even(bank: Ba
 
 
 def test_the_fixtures_table_is_laid_over_the_built_in_one(bank: Bank) -> None:
-    bank.documents.put("meta", {"id": "exchange", "rates": {"EUR": "12.0000"}, "fees": {"conversion": "1.00"}})
+    bank.documents.put(META, {"id": "exchange", "rates": {"EUR": "12.0000"}, "fees": {"conversion": "1.00"}})
     cost = table(bank).quote(Decimal("10.00"), "EUR", "NOK", crosses_border=True, scripted=None)
     assert cost == Quote(Decimal("120.00"), Decimal("51.00"), Decimal("12"))
 
@@ -93,5 +94,5 @@ def test_what_a_payment_keeps_of_a_quote_is_text(bank: Bank) -> None:
         assert dict(table(bank).charge("10.00", "NOK", "NOK", False, None).members) == {"amount": "10.00"}
         scripted = table(bank).charge("10.00", "NOK", "NOK", False, "0.5").members
         assert dict(scripted) == {"amount": "10.00", "fee": "0.50"}
-    bank.documents.put("meta", {"id": "exchange", "rates": {"EUR": "12.0000"}})
+    bank.documents.put(META, {"id": "exchange", "rates": {"EUR": "12.0000"}})
     assert table(bank).charge("10.00", "EUR", "NOK", True, None).members["amount"] == "120.00"

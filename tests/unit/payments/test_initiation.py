@@ -9,16 +9,18 @@ import pytest
 
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
+from emulator.bank.kinds import ACCOUNT, AGREEMENT, CUSTOMER, SCA
 from emulator.bank.payment import payments
 from emulator.bank.payment.initiation import warnings
 from emulator.bank.script import Script
+from emulator.store import Document, Kind
 from tests.unit.payments import world
 from tests.unit.payments.world import (
-    AGREEMENT,
     BULK,
     CROSS_BORDER,
     DOMESTIC,
     EVEN,
+    FIRM_AGREEMENT,
     GERMAN,
     KARI,
     NOW,
@@ -55,7 +57,7 @@ def test_a_new_payment_is_received_and_waits_a_day_for_its_approval(bank: Bank) 
     assert kept["history"] == [{"status": "RCVD", "at": "2026-03-02T08:00:00.000000+00:00"}]
     assert kept["due"] == "2026-03-03T08:00:00.000000+00:00"
     assert kept["initiation"] == domestic()
-    opened = bank.documents.get("sca", kept["sca"]) or {}
+    opened = bank.documents.get(SCA, kept["sca"]) or {}
     assert (opened["purpose"], opened["target"], opened["nationalId"]) == ("payment", kept["id"], KARI)
 
 
@@ -100,7 +102,7 @@ def test_the_currency_of_the_debtors_account_must_be_the_accounts(bank: Bank) ->
 
 @pytest.mark.parametrize("change", [{"paymentsRemoved": True}, {"status": "blocked"}])
 def test_an_account_that_is_shut_to_payments_is_forbidden(bank: Bank, change: dict[str, Any]) -> None:
-    bank.documents.put("account", {**(bank.documents.get("account", "kari") or {}), **change})
+    bank.documents.put(ACCOUNT, {**(bank.documents.get(ACCOUNT, "kari") or {}), **change})
     assert refused(bank, STRAKS, domestic()) == [("FORBIDDEN", "debtorAccount")]
 
 
@@ -110,14 +112,14 @@ KARIS_IBAN = {"iban": "NO8599901000014", "currency": "NOK"}
 @pytest.mark.parametrize(
     ("kind", "identity", "change"),
     [
-        ("account", "kari", {"status": "blocked"}),
-        ("account", "kari", {"customerId": "c-even"}),
-        ("customer", "c-kari", {"customerNumber": EVEN}),
-        ("customer", "c-kari", {"type": "corporate"}),
+        (ACCOUNT, "kari", {"status": "blocked"}),
+        (ACCOUNT, "kari", {"customerId": "c-even"}),
+        (CUSTOMER, "c-kari", {"customerNumber": EVEN}),
+        (CUSTOMER, "c-kari", {"type": "corporate"}),
     ],
 )
 def test_an_account_is_looked_at_anew_once_anything_about_it_changed(
-    bank: Bank, kind: str, identity: str, change: dict[str, Any]
+    bank: Bank, kind: Kind[Document], identity: str, change: dict[str, Any]
 ) -> None:
     order = sepa(debtorAccount=KARIS_IBAN)
     initiate(bank, SEPA, order)
@@ -145,27 +147,27 @@ def test_a_script_can_remove_the_permission_to_pay(bank: Bank) -> None:
 
 
 def test_a_loan_is_no_account_to_pay_from(bank: Bank) -> None:
-    bank.documents.put("account", {**(bank.documents.get("account", "kari") or {}), "cashAccountType": "LOAN"})
+    bank.documents.put(ACCOUNT, {**(bank.documents.get(ACCOUNT, "kari") or {}), "cashAccountType": "LOAN"})
     assert refused(bank, STRAKS, domestic()) == [("PRODUCT_INVALID", "debtorAccount")]
 
 
 def test_a_corporate_customer_pays_from_the_accounts_of_its_agreement(bank: Bank) -> None:
-    firm = {"who": SIRI, "context": "CORPORATE", "agreement": AGREEMENT}
-    assert payment(bank, initiate(bank, STRAKS, domestic(debtorAccount=FIRM), **firm))["agreement"] == AGREEMENT
+    firm = {"who": SIRI, "context": "CORPORATE", "agreement": FIRM_AGREEMENT}
+    assert payment(bank, initiate(bank, STRAKS, domestic(debtorAccount=FIRM), **firm))["agreement"] == FIRM_AGREEMENT
     assert refused(bank, STRAKS, domestic(), **firm) == [("FORBIDDEN", "debtorAccount")]
 
 
 def test_without_the_role_register_nobody_pays_from_an_account(bank: Bank) -> None:
-    agreement = bank.documents.get("agreement", AGREEMENT) or {}
+    agreement = bank.documents.get(AGREEMENT, FIRM_AGREEMENT) or {}
     engagements = [{**engagement, "roles": ["VIEW"]} for engagement in agreement["engagements"]]
-    bank.documents.put("agreement", {**agreement, "engagements": engagements})
-    firm = {"who": SIRI, "context": "CORPORATE", "agreement": AGREEMENT}
+    bank.documents.put(AGREEMENT, {**agreement, "engagements": engagements})
+    firm = {"who": SIRI, "context": "CORPORATE", "agreement": FIRM_AGREEMENT}
     assert refused(bank, STRAKS, domestic(debtorAccount=FIRM), **firm) == [("FORBIDDEN", "debtorAccount")]
 
 
 def test_the_register_limit_of_an_engagement_is_the_most_that_may_be_registered(bank: Bank) -> None:
     world.agree(bank, registerLimit="100.00")
-    firm = {"who": SIRI, "context": "CORPORATE", "agreement": AGREEMENT}
+    firm = {"who": SIRI, "context": "CORPORATE", "agreement": FIRM_AGREEMENT}
     initiate(bank, STRAKS, domestic("100.00", debtorAccount=FIRM), **firm)
     over = domestic("100.01", debtorAccount=FIRM)
     assert refused(bank, STRAKS, over, **firm) == [("FORBIDDEN", "instructedAmount.amount")]
@@ -173,7 +175,7 @@ def test_the_register_limit_of_an_engagement_is_the_most_that_may_be_registered(
 
 def test_of_a_bulk_the_register_limit_is_for_the_sum(bank: Bank) -> None:
     world.agree(bank, registerLimit="100.00")
-    firm = {"who": SIRI, "context": "CORPORATE", "agreement": AGREEMENT}
+    firm = {"who": SIRI, "context": "CORPORATE", "agreement": FIRM_AGREEMENT}
     initiate(bank, BULK, bulk("40.00", "60.00", debtor="99911000012"), **firm)
     over = bulk("40.00", "60.01", debtor="99911000012")
     assert refused(bank, BULK, over, **firm) == [("FORBIDDEN", "payments")]
@@ -181,10 +183,12 @@ def test_of_a_bulk_the_register_limit_is_for_the_sum(bank: Bank) -> None:
 
 def test_a_register_limit_is_that_of_the_account_paid_from(bank: Bank) -> None:
     world.agree(bank, registerLimit="100.00")
-    agreement = bank.documents.get("agreement", AGREEMENT) or {}
+    agreement = bank.documents.get(AGREEMENT, FIRM_AGREEMENT) or {}
     del agreement["engagements"][0]["registerLimit"]
-    bank.documents.put("agreement", agreement)
-    initiate(bank, STRAKS, domestic("100.01", debtorAccount=FIRM), who=SIRI, context="CORPORATE", agreement=AGREEMENT)
+    bank.documents.put(AGREEMENT, agreement)
+    initiate(
+        bank, STRAKS, domestic("100.01", debtorAccount=FIRM), who=SIRI, context="CORPORATE", agreement=FIRM_AGREEMENT
+    )
 
 
 # the creditor's account
@@ -204,7 +208,7 @@ def test_a_number_that_is_no_norwegian_account_is_refused(bank: Bank, number: st
 
 
 def test_an_account_of_this_bank_needs_no_check_digit(bank: Bank) -> None:
-    bank.documents.put("account", {**(bank.documents.get("account", "even") or {}), "id": "odd", "bban": "12345678900"})
+    bank.documents.put(ACCOUNT, {**(bank.documents.get(ACCOUNT, "even") or {}), "id": "odd", "bban": "12345678900"})
     kept = payment(bank, initiate(bank, STRAKS, domestic(to="1234.56.78900")))
     assert kept["creditorAccountId"] == "odd"
 
@@ -224,10 +228,10 @@ def test_a_creditor_is_looked_for_anew_once_an_account_changed(
         return payment(bank, initiate(bank, product, order)).get("creditorAccountId")
 
     assert creditor() is None
-    even = bank.documents.get("account", "even") or {}
-    bank.documents.put("account", {**even, "id": "new", "bban": "12345678903", "iban": GERMAN})
+    even = bank.documents.get(ACCOUNT, "even") or {}
+    bank.documents.put(ACCOUNT, {**even, "id": "new", "bban": "12345678903", "iban": GERMAN})
     assert [creditor(), creditor()] == ["new", "new"]
-    bank.documents.delete("account", "new")
+    bank.documents.delete(ACCOUNT, "new")
     assert creditor() is None
 
 

@@ -9,11 +9,12 @@ import pytest
 from emulator.bank.accounts import ledger
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
+from emulator.bank.kinds import ACCOUNT, TRANSACTION
 from tests.unit.payments.world import DOMESTIC, advance, domestic, entries, give, money, paid
 
 
 def _account(bank: Bank, account_id: str = "kari") -> dict[str, str]:
-    return bank.documents.get("account", account_id) or {}
+    return bank.documents.get(ACCOUNT, account_id) or {}
 
 
 def test_available_is_booked_less_reserved_with_the_credit_line() -> None:
@@ -24,7 +25,7 @@ def test_available_is_booked_less_reserved_with_the_credit_line() -> None:
 def test_booking_changes_the_balance_and_shelves_the_transaction_by_its_booking_date(bank: Bank) -> None:
     entry = ledger.book(bank, "kari", {"amount": "-12.5", "creditorName": "Kaffekannen"})
     assert money(bank, "kari") == (Decimal("9987.50"), 0)
-    assert entry == bank.documents.get("transaction", entry["id"])
+    assert entry == bank.documents.get(TRANSACTION, entry["id"])
     assert (entry["amount"], entry["currency"], entry["status"]) == ("-12.50", "NOK", "booked")
     assert (entry["bookingDate"], entry["valueDate"]) == ("2026-03-02", "2026-03-02")
     assert entry["shelf"] == "kari|booked"
@@ -56,8 +57,8 @@ def test_an_unknown_account_is_refused(bank: Bank) -> None:
 
 def test_a_fixtures_pending_transaction_is_booked_at_its_moment(bank: Bank) -> None:
     pending = ledger.pend(bank, "kari", {"amount": "-219.00", "creditorName": "Blomsterbua"})
-    document = bank.documents.get("transaction", pending) or {}
-    bank.documents.put("transaction", {**document, "due": "2026-03-03T05:00:00.000000+00:00"})
+    document = bank.documents.get(TRANSACTION, pending) or {}
+    bank.documents.put(TRANSACTION, {**document, "due": "2026-03-03T05:00:00.000000+00:00"})
     advance(bank, hours=12)
     assert entries(bank, "kari") == []
     advance(bank, days=7)
@@ -103,7 +104,7 @@ def test_the_report_has_the_shape_of_contract_9_8(bank: Bank) -> None:
 
 @pytest.mark.parametrize("member", ["booked", "reserved"])
 def test_the_report_notices_a_balance_that_nothing_explains(bank: Bank, member: str) -> None:
-    bank.documents.put("account", {**_account(bank), member: "1.00"})
+    bank.documents.put(ACCOUNT, {**_account(bank), member: "1.00"})
     assert ledger.report(bank)["balanced"] is False
 
 

@@ -10,6 +10,7 @@ import pytest
 from emulator.bank.accounts import accounts, ledger
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
+from emulator.bank.kinds import ACCOUNT, SCA, TRANSACTION
 from emulator.bank.payment import payment_views, payments, progression, psu_messages
 from emulator.bank.sandbox import accounts as sandbox_accounts
 from emulator.bank.sandbox import data as sandbox
@@ -144,7 +145,7 @@ def test_a_payment_that_is_not_approved_within_24_hours_is_rejected(bank: Bank) 
     advance(bank, days=3)
     assert life(bank, payment_id) == [RCVD, ("RJCT", DAY)]
     assert payment(bank, payment_id)["psuMessage"] == psu_messages.NOT_APPROVED
-    (closed,) = bank.documents.find("sca", target=payment_id)
+    (closed,) = bank.documents.find(SCA, target=payment_id)
     assert closed["status"] == "failed"
 
 
@@ -366,10 +367,10 @@ def test_a_creditor_who_has_an_account_only_at_execution_is_credited(bank: Bank,
     body = domestic(to="99901100019") if product == DOMESTIC else bulk("100.00")
     for one in body.get("payments", [body]):
         one["creditorAccount"]["bban"] = "99901100019"
-    even = bank.documents.get("account", "even") or {}
-    bank.documents.delete("account", "even")
+    even = bank.documents.get(ACCOUNT, "even") or {}
+    bank.documents.delete(ACCOUNT, "even")
     payment_id = paid(bank, product, {**body, "requestedExecutionDate": "2026-03-05"})
-    bank.documents.put("account", {**even, "id": "even-again"})
+    bank.documents.put(ACCOUNT, {**even, "id": "even-again"})
     advance(bank, days=4)
     assert status(bank, payment_id) == "ACSC"
     assert money(bank, "even-again") == (600, 0)
@@ -465,7 +466,7 @@ def test_what_waited_for_a_read_or_a_hand_goes_on_when_the_setting_is_another(be
 def test_a_hand_can_approve_in_the_customers_place(bank: Bank) -> None:
     payment_id = initiate(bank, STRAKS, domestic())
     assert progression.advance(bank, payment_id)["status"] == "ACTC"
-    assert [sca["status"] for sca in bank.documents.find("sca", target=payment_id)] == ["failed"]
+    assert [sca["status"] for sca in bank.documents.find(SCA, target=payment_id)] == ["failed"]
     advance(bank, seconds=3)
     assert status(bank, payment_id) == "ACSC"
 
@@ -651,7 +652,7 @@ def test_a_fee_is_booked_with_the_payment_as_an_entry_of_its_own(bank: Bank) -> 
 
 def test_a_fee_is_pending_with_its_payment_so_that_the_booking_changes_no_expectation(bank: Bank) -> None:
     def expected() -> str:
-        shown = accounts.balances(bank, bank.documents.get("account", "kari") or {})
+        shown = accounts.balances(bank, bank.documents.get(ACCOUNT, "kari") or {})
         return str({one["balanceType"]: one["balanceAmount"]["amount"] for one in shown}["expected"])
 
     abroad = sepa("10.00", debtorAccount={"iban": "NO8599901000014", "currency": "NOK"})
@@ -735,7 +736,7 @@ def test_a_hand_can_end_a_payment_that_nobody_approved(bank: Bank, end: str) -> 
 
 def _pending(bank: Bank, due: str) -> None:
     pending = ledger.pend(bank, "kari", {"amount": "-1.00"})
-    bank.documents.put("transaction", {**(bank.documents.get("transaction", pending) or {}), "due": due})
+    bank.documents.put(TRANSACTION, {**(bank.documents.get(TRANSACTION, pending) or {}), "due": due})
 
 
 def test_the_next_due_moment_is_the_earliest_of_payments_and_pending_transactions(bank: Bank) -> None:

@@ -11,14 +11,15 @@ from emulator.bank.authentication import authorisations, sca, sca_control
 from emulator.bank.authentication.approach import Approach
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
+from emulator.bank.kinds import ACCOUNT, AGREEMENT, AUTHORISATION, SCA
 from emulator.bank.payment import baskets, payments, progression
 from emulator.bank.sandbox import data as sandbox
 from emulator.bank.script import Script
 from tests.unit.payments import world
 from tests.unit.payments.world import (
-    AGREEMENT,
     DOMESTIC,
     EVEN,
+    FIRM_AGREEMENT,
     KARI,
     PERIODIC,
     SEPA,
@@ -41,7 +42,7 @@ from tests.unit.payments.world import (
     status,
 )
 
-FIRM: dict[str, Any] = {"who": SIRI, "context": "CORPORATE", "agreement": AGREEMENT}
+FIRM: dict[str, Any] = {"who": SIRI, "context": "CORPORATE", "agreement": FIRM_AGREEMENT}
 HOW = Approach(redirectUri="https://tpp.example/back")
 
 
@@ -78,7 +79,7 @@ def test_a_corporate_payment_that_names_no_agreement_acts_under_the_accounts_own
     agree(bank, signatures=2)
     payment_id = initiate(bank, STRAKS, from_firm(), who=who, context="CORPORATE")
     payments.authorised(bank, payment_id, SIRI)
-    assert (status(bank, payment_id), payment(bank, payment_id)["agreement"]) == ("PATC", AGREEMENT)
+    assert (status(bank, payment_id), payment(bank, payment_id)["agreement"]) == ("PATC", FIRM_AGREEMENT)
 
 
 def test_the_same_person_does_not_sign_twice(bank: Bank) -> None:
@@ -209,14 +210,14 @@ def engaged(person: str, *roles: str, **limits: str) -> dict[str, Any]:
 def engage(bank: Bank, *engagements: dict[str, Any]) -> None:
     """Kari and Even act under the firm's agreement, as their own engagements say."""
     agree(bank, persons=(KARI, EVEN))
-    agreement = bank.documents.get("agreement", AGREEMENT) or {}
-    bank.documents.put("agreement", {**agreement, "engagements": list(engagements)})
+    agreement = bank.documents.get(AGREEMENT, FIRM_AGREEMENT) or {}
+    bank.documents.put(AGREEMENT, {**agreement, "engagements": list(engagements)})
 
 
 def test_a_limit_is_that_of_the_person_and_not_lifted_by_anothers(bank: Bank) -> None:
     evens = engaged("c-even", "VIEW", "REGISTER", registerLimit="100.00", approvalLimit="50.00")
     engage(bank, engaged("c-kari", "VIEW", "REGISTER", registerLimit="1000.00"), evens)
-    acting = {"context": "CORPORATE", "agreement": AGREEMENT}
+    acting = {"context": "CORPORATE", "agreement": FIRM_AGREEMENT}
     with pytest.raises(BankError, match=r"100.00 NOK at most"):
         initiate(bank, STRAKS, from_firm("100.01"), who=EVEN, **acting)
     for who, after in ((KARI, "ACTC"), (EVEN, "PATC")):
@@ -239,7 +240,7 @@ def test_the_register_limit_is_that_of_who_first_signs_a_payment_of_an_unknown_c
 def test_who_may_only_view_is_no_second_signer_and_lifts_no_limit(bank: Bank) -> None:
     engage(bank, engaged("c-kari", "VIEW", "REGISTER", registerLimit="1000.00", approvalLimit="100.00"),
            engaged("c-even", "VIEW"))  # fmt: skip
-    acting: dict[str, Any] = {"who": KARI, "context": "CORPORATE", "agreement": AGREEMENT}
+    acting: dict[str, Any] = {"who": KARI, "context": "CORPORATE", "agreement": FIRM_AGREEMENT}
     with pytest.raises(BankError, match=r"1000.00 NOK at most"):
         initiate(bank, STRAKS, from_firm("1000.01"), **acting)
     payment_id = initiate(bank, STRAKS, from_firm("500.00"), **acting)
@@ -255,7 +256,7 @@ def test_a_payment_from_an_account_that_pays_nothing_since_is_not_approved(
     bank: Bank, change: dict[str, Any], code: str
 ) -> None:
     payment_id = initiate(bank, STRAKS, domestic())
-    bank.documents.put("account", {**(bank.documents.get("account", "kari") or {}), **change})
+    bank.documents.put(ACCOUNT, {**(bank.documents.get(ACCOUNT, "kari") or {}), **change})
     redirect = approve(bank, payment_id) or ""
     assert outcome(redirect) == code
     assert "status=403&" in redirect
@@ -313,8 +314,8 @@ def test_a_payment_of_an_unknown_customer_is_of_the_agreement_that_is_chosen_at_
     bank: Bank, in_basket: bool
 ) -> None:
     agree(bank)
-    other = (bank.documents.get("agreement", AGREEMENT) or {}) | {"id": "other", "signatures": 2}
-    bank.documents.put("agreement", other)
+    other = (bank.documents.get(AGREEMENT, FIRM_AGREEMENT) or {}) | {"id": "other", "signatures": 2}
+    bank.documents.put(AGREEMENT, other)
     target = payment_id = initiate(bank, STRAKS, from_firm(), who=None, context="CORPORATE")
     if in_basket:
         target = str(
@@ -339,9 +340,9 @@ def test_where_no_agreement_is_chosen_it_is_the_first_that_pays_from_the_account
     bank: Bank, context: str | None
 ) -> None:
     agree(bank)
-    paying = bank.documents.get("agreement", AGREEMENT) or {}
-    bank.documents.put("agreement", {**paying, "engagements": [], "accounts": []})
-    bank.documents.put("agreement", {**paying, "id": "paying"})
+    paying = bank.documents.get(AGREEMENT, FIRM_AGREEMENT) or {}
+    bank.documents.put(AGREEMENT, {**paying, "engagements": [], "accounts": []})
+    bank.documents.put(AGREEMENT, {**paying, "id": "paying"})
     payment_id = initiate(bank, STRAKS, from_firm(), who=None, context="CORPORATE")
     sca_control.approve(bank, sca_control.find(bank, payment_id), national_id=SIRI, context=context)
     assert (status(bank, payment_id), payment(bank, payment_id)["agreement"]) == ("ACTC", "paying")
@@ -354,7 +355,7 @@ def test_an_authorisation_can_be_started_anew_while_a_signature_is_missing(bank:
     assert outcome(approve(bank, payment_id)) == "SCA_EXPIRED"
     authorisation, token = payments.start_authorisation(bank, payment(bank, payment_id), HOW, national_id=KARI)
     assert payment(bank, payment_id)["sca"] == token != first
-    assert (bank.documents.get("authorisation", authorisation) or {})["sca"] == token
+    assert (bank.documents.get(AUTHORISATION, authorisation) or {})["sca"] == token
     approve(bank, payment_id)
     assert status(bank, payment_id) == "ACTC"
     with pytest.raises(BankError) as refused:
@@ -493,9 +494,9 @@ def test_who_neither_ordered_a_payment_nor_may_pay_from_its_account_cannot_cance
         payments.start_cancellation(bank, payment(bank, payment_id), HOW, national_id=None)
     assert outcome(approve(bank, own, EVEN)) == "PSU_CREDENTIALS_INVALID"
     assert outcome(approve(bank, colleagues, TOR)) == "ok"
-    agreement = bank.documents.get("agreement", AGREEMENT) or {}
+    agreement = bank.documents.get(AGREEMENT, FIRM_AGREEMENT) or {}
     only_view = [{**engagement, "roles": ["VIEW"]} for engagement in agreement["engagements"]]
-    bank.documents.put("agreement", {**agreement, "engagements": only_view})
+    bank.documents.put(AGREEMENT, {**agreement, "engagements": only_view})
     assert outcome(approve(bank, firms, TOR)) == "PSU_CREDENTIALS_INVALID"
     payments.start_cancellation(bank, payment(bank, firms), HOW, national_id=SIRI)
     assert outcome(approve(bank, firms, SIRI)) == "ok"
@@ -505,7 +506,7 @@ def test_who_neither_ordered_a_payment_nor_may_pay_from_its_account_cannot_cance
 def test_a_cancellation_asked_for_by_who_may_only_view_is_for_who_ordered_the_payment(bank: Bank) -> None:
     engage(bank, engaged("c-kari", "VIEW", "REGISTER"), engaged("c-even", "VIEW"))
     later = {**from_firm(), "requestedExecutionDate": "2026-03-09"}
-    payment_id = paid(bank, DOMESTIC, later, who=KARI, context="CORPORATE", agreement=AGREEMENT)
+    payment_id = paid(bank, DOMESTIC, later, who=KARI, context="CORPORATE", agreement=FIRM_AGREEMENT)
     how = Approach(redirectUri="https://tpp.example/back", identityHint=EVEN)
     _, token = payments.start_cancellation(bank, payment(bank, payment_id), how, national_id=EVEN)
     opened = sca.get(bank, token) or {}
@@ -539,7 +540,7 @@ def test_a_payment_is_found_by_its_own_tpp_customer_and_address_only(bank: Bank)
     for other in (
         {"tpp_id": "PSDNO-FSA-000002"},
         {"national_id": EVEN},
-        {"national_id": EVEN, "agreement": AGREEMENT},
+        {"national_id": EVEN, "agreement": FIRM_AGREEMENT},
         {"product": DOMESTIC},
         {"product": PERIODIC},
     ):
@@ -550,7 +551,7 @@ def test_a_payment_is_found_by_its_own_tpp_customer_and_address_only(bank: Bank)
 
 def test_who_acts_under_the_same_agreement_finds_its_payments(bank: Bank) -> None:
     payment_id = initiate(bank, STRAKS, from_firm(), **FIRM)
-    assert _find(bank, payment_id, national_id=TOR, agreement=AGREEMENT) == payment_id
+    assert _find(bank, payment_id, national_id=TOR, agreement=FIRM_AGREEMENT) == payment_id
     with pytest.raises(BankError):
         _find(bank, payment_id, national_id=TOR)
 
@@ -568,8 +569,8 @@ def test_authorisations_that_nobody_completes_do_not_pile_up(bank: Bank) -> None
     signed = start()
     approve(bank, payment_id, SIRI)
     started = [start() for _ in range(2 * authorisations.MOST_KEPT)]
-    assert bank.documents.count("authorisation") == authorisations.MOST_KEPT
-    assert bank.documents.count("sca") == authorisations.MOST_KEPT + 2, "the payment's own two as well"
+    assert bank.documents.count(AUTHORISATION) == authorisations.MOST_KEPT
+    assert bank.documents.count(SCA) == authorisations.MOST_KEPT + 2, "the payment's own two as well"
     assert authorisations.status(bank, payment_id, signed) == "finalised"
     assert authorisations.status(bank, payment_id, started[-1]) == "started"
     with pytest.raises(BankError) as refused:
@@ -584,14 +585,12 @@ def test_authorisations_that_nobody_completes_do_not_pile_up(bank: Bank) -> None
 
 def test_who_may_not_pay_from_the_account_any_more_cannot_sign(bank: Bank) -> None:
     own = initiate(bank, STRAKS, domestic())
-    account = bank.documents.get("account", "kari") or {}
-    bank.documents.put(
-        "account", {**account, "customerId": (bank.documents.get("account", "even") or {})["customerId"]}
-    )
+    account = bank.documents.get(ACCOUNT, "kari") or {}
+    bank.documents.put(ACCOUNT, {**account, "customerId": (bank.documents.get(ACCOUNT, "even") or {})["customerId"]})
     assert outcome(approve(bank, own)) == "PSU_CREDENTIALS_INVALID"
     firms = initiate(bank, STRAKS, from_firm(), **FIRM)
-    agreement = bank.documents.get("agreement", AGREEMENT) or {}
-    bank.documents.put("agreement", {**agreement, "engagements": [], "accounts": []})
+    agreement = bank.documents.get(AGREEMENT, FIRM_AGREEMENT) or {}
+    bank.documents.put(AGREEMENT, {**agreement, "engagements": [], "accounts": []})
     assert outcome(approve(bank, firms, SIRI)) == "PSU_CREDENTIALS_INVALID"
     assert [status(bank, one) for one in (own, firms)] == ["RCVD", "RCVD"]
     assert ledger.report(bank)["balanced"]

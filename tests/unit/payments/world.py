@@ -11,7 +11,7 @@ from emulator.bank.accounts import ledger
 from emulator.bank.authentication import sca_control
 from emulator.bank.authentication.approach import Approach
 from emulator.bank.bank import Bank
-from emulator.bank.kinds import KINDS
+from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, CUSTOMER, KINDS, PAYMENT, PERSON, TRANSACTION
 from emulator.bank.payment import initiation, payments, progression
 from emulator.bank.script import Script
 from emulator.store import Document, memory_store
@@ -20,7 +20,7 @@ TPP = "PSDNO-FSA-000001"
 KARI, EVEN, SIRI, TOR = "14888520059", "03817910172", "21909220006", "09877410142"
 NOW = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)  # a Monday, 09:00 in Oslo
 BIC = "BEMUNO22XXX"
-AGREEMENT = "5a3c9f10-0000-4000-8000-000000000001"
+FIRM_AGREEMENT = "5a3c9f10-0000-4000-8000-000000000001"
 
 STRAKS = ("payments", "instant-norwegian-domestic-credit-transfers-straks")
 DOMESTIC = ("payments", "norwegian-domestic-credit-transfers")
@@ -49,21 +49,21 @@ def build(**settings: Any) -> Bank:
     bank.clock.set(now=NOW, mode="frozen")
     put = bank.documents.put
     for number, name, kind in ((KARI, "Kari Kladd", "private"), (EVEN, "Even Eksempel", "private")):
-        put("customer", {"id": f"c-{name.split()[0].lower()}", "customerNumber": number, "type": kind, "name": name})
-        put("person", {"id": number, "name": name})
-    put("customer", {"id": "c-firm", "customerNumber": "310001007", "type": "corporate", "name": "Prøvebakeriet AS"})
-    put("person", {"id": SIRI, "name": "Siri Skisse"})
-    put("person", {"id": TOR, "name": "Tor Testmann"})
+        put(CUSTOMER, {"id": f"c-{name.split()[0].lower()}", "customerNumber": number, "type": kind, "name": name})
+        put(PERSON, {"id": number, "name": name})
+    put(CUSTOMER, {"id": "c-firm", "customerNumber": "310001007", "type": "corporate", "name": "Prøvebakeriet AS"})
+    put(PERSON, {"id": SIRI, "name": "Siri Skisse"})
+    put(PERSON, {"id": TOR, "name": "Tor Testmann"})
     for account_id, customer, bban, iban, currency, balance in ACCOUNTS:
-        put("account", _account(account_id, customer, bban, iban, currency, balance))
-    firm_kid = bank.documents.get("account", "firm-kid") or {}
-    put("account", {**firm_kid, "demandsKid": True})
+        put(ACCOUNT, _account(account_id, customer, bban, iban, currency, balance))
+    firm_kid = bank.documents.get(ACCOUNT, "firm-kid") or {}
+    put(ACCOUNT, {**firm_kid, "demandsKid": True})
     put(
-        "card",
+        CARD,
         {
             "id": "card-1",
             "customerId": "c-kari",
-            "accountNumber": (bank.documents.get("account", "kari-card") or {})["bban"],
+            "accountNumber": (bank.documents.get(ACCOUNT, "kari-card") or {})["bban"],
         },
     )
     agree(bank)
@@ -100,9 +100,9 @@ def agree(bank: Bank, *, signatures: int = 1, persons: tuple[str, ...] = (SIRI, 
         for a in ("firm", "firm-kid")
     ]
     bank.documents.put(
-        "agreement",
+        AGREEMENT,
         {
-            "id": AGREEMENT,
+            "id": FIRM_AGREEMENT,
             "owner": "c-firm",
             "name": "Nettbank bedrift",
             "signatures": signatures,
@@ -115,7 +115,7 @@ def agree(bank: Bank, *, signatures: int = 1, persons: tuple[str, ...] = (SIRI, 
 
 def money(bank: Bank, account_id: str) -> tuple[Decimal, Decimal]:
     """Booked and reserved."""
-    account = bank.documents.get("account", account_id) or {}
+    account = bank.documents.get(ACCOUNT, account_id) or {}
     return Decimal(account["booked"]), Decimal(account["reserved"])
 
 
@@ -126,7 +126,7 @@ def give(bank: Bank, account_id: str, amount: str) -> None:
 
 def entries(bank: Bank, account_id: str, status: str = "booked") -> list[Document]:
     """An account's transactions, oldest first."""
-    return bank.documents.range("transaction", "shelf", group=f"{account_id}|{status}")
+    return bank.documents.range(TRANSACTION, "shelf", group=f"{account_id}|{status}")
 
 
 def domestic(amount: str = "100.00", *, to: str = ELSEWHERE, currency: str = "NOK", **more: Any) -> dict[str, Any]:
@@ -223,7 +223,7 @@ def to(bank: Bank, at: datetime) -> None:
 
 
 def payment(bank: Bank, payment_id: str) -> Document:
-    found = bank.documents.get("payment", payment_id)
+    found = bank.documents.get(PAYMENT, payment_id)
     if found is None:
         raise LookupError(payment_id)
     return found

@@ -13,7 +13,7 @@ import pytest
 from emulator.bank import clock, fixtures, snapshots
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
-from emulator.bank.kinds import KINDS
+from emulator.bank.kinds import CUSTOMER, KINDS
 from emulator.bank.snapshots import Snapshots
 from emulator.store import StoreUnwritable, memory_store
 from emulator.store.disk import Disk
@@ -35,7 +35,7 @@ def test_a_snapshot_is_gone_back_to_as_often_as_one_likes(bank: Bank, tmp_path: 
     kept.save(bank, "a")
     for _ in range(2):
         bank.change_settings({"calendar": "norway"})
-        bank.documents.delete("customer", before["customer"][0]["id"])
+        bank.documents.delete(CUSTOMER, before["customer"][0]["id"])
         kept.restore(bank, "a")
         assert bank.documents.dump() == before
         assert bank.settings.calendar == "always-open"

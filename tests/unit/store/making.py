@@ -13,13 +13,13 @@ from typing import Any
 from emulator.store import Document, Kind, Ordered, Store
 from emulator.store.disk import Disk
 
-KINDS = {
-    "book": Kind(
-        indexes=("author", "tags"),
-        ordered={"year": Ordered(by="year"), "shelf": Ordered(by="title", group="shelf")},
-    ),
-    "note": Kind(arrival="came"),
-}
+BOOK = Kind[Document](
+    "book",
+    indexes=("author", "tags"),
+    ordered={"year": Ordered(by="year"), "shelf": Ordered(by="title", group="shelf")},
+)
+NOTE = Kind[Document]("note", arrival="came")
+KINDS = (BOOK, NOTE)
 
 
 def book(identity: str, **members: Any) -> Document:
@@ -54,17 +54,17 @@ def copy_of(directory: Path) -> Path:
 
 def answers(store: Store) -> dict[str, Any]:
     """Everything that can be asked about books, to compare two stores by."""
-    books = list(store.all("book"))
+    books = list(store.all(BOOK))
     authors = sorted({b["author"] for b in books if "author" in b})
     tags = sorted({tag for b in books for tag in b.get("tags", ())})
     shelves = sorted({b["shelf"] for b in books if "shelf" in b})
     return {
         "dump": store.dump(),
-        "author": {author: store.find("book", author=author) for author in authors},
-        "tags": {tag: store.find("book", tags=tag, newest_first=True) for tag in tags},
-        "year": store.range("book", "year"),
-        "shelf": {shelf: store.range("book", "shelf", group=shelf) for shelf in shelves},
-        "first": store.first_key("book", "year"),
+        "author": {author: store.find(BOOK, author=author) for author in authors},
+        "tags": {tag: store.find(BOOK, tags=tag, newest_first=True) for tag in tags},
+        "year": store.range(BOOK, "year"),
+        "shelf": {shelf: store.range(BOOK, "shelf", group=shelf) for shelf in shelves},
+        "first": store.first_key(BOOK, "year"),
     }
 
 

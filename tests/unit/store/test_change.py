@@ -11,11 +11,12 @@ import hypothesis.strategies as st
 import orjson
 from hypothesis import given
 
-from emulator.store import Kind, Store, open_store
+from emulator.store import Document, Kind, Store, open_store
 from emulator.store.records import scan
 from emulator.store.table import DocumentTable
 
-KINDS = {"a": Kind(), "b": Kind()}
+A, B = Kind[Document]("a"), Kind[Document]("b")
+KINDS = (A, B)
 
 Place = tuple[str, str]
 """Kind and id."""
@@ -33,10 +34,10 @@ def held(store: Store) -> dict[Place, tuple[int, Any]]:
     """Every document with its number."""
     found = {}
     for kind in KINDS:
-        table = store.database.table(kind)
+        table = store.database.table(kind.name)
         assert isinstance(table, DocumentTable)
         found.update(
-            {(kind, identity): (number, store.get(kind, identity)) for identity, number in table.numbers.items()}
+            {(kind.name, identity): (number, store.get(kind, identity)) for identity, number in table.numbers.items()}
         )
     return found
 
@@ -44,7 +45,8 @@ def held(store: Store) -> dict[Place, tuple[int, Any]]:
 def applied(store: Store, operations: list[tuple[str, str, str | None]]) -> list[Place]:
     """Do the operations, a text puts and None deletes; what they touched."""
     touched = []
-    for kind, identity, text in operations:
+    for name, identity, text in operations:
+        kind = A if name == "a" else B
         known = store.get(kind, identity)
         wanted = None if text is None else {"id": identity, "text": text}
         if wanted is None:
@@ -52,7 +54,7 @@ def applied(store: Store, operations: list[tuple[str, str, str | None]]) -> list
         else:
             store.put(kind, wanted)
         if wanted != known:
-            touched.append((kind, identity))
+            touched.append((name, identity))
     return touched
 
 

@@ -12,7 +12,7 @@ import pytest
 from emulator.store import Store, StoreUnwritable, memory_store, open_store
 from emulator.store.storage import SMALL_JOURNAL
 from emulator.store.table import DocumentTable
-from tests.unit.store.making import KINDS, TroubledDisk, answers, book, copy_of, failing, some_books
+from tests.unit.store.making import BOOK, KINDS, NOTE, TroubledDisk, answers, book, copy_of, failing, some_books
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def disk() -> TroubledDisk:
 def store(directory: Path, disk: TroubledDisk) -> Store:
     store = open_store(directory, KINDS, disk=disk)
     for document in some_books(600):
-        store.put("book", document)
+        store.put(BOOK, document)
     return store
 
 
@@ -40,38 +40,38 @@ def table(store: Store, kind: str) -> DocumentTable:
 
 
 def test_the_snapshot_is_the_content_at_its_beginning(store: Store, directory: Path) -> None:
-    before = list(store.all("book"))
+    before = list(store.all(BOOK))
     compaction = store.begin_compaction()
-    store.put("book", book("b1", author="changed"))
-    store.put("book", book("b1", author="changed again"))
-    store.delete("book", "b2")
-    store.put("book", book("b2", author="reborn"))
+    store.put(BOOK, book("b1", author="changed"))
+    store.put(BOOK, book("b1", author="changed again"))
+    store.delete(BOOK, "b2")
+    store.put(BOOK, book("b2", author="reborn"))
     with suppress(ZeroDivisionError), store.transaction():
-        store.delete("book", "b3")
-        store.put("book", book("b4", author="undone"))
+        store.delete(BOOK, "b3")
+        store.put(BOOK, book("b4", author="undone"))
         raise ZeroDivisionError
-    store.put("note", {"id": "new"})
+    store.put(NOTE, {"id": "new"})
     compaction.run()
     assert list(snapshot(directory)["book"].values()) == before
     assert snapshot(directory)["note"] == {}
     store.finish_compaction(compaction)
-    assert all(table(store, kind).before is None for kind in KINDS), "no more notes are taken"
-    store.put("note", {"id": "newer"})
+    assert all(table(store, kind.name).before is None for kind in KINDS), "no more notes are taken"
+    store.put(NOTE, {"id": "newer"})
     assert answers(open_store(copy_of(directory), KINDS)) == answers(store)
 
 
 def test_a_restore_during_a_compaction_does_not_reach_it(store: Store, directory: Path) -> None:
-    before = list(store.all("book"))
+    before = list(store.all(BOOK))
     compaction = store.begin_compaction()
-    store.put("book", book("b7", author="changed before the restore"))
+    store.put(BOOK, book("b7", author="changed before the restore"))
     with suppress(ZeroDivisionError), store.transaction():
         store.restore(memory_store(KINDS).image())
-        store.put("book", book("other"))
+        store.put(BOOK, book("other"))
         raise ZeroDivisionError
-    store.put("book", book("b8", author="changed after an undone restore"))
+    store.put(BOOK, book("b8", author="changed after an undone restore"))
     store.restore(memory_store(KINDS).image())
     for document in some_books(9):
-        store.put("book", document | {"year": 7})
+        store.put(BOOK, document | {"year": 7})
     compaction.run()
     assert list(snapshot(directory)["book"].values()) == before
     store.finish_compaction(compaction)
@@ -81,38 +81,38 @@ def test_a_restore_during_a_compaction_does_not_reach_it(store: Store, directory
 def test_a_restore_is_found_again_on_an_old_snapshot_and_on_the_new_one(store: Store, directory: Path) -> None:
     store.compact()
     for number in range(300):
-        store.delete("book", f"b{number}")
+        store.delete(BOOK, f"b{number}")
     compaction = store.begin_compaction()
     store.restore(memory_store(KINDS).image())
-    store.put("book", book("b599", author="on an empty shelf", year=1))
+    store.put(BOOK, book("b599", author="on an empty shelf", year=1))
     before_it, after = copy_of(directory), answers(store)
     compaction.run()
     for killed in (before_it, copy_of(directory)):
         again = open_store(killed, KINDS)
         assert answers(again) == after
-        again.put("book", book("b5", author="the next one"))
+        again.put(BOOK, book("b5", author="the next one"))
         again.close()
-        assert [document["id"] for document in open_store(killed, KINDS).all("book")] == ["b599", "b5"]
+        assert [document["id"] for document in open_store(killed, KINDS).all(BOOK)] == ["b599", "b5"]
     store.finish_compaction(compaction)
 
 
 def test_the_old_journal_goes_and_the_new_one_stays(store: Store, directory: Path) -> None:
     compaction = store.begin_compaction()
-    store.put("note", {"id": "n"})
+    store.put(NOTE, {"id": "n"})
     compaction.run()
     store.finish_compaction(compaction)
     assert [path.name for path in directory.glob("journal-*")] == ["journal-000000000601.jsonl"]
 
 
 def test_a_compaction_runs_in_a_thread_beside_changes(store: Store, directory: Path) -> None:
-    before = list(store.all("book"))
+    before = list(store.all(BOOK))
     compaction = store.begin_compaction()
     thread = threading.Thread(target=compaction.run)
     thread.start()
     for number in range(600):
-        store.put("book", book(f"b{599 - number}", year=-number))
-        store.delete("book", f"b{number}")
-        store.put("book", book(f"c{number}", year=number))
+        store.put(BOOK, book(f"b{599 - number}", year=-number))
+        store.delete(BOOK, f"b{number}")
+        store.put(BOOK, book(f"c{number}", year=number))
     thread.join()
     assert compaction.placed
     assert list(snapshot(directory)["book"].values()) == before
@@ -122,9 +122,9 @@ def test_a_compaction_runs_in_a_thread_beside_changes(store: Store, directory: P
 
 def test_it_is_due_when_the_journal_has_outgrown_the_snapshot(directory: Path) -> None:
     store = open_store(directory, KINDS)
-    store.put("note", {"id": "half", "text": "x" * (SMALL_JOURNAL // 2)})
+    store.put(NOTE, {"id": "half", "text": "x" * (SMALL_JOURNAL // 2)})
     assert not store.compaction_due
-    store.put("note", {"id": "more", "text": "x" * (SMALL_JOURNAL // 2)})
+    store.put(NOTE, {"id": "more", "text": "x" * (SMALL_JOURNAL // 2)})
     assert store.compaction_due
     compaction = store.begin_compaction()
     assert not store.compaction_due, "it is under way"
@@ -133,11 +133,11 @@ def test_it_is_due_when_the_journal_has_outgrown_the_snapshot(directory: Path) -
     compaction.run()
     store.finish_compaction(compaction)
     assert not store.compaction_due
-    store.put("note", {"id": "large", "text": "x" * (2 * SMALL_JOURNAL)})
+    store.put(NOTE, {"id": "large", "text": "x" * (2 * SMALL_JOURNAL)})
     store.compact()
-    store.put("note", {"id": "large", "text": "y" * 2 * SMALL_JOURNAL})
+    store.put(NOTE, {"id": "large", "text": "y" * 2 * SMALL_JOURNAL})
     assert not store.compaction_due, "the snapshot is larger"
-    store.put("note", {"id": "large", "text": "z" * 2 * SMALL_JOURNAL})
+    store.put(NOTE, {"id": "large", "text": "z" * 2 * SMALL_JOURNAL})
     assert store.compaction_due
     store.close()
     assert not memory_store(KINDS).compaction_due
@@ -155,7 +155,7 @@ def test_a_failed_compaction_leaves_everything_valid(
     assert compaction.failed is not None
     assert "could not be renewed" in caplog.text
     assert not list(directory.glob("*.new")) or call == "remove"
-    store.put("note", {"id": "n"})
+    store.put(NOTE, {"id": "n"})
     assert answers(open_store(copy_of(directory), KINDS)) == answers(store)
     store.compact()
     assert answers(open_store(copy_of(directory), KINDS)) == answers(store)
@@ -163,12 +163,12 @@ def test_a_failed_compaction_leaves_everything_valid(
 
 def test_after_a_failure_the_next_attempt_waits_for_more_journal(directory: Path, disk: TroubledDisk) -> None:
     store = open_store(directory, KINDS, disk=disk)
-    store.put("note", {"id": "n", "text": "x" * SMALL_JOURNAL})
+    store.put(NOTE, {"id": "n", "text": "x" * SMALL_JOURNAL})
     disk.trouble = failing("rename")
     with pytest.raises(StoreUnwritable):
         store.compact()
     assert not store.compaction_due
-    store.put("note", {"id": "n", "text": "y" * SMALL_JOURNAL})
+    store.put(NOTE, {"id": "n", "text": "y" * SMALL_JOURNAL})
     assert store.compaction_due
     disk.trouble = failing("open_to_append")
     with pytest.raises(StoreUnwritable):
@@ -181,7 +181,7 @@ def test_after_a_failure_the_next_attempt_waits_for_more_journal(directory: Path
 
 def test_close_overtakes_a_compaction(store: Store, directory: Path) -> None:
     compaction = store.begin_compaction()
-    store.put("note", {"id": "n"})
+    store.put(NOTE, {"id": "n"})
     before = answers(store)
     store.close()
     compaction.run()

@@ -11,10 +11,20 @@ from zlib import crc32
 
 import pytest
 
-from emulator.store import Kind, Ordered, Store, StoreDamaged, StoreTooNew, StoreUnwritable, memory_store, open_store
+from emulator.store import (
+    Document,
+    Kind,
+    Ordered,
+    Store,
+    StoreDamaged,
+    StoreTooNew,
+    StoreUnwritable,
+    memory_store,
+    open_store,
+)
 from emulator.store.inspection import verify
 from emulator.store.records import sealed
-from tests.unit.store.making import KINDS, answers, book, copy_of, some_books
+from tests.unit.store.making import BOOK, KINDS, NOTE, answers, book, copy_of, some_books
 
 
 def journals(directory: Path) -> list[Path]:
@@ -24,30 +34,30 @@ def journals(directory: Path) -> list[Path]:
 def test_everything_is_there_after_close_and_after_a_kill(directory: Path) -> None:
     store = open_store(directory, KINDS)
     for document in some_books():
-        store.put("book", document)
+        store.put(BOOK, document)
     with store.transaction():
-        store.delete("book", "b2")
-        store.put("book", book("b1", author="changed"))
-        store.put("note", {"id": "n"})
+        store.delete(BOOK, "b2")
+        store.put(BOOK, book("b1", author="changed"))
+        store.put(NOTE, {"id": "n"})
     before, number = answers(store), store.sequence
     killed = copy_of(directory)
     store.close()
     for place in (killed, directory):
         again = open_store(place, KINDS)
         assert (answers(again), again.sequence) == (before, number)
-        again.put("book", book("later"))
+        again.put(BOOK, book("later"))
         assert again.sequence == number + 1
-        assert list(again.all("book"))[-1] == book("later")
+        assert list(again.all(BOOK))[-1] == book("later")
         again.close()
 
 
 def test_a_journal_line_is_json_with_size_and_checksum(directory: Path) -> None:
     store = open_store(directory, KINDS)
     with store.transaction():
-        store.put("book", book("b1", title="Æ\n"))
-        store.put("note", {"id": "n"})
-    store.delete("book", "b1")
-    store.put("note", {"id": "n"})
+        store.put(BOOK, book("b1", title="Æ\n"))
+        store.put(NOTE, {"id": "n"})
+    store.delete(BOOK, "b1")
+    store.put(NOTE, {"id": "n"})
     (journal,) = journals(directory)
     first, second, rest = journal.read_bytes().split(b"\n")
     assert rest == b""
@@ -65,8 +75,8 @@ def test_a_journal_line_is_json_with_size_and_checksum(directory: Path) -> None:
 def test_a_rolled_back_or_empty_transaction_writes_nothing(directory: Path) -> None:
     store = open_store(directory, KINDS)
     with store.transaction():
-        store.put("note", {"id": "n"})
-        store.delete("note", "n")
+        store.put(NOTE, {"id": "n"})
+        store.delete(NOTE, "n")
     assert [journal.stat().st_size for journal in journals(directory)] == [0]
     store.close()
     assert not (directory / "documents.json").exists(), "there is nothing to keep"
@@ -75,11 +85,11 @@ def test_a_rolled_back_or_empty_transaction_writes_nothing(directory: Path) -> N
 def test_a_document_that_left_and_came_back_is_the_newest_after_a_kill_too(directory: Path) -> None:
     store = open_store(directory, KINDS)
     for document in some_books(3):
-        store.put("book", document)
+        store.put(BOOK, document)
     with store.transaction():
-        store.delete("book", "b0")
-        store.put("book", some_books()[0])
-    assert [b["id"] for b in store.all("book")] == ["b1", "b2", "b0"]
+        store.delete(BOOK, "b0")
+        store.put(BOOK, some_books()[0])
+    assert [b["id"] for b in store.all(BOOK)] == ["b1", "b2", "b0"]
     assert store.sequence == 4
     assert answers(open_store(copy_of(directory), KINDS)) == answers(store)
     store.close()
@@ -87,7 +97,7 @@ def test_a_document_that_left_and_came_back_is_the_newest_after_a_kill_too(direc
 
 def test_close_leaves_a_snapshot_and_an_empty_journal(directory: Path) -> None:
     store = open_store(directory, KINDS)
-    store.put("note", {"id": "n"})
+    store.put(NOTE, {"id": "n"})
     store.close()
     assert sorted(path.name for path in directory.iterdir()) == ["documents.json", "journal-000000000002.jsonl", "lock"]
     assert [journal.stat().st_size for journal in journals(directory)] == [0]
@@ -101,7 +111,7 @@ def test_files_are_the_owners_alone(tmp_path: Path) -> None:
     try:
         directory = tmp_path / "made" / "too" / "bank"
         store = open_store(directory, KINDS)
-        store.put("note", {"id": "n"})
+        store.put(NOTE, {"id": "n"})
         store.compact()
         for path in directory.iterdir():
             assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
@@ -114,20 +124,20 @@ def test_files_are_the_owners_alone(tmp_path: Path) -> None:
 
 def test_a_closed_store_reads_but_does_not_change(directory: Path) -> None:
     store = open_store(directory, KINDS)
-    store.put("note", {"id": "n"})
+    store.put(NOTE, {"id": "n"})
     store.close()
     with pytest.raises(StoreUnwritable, match="closed"):
-        store.put("note", {"id": "m"})
+        store.put(NOTE, {"id": "m"})
     assert store.dump()["note"] == [{"id": "n"}]
     store.close()
 
 
 def test_a_torn_tail_is_dropped_with_one_warning(directory: Path, caplog: pytest.LogCaptureFixture) -> None:
     store = open_store(directory, KINDS)
-    store.put("note", {"id": "n"})
+    store.put(NOTE, {"id": "n"})
     (journal,) = journals(directory)
     whole = journal.read_bytes()
-    store.put("note", {"id": "torn"})
+    store.put(NOTE, {"id": "torn"})
     killed = copy_of(directory)
     store.close()
     torn = killed / journal.name
@@ -138,7 +148,7 @@ def test_a_torn_tail_is_dropped_with_one_warning(directory: Path, caplog: pytest
         f"{torn}: dropped {len(whole) + 2} bytes at {len(whole)}, a last record that is torn or damaged"
     ]
     assert again.dump()["note"] == [{"id": "n"}]
-    again.put("note", {"id": "m"})
+    again.put(NOTE, {"id": "m"})
     once_more = open_store(copy_of(killed), KINDS)
     assert once_more.dump() == again.dump()
     assert len(caplog.records) == 1
@@ -147,8 +157,8 @@ def test_a_torn_tail_is_dropped_with_one_warning(directory: Path, caplog: pytest
 def test_a_torn_record_that_holds_what_looks_like_a_record_is_still_a_torn_tail(directory: Path) -> None:
     """Or a client could keep a killed bank from starting with what it sends."""
     store = open_store(directory, KINDS)
-    store.put("note", {"id": "n"})
-    store.put("note", {"id": "torn", "sent": json.loads(sealed(b'{"sequence":3,"put":[]}')), "more": "x" * 9})
+    store.put(NOTE, {"id": "n"})
+    store.put(NOTE, {"id": "torn", "sent": json.loads(sealed(b'{"sequence":3,"put":[]}')), "more": "x" * 9})
     killed = copy_of(directory)
     store.close()
     (torn,) = journals(killed)
@@ -173,7 +183,7 @@ def test_a_torn_record_that_holds_what_looks_like_a_record_is_still_a_torn_tail(
 )
 def test_a_sound_record_that_makes_no_sense_is_damage(directory: Path, change: bytes) -> None:
     store = open_store(directory, KINDS)
-    store.put("note", {"id": "n"})
+    store.put(NOTE, {"id": "n"})
     killed = copy_of(directory)
     store.close()
     (journal,) = journals(killed)
@@ -187,13 +197,13 @@ def test_a_sound_record_that_makes_no_sense_is_damage(directory: Path, change: b
 def test_numbers_as_indexed_values_survive_a_restart(directory: Path) -> None:
     store = open_store(directory, KINDS)
     for number in range(20):
-        store.put("book", book(f"b{number}", author=7 if number < 18 else 8.5))
+        store.put(BOOK, book(f"b{number}", author=7 if number < 18 else 8.5))
     store.close()
     again = open_store(directory, KINDS)
-    assert again.count("book", author=7) == 18
-    again.delete("book", "b0")
-    again.put("book", book("b20", author=7))
-    assert [b["id"] for b in again.find("book", author=7)][-2:] == ["b17", "b20"]
+    assert again.count(BOOK, author=7) == 18
+    again.delete(BOOK, "b0")
+    again.put(BOOK, book("b20", author=7))
+    assert [b["id"] for b in again.find(BOOK, author=7)][-2:] == ["b17", "b20"]
     assert verify_closed(again, directory)
 
 
@@ -204,17 +214,17 @@ def verify_closed(store: Store, directory: Path) -> bool:
 
 def test_declarations_that_would_sort_text_with_numbers_are_an_error(directory: Path) -> None:
     store = open_store(directory, KINDS)
-    store.put("book", book("b1", odd="text"))
-    store.put("book", book("b2", odd=7))
+    store.put(BOOK, book("b1", odd="text"))
+    store.put(BOOK, book("b2", odd=7))
     store.close()
     with pytest.raises(StoreDamaged, match="do not sort together"):
-        open_store(directory, {"book": Kind(ordered={"odd": Ordered(by="odd")})})
+        open_store(directory, (Kind[Document]("book", ordered={"odd": Ordered(by="odd")}),))
 
 
 def test_damage_before_a_sound_record_names_file_and_offset(directory: Path) -> None:
     store = open_store(directory, KINDS)
     for number in range(3):
-        store.put("note", {"id": f"n{number}"})
+        store.put(NOTE, {"id": f"n{number}"})
     killed = copy_of(directory)
     store.close()
     (journal,) = journals(killed)
@@ -234,9 +244,9 @@ def test_damage_before_a_sound_record_names_file_and_offset(directory: Path) -> 
 
 def test_a_missing_journal_is_damage(directory: Path) -> None:
     store = open_store(directory, KINDS)
-    store.put("note", {"id": "n"})
+    store.put(NOTE, {"id": "n"})
     store.compact()
-    store.put("note", {"id": "m"})
+    store.put(NOTE, {"id": "m"})
     killed = copy_of(directory)
     (killed / "documents.json").unlink()
     with pytest.raises(StoreDamaged, match="changes 1 to 1 are missing"):
@@ -246,7 +256,7 @@ def test_a_missing_journal_is_damage(directory: Path) -> None:
 
 def test_a_changed_snapshot_is_damage(directory: Path) -> None:
     store = open_store(directory, KINDS)
-    store.put("note", {"id": "n", "amount": "100.00"})
+    store.put(NOTE, {"id": "n", "amount": "100.00"})
     store.close()
     file = directory / "documents.json"
     file.write_bytes(file.read_bytes().replace(b"100.00", b"900.00"))
@@ -278,7 +288,7 @@ def test_a_later_version_in_our_layout_is_refused(directory: Path, monkeypatch: 
     with monkeypatch.context() as later:
         later.setattr("emulator.store.snapshot.FORMAT", 2)
         store = open_store(directory, KINDS)
-        store.put("note", {"id": "n"})
+        store.put(NOTE, {"id": "n"})
         store.close()
     with pytest.raises(StoreTooNew):
         open_store(directory, KINDS)
@@ -287,45 +297,45 @@ def test_a_later_version_in_our_layout_is_refused(directory: Path, monkeypatch: 
 def test_a_kind_that_is_not_declared_any_more_is_kept(directory: Path) -> None:
     store = open_store(directory, KINDS)
     for document in some_books():
-        store.put("book", document)
+        store.put(BOOK, document)
     store.close()
-    narrow = open_store(directory, {"note": Kind()})
-    narrow.put("note", {"id": "n"})
-    assert narrow.count("book") == 5
+    narrow = open_store(directory, (NOTE,))
+    narrow.put(NOTE, {"id": "n"})
+    assert narrow.count(BOOK) == 5
     narrow.close()
     again = open_store(directory, KINDS)
-    assert list(again.all("book")) == some_books()
-    assert again.first("book", author="author 1") == some_books()[1]
+    assert list(again.all(BOOK)) == some_books()
+    assert again.first(BOOK, author="author 1") == some_books()[1]
     again.close()
 
 
 def test_changed_declarations_index_the_snapshot_anew(directory: Path) -> None:
     store = open_store(directory, KINDS)
     for document in some_books():
-        store.put("book", document)
+        store.put(BOOK, document)
     store.close()
-    declared = {"book": Kind(indexes=("title",), ordered={"title": Ordered(by="title")}), "note": Kind()}
+    declared = (Kind[Document]("book", indexes=("title",), ordered={"title": Ordered(by="title")}), NOTE)
     other = open_store(directory, declared)
-    assert other.first("book", title="Title 003") == some_books()[3]
-    assert [b["id"] for b in other.range("book", "title", reverse=True, limit=2)] == ["b4", "b3"]
+    assert other.first(BOOK, title="Title 003") == some_books()[3]
+    assert [b["id"] for b in other.range(BOOK, "title", reverse=True, limit=2)] == ["b4", "b3"]
     other.close()
     again = open_store(directory, declared)
-    assert again.first("book", title="Title 003") == some_books()[3]
+    assert again.first(BOOK, title="Title 003") == some_books()[3]
     again.close()
 
 
 def test_declarations_that_the_documents_do_not_fit_are_an_error(directory: Path) -> None:
     store = open_store(directory, KINDS)
-    store.put("book", book("b1", odd={"an": "object"}))
+    store.put(BOOK, book("b1", odd={"an": "object"}))
     store.close()
     with pytest.raises(StoreDamaged, match="'odd'"):
-        open_store(directory, {"book": Kind(indexes=("odd",))})
+        open_store(directory, (Kind[Document]("book", indexes=("odd",)),))
     open_store(directory, KINDS).close()
 
 
 def test_what_a_kill_left_behind_is_cleared_away(directory: Path) -> None:
     store = open_store(directory, KINDS)
-    store.put("note", {"id": "n"})
+    store.put(NOTE, {"id": "n"})
     old = copy_of(directory) / "journal-000000000001.jsonl"
     store.close()
     (directory / old.name).write_bytes(old.read_bytes())
@@ -338,13 +348,13 @@ def test_what_a_kill_left_behind_is_cleared_away(directory: Path) -> None:
 
 def test_a_store_goes_on_in_its_directory_under_another_name(directory: Path) -> None:
     store = open_store(directory, KINDS)
-    store.put("note", {"id": "before"})
+    store.put(NOTE, {"id": "before"})
     moved = directory.rename(directory.with_name("moved"))
     store.moved(moved)
     compaction = store.begin_compaction()
     with pytest.raises(RuntimeError):
         store.moved(directory)
-    store.put("note", {"id": "after"})
+    store.put(NOTE, {"id": "after"})
     compaction.run()
     store.finish_compaction(compaction)
     again = open_store(copy_of(moved), KINDS)
@@ -356,7 +366,7 @@ def test_a_store_goes_on_in_its_directory_under_another_name(directory: Path) ->
 
 def test_a_discarded_store_leaves_its_directory_as_it_is(directory: Path, caplog: pytest.LogCaptureFixture) -> None:
     store = open_store(directory, KINDS)
-    store.put("note", {"id": "n"})
+    store.put(NOTE, {"id": "n"})
     compaction = store.begin_compaction()
     before = {path.name for path in directory.iterdir()}
     gone = directory.rename(directory.with_name("gone"))

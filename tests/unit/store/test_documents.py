@@ -7,78 +7,78 @@ from typing import Any
 
 import pytest
 
-from emulator.store import Kind, Store, memory_store
+from emulator.store import Document, Kind, Store, memory_store
 from emulator.store.table import DocumentTable
-from tests.unit.store.making import KINDS, book
+from tests.unit.store.making import BOOK, KINDS, NOTE, book
 
 
 def test_a_document_comes_back_as_it_went_in(store: Store) -> None:
     document = book("b1", title="Æ", nested={"list": [1, 2.5, None, True], "text": 'a"b\\c\n'})
-    store.put("book", document)
-    assert store.get("book", "b1") == document
-    assert store.exists("book", "b1")
+    store.put(BOOK, document)
+    assert store.get(BOOK, "b1") == document
+    assert store.exists(BOOK, "b1")
 
 
 def test_there_is_nothing_where_nothing_was_put(store: Store) -> None:
-    store.put("book", book("b1"))
-    assert store.get("book", "b2") is None
-    assert not store.exists("book", "b2")
-    assert store.get("note", "b1") is None
+    store.put(BOOK, book("b1"))
+    assert store.get(BOOK, "b2") is None
+    assert not store.exists(BOOK, "b2")
+    assert store.get(NOTE, "b1") is None
 
 
 def test_nothing_outside_aliases_what_is_inside(store: Store) -> None:
     tags = ["x"]
-    store.put("book", book("b1", tags=tags))
+    store.put(BOOK, book("b1", tags=tags))
     tags.append("y")
-    read = store.get("book", "b1")
+    read = store.get(BOOK, "b1")
     assert read is not None
     read["tags"].append("z")
-    next(store.all("book"))["tags"].append("z")
-    store.find("book", tags="x")[0]["tags"].append("z")
-    assert store.get("book", "b1") == book("b1", tags=["x"])
+    next(store.all(BOOK))["tags"].append("z")
+    store.find(BOOK, tags="x")[0]["tags"].append("z")
+    assert store.get(BOOK, "b1") == book("b1", tags=["x"])
 
 
 def test_a_put_with_a_known_id_replaces_the_whole_document_in_its_place(store: Store) -> None:
-    store.put("book", book("b1", title="old", year=1))
-    store.put("book", book("b2"))
-    store.put("book", book("b1", title="new"))
-    assert list(store.all("book")) == [book("b1", title="new"), book("b2")]
+    store.put(BOOK, book("b1", title="old", year=1))
+    store.put(BOOK, book("b2"))
+    store.put(BOOK, book("b1", title="new"))
+    assert list(store.all(BOOK)) == [book("b1", title="new"), book("b2")]
 
 
 def test_a_deleted_document_is_gone_and_comes_back_as_the_newest(store: Store) -> None:
     for identity in ("b1", "b2", "b3"):
-        store.put("book", book(identity))
-    assert store.delete("book", "b1")
-    assert not store.delete("book", "b1")
-    store.put("book", book("b1"))
-    assert [b["id"] for b in store.all("book")] == ["b2", "b3", "b1"]
+        store.put(BOOK, book(identity))
+    assert store.delete(BOOK, "b1")
+    assert not store.delete(BOOK, "b1")
+    store.put(BOOK, book("b1"))
+    assert [b["id"] for b in store.all(BOOK)] == ["b2", "b3", "b1"]
 
 
 def test_all_is_the_content_at_the_call_whatever_changes_meanwhile(store: Store) -> None:
     for identity in ("b1", "b2", "b3"):
-        store.put("book", book(identity))
+        store.put(BOOK, book(identity))
     seen = []
-    for document in store.all("book"):
-        store.delete("book", document["id"])
-        store.put("book", book("new " + document["id"]))
+    for document in store.all(BOOK):
+        store.delete(BOOK, document["id"])
+        store.put(BOOK, book("new " + document["id"]))
         seen.append(document["id"])
     assert seen == ["b1", "b2", "b3"]
 
 
 def test_every_change_has_a_number_and_only_changes_have(store: Store) -> None:
     begin = store.sequence
-    store.put("book", book("b1"))
+    store.put(BOOK, book("b1"))
     assert store.sequence == begin + 1
-    store.put("book", book("b1"))
-    store.delete("book", "b2")
-    store.get("book", "b1")
+    store.put(BOOK, book("b1"))
+    store.delete(BOOK, "b2")
+    store.get(BOOK, "b1")
     assert store.sequence == begin + 1, "nothing changed"
-    store.delete("book", "b1")
+    store.delete(BOOK, "b1")
     assert store.sequence == begin + 2
 
 
 def test_dump_has_every_kind(store: Store) -> None:
-    store.put("note", {"id": "n"})
+    store.put(NOTE, {"id": "n"})
     assert store.dump() == {"book": [], "note": [{"id": "n"}]}
 
 
@@ -100,34 +100,34 @@ def test_dump_has_every_kind(store: Store) -> None:
     ],
 )
 def test_a_document_that_cannot_be_kept_is_refused_and_changes_nothing(store: Store, document: dict[Any, Any]) -> None:
-    store.put("book", book("b0", author="a", year=1))
+    store.put(BOOK, book("b0", author="a", year=1))
     before, number = store.dump(), store.sequence
     with pytest.raises(ValueError):
-        store.put("book", document)
+        store.put(BOOK, document)
     with suppress(ValueError), store.transaction():
-        store.put("book", book("b9", author="a"))
-        store.put("book", document)
+        store.put(BOOK, book("b9", author="a"))
+        store.put(BOOK, document)
     assert (store.dump(), store.sequence) == (before, number)
-    assert store.find("book", author="a") == [book("b0", author="a", year=1)]
-    store.put("book", book("b1", author="a"))
-    assert store.count("book", author="a") == 2
+    assert store.find(BOOK, author="a") == [book("b0", author="a", year=1)]
+    store.put(BOOK, book("b1", author="a"))
+    assert store.count(BOOK, author="a") == 2
 
 
 def test_a_kind_that_is_not_declared_is_refused(store: Store) -> None:
     with pytest.raises(KeyError):
-        store.get("film", "f1")
+        store.get(Kind[Document]("film"), "f1")
     with pytest.raises(KeyError):
-        store.put("film", {"id": "f1"})
+        store.put(Kind[Document]("film"), {"id": "f1"})
 
 
 def test_names_that_the_file_needs_for_itself_are_no_kinds() -> None:
     with pytest.raises(ValueError, match="_store"):
-        memory_store({"_store": Kind()})
+        memory_store((Kind[Document]("_store"),))
 
 
 def test_documents_are_kept_in_bytes_of_exact_size() -> None:
     store = memory_store(KINDS)
-    store.put("note", {"id": "n", "text": "x" * 700})
+    store.put(NOTE, {"id": "n", "text": "x" * 700})
     table = store.database.table("note")
     assert isinstance(table, DocumentTable)
     (raw,) = table.rows.values()

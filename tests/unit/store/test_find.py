@@ -8,7 +8,7 @@ from emulator.store import Store
 from emulator.store.index import SHARED_BELOW
 from emulator.store.inspection import disagreement
 from emulator.store.table import DocumentTable
-from tests.unit.store.making import book
+from tests.unit.store.making import BOOK, book
 
 
 def ids(documents: list[dict[str, object]]) -> list[object]:
@@ -17,12 +17,12 @@ def ids(documents: list[dict[str, object]]) -> list[object]:
 
 def test_find_gives_insertion_order_whenever_the_value_was_set(store: Store) -> None:
     for identity in ("b1", "b2", "b3"):
-        store.put("book", book(identity, author="other"))
+        store.put(BOOK, book(identity, author="other"))
     for identity in ("b3", "b1", "b2"):
-        store.put("book", book(identity, author="one"))
-    assert ids(store.find("book", author="one")) == ["b1", "b2", "b3"]
-    assert ids(store.find("book", author="one", newest_first=True)) == ["b3", "b2", "b1"]
-    assert store.find("book", author="other") == []
+        store.put(BOOK, book(identity, author="one"))
+    assert ids(store.find(BOOK, author="one")) == ["b1", "b2", "b3"]
+    assert ids(store.find(BOOK, author="one", newest_first=True)) == ["b3", "b2", "b1"]
+    assert store.find(BOOK, author="other") == []
 
 
 @pytest.mark.parametrize(
@@ -37,56 +37,56 @@ def test_find_gives_insertion_order_whenever_the_value_was_set(store: Store) -> 
 )
 def test_a_limit_counts_from_the_front(store: Store, limit: int, newest_first: bool, expected: list[str]) -> None:
     for number in range(4):
-        store.put("book", book(f"b{number}", author="a"))
-    assert ids(store.find("book", author="a", limit=limit, newest_first=newest_first)) == expected
+        store.put(BOOK, book(f"b{number}", author="a"))
+    assert ids(store.find(BOOK, author="a", limit=limit, newest_first=newest_first)) == expected
 
 
 def test_first_is_the_earliest_or_none(store: Store) -> None:
-    assert store.first("book", author="a") is None
-    store.put("book", book("b1", author="a"))
-    store.put("book", book("b2", author="a"))
-    assert store.first("book", author="a") == book("b1", author="a")
+    assert store.first(BOOK, author="a") is None
+    store.put(BOOK, book("b1", author="a"))
+    store.put(BOOK, book("b2", author="a"))
+    assert store.first(BOOK, author="a") == book("b1", author="a")
 
 
 def test_a_list_is_found_by_each_element_once(store: Store) -> None:
-    store.put("book", book("b1", tags=["x", "y", "x"]))
-    store.put("book", book("b2", tags=["y"]))
-    store.put("book", book("b3", tags=[]))
-    assert ids(store.find("book", tags="x")) == ["b1"]
-    assert ids(store.find("book", tags="y")) == ["b1", "b2"]
-    store.put("book", book("b1", tags=["z"]))
-    assert [store.count("book", tags=tag) for tag in "xyz"] == [0, 1, 1]
+    store.put(BOOK, book("b1", tags=["x", "y", "x"]))
+    store.put(BOOK, book("b2", tags=["y"]))
+    store.put(BOOK, book("b3", tags=[]))
+    assert ids(store.find(BOOK, tags="x")) == ["b1"]
+    assert ids(store.find(BOOK, tags="y")) == ["b1", "b2"]
+    store.put(BOOK, book("b1", tags=["z"]))
+    assert [store.count(BOOK, tags=tag) for tag in "xyz"] == [0, 1, 1]
 
 
 def test_a_missing_member_and_none_are_not_found_by_anything(store: Store) -> None:
-    store.put("book", book("b1"))
-    store.put("book", book("b2", author=None))
-    assert store.find("book", author=None) == []
-    assert store.first("book", author=None) is None
-    assert store.count("book", author=None) == 0
+    store.put(BOOK, book("b1"))
+    store.put(BOOK, book("b2", author=None))
+    assert store.find(BOOK, author=None) == []
+    assert store.first(BOOK, author=None) is None
+    assert store.count(BOOK, author=None) == 0
 
 
 def test_numbers_are_values_too_and_differ_from_text(store: Store) -> None:
-    store.put("book", book("b1", author=7))
-    store.put("book", book("b2", author="7"))
-    assert ids(store.find("book", author=7)) == ["b1"]
-    assert ids(store.find("book", author="7")) == ["b2"]
+    store.put(BOOK, book("b1", author=7))
+    store.put(BOOK, book("b2", author="7"))
+    assert ids(store.find(BOOK, author=7)) == ["b1"]
+    assert ids(store.find(BOOK, author="7")) == ["b2"]
 
 
 def test_count_without_an_index_counts_the_kind(store: Store) -> None:
-    store.put("book", book("b1", author="a"))
-    store.put("book", book("b2"))
-    assert store.count("book") == 2
-    assert store.count("book", author="a") == 1
+    store.put(BOOK, book("b1", author="a"))
+    store.put(BOOK, book("b2"))
+    assert store.count(BOOK) == 2
+    assert store.count(BOOK, author="a") == 1
 
 
 def test_exactly_one_declared_index_is_searched(store: Store) -> None:
     with pytest.raises(ValueError, match="no index 'title'"):
-        store.find("book", title="x")
+        store.find(BOOK, title="x")
     with pytest.raises(ValueError, match="exactly one"):
-        store.find("book", author="x", tags="y")
+        store.find(BOOK, author="x", tags="y")
     with pytest.raises(ValueError, match="exactly one"):
-        store.find("book")
+        store.find(BOOK)
 
 
 def test_many_under_one_value_come_and_go(store: Store) -> None:
@@ -95,12 +95,12 @@ def test_many_under_one_value_come_and_go(store: Store) -> None:
     table = store.database.table("book")
     assert isinstance(table, DocumentTable)
     for number in range(many):
-        store.put("book", book(f"b{number}", author="a"))
-    assert ids(store.find("book", author="a")) == [f"b{number}" for number in range(many)]
+        store.put(BOOK, book(f"b{number}", author="a"))
+    assert ids(store.find(BOOK, author="a")) == [f"b{number}" for number in range(many)]
     for number in range(many - 1, 0, -1):
-        store.delete("book", f"b{number}")
-        assert store.count("book", author="a") == number
+        store.delete(BOOK, f"b{number}")
+        assert store.count(BOOK, author="a") == number
         assert disagreement(table) is None
-    assert ids(store.find("book", author="a")) == ["b0"]
-    store.delete("book", "b0")
-    assert store.find("book", author="a") == []
+    assert ids(store.find(BOOK, author="a")) == ["b0"]
+    store.delete(BOOK, "b0")
+    assert store.find(BOOK, author="a") == []

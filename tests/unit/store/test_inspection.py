@@ -14,7 +14,7 @@ from emulator.store.inspection import Finding, verify
 from emulator.store.lock import unwritten
 from emulator.store.records import sealed
 from emulator.store.repair import repair
-from tests.unit.store.making import KINDS, answers, book, copy_of, some_books
+from tests.unit.store.making import BOOK, KINDS, NOTE, answers, book, copy_of, some_books
 
 
 @pytest.fixture
@@ -22,10 +22,10 @@ def killed(directory: Path) -> Path:
     """A directory with a snapshot of 5 books and 3 notes in the journal, as a kill left it."""
     store = open_store(directory, KINDS)
     for document in some_books():
-        store.put("book", document)
+        store.put(BOOK, document)
     store.compact()
     for number in range(3):
-        store.put("note", {"id": f"n{number}"})
+        store.put(NOTE, {"id": f"n{number}"})
     copy = copy_of(directory)
     store.close()
     return copy
@@ -61,7 +61,7 @@ def test_a_directory_in_use_is_said_to_be(directory: Path) -> None:
         assert report.in_use is not None
         assert "process" in report.in_use
         assert not report.sound
-    store.put("book", book("b1"))
+    store.put(BOOK, book("b1"))
     store.close()
     assert verify(directory).sound
 
@@ -140,7 +140,7 @@ def test_a_damaged_journal_is_cut_at_the_damage_and_a_copy_kept(killed: Path, jo
     assert action.endswith("; the changes in 2 records are lost")
     store = open_store(killed, KINDS)
     assert store.sequence == 6
-    store.put("note", {"id": "after"})
+    store.put(NOTE, {"id": "after"})
     store.close()
     assert verify(killed, KINDS).sound
 
@@ -159,10 +159,10 @@ def test_a_journal_that_is_bad_from_its_beginning_goes_with_the_reason(killed: P
 
 def test_journals_after_the_damage_go_too(directory: Path) -> None:
     store = open_store(directory, KINDS)
-    store.put("note", {"id": "n0"})
-    store.put("note", {"id": "n1"})
+    store.put(NOTE, {"id": "n0"})
+    store.put(NOTE, {"id": "n1"})
     store.begin_compaction()
-    store.put("note", {"id": "n2"})
+    store.put(NOTE, {"id": "n2"})
     killed = copy_of(directory)
     store.close()
     first, second = sorted(killed.glob("journal-*"))
@@ -202,7 +202,7 @@ def test_of_a_damaged_snapshot_every_readable_document_is_kept(killed: Path) -> 
     assert "gave up 1" in report.actions[0]
     assert (killed / "damaged-1" / "documents.json").read_bytes() == damaged
     store = open_store(killed, KINDS)
-    assert [b["id"] for b in store.all("book")] == ["b0", "b2", "b3", "b4"]
+    assert [b["id"] for b in store.all(BOOK)] == ["b0", "b2", "b3", "b4"]
     assert store.sequence == 8
     store.close()
 
@@ -240,7 +240,7 @@ def test_a_snapshot_in_which_nothing_can_be_read_is_given_up(killed: Path, journ
     assert (killed / "damaged-1" / "documents.json").read_bytes() == damaged
     assert (killed / "damaged-1" / journal.name).read_bytes() == rest, "it holds changes of what is lost"
     store = open_store(killed, KINDS)
-    assert (store.sequence, store.count("book")) == (0, 0)
+    assert (store.sequence, store.count(BOOK)) == (0, 0)
     store.close()
 
 
@@ -251,18 +251,18 @@ def test_of_a_snapshot_that_was_cut_anywhere_the_rest_is_kept_or_nothing(killed:
     report = repair(killed, KINDS)
     assert report.sound
     store = open_store(killed, KINDS)
-    assert (store.count("book"), store.count("note")) == (
+    assert (store.count(BOOK), store.count(NOTE)) == (
         report.documents.get("book", 0),
         report.documents.get("note", 0),
     )
-    assert (store.count("note") > 0) is (store.count("book") > 0)
+    assert (store.count(NOTE) > 0) is (store.count(BOOK) > 0)
     store.close()
 
 
 def test_the_journal_from_the_first_change_on_needs_no_snapshot(directory: Path) -> None:
     store = open_store(directory, KINDS)
     for number in range(3):
-        store.put("note", {"id": f"n{number}"})
+        store.put(NOTE, {"id": f"n{number}"})
     killed = copy_of(directory)
     store.close()
     (killed / "documents.json").write_bytes(b"")
@@ -293,7 +293,7 @@ def test_a_journal_that_the_snapshot_covers_is_not_looked_at(killed: Path, journ
         assert report.actions == []
     assert journal.exists()
     store = open_store(killed, KINDS)
-    assert store.count("note") == 3
+    assert store.count(NOTE) == 3
     assert not old.exists()
     store.close()
 
@@ -320,12 +320,12 @@ def test_stored_indexes_that_lie_are_found_and_mended(killed: Path) -> None:
     store = open_store(killed, KINDS)
     before = answers(store)
     store.database.table("book").keys.indexes["author"].add("nobody", 1)
-    store.put("note", {"id": "n9"})
+    store.put(NOTE, {"id": "n9"})
     store.close()
     assert "indexes" in verify(killed, KINDS).findings[0].reason
     assert repair(killed, KINDS).sound
     again = open_store(killed, KINDS)
-    assert again.find("book", author="nobody") == []
+    assert again.find(BOOK, author="nobody") == []
     assert answers(again)["author"] == before["author"]
     again.close()
 

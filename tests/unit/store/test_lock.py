@@ -12,15 +12,15 @@ from pathlib import Path
 import pytest
 
 from emulator.store import StoreDamaged, StoreLocked, StoreUnwritable, open_store
-from tests.unit.store.making import KINDS, answers, book, some_books
+from tests.unit.store.making import BOOK, KINDS, NOTE, answers, book, some_books
 
 HOLDER = """
 import signal, sys
 from pathlib import Path
 from emulator.store import open_store
-from tests.unit.store.making import KINDS
+from tests.unit.store.making import KINDS, NOTE
 store = open_store(Path(sys.argv[1]), KINDS)
-store.put("note", {"id": "kept"})
+store.put(NOTE, {"id": "kept"})
 print("open", flush=True)
 signal.pause()
 """
@@ -38,7 +38,7 @@ def test_a_second_process_is_refused_and_told_who_holds_it(directory: Path) -> N
         finally:
             holder.send_signal(signal.SIGKILL)
     store = open_store(directory, KINDS)
-    assert store.exists("note", "kept")
+    assert store.exists(NOTE, "kept")
     store.close()
 
 
@@ -78,7 +78,7 @@ def test_a_refused_start_lets_go_of_the_directory(directory: Path) -> None:
 def test_a_forked_child_reads_but_neither_writes_nor_holds_the_lock(directory: Path) -> None:
     store = open_store(directory, KINDS)
     for document in some_books():
-        store.put("book", document)
+        store.put(BOOK, document)
     before = answers(store)
     compaction = store.begin_compaction()
     read_end, write_end = os.pipe()
@@ -86,7 +86,7 @@ def test_a_forked_child_reads_but_neither_writes_nor_holds_the_lock(directory: P
     if child == 0:
         told = b"wrote"
         try:
-            store.put("book", book("from the child"))
+            store.put(BOOK, book("from the child"))
         except StoreUnwritable:
             told = b"refused" if answers(store) == before else b"undone wrongly"
         store.close()
@@ -97,7 +97,7 @@ def test_a_forked_child_reads_but_neither_writes_nor_holds_the_lock(directory: P
         assert os.read(read_end, 100) == b"refused"
         compaction.run()
         store.finish_compaction(compaction)
-        store.put("book", book("from the parent"))
+        store.put(BOOK, book("from the parent"))
         after = answers(store)
         store.close()
         again = open_store(directory, KINDS)

@@ -17,14 +17,14 @@ from emulator.store.compaction import Compaction
 from emulator.store.inspection import disagreement
 from emulator.store.table import DocumentTable
 
-KINDS = {
-    "a": Kind(
-        indexes=("color", "tags"),
-        ordered={"size": Ordered(by="size"), "shelf": Ordered(by="title", group="shelf")},
-    ),
-    # text alone
-    "b": Kind(indexes=("color",), ordered={"text": Ordered(by="text")}),
-}
+A = Kind[Document](
+    "a",
+    indexes=("color", "tags"),
+    ordered={"size": Ordered(by="size"), "shelf": Ordered(by="title", group="shelf")},
+)
+# text alone
+B = Kind[Document]("b", indexes=("color",), ordered={"text": Ordered(by="text")})
+KINDS = (A, B)
 Model = dict[str, dict[str, Document]]
 
 IDS = st.sampled_from([f"id{number}" for number in range(8)])
@@ -89,13 +89,14 @@ class StoreAgainstModel(RuleBasedStateMachine):
         index.SHARED_BELOW = self.usual
 
     def apply(self, operations: list[tuple[str, str, Any]]) -> None:
-        for name, kind, argument in operations:
+        for name, of, argument in operations:
+            kind = A if of == "a" else B
             if name == "put":
                 self.store.put(kind, argument)
-                self.model[kind][argument["id"]] = argument
+                self.model[of][argument["id"]] = argument
             else:
-                assert self.store.delete(kind, argument) == (argument in self.model[kind])
-                self.model[kind].pop(argument, None)
+                assert self.store.delete(kind, argument) == (argument in self.model[of])
+                self.model[of].pop(argument, None)
 
     @initialize(target=images)
     def first_image(self) -> tuple[Image, Model]:
@@ -188,30 +189,30 @@ class StoreAgainstModel(RuleBasedStateMachine):
     @invariant()
     def answers_fit(self) -> None:
         for kind in KINDS:
-            documents = list(self.model[kind].values())
+            documents = list(self.model[kind.name].values())
             assert list(self.store.all(kind)) == documents
             assert self.store.count(kind) == len(documents)
         documents = list(self.model["a"].values())
         for color in ("red", "blue", 7):
             expected = [d for d in documents if d.get("color") == color]
-            assert self.store.find("a", color=color) == expected
-            assert self.store.find("a", color=color, newest_first=True, limit=2) == expected[::-1][:2]
-            assert self.store.first("a", color=color) == (expected[0] if expected else None)
+            assert self.store.find(A, color=color) == expected
+            assert self.store.find(A, color=color, newest_first=True, limit=2) == expected[::-1][:2]
+            assert self.store.first(A, color=color) == (expected[0] if expected else None)
         for tag in "xyz":
-            assert self.store.find("a", tags=tag) == [d for d in documents if tag in d.get("tags", ())]
+            assert self.store.find(A, tags=tag) == [d for d in documents if tag in d.get("tags", ())]
         sized = [d for d in documents if d.get("size") is not None]
         expected = sorted((d for d in sized if 1 <= d["size"] <= 3), key=lambda d: (d["size"], d["id"]))
-        assert self.store.range("a", "size", low=1, high=3) == expected
-        assert self.store.range("a", "size", low=1, high=3, reverse=True, offset=1, limit=2) == expected[::-1][1:3]
-        assert self.store.range_count("a", "size", low=1, high=3) == len(expected)
-        assert self.store.first_key("a", "size") == min((d["size"] for d in sized), default=None)
+        assert self.store.range(A, "size", low=1, high=3) == expected
+        assert self.store.range(A, "size", low=1, high=3, reverse=True, offset=1, limit=2) == expected[::-1][1:3]
+        assert self.store.range_count(A, "size", low=1, high=3) == len(expected)
+        assert self.store.first_key(A, "size") == min((d["size"] for d in sized), default=None)
         texts = sorted((d["text"], d["id"]) for d in self.model["b"].values() if "text" in d)
-        assert [(d["text"], d["id"]) for d in self.store.range("b", "text")] == texts
-        assert self.store.first_key("b", "text") == (texts[0][0] if texts else None)
+        assert [(d["text"], d["id"]) for d in self.store.range(B, "text")] == texts
+        assert self.store.first_key(B, "text") == (texts[0][0] if texts else None)
         for shelf in ("left", "right"):
             on_it = [d for d in documents if d.get("shelf") == shelf and "title" in d]
             expected = sorted(on_it, key=lambda d: (d["title"], d["id"]))
-            assert self.store.range("a", "shelf", group=shelf) == expected
+            assert self.store.range(A, "shelf", group=shelf) == expected
 
     @invariant()
     def the_number_never_falls(self) -> None:
@@ -221,7 +222,7 @@ class StoreAgainstModel(RuleBasedStateMachine):
     @invariant()
     def indexes_fit(self) -> None:
         for kind in KINDS:
-            table = self.store.database.table(kind)
+            table = self.store.database.table(kind.name)
             assert isinstance(table, DocumentTable)
             assert disagreement(table) is None
 

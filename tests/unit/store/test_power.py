@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from emulator.store import Store, StoreUnwritable, memory_store, open_store
-from tests.unit.store.making import KINDS, TroubledDisk, answers, book, copy_of, failing, some_books
+from tests.unit.store.making import BOOK, KINDS, TroubledDisk, answers, book, copy_of, failing, some_books
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def store(directory: Path, disk: TroubledDisk) -> Store:
 def test_process_durability_needs_no_fsync(directory: Path) -> None:
     disk = TroubledDisk()
     for store in (open_store(directory, KINDS, "process", disk=disk), memory_store(KINDS)):
-        store.put("book", book("b1"))
+        store.put(BOOK, book("b1"))
         assert not store.sync_needed
         assert store.synced == store.sequence
         store.sync()
@@ -34,12 +34,12 @@ def test_process_durability_needs_no_fsync(directory: Path) -> None:
 def test_one_fsync_covers_all_that_wait_when_it_begins(store: Store, disk: TroubledDisk) -> None:
     assert not store.sync_needed
     for document in some_books(3):
-        store.put("book", document)
+        store.put(BOOK, document)
     assert store.sync_needed
     assert store.synced == 0
     ticket = store.begin_sync()
     assert ticket.sequence == 3
-    store.put("book", book("after"))
+    store.put(BOOK, book("after"))
     disk.watch()
     ticket.run()
     assert disk.calls == ["sync", "sync_directory"], "the journal's name is new too"
@@ -56,24 +56,24 @@ def test_a_failed_fsync_undoes_what_it_should_have_covered_and_stops_writing(
     store: Store, disk: TroubledDisk, directory: Path
 ) -> None:
     for document in some_books():
-        store.put("book", document)
+        store.put(BOOK, document)
     store.sync()
     before, number = answers(store), store.sequence
-    store.put("book", book("b1", author="changed", year=1))
-    store.delete("book", "b2")
+    store.put(BOOK, book("b1", author="changed", year=1))
+    store.delete(BOOK, "b2")
     store.restore(memory_store(KINDS).image())
-    store.put("book", book("new"))
+    store.put(BOOK, book("new"))
     disk.trouble = failing("sync", error=errno.EIO)
     ticket = store.begin_sync()
     ticket.run()
-    store.put("book", book("begun before the failure was known"))
+    store.put(BOOK, book("begun before the failure was known"))
     with pytest.raises(StoreUnwritable, match="until a restart"):
         store.finish_sync(ticket)
     assert (answers(store), store.sequence) == (before, number)
     disk.trouble = lambda _: None
     for _ in range(2):
         with pytest.raises(StoreUnwritable, match="until a restart"):
-            store.put("book", book("new"))
+            store.put(BOOK, book("new"))
         assert not store.sync_needed
         assert not store.compaction_due
     assert answers(store) == before
@@ -81,13 +81,13 @@ def test_a_failed_fsync_undoes_what_it_should_have_covered_and_stops_writing(
     store.close()
     again = open_store(directory, KINDS, "power")
     assert (answers(again), again.sequence) == (before, number)
-    again.put("book", book("new"))
+    again.put(BOOK, book("new"))
     again.sync()
     again.close()
 
 
 def test_a_ticket_is_finished_after_it_ran_and_outside_of_transactions(store: Store) -> None:
-    store.put("book", book("b1"))
+    store.put(BOOK, book("b1"))
     ticket = store.begin_sync()
     with pytest.raises(RuntimeError):
         store.finish_sync(ticket)
@@ -101,18 +101,18 @@ def test_a_ticket_is_finished_after_it_ran_and_outside_of_transactions(store: St
 def test_a_compaction_begins_with_what_waits_synced(store: Store, disk: TroubledDisk) -> None:
     """Or a power cut could leave the new journal file without the end of the old one."""
     for document in some_books():
-        store.put("book", document)
+        store.put(BOOK, document)
     disk.watch()
     compaction = store.begin_compaction()
     assert disk.calls == ["duplicate", "sync", "sync_directory", "open_to_append"]
     assert store.synced == 5
-    store.put("book", book("after"))
+    store.put(BOOK, book("after"))
     disk.watch()
     store.sync()
     assert disk.calls == ["duplicate", "sync", "sync_directory"], "the journal goes on in a new file"
     compaction.run()
     store.finish_compaction(compaction)
-    store.put("book", book("later"))
+    store.put(BOOK, book("later"))
     disk.watch()
     store.sync()
     assert disk.calls == ["duplicate", "sync"]
@@ -120,10 +120,10 @@ def test_a_compaction_begins_with_what_waits_synced(store: Store, disk: Troubled
 
 
 def test_a_ticket_from_before_a_compaction_is_finished_after_it_began(store: Store) -> None:
-    store.put("book", book("b1"))
+    store.put(BOOK, book("b1"))
     ticket = store.begin_sync()
     compaction = store.begin_compaction()
-    store.put("book", book("b2"))
+    store.put(BOOK, book("b2"))
     ticket.run()
     store.finish_sync(ticket)
     assert store.synced == 1
@@ -134,9 +134,9 @@ def test_a_ticket_from_before_a_compaction_is_finished_after_it_began(store: Sto
 
 
 def test_a_compaction_that_cannot_sync_does_not_begin(store: Store, disk: TroubledDisk, directory: Path) -> None:
-    store.put("book", book("b1"))
+    store.put(BOOK, book("b1"))
     store.sync()
-    store.put("book", book("b2"))
+    store.put(BOOK, book("b2"))
     ticket = store.begin_sync()
     disk.trouble = failing("sync", error=errno.EIO)
     with pytest.raises(StoreUnwritable):
@@ -146,19 +146,19 @@ def test_a_compaction_that_cannot_sync_does_not_begin(store: Store, disk: Troubl
     with pytest.raises(StoreUnwritable):
         store.finish_sync(ticket)
     with pytest.raises(StoreUnwritable, match="until a restart"):
-        store.put("book", book("b3"))
-    assert [b["id"] for b in store.all("book")] == ["b1"]
+        store.put(BOOK, book("b3"))
+    assert [b["id"] for b in store.all(BOOK)] == ["b1"]
     store.close()
-    assert [b["id"] for b in open_store(directory, KINDS).all("book")] == ["b1"]
+    assert [b["id"] for b in open_store(directory, KINDS).all(BOOK)] == ["b1"]
 
 
 @pytest.mark.parametrize("placed_before", [False, True])
 def test_a_failed_fsync_beside_a_compaction_leaves_one_truth(
     store: Store, disk: TroubledDisk, directory: Path, placed_before: bool
 ) -> None:
-    store.put("book", book("b1"))
+    store.put(BOOK, book("b1"))
     compaction = store.begin_compaction()
-    store.put("book", book("b2"))
+    store.put(BOOK, book("b2"))
     if placed_before:
         compaction.run()
     disk.trouble = failing("sync", error=errno.EIO)
@@ -169,15 +169,15 @@ def test_a_failed_fsync_beside_a_compaction_leaves_one_truth(
         compaction.run()
     assert compaction.placed
     store.finish_compaction(compaction)
-    assert [b["id"] for b in store.all("book")] == ["b1"]
+    assert [b["id"] for b in store.all(BOOK)] == ["b1"]
     assert store.sequence == store.synced == 1
-    assert [b["id"] for b in open_store(copy_of(directory), KINDS).all("book")] == ["b1"]
+    assert [b["id"] for b in open_store(copy_of(directory), KINDS).all(BOOK)] == ["b1"]
     store.close()
-    assert [b["id"] for b in open_store(directory, KINDS).all("book")] == ["b1"]
+    assert [b["id"] for b in open_store(directory, KINDS).all(BOOK)] == ["b1"]
 
 
 def test_what_a_killed_process_wrote_is_synced_at_the_next_start(store: Store, directory: Path) -> None:
-    store.put("book", book("b1"))
+    store.put(BOOK, book("b1"))
     disk = TroubledDisk()
     again = open_store(copy_of(directory), KINDS, "power", disk=disk)
     assert "sync" in disk.calls
@@ -185,7 +185,7 @@ def test_what_a_killed_process_wrote_is_synced_at_the_next_start(store: Store, d
 
 
 def test_close_syncs_what_waits(store: Store, disk: TroubledDisk) -> None:
-    store.put("book", book("b1"))
+    store.put(BOOK, book("b1"))
     disk.trouble = failing("rename")
     disk.watch()
     store.close()
@@ -196,21 +196,21 @@ def test_close_syncs_what_waits(store: Store, disk: TroubledDisk) -> None:
 def test_close_with_a_failing_fsync_lets_go_all_the_same(
     store: Store, disk: TroubledDisk, directory: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    store.put("book", book("b1"))
+    store.put(BOOK, book("b1"))
     store.sync()
-    store.put("book", book("never acknowledged"))
+    store.put(BOOK, book("never acknowledged"))
     disk.trouble = failing("sync", error=errno.EIO)
     store.close()
     assert "an fsync failed" in caplog.text
     again = open_store(directory, KINDS)
-    assert [b["id"] for b in again.all("book")] == ["b1"]
+    assert [b["id"] for b in again.all(BOOK)] == ["b1"]
     again.close()
 
 
 def test_without_a_free_descriptor_the_fsync_is_done_at_once(store: Store, disk: TroubledDisk) -> None:
-    store.put("book", book("b1"))
+    store.put(BOOK, book("b1"))
     store.sync()
-    store.put("book", book("b2"))
+    store.put(BOOK, book("b2"))
     disk.trouble = failing("duplicate", error=errno.EMFILE)
     disk.watch()
     ticket = store.begin_sync()
@@ -219,6 +219,6 @@ def test_without_a_free_descriptor_the_fsync_is_done_at_once(store: Store, disk:
     store.finish_sync(ticket)
     assert (disk.calls, store.synced) == (["duplicate", "sync"], 2)
     disk.trouble = lambda _: None
-    store.put("book", book("b3"))
+    store.put(BOOK, book("b3"))
     store.sync()
     assert store.synced == 3

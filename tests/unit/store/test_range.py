@@ -9,15 +9,15 @@ import pytest
 
 from emulator.store import Store
 from emulator.store.table import DocumentTable
-from tests.unit.store.making import book
+from tests.unit.store.making import BOOK, NOTE, book
 
 
 @pytest.fixture
 def filled(store: Store) -> Store:
     for identity, year in (("d", 1999), ("b", 2001), ("c", 2001), ("a", 2001), ("e", 2005)):
-        store.put("book", book(identity, year=year))
+        store.put(BOOK, book(identity, year=year))
     for identity, shelf, title in (("x", "left", "M"), ("y", "right", "A"), ("z", "left", "B"), ("w", "left", "M")):
-        store.put("book", book(identity, shelf=shelf, title=title))
+        store.put(BOOK, book(identity, shelf=shelf, title=title))
     return store
 
 
@@ -47,10 +47,10 @@ def ids(documents: list[dict[str, Any]]) -> str:
     ],
 )
 def test_a_range_is_sorted_by_value_then_id(filled: Store, asked: dict[str, Any], expected: str) -> None:
-    assert ids(filled.range("book", "year", **asked)) == expected
+    assert ids(filled.range(BOOK, "year", **asked)) == expected
     bounds = {name: value for name, value in asked.items() if name in ("low", "high")}
     if bounds == asked:
-        assert filled.range_count("book", "year", **bounds) == len(expected)
+        assert filled.range_count(BOOK, "year", **bounds) == len(expected)
 
 
 @pytest.mark.parametrize(
@@ -65,32 +65,32 @@ def test_a_range_is_sorted_by_value_then_id(filled: Store, asked: dict[str, Any]
     ],
 )
 def test_a_group_is_an_order_of_its_own(filled: Store, asked: dict[str, Any], expected: str) -> None:
-    assert ids(filled.range("book", "shelf", **asked)) == expected
+    assert ids(filled.range(BOOK, "shelf", **asked)) == expected
 
 
 def test_those_of_one_value_come_in_insertion_order_each_as_it_stands_in_its_turn(filled: Store) -> None:
-    found = filled.at("book", "year", 2001)
+    found = filled.at(BOOK, "year", 2001)
     assert next(found)["id"] == "b"
-    filled.put("book", book("c", year=2001, title="another"))
+    filled.put(BOOK, book("c", year=2001, title="another"))
     assert next(found) == book("c", year=2001, title="another")
-    assert ids(list(filled.at("book", "year", 2001))) == "bca"
-    assert ids(list(filled.at("book", "year", 2000))) == ""
+    assert ids(list(filled.at(BOOK, "year", 2001))) == "bca"
+    assert ids(list(filled.at(BOOK, "year", 2000))) == ""
 
 
 def test_the_first_key_is_the_smallest_value(filled: Store) -> None:
-    assert filled.first_key("book", "year") == 1999
-    filled.delete("book", "d")
-    assert filled.first_key("book", "year") == 2001
+    assert filled.first_key(BOOK, "year") == 1999
+    filled.delete(BOOK, "d")
+    assert filled.first_key(BOOK, "year") == 2001
 
 
 def test_a_change_moves_a_document_and_none_takes_it_out(filled: Store) -> None:
-    filled.put("book", book("e", year=1000))
-    filled.put("book", book("a", year=None))
-    filled.put("book", book("x", shelf="right", title="M"))
-    filled.put("book", book("w", title="M"))
-    assert ids(filled.range("book", "year")) == "edbc"
-    assert ids(filled.range("book", "shelf", group="left")) == "z"
-    assert ids(filled.range("book", "shelf", group="right")) == "yx"
+    filled.put(BOOK, book("e", year=1000))
+    filled.put(BOOK, book("a", year=None))
+    filled.put(BOOK, book("x", shelf="right", title="M"))
+    filled.put(BOOK, book("w", title="M"))
+    assert ids(filled.range(BOOK, "year")) == "edbc"
+    assert ids(filled.range(BOOK, "shelf", group="left")) == "z"
+    assert ids(filled.range(BOOK, "shelf", group="right")) == "yx"
 
 
 def test_a_group_that_is_gone_is_forgotten(filled: Store) -> None:
@@ -98,26 +98,26 @@ def test_a_group_that_is_gone_is_forgotten(filled: Store) -> None:
     table = filled.database.table("book")
     assert isinstance(table, DocumentTable)
     assert table.keys.orders["shelf"].groups() == {"left": 3, "right": 1}
-    filled.delete("book", "y")
-    filled.put("book", book("x"))
+    filled.delete(BOOK, "y")
+    filled.put(BOOK, book("x"))
     assert table.keys.orders["shelf"].groups() == {"left": 2}
 
 
 def test_text_and_numbers_do_not_sort_together(filled: Store) -> None:
     with pytest.raises(ValueError, match="'year'"):
-        filled.put("book", book("f", year="2001"))
+        filled.put(BOOK, book("f", year="2001"))
     with pytest.raises(ValueError, match="'title'"):
-        filled.put("book", book("f", shelf="left", title=7))
-    assert filled.range_count("book", "year") == 5
+        filled.put(BOOK, book("f", shelf="left", title=7))
+    assert filled.range_count(BOOK, "year") == 5
 
 
 def test_a_group_is_named_exactly_where_there_are_groups(filled: Store) -> None:
     with pytest.raises(ValueError, match="group"):
-        filled.range("book", "year", group="left")
+        filled.range(BOOK, "year", group="left")
     with pytest.raises(ValueError, match="group"):
-        filled.range("book", "shelf")
+        filled.range(BOOK, "shelf")
     with pytest.raises(ValueError, match="no order"):
-        filled.range("book", "author")
+        filled.range(BOOK, "author")
 
 
 @pytest.mark.parametrize(
@@ -137,17 +137,17 @@ def test_the_order_of_arrival_is_that_in_which_documents_came(
     store: Store, asked: dict[str, Any], expected: str
 ) -> None:
     for identity in "xcadb":
-        store.put("note", {"id": identity})
-    store.put("note", {"id": "a", "changed": True})
-    store.delete("note", "x")
+        store.put(NOTE, {"id": identity})
+    store.put(NOTE, {"id": "a", "changed": True})
+    store.delete(NOTE, "x")
     with suppress(RuntimeError), store.transaction():
-        store.delete("note", "c")
+        store.delete(NOTE, "c")
         raise RuntimeError
-    assert ids(store.range("note", "came", **asked)) == expected
+    assert ids(store.range(NOTE, "came", **asked)) == expected
 
 
 def test_the_order_of_arrival_has_no_bounds(store: Store) -> None:
     bounds: list[dict[str, Any]] = [{"group": "left"}, {"low": "a"}, {"high": "a"}]
     for asked in bounds:
         with pytest.raises(ValueError, match="no bounds"):
-            store.range("note", "came", **asked)
+            store.range(NOTE, "came", **asked)

@@ -7,19 +7,21 @@ from contextlib import suppress
 
 import pytest
 
-from emulator.store import Kind, Store, memory_store
+from emulator.store import Document, Kind, Store, memory_store
+
+PSU, SESSION, PAYMENT = Kind[Document]("psu"), Kind[Document]("session"), Kind[Document]("payment")
 
 
 @pytest.fixture
 def documents() -> Store:
-    store = memory_store({"psu": Kind(), "session": Kind(), "payment": Kind()})
-    store.put("psu", {"id": "1", "name": "Kari"})
+    store = memory_store((PSU, SESSION, PAYMENT))
+    store.put(PSU, {"id": "1", "name": "Kari"})
     return store
 
 
 def _undone(documents: Store) -> None:
     with suppress(ZeroDivisionError), documents.transaction():
-        documents.put("psu", {"id": "1", "name": "Ola"})
+        documents.put(PSU, {"id": "1", "name": "Ola"})
         raise ZeroDivisionError
 
 
@@ -32,16 +34,16 @@ def _restored_and_undone(documents: Store) -> None:
 
 def _inserted_and_undone(documents: Store) -> None:
     with suppress(ZeroDivisionError), documents.transaction():
-        documents.put("psu", {"id": "2"})
+        documents.put(PSU, {"id": "2"})
         raise ZeroDivisionError
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        lambda documents: documents.put("psu", {"id": "1", "name": "Ola"}),
-        lambda documents: documents.put("session", {"id": "2"}),
-        lambda documents: documents.delete("psu", "1"),
+        lambda documents: documents.put(PSU, {"id": "1", "name": "Ola"}),
+        lambda documents: documents.put(SESSION, {"id": "2"}),
+        lambda documents: documents.delete(PSU, "1"),
         lambda documents: documents.restore(documents.image()),
         lambda documents: documents.database.table("psu").insert({"id": "2"}),
         _undone,
@@ -50,7 +52,7 @@ def _inserted_and_undone(documents: Store) -> None:
     ],
 )
 def test_a_change_makes_it_forgotten(documents: Store, change: Callable[[Store], None]) -> None:
-    cache = documents.dependent_cache("psu", "session")
+    cache = documents.dependent_cache(PSU, SESSION)
     cache.values()["a"] = 1
     change(documents)
     assert cache.values() == {}
@@ -60,13 +62,13 @@ def test_a_change_makes_it_forgotten(documents: Store, change: Callable[[Store],
     "change",
     [
         lambda documents: documents.restore(documents.image()),
-        lambda documents: documents.put("psu", {"id": "1", "name": "Ola"}),
-        lambda documents: documents.put("psu", {"id": "2", "name": "Ola"}),
-        lambda documents: documents.delete("psu", "1"),
+        lambda documents: documents.put(PSU, {"id": "1", "name": "Ola"}),
+        lambda documents: documents.put(PSU, {"id": "2", "name": "Ola"}),
+        lambda documents: documents.delete(PSU, "1"),
     ],
 )
 def test_what_is_worked_out_within_a_change_goes_with_it(documents: Store, change: Callable[[Store], None]) -> None:
-    cache = documents.dependent_cache("psu")
+    cache = documents.dependent_cache(PSU)
     with suppress(ZeroDivisionError), documents.transaction():
         change(documents)
         cache.values()["name"] = "Ola"
@@ -75,23 +77,23 @@ def test_what_is_worked_out_within_a_change_goes_with_it(documents: Store, chang
 
 
 def test_what_was_worked_out_from_before_a_change_is_not_kept(documents: Store) -> None:
-    cache = documents.dependent_cache("psu")
+    cache = documents.dependent_cache(PSU)
     known = cache.values()
-    documents.put("psu", {"id": "1", "name": "Ola"})
+    documents.put(PSU, {"id": "1", "name": "Ola"})
     known["name"] = "Kari"
     assert cache.values() == {}
 
 
 def test_documents_of_other_kinds_and_equal_ones_change_nothing(documents: Store) -> None:
-    cache = documents.dependent_cache("psu")
+    cache = documents.dependent_cache(PSU)
     cache.values()["a"] = 1
-    documents.put("payment", {"id": "3"})
-    documents.put("psu", {"id": "1", "name": "Kari"})
+    documents.put(PAYMENT, {"id": "3"})
+    documents.put(PSU, {"id": "1", "name": "Kari"})
     assert cache.values() == {"a": 1}
 
 
 def test_it_does_not_grow_without_end(documents: Store) -> None:
-    cache = documents.dependent_cache("psu")
+    cache = documents.dependent_cache(PSU)
     for number in range(5000):
         cache.values()[number] = number
     assert len(cache.values()) <= 1024

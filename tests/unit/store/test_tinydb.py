@@ -14,13 +14,13 @@ from tinydb.table import Table
 from emulator.store import Store, StoreDamaged, open_store
 from emulator.store.storage import JournalStorage
 from emulator.store.table import DocumentTable
-from tests.unit.store.making import KINDS, answers, book, copy_of, some_books
+from tests.unit.store.making import BOOK, KINDS, NOTE, answers, book, copy_of, some_books
 
 
 @pytest.fixture
 def filled(store: Store) -> Store:
     for document in some_books():
-        store.put("book", document)
+        store.put(BOOK, document)
     return store
 
 
@@ -33,7 +33,7 @@ def table(store: Store) -> DocumentTable:
 def test_stock_tinydb_opens_and_queries_the_snapshot(directory: Path) -> None:
     store = open_store(directory, KINDS)
     for document in some_books():
-        store.put("book", document)
+        store.put(BOOK, document)
     store.close()
     with TinyDB(directory / "documents.json", access_mode="r") as stock:
         assert stock.tables() == {"book", "note", "_store", "_index"}
@@ -47,20 +47,20 @@ def test_stock_tinydb_opens_and_queries_the_snapshot(directory: Path) -> None:
 def test_a_snapshot_that_was_changed_with_stock_tinydb_is_read(directory: Path) -> None:
     store = open_store(directory, KINDS)
     for document in some_books():
-        store.put("book", document)
+        store.put(BOOK, document)
     store.close()
     with TinyDB(directory / "documents.json") as stock:
         stock.table("book").update({"author": "a person's hand"}, where("id") == "b1")
         stock.table("book").insert({"id": "by hand", "year": 1})
         stock.table("book").remove(where("id") == "b0")
     store = open_store(directory, KINDS)
-    assert store.first("book", author="a person's hand") == some_books()[1] | {"author": "a person's hand"}
-    assert [b["id"] for b in store.all("book")] == ["b1", "b2", "b3", "b4", "by hand"]
-    assert store.first_key("book", "year") == 1
+    assert store.first(BOOK, author="a person's hand") == some_books()[1] | {"author": "a person's hand"}
+    assert [b["id"] for b in store.all(BOOK)] == ["b1", "b2", "b3", "b4", "by hand"]
+    assert store.first_key(BOOK, "year") == 1
     assert store.sequence == 5
     before = answers(store)
-    store.put("note", {"id": "n"})
-    store.delete("note", "n")
+    store.put(NOTE, {"id": "n"})
+    store.delete(NOTE, "n")
     store.close()
     assert (directory / "documents.json").read_bytes().startswith(b'{"_store":{"1":{"id":"snapshot","format":1,')
     assert answers(open_store(directory, KINDS)) == before
@@ -69,7 +69,7 @@ def test_a_snapshot_that_was_changed_with_stock_tinydb_is_read(directory: Path) 
 @pytest.mark.parametrize("document", [{"no": "id"}, {"id": 7}, {"id": "b1"}])
 def test_a_hand_that_leaves_no_proper_document_is_told(directory: Path, document: dict[str, object]) -> None:
     store = open_store(directory, KINDS)
-    store.put("book", book("b1"))
+    store.put(BOOK, book("b1"))
     store.close()
     with TinyDB(directory / "documents.json") as stock:
         stock.table("book").insert(document)
@@ -89,28 +89,28 @@ def test_tinydbs_reading_methods_work_on_our_tables(filled: Store) -> None:
     assert books.get(doc_id=9) is None
     assert books.contains(where("author") == "author 0")
     assert books.count(where("author") == "author 0") == 3
-    filled.put("book", book("b1", author="author 0"))
+    filled.put(BOOK, book("b1", author="author 0"))
     assert books.count(where("author") == "author 0") == 4, "nothing is answered from a cache"
 
 
 def test_tinydbs_writing_methods_are_changes_like_others(filled: Store) -> None:
     books, number = table(filled), filled.sequence
     assert books.update({"author": "new"}, where("year") < 1998) == [4, 5]
-    assert filled.count("book", author="new") == 2
+    assert filled.count(BOOK, author="new") == 2
     assert books.insert({"id": "b9", "author": "new"}) == 6
     assert books.insert(Numbered({"id": "b8", "author": "new"}, doc_id=20)) == 20
     assert books.insert_multiple([{"id": "b10"}, {"id": "b11", "tags": ["all"]}]) == [21, 22]
     assert books.upsert({"id": "b9", "author": "newer"}, where("id") == "b9") == [6]
     assert books.remove(doc_ids=[1]) == [1]
     assert filled.sequence == number + 6, "each is one change"
-    assert [b["id"] for b in filled.all("book")] == ["b1", "b2", "b3", "b4", "b9", "b8", "b10", "b11"]
-    assert [b["id"] for b in filled.find("book", author="new")] == ["b3", "b4", "b8"]
+    assert [b["id"] for b in filled.all(BOOK)] == ["b1", "b2", "b3", "b4", "b9", "b8", "b10", "b11"]
+    assert [b["id"] for b in filled.find(BOOK, author="new")] == ["b3", "b4", "b8"]
     books.update({"id": "renamed"}, where("id") == "b10")
-    assert filled.exists("book", "renamed")
-    assert not filled.exists("book", "b10")
+    assert filled.exists(BOOK, "renamed")
+    assert not filled.exists(BOOK, "b10")
     books.truncate()
     assert filled.dump()["book"] == []
-    assert filled.count("book", author="new") == 0
+    assert filled.count(BOOK, author="new") == 0
 
 
 def test_tinydbs_writes_join_a_transaction(filled: Store) -> None:
@@ -135,7 +135,7 @@ def test_tinydb_cannot_make_a_document_that_we_could_not(filled: Store) -> None:
 def test_what_tinydb_wrote_survives_a_kill(directory: Path) -> None:
     store = open_store(directory, KINDS)
     for document in some_books():
-        store.put("book", document)
+        store.put(BOOK, document)
     table(store).update({"author": "new"}, where("year") < 1998)
     table(store).remove(where("id") == "b0")
     table(store).insert(Numbered({"id": "b8"}, doc_id=20))
@@ -159,10 +159,10 @@ def test_our_storage_serves_stock_tables(directory: Path) -> None:
 def test_our_storage_reads_the_journal_as_well(directory: Path) -> None:
     store = open_store(directory, KINDS)
     for document in some_books():
-        store.put("book", document)
+        store.put(BOOK, document)
     store.compact()
-    store.delete("book", "b1")
-    store.put("book", book("b9"))
+    store.delete(BOOK, "b1")
+    store.put(BOOK, book("b9"))
     with TinyDB(copy_of(directory), {}, storage=JournalStorage) as stock:
         assert [b["id"] for b in stock.table("book")] == ["b0", "b2", "b3", "b4", "b9"]
 
@@ -170,8 +170,8 @@ def test_our_storage_reads_the_journal_as_well(directory: Path) -> None:
 def test_the_databases_own_tables_are_the_stores(filled: Store) -> None:
     assert filled.database.tables() == {"book", "note"}
     filled.database.drop_table("book")
-    assert filled.count("book") == 0
-    filled.put("book", book("b1", author="a"))
-    assert filled.count("book", author="a") == 1
+    assert filled.count(BOOK) == 0
+    filled.put(BOOK, book("b1", author="a"))
+    assert filled.count(BOOK, author="a") == 1
     filled.database.drop_tables()
     assert filled.dump() == {"book": [], "note": []}

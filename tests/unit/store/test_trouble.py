@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from emulator.store import Store, StoreUnwritable, open_store
-from tests.unit.store.making import KINDS, TroubledDisk, answers, book, copy_of, failing, some_books
+from tests.unit.store.making import BOOK, KINDS, NOTE, TroubledDisk, answers, book, copy_of, failing, some_books
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def disk() -> TroubledDisk:
 def store(directory: Path, disk: TroubledDisk) -> Store:
     store = open_store(directory, KINDS, disk=disk)
     for document in some_books():
-        store.put("book", document)
+        store.put(BOOK, document)
     return store
 
 
@@ -33,16 +33,16 @@ def test_a_full_disk_refuses_the_change_and_keeps_reading(
     before, number = answers(store), store.sequence
     disk.trouble = failing("write")
     with pytest.raises(StoreUnwritable, match="No space left"):
-        store.put("book", book("b1", author="changed", year=1))
+        store.put(BOOK, book("b1", author="changed", year=1))
     with pytest.raises(StoreUnwritable):
-        store.delete("book", "b1")
+        store.delete(BOOK, "b1")
     with pytest.raises(StoreUnwritable):
         store.restore(type(store.image())({}))
     assert (answers(store), store.sequence) == (before, number)
     assert answers(open_store(copy_of(directory), KINDS)) == before
     assert not caplog.records, "the half that was written is cut off"
     disk.trouble = lambda _: None
-    store.put("book", book("b1", author="changed", year=1))
+    store.put(BOOK, book("b1", author="changed", year=1))
     assert store.sequence == number + 1
     assert answers(open_store(copy_of(directory), KINDS)) == answers(store)
 
@@ -53,14 +53,14 @@ def test_half_a_record_that_cannot_be_cut_off_stops_writing_until_it_can(
     before = answers(store)
     disk.trouble = failing("write", "cut", error=errno.EIO)
     with pytest.raises(StoreUnwritable):
-        store.put("book", book("new"))
+        store.put(BOOK, book("new"))
     disk.trouble = failing("cut", error=errno.EIO)
     with pytest.raises(StoreUnwritable):
-        store.put("book", book("new"))
+        store.put(BOOK, book("new"))
     assert answers(store) == before
     assert answers(open_store(copy_of(directory), KINDS)) == before
     disk.trouble = lambda _: None
-    store.put("book", book("new"))
+    store.put(BOOK, book("new"))
     assert answers(open_store(copy_of(directory), KINDS)) == answers(store) != before
 
 
@@ -69,18 +69,18 @@ def test_half_a_record_is_cut_off_before_the_journal_goes_on_in_a_new_file(
 ) -> None:
     disk.trouble = failing("write", "cut", error=errno.EIO)
     with pytest.raises(StoreUnwritable):
-        store.put("book", book("new"))
+        store.put(BOOK, book("new"))
     with pytest.raises(StoreUnwritable):
         store.begin_compaction()
     disk.trouble = lambda _: None
     store.begin_compaction()
-    store.put("book", book("new"))
+    store.put(BOOK, book("new"))
     assert answers(open_store(copy_of(directory), KINDS)) == answers(store)
 
 
 def test_short_writes_are_continued(store: Store, disk: TroubledDisk, directory: Path) -> None:
     disk.write_at_most = 7
-    store.put("book", book("new", title="x" * 100))
+    store.put(BOOK, book("new", title="x" * 100))
     assert answers(open_store(copy_of(directory), KINDS)) == answers(store)
     store.compact()
     assert answers(open_store(copy_of(directory), KINDS)) == answers(store)
@@ -90,7 +90,7 @@ def test_a_write_that_writes_nothing_is_refused(store: Store, disk: TroubledDisk
     before = answers(store)
     disk.write_at_most = 0
     with pytest.raises(StoreUnwritable, match="wrote nothing"):
-        store.put("book", book("new"))
+        store.put(BOOK, book("new"))
     assert answers(store) == before
 
 
@@ -110,18 +110,18 @@ LIMITED = """
 import resource, signal, sys
 from pathlib import Path
 from emulator.store import StoreUnwritable, open_store
-from tests.unit.store.making import KINDS, book
+from tests.unit.store.making import BOOK, KINDS, NOTE, book
 directory = Path(sys.argv[1])
 store = open_store(directory, KINDS)
 resource.setrlimit(resource.RLIMIT_FSIZE, (5000, resource.RLIM_INFINITY))
 acknowledged = 0
 try:
     while True:
-        store.put("book", book(f"b{acknowledged}", text="x" * 300))
+        store.put(BOOK, book(f"b{acknowledged}", text="x" * 300))
         acknowledged += 1
 except StoreUnwritable:
-    assert store.count("book") == acknowledged
-store.put("note", {"id": "small"})
+    assert store.count(BOOK) == acknowledged
+store.put(NOTE, {"id": "small"})
 print(acknowledged, flush=True)
 signal.raise_signal(signal.SIGKILL)
 """
@@ -132,8 +132,8 @@ def test_a_file_that_cannot_grow_for_real(directory: Path) -> None:
     done = subprocess.run([sys.executable, "-c", LIMITED, directory], capture_output=True, text=True, check=False)
     assert done.returncode == -9, done.stderr
     again = open_store(directory, KINDS)
-    assert again.count("book") == int(done.stdout) > 5
-    assert again.exists("note", "small")
+    assert again.count(BOOK) == int(done.stdout) > 5
+    assert again.exists(NOTE, "small")
     again.close()
 
 

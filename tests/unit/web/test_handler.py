@@ -13,13 +13,15 @@ from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
 from emulator.api.messages import Request, Response
-from emulator.store import Kind, Store, StoreUnwritable, open_store, storage
+from emulator.store import Document, Kind, Store, StoreUnwritable, open_store, storage
 from emulator.store.disk import Disk
 from emulator.web.answers import Answer
 from emulator.web.handler import Handler
 from tests.unit.web.test_turns import Application
 
 TARGET = "/v1/write"
+
+NOTE = Kind[Document]("note")
 
 
 class FailingDisk(Disk):
@@ -38,14 +40,14 @@ class World:
 
     def __init__(self, folder: Path) -> None:
         self.disk = FailingDisk()
-        self.store: Store = open_store(folder, {"note": Kind()}, "power", disk=self.disk)
+        self.store: Store = open_store(folder, (NOTE,), "power", disk=self.disk)
         self.application = Application()
         self.application.store = self.store
         self.application.answers[TARGET] = self._write
         self.handler = Handler(self.application)
 
     def _write(self, request: Request) -> Response:
-        self.store.put("note", {"id": str(len(self.application.requests))})
+        self.store.put(NOTE, {"id": str(len(self.application.requests))})
         return Response(201)
 
     def asks(self) -> Any:
@@ -76,7 +78,7 @@ async def test_a_change_is_lost_by_an_fsync_that_fails_before_its_own_begins(wor
     with pytest.raises(StoreUnwritable):
         world.store.sync()
     assert await world.status(exchange) == 503
-    assert world.store.count("note") == 0
+    assert world.store.count(NOTE) == 0
     assert world.application.taken_back == [world.store]
 
 
@@ -87,5 +89,5 @@ async def test_a_change_is_lost_by_the_fsync_of_a_compaction_that_it_makes_due(
     world = World(tmp_path)
     world.disk.failing = True
     assert await world.status(world.asks()) == 503
-    assert world.store.count("note") == 0
+    assert world.store.count(NOTE) == 0
     assert world.application.taken_back == [world.store]

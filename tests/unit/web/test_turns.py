@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from emulator.api.messages import Delivery, Request, Response
-from emulator.store import Kind, Store, StoreUnwritable, open_store
+from emulator.store import Document, Kind, Store, StoreUnwritable, open_store
 from emulator.store.disk import Disk
 from emulator.web import turns
 from emulator.web.address import Base
@@ -20,7 +20,8 @@ from emulator.web.limits import MAX_WAITING_BYTES, Limits
 from emulator.web.listener import Listener
 from tests.e2e.serving import MadeUpSite
 
-KINDS = {"note": Kind()}
+NOTE = Kind[Document]("note")
+KINDS = (NOTE,)
 
 
 class CountingDisk(Disk):
@@ -105,7 +106,7 @@ class World:
 
     def write(self, request: Request, delivery: Delivery | None = None) -> Response:
         try:
-            self.store.put("note", {"id": str(len(self.application.requests)), "text": request.target})
+            self.store.put(NOTE, {"id": str(len(self.application.requests)), "text": request.target})
         except StoreUnwritable:
             return Response(503, [], b"refused by the core")
         answer = Response(201, [("X-Request-ID", "7")], b"written")
@@ -115,7 +116,7 @@ class World:
         return answer
 
     def count(self, request: Request) -> Response:
-        return Response(200, [], str(self.store.count("note")).encode())
+        return Response(200, [], str(self.store.count(NOTE)).encode())
 
     def clients(self, number: int) -> list[Client]:
         base = Base(scheme="http", host="127.0.0.1", port=1, public_url=None, allowed=())
@@ -125,7 +126,7 @@ class World:
     def kept(self) -> int:
         """How many notes a restart finds."""
         self.store.close()
-        return open_store(self.folder, KINDS).count("note")
+        return open_store(self.folder, KINDS).count(NOTE)
 
 
 @pytest.fixture
@@ -173,7 +174,7 @@ async def test_a_full_disk_is_503_for_all_of_the_turn_and_nothing_is_changed(wor
     assert "X-Request-ID: 7" in second.got.decode()
     assert "cannot keep its documents" in second.got.decode()
     assert world.application.taken_back == [world.store]
-    assert world.store.count("note") == 1
+    assert world.store.count(NOTE) == 1
     assert [answer.status for answer in world.logged] == [201, 503, 503]
 
 
@@ -329,7 +330,7 @@ async def test_a_change_from_elsewhere_takes_what_waits_along(world: World, full
     (client,) = world.clients(1)
     client.ask("/v1/write")
     world.disk.full = full
-    change: Callable[[], None] = lambda: world.store.put("note", {"id": "clock"})  # noqa: E731
+    change: Callable[[], None] = lambda: world.store.put(NOTE, {"id": "clock"})  # noqa: E731
     if full:
         with pytest.raises(StoreUnwritable):
             change()
@@ -337,7 +338,7 @@ async def test_a_change_from_elsewhere_takes_what_waits_along(world: World, full
         change()
     await turn()
     assert client.statuses == [503 if full else 201]
-    assert world.store.count("note") == (0 if full else 2)
+    assert world.store.count(NOTE) == (0 if full else 2)
 
 
 async def test_the_end_of_the_server_writes_what_waits(world: World) -> None:
@@ -391,7 +392,7 @@ async def test_a_connection_with_an_answer_to_come_is_not_idle(world: World, mon
 async def test_a_compaction_that_a_control_request_makes_due_begins_once(world: World) -> None:
     def grow(request: Request) -> Response:
         while not world.store.compaction_due:
-            world.store.put("note", {"id": "grown", "text": f"{world.store.sequence:1000000}"})
+            world.store.put(NOTE, {"id": "grown", "text": f"{world.store.sequence:1000000}"})
         return Response(201, [], b"grown")
 
     world.application.answers["/grow"] = grow
@@ -407,7 +408,7 @@ async def test_a_compaction_that_a_control_request_makes_due_begins_once(world: 
 async def test_the_end_of_a_turn_begins_the_compaction_that_is_due(world: World) -> None:
     (client,) = world.clients(1)
     while not world.store.compaction_due:
-        world.store.put("note", {"id": "grown", "text": f"{world.store.sequence:1000000}"})
+        world.store.put(NOTE, {"id": "grown", "text": f"{world.store.sequence:1000000}"})
     client.ask("/v1/count")
     assert world.store.compaction_due
     await turn()

@@ -8,18 +8,20 @@ from threading import Event
 
 import pytest
 
-from emulator.store import Kind, Store, open_store, storage
+from emulator.store import Document, Kind, Store, open_store, storage
 from emulator.store.recovery import SNAPSHOT
 from emulator.web import upkeep
 from emulator.web.upkeep import Upkeep
 
+NOTE = Kind[Document]("note")
+
 
 @pytest.fixture
 def documents(tmp_path: Path) -> Store:
-    store = open_store(tmp_path, {"note": Kind()})
+    store = open_store(tmp_path, (NOTE,))
     with store.transaction():
         for number in range(2000):
-            store.put("note", {"id": str(number)})
+            store.put(NOTE, {"id": str(number)})
     return store
 
 
@@ -39,24 +41,24 @@ async def test_a_compaction_rests_and_is_left_when_the_server_ends(
     work.compact(documents)
     (task,) = work._compactions
     assert await asyncio.get_running_loop().run_in_executor(None, resting.wait, 10)
-    documents.put("note", {"id": "meanwhile"})
+    documents.put(NOTE, {"id": "meanwhile"})
     assert not (tmp_path / SNAPSHOT).exists()
     work.end()
     await task
     assert not (tmp_path / SNAPSHOT).exists()
     documents.close()
     assert [path.name for path in tmp_path.glob("documents*")] == [SNAPSHOT]
-    assert open_store(tmp_path, {"note": Kind()}).get("note", "meanwhile")
+    assert open_store(tmp_path, (NOTE,)).get(NOTE, "meanwhile")
 
 
 async def test_who_waits_for_the_fsync_of_a_bank_that_is_deleted_meanwhile_is_answered(tmp_path: Path) -> None:
-    documents = open_store(tmp_path, {"note": Kind()}, durability="power")
+    documents = open_store(tmp_path, (NOTE,), durability="power")
     work = Upkeep()
-    documents.put("note", {"id": "1"})
+    documents.put(NOTE, {"id": "1"})
     first = asyncio.ensure_future(work.synced(documents, 1))
     second = asyncio.ensure_future(work.synced(documents, 1))
     await asyncio.sleep(0)  # the first has begun its fsync, the second waits for its turn
-    documents.put("note", {"id": "2"})
+    documents.put(NOTE, {"id": "2"})
     third = asyncio.ensure_future(work.synced(documents, 2))
     documents.discard()
     assert await asyncio.gather(first, second, third) == [None, None, None]
@@ -67,9 +69,9 @@ async def test_with_power_a_compaction_begins_behind_an_fsync_and_not_beside_it(
 ) -> None:
     """A failure is told once: to the fsync of the compaction, or to the one beside it."""
     monkeypatch.setattr(storage, "SMALL_JOURNAL", 0)
-    documents = open_store(tmp_path, {"note": Kind()}, durability="power")
+    documents = open_store(tmp_path, (NOTE,), durability="power")
     work = Upkeep()
-    documents.put("note", {"id": "1"})
+    documents.put(NOTE, {"id": "1"})
     waiting = asyncio.ensure_future(work.synced(documents, 1))
     await asyncio.sleep(0)
     assert (documents.compaction_due, documents.synced) == (True, 0)
@@ -77,6 +79,6 @@ async def test_with_power_a_compaction_begins_behind_an_fsync_and_not_beside_it(
     assert not documents.compaction_due
     await asyncio.gather(*work._compactions)
     assert (tmp_path / SNAPSHOT).exists()
-    documents.put("note", {"id": "2", "text": "x" * 1000})
+    documents.put(NOTE, {"id": "2", "text": "x" * 1000})
     assert documents.compaction_due  # the one that has ended stands in no other's way
     documents.close()
