@@ -13,8 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from emulator.api.certificate_forms import is_hexadecimal, why_no_base64, why_no_certificate
 from emulator.bank.tpp import Tpp
 from emulator.ca import qcstatements
-from emulator.httpsig.keyid import KeyIdVerdict, compare_key_id
-from emulator.httpsig.names import ORGANIZATION_IDENTIFIER
+from emulator.httpsig.keyid import ORGANIZATION_IDENTIFIER, KeyIdVerdict, compare_key_id
 
 BOTH_ROLES = frozenset({"PISP", "AISP"})
 SMALLEST_KEY = 2048  # bits, CONTRACT 3.1

@@ -134,7 +134,7 @@ def check_headers(
     for lower in headers.repeated:
         if lower in _SINGLE:
             name = _SINGLE[lower]
-            found.append(Message("FORMAT_ERROR", f"The header {name} is there more than once.", name))
+            found.append(Message("FORMAT_ERROR", f"The header {name} appears more than once.", name))
     if not _all_fit(checked, values_of(headers)) or not _others_fit(headers):
         found += _malformed(headers)
     return found

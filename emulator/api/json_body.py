@@ -184,7 +184,7 @@ def _doubled_members(value: Any) -> Iterator[Message]:
     """The members that stand more than once, with their paths."""
     for path, inner in _objects(value, ""):
         for name in inner.doubled:
-            yield Message("FORMAT_ERROR", "This member is there more than once.", member_path(path, name))
+            yield Message("FORMAT_ERROR", "This member appears more than once.", member_path(path, name))
 
 
 def _objects(value: Any, path: str) -> Iterator[tuple[str, _Loose]]:

@@ -16,7 +16,7 @@ from emulator.api.operation import Operation, Params
 from emulator.api.operations import table
 from emulator.api.query import Parameter
 from emulator.api.route import Route
-from emulator.api.signature.check import DEMANDED as SIGNATURE_DEMANDS
+from emulator.api.signature.rules import DEMANDED as SIGNATURE_DEMANDS
 from emulator.bank import products
 from emulator.bank.clock import oslo_date, real_now
 

@@ -204,12 +204,12 @@ class Pipeline:
                 request.target,
                 request.headers,
                 request.body,
-                call.route.digest,
-                _policy(settings.profile, settings.trust, settings.date_skew),
-                real_seconds(),
-                self._trusted_ca() if settings.trust == "sandbox-ca" else None,
-                headers if headers.single else None,
-                request.base,
+                digest_required=call.route.digest,
+                policy=_policy(settings.profile, settings.trust, settings.date_skew),
+                instant=real_seconds(),
+                trusted_ca=self._trusted_ca() if settings.trust == "sandbox-ca" else None,
+                present=headers if headers.single else None,
+                base=request.base,
             )
         except SignatureRefused as refused:
             exchange.signature = refused.with_traceback(None)  # the log must not keep the frames of this request

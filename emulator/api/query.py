@@ -93,7 +93,7 @@ def _pairs(raw: str, declared: set[str], wrong: list[Message]) -> dict[str, str 
         elif name in declared:
             if name in sent and name not in doubled:
                 doubled.add(name)
-                wrong.append(Message("FORMAT_ERROR", f"The query parameter {name} is there more than once.", name))
+                wrong.append(Message("FORMAT_ERROR", f"The query parameter {name} appears more than once.", name))
             sent[name] = value if equals else None
     for name in doubled:
         del sent[name]

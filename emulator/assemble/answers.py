@@ -9,9 +9,8 @@ from emulator.api.pipeline import Sign, Signer
 from emulator.bank.clock import real_now
 from emulator.ca import Credentials
 from emulator.httpsig.dates import format_date
-from emulator.httpsig.digest import digest_value
 from emulator.httpsig.keyid import key_id_for
-from emulator.httpsig.signer import signature_header
+from emulator.httpsig.signing import digest_value, signature_header
 
 
 def response_signer(credentials: Callable[[], Credentials]) -> Signer:

@@ -63,14 +63,14 @@ def command(
 
 
 def _kept(request: str, url: str | None) -> Explanation:
-    from emulator.api.signature.explain import explain_kept
+    from emulator.api.signature.explain import explain_verdict
 
     entry = logged(bank_url(url), request)
     if "signature" not in entry:
         told = "; ".join(message.get("text", message["code"]) for message in entry.get("messages", []))
         answered = f"request {entry['id']} was answered {entry['status']} before its signature was looked at"
         raise Failed(f"{answered}: {told}" if told else answered)
-    return explain_kept(entry["signature"])
+    return explain_verdict(entry["signature"])
 
 
 def _judged(file: str, body: str | None, profile: str | None) -> Explanation:

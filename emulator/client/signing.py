@@ -10,9 +10,7 @@ from urllib.parse import urlsplit
 from emulator.client.identity import HoldsKey, Identity, Pem
 from emulator.client.tampering import Draft, tampered
 from emulator.httpsig.dates import format_date
-from emulator.httpsig.digest import digest_value
-from emulator.httpsig.message import CANDIDATES, REQUEST_TARGET, request_target
-from emulator.httpsig.signer import HASHES
+from emulator.httpsig.signing import ALGORITHMS, CANDIDATES, REQUEST_TARGET, digest_value, request_target
 
 
 def sign(
@@ -54,8 +52,8 @@ def signed_headers(
     is a name of TAMPERINGS and spoils it on purpose. ValueError for an algorithm or a name that cannot be signed with,
     TypeError for a header that is no text.
     """
-    if algorithm not in HASHES:
-        raise ValueError(f"there is no algorithm {algorithm!r}; there are {', '.join(HASHES)}")
+    if algorithm not in ALGORITHMS:
+        raise ValueError(f"there is no algorithm {algorithm!r}; there are {', '.join(ALGORITHMS)}")
     signer = Identity.of(identity)
     content = body.encode() if isinstance(body, str) else body
     given = headers or {}

@@ -11,9 +11,7 @@ from functools import cache
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, generate_private_key
 
 from emulator.httpsig.dates import format_date, parse_date
-from emulator.httpsig.digest import digest_value
-from emulator.httpsig.message import REQUEST_TARGET, signing_string
-from emulator.httpsig.signer import header_text, signature_of
+from emulator.httpsig.signing import REQUEST_TARGET, digest_value, header_text, signature_of, signing_string
 
 Headers = dict[str, str]
 Lines = list[tuple[str, str]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta, timezone
+from email.utils import format_datetime
 from functools import lru_cache
 
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
@@ -24,11 +25,7 @@ class DateUnreadable(ValueError):
 
 def format_date(moment: datetime) -> str:
     """`moment` (aware) as RFC 7231 IMF-fixdate, e.g. `Mon, 02 Mar 2026 08:00:00 GMT`."""
-    utc = moment.astimezone(UTC)
-    return (
-        f"{DAYS[utc.weekday()]}, {utc.day:02d} {MONTHS[utc.month - 1]} {utc.year:04d} "
-        f"{utc.hour:02d}:{utc.minute:02d}:{utc.second:02d} GMT"
-    )
+    return format_datetime(moment.astimezone(UTC), usegmt=True)
 
 
 def parse_date(text: str) -> tuple[float, str | None]:

@@ -1,4 +1,10 @@
-"""The keyId `SN=<serial>,CA=<issuer>`: building it from a certificate and comparing one that was sent (SPEC 5.2)."""
+"""The keyId `SN=<serial>,CA=<issuer>`: building it from a certificate and comparing one that was sent (SPEC 5.2).
+
+The issuer is a distinguished name as text, read in every valid escaping of RFC 2253 (CONTRACT 3.1). The reader stands
+here because `x509.Name.from_rfc4514_string` knows nine attribute types, refuses values that real certificates hold (a
+CN over 64 characters), reads `#hex` as text instead of as DER, and keeps no order to compare. Rendering is the
+library's `rfc4514_string`.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +15,206 @@ from urllib.parse import unquote
 
 from cryptography import x509
 
-from emulator.httpsig.names import Attribute, NameUnreadable, Rdn, ReadName, certificate_name, read_name, tool_order
+Attribute = tuple[str, str]  # dotted object identifier, value
+Rdn = tuple[Attribute, ...]  # one relative name; more than one attribute where `+` joins them
+
+CN, L, ST = "2.5.4.3", "2.5.4.7", "2.5.4.8"
+ORG, OU, C = "2.5.4.10", "2.5.4.11", "2.5.4.6"
+ORGANIZATION_IDENTIFIER = "2.5.4.97"
+
+# The table of RFC 2253, section 2.3.
+_RFC2253 = {
+    "CN": CN, "L": L, "ST": ST, "O": ORG, "OU": OU, "C": C, "STREET": "2.5.4.9",
+    "DC": "0.9.2342.19200300.100.1.25", "UID": "0.9.2342.19200300.100.1.1",
+}  # fmt: skip
+# What tools write for other types (OpenSSL, Java, .NET), compared in upper case.
+_OTHERS = {
+    "S": ST, "SP": ST, "STATEORPROVINCENAME": ST, "COMMONNAME": CN, "LOCALITYNAME": L, "ORGANIZATIONNAME": ORG,
+    "ORGANIZATIONALUNITNAME": OU, "COUNTRYNAME": C, "STREETADDRESS": "2.5.4.9", "DOMAINCOMPONENT": _RFC2253["DC"],
+    "USERID": _RFC2253["UID"],
+    "ORGANIZATIONIDENTIFIER": ORGANIZATION_IDENTIFIER, "ORGID": ORGANIZATION_IDENTIFIER,
+    "EMAILADDRESS": "1.2.840.113549.1.9.1", "EMAIL": "1.2.840.113549.1.9.1", "E": "1.2.840.113549.1.9.1",
+    "SERIALNUMBER": "2.5.4.5", "SN": "2.5.4.4", "SURNAME": "2.5.4.4", "GN": "2.5.4.42", "GIVENNAME": "2.5.4.42",
+    "T": "2.5.4.12", "TITLE": "2.5.4.12", "DNQ": "2.5.4.46", "DNQUALIFIER": "2.5.4.46", "DN": "2.5.4.46",
+    "BUSINESSCATEGORY": "2.5.4.15", "POSTALCODE": "2.5.4.17", "DESCRIPTION": "2.5.4.13", "NAME": "2.5.4.41",
+    "INITIALS": "2.5.4.43", "GENERATIONQUALIFIER": "2.5.4.44", "GENERATION": "2.5.4.44", "PSEUDONYM": "2.5.4.65",
+    "UNSTRUCTUREDNAME": "1.2.840.113549.1.9.2", "UNSTRUCTUREDADDRESS": "1.2.840.113549.1.9.8",
+    "JURISDICTIONC": "1.3.6.1.4.1.311.60.2.1.3", "JURISDICTIONST": "1.3.6.1.4.1.311.60.2.1.2",
+    "JURISDICTIONL": "1.3.6.1.4.1.311.60.2.1.1",
+}  # fmt: skip
+_ESCAPABLE = frozenset(' #=+,;<>"\\')
+_HEX = frozenset("0123456789abcdefABCDEF")
+_TEXT_TAGS = {0x0C: "utf-8", 0x12: "ascii", 0x13: "ascii", 0x14: "latin-1", 0x16: "ascii", 0x1A: "ascii",
+              0x1C: "utf-32-be", 0x1E: "utf-16-be"}  # fmt: skip
+
+
+class NameUnreadable(ValueError):
+    """The text is no distinguished name; the argument is a sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadName:
+    """A name read from text: its relative names in the order of the text, and what is not plain RFC 2253."""
+
+    rdns: tuple[Rdn, ...]
+    oddities: tuple[str, ...] = ()
+
+
+def certificate_name(name: x509.Name) -> tuple[Rdn, ...]:
+    """The relative names of a certificate's name in encoded order, most general first."""
+    return tuple(
+        tuple(
+            (
+                attribute.oid.dotted_string,
+                attribute.value if isinstance(attribute.value, str) else "#" + attribute.value.hex(),
+            )
+            for attribute in rdn
+        )
+        for rdn in name.rdns
+    )
+
+
+def read_name(text: str, *, lists: bool = False) -> ReadName:
+    """Read `CN=A,O=B,C=NO` in any valid escaping; raise NameUnreadable.
+
+    Types: the names of RFC 2253, those that common tools write, or dotted (with or without `OID.`). With `lists`,
+    a part without `=` is a further value of the type before it (`OU=a,b`).
+    """
+    if not text.strip(" "):
+        return ReadName(())
+    if text.startswith("/"):
+        raise NameUnreadable("it is in OpenSSL's old form with slashes (openssl writes it with -nameopt RFC2253)")
+    oddities: dict[str, None] = {}
+    rdns: list[Rdn] = []
+    for piece in _split(text, ","):
+        parts = _split(piece, "+")
+        if lists and rdns and len(parts) == 1 and _unescaped(piece, "=") < 0:
+            rdns.append(((rdns[-1][-1][0], _value(piece.strip(" "))),))
+            continue
+        rdns.append(tuple(_attribute(part, oddities) for part in parts))
+    return ReadName(tuple(rdns), tuple(oddities))
+
+
+def _attribute(text: str, oddities: dict[str, None]) -> Attribute:
+    at = _unescaped(text, "=")
+    if at < 0:
+        raise NameUnreadable(f"{text.strip()[:40]!r} has no '=' (a comma or plus inside a value is written \\, or \\+)")
+    kind, value = text[:at], text[at + 1 :]
+    oid = _RFC2253.get(kind)
+    if oid is None:
+        oid = _other_type(kind.strip(" "), oddities)
+        if kind != kind.strip(" "):
+            oddities["blanks around , or ="] = None
+    trimmed = _trim(value)
+    if trimmed != value:
+        oddities["blanks around , or ="] = None
+    if any(_unescaped(trimmed, special) >= 0 for special in ";<>"):
+        oddities["; < or > without a backslash"] = None
+    return oid, _value(trimmed)
+
+
+def _other_type(kind: str, oddities: dict[str, None]) -> str:
+    upper = kind.upper()
+    oid = _RFC2253.get(upper)
+    if oid is not None:
+        return oid  # RFC 2253 compares keywords without case
+    oid = _OTHERS.get(upper)
+    if oid is not None:
+        oddities[f"the attribute type {kind}"] = None
+        return oid
+    dotted = upper.removeprefix("OID.")
+    if dotted.isascii() and all(part.isdigit() for part in dotted.split(".")):
+        if dotted != kind:
+            oddities["OID. before a dotted attribute type"] = None
+        return dotted
+    raise NameUnreadable(f"the attribute type {kind[:40]!r} is not known")
+
+
+def _split(text: str, separator: str) -> list[str]:
+    """`text` cut at each separator that no backslash protects."""
+    if "\\" not in text:
+        return text.split(separator)
+    pieces, start, at, end = [], 0, 0, len(text)
+    while at < end:
+        if text[at] == "\\":
+            at += 2
+            continue
+        if text[at] == separator:
+            pieces.append(text[start:at])
+            start = at + 1
+        at += 1
+    pieces.append(text[start:])
+    return pieces
+
+
+def _unescaped(text: str, wanted: str) -> int:
+    return len(pieces[0]) if len(pieces := _split(text, wanted)) > 1 else -1
+
+
+def _trim(value: str) -> str:
+    """Without the blanks around it, but with a last one that a backslash protects."""
+    bare = value.lstrip(" ")
+    cut = bare.rstrip(" ")
+    backslashes = len(cut) - len(cut.rstrip("\\"))
+    return cut + " " if backslashes % 2 and len(cut) < len(bare) else cut
+
+
+def _value(text: str) -> str:
+    """An attribute value without its escapes; `#hex` is the DER encoding of one."""
+    if text.startswith("#"):
+        return _from_hex(text)
+    if "\\" not in text:
+        if '"' in text:
+            raise NameUnreadable('a double quote inside a value must be written \\"')
+        return text
+    raw = bytearray()
+    at, end = 0, len(text)
+    while at < end:
+        character = text[at]
+        if character != "\\":
+            raw += character.encode("utf-8", "surrogatepass")
+            at += 1
+        elif at + 2 < end + 1 and text[at + 1 : at + 2] in _ESCAPABLE:
+            raw += text[at + 1].encode()
+            at += 2
+        elif at + 2 < end and text[at + 1] in _HEX and text[at + 2] in _HEX:
+            raw.append(int(text[at + 1 : at + 3], 16))
+            at += 3
+        else:
+            raise NameUnreadable(f"a backslash must protect a special character, found {text[at : at + 3]!r}")
+    try:
+        return raw.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        raise NameUnreadable("its \\hex pairs are not UTF-8") from None
+
+
+def _from_hex(text: str) -> str:
+    """The text inside `#0c0b...`; a value that is no character string stays as it is."""
+    try:
+        raw = bytes.fromhex(text[1:])
+    except ValueError:
+        raise NameUnreadable("a value that begins with # must be hexadecimal") from None
+    if not text[1:].isalnum() or len(raw) < 2:
+        raise NameUnreadable("a value that begins with # must be the hexadecimal DER encoding")
+    tag, length, start = raw[0], raw[1], 2
+    if length & 0x80:
+        start = 2 + (length & 0x7F)
+        length = int.from_bytes(raw[2:start], "big")
+    if len(raw) - start != length:
+        raise NameUnreadable("a value that begins with # must be the hexadecimal DER encoding")
+    if tag not in _TEXT_TAGS:
+        return "#" + raw[start:].hex()
+    try:
+        return raw[start:].decode(_TEXT_TAGS[tag])
+    except UnicodeDecodeError:
+        raise NameUnreadable("a value that begins with # is not the character string it says") from None
+
+
+def tool_order(rdns: Sequence[Rdn]) -> list[Attribute]:
+    """CN, O, OU, L, ST, C as tools in use write an issuer: other types left out (CONTRACT 3.1)."""
+    flat = [attribute for rdn in rdns for attribute in rdn]
+    return [attribute for kind in (CN, ORG, OU, L, ST, C) for attribute in flat if attribute[0] == kind]
+
 
 _HEXADECIMAL = re.compile(r"-?[0-9A-Fa-f]{1,128}")  # some libraries draw serial numbers below zero
 

@@ -13,8 +13,8 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
 from emulator.client.tampering import TAMPERINGS
-from emulator.httpsig.digest import digest_value
-from emulator.httpsig.wrapping import wrap
+from emulator.httpsig.header import wrap
+from emulator.httpsig.signing import digest_value
 from tests.hostile.case import BODIES, SEPA, Case, Sent, Told, replaced
 
 SIGNATURE, CERTIFICATE = "Signature", "TPP-Signature-Certificate"

@@ -11,7 +11,7 @@ from typing import Any
 
 from emulator.api.json_body import is_plain, too_deep
 from emulator.bank.errors import quoted
-from emulator.httpsig.digest import HASHES, digest_value
+from emulator.httpsig.signing import HASHES, digest_value
 
 _LARGEST = 64 * 1024  # bytes; a larger body is not hashed in forty other forms
 _MOST_WRITTEN = 256 * 1024  # characters in all; an indented layout grows with depth times length

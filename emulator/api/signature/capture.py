@@ -124,14 +124,14 @@ def _target(url: str) -> str:
 
 
 def _headers(lines: Iterable[str]) -> tuple[tuple[str, str], ...]:
-    found: list[tuple[str, str]] = []
+    pairs: list[tuple[str, str]] = []
     for line in lines:
         name, colon, value = line.partition(":")
-        if line[:1] in (" ", "\t") and found:  # a folded line continues the one before
-            found[-1] = (found[-1][0], f"{found[-1][1]} {line.strip()}")
+        if line[:1] in (" ", "\t") and pairs:  # a folded line continues the one before
+            pairs[-1] = (pairs[-1][0], f"{pairs[-1][1]} {line.strip()}")
         elif colon and name.strip():
-            found.append((name.strip(), value.strip()))
-    return tuple((name, _as_on_the_wire(value)) for name, value in found)
+            pairs.append((name.strip(), value.strip()))
+    return tuple((name, _as_on_the_wire(value)) for name, value in pairs)
 
 
 def _as_on_the_wire(value: str) -> str:
@@ -155,9 +155,9 @@ def _from_json(text: str) -> Capture:
 
 def _find_request(value: Any) -> dict[str, Any] | None:
     """The last signed request in HAR, a HAR entry, a log entry or a bare request; else the last one."""
-    found = list(_requests(value, depth=0))
-    signed = [one for one in found if any(name.lower() == "signature" for name, _ in _pairs(one["headers"]))]
-    best = signed or found
+    requests = list(_requests(value, depth=0))
+    signed = [one for one in requests if any(name.lower() == "signature" for name, _ in _pairs(one["headers"]))]
+    best = signed or requests
     return best[-1] if best else None
 
 

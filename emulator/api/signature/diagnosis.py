@@ -1,22 +1,107 @@
-"""Why a signature does not verify: the cause in a sentence, and both signing strings when they can be told."""
+"""Why a signature does not verify: the cause in a sentence, and both signing strings when they can be told.
+
+A signature by PKCS #1 v1.5 gives back the hash that its maker signed. So one operation with the public key settles
+whether the certificate's key made it (`recover`), and every guess at the text costs one hash instead of one
+verification. `guesses_at` then makes the usual mistakes (`mistakes`), one at a time and two together, until one of
+them leads to that hash.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.padding import MGF1, PSS, PKCS1v15
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+from cryptography.hazmat.primitives.hashes import SHA256, SHA512
 
-from emulator.api.signature.difference import first_difference
-from emulator.api.signature.evidence import Evidence
-from emulator.api.signature.mistakes import GROUPS, any_order
-from emulator.api.signature.recipe import Mistake, Recipe
-from emulator.api.signature.recovery import NoHash, SignedHash, is_pss_over, recover
-from emulator.api.signature.result import clean
+from emulator.api.signature.mistakes import GROUPS, Mistake, Recipe, any_order
+from emulator.api.signature.result import Evidence, encodable
 from emulator.httpsig.keyid import key_id_for
+
+Hash = Callable[[bytes], Any]
+
+# DigestInfo before the hash, RFC 8017, 9.2 note 1.
+_PREFIXES: Mapping[bytes, tuple[str, Hash]] = {
+    bytes.fromhex("3031300d060960864801650304020105000420"): ("SHA-256", hashlib.sha256),
+    bytes.fromhex("3051300d060960864801650304020305000440"): ("SHA-512", hashlib.sha512),
+    bytes.fromhex("3041300d060960864801650304020205000430"): ("SHA-384", hashlib.sha384),
+    bytes.fromhex("302d300d06096086480165030402040500041c"): ("SHA-224", hashlib.sha224),
+    bytes.fromhex("3021300906052b0e03021a05000414"): ("SHA-1", hashlib.sha1),
+    bytes.fromhex("3020300c06082a864886f70d020505000410"): ("MD5", hashlib.md5),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SignedHash:
+    """The hash inside a signature that the certificate's key made; `name` as in `SHA-256`."""
+
+    name: str
+    function: Hash
+    value: bytes
+
+    def fits(self, text: bytes) -> bool:
+        """Whether this is the hash of `text`."""
+        return bool(self.function(text).digest() == self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class NoHash:
+    """Why no hash can be read from a signature: a stable name and a sentence."""
+
+    id: str
+    sentence: str
+
+
+def recover(key: RSAPublicKey, signature: bytes) -> SignedHash | NoHash:
+    """The hash that `signature` covers, or the reason why the certificate's `key` gives none."""
+    size = (key.key_size + 7) // 8
+    if len(signature) != size:
+        return NoHash(
+            "signature-length",
+            f"The signature has {len(signature)} bytes, one by the certificate's key has {size}: "
+            "it is cut off, encoded twice, or made with another key",
+        )
+    try:
+        inside = key.recover_data_from_signature(signature, PKCS1v15(), None)
+    except InvalidSignature:
+        if _looks_like_pss(key, signature):
+            return NoHash("pss-padding", "The signature is padded as RSA-PSS, rsa-sha256 means PKCS #1 v1.5")
+        return NoHash(
+            "other-key",
+            "The signature was made with another key than that of TPP-Signature-Certificate (or was altered)",
+        )
+    for prefix, (name, function) in _PREFIXES.items():
+        if inside.startswith(prefix) and len(inside) == len(prefix) + function(b"").digest_size:
+            return SignedHash(name, function, inside[len(prefix) :])
+    return NoHash(
+        "no-digest-info",
+        f"The key was applied to {len(inside)} bytes as they are, without hashing and DigestInfo: "
+        "sign with a function for RSA-SHA256 signatures, not with one that encrypts with the private key",
+    )
+
+
+def _looks_like_pss(key: RSAPublicKey, signature: bytes) -> bool:
+    """Whether the padded block ends as RSA-PSS does (RFC 8017, 9.1.1); true by chance once in 256."""
+    numbers = key.public_numbers()
+    return pow(int.from_bytes(signature, "big"), numbers.e, numbers.n) & 0xFF == 0xBC
+
+
+def is_pss_over(key: RSAPublicKey, signature: bytes, text: bytes) -> bool:
+    """Whether `signature` is an RSA-PSS signature over `text`, with SHA-256 or SHA-512."""
+    for algorithm in (SHA256(), SHA512()):
+        try:
+            key.verify(signature, text, PSS(MGF1(algorithm), PSS.AUTO), algorithm)
+        except InvalidSignature:
+            continue
+        return True
+    return False
+
 
 MOST_GUESSES = 2_000  # hashes, in about 10 ms
 MOST_HASHED = 4_000_000  # characters, which bounds the guesses at very long texts
@@ -39,45 +124,45 @@ class Cause:
     signed: SignedHash | None = None
 
 
-def find_cause(found: Evidence) -> Cause | None:
+def find_cause(evidence: Evidence) -> Cause | None:
     """The cause of a signature that does not verify; None when there is no signature, key or signing string."""
-    certificate, signature = found.certificate, found.signature
-    if certificate is None or certificate.key is None or found.signing_string is None or signature is None:
+    certificate, signature = evidence.certificate, evidence.signature
+    if certificate is None or certificate.key is None or evidence.signing_string is None or signature is None:
         return None
-    found = _encodable(found)
-    text = found.signing_string or ""
+    evidence = _encodable(evidence)
+    text = evidence.signing_string or ""
     recovered = recover(certificate.key, signature)
     if isinstance(recovered, NoHash):
         if recovered.id == "pss-padding":
-            return _pss(found, certificate.key, signature, recovered)
+            return _pss(evidence, certificate.key, signature, recovered)
         return Cause(recovered.id, recovered.sentence)
     if recovered.fits(text.encode()):
-        sentence = f"The signature was made with {recovered.name}, the parameter algorithm means {found.hash_name}"
+        sentence = f"The signature was made with {recovered.name}, the parameter algorithm means {evidence.hash_name}"
         return Cause("other-hash", sentence, text, signed=recovered)
-    return _search(found, recovered, text)
+    return _search(evidence, recovered, text)
 
 
-def _encodable(found: Evidence) -> Evidence:
+def _encodable(evidence: Evidence) -> Evidence:
     """The same without lone surrogates, which no wire carries but a caller may pass."""
     return replace(
-        found,
-        method=clean(found.method),
-        target=clean(found.target),
-        headers=[(clean(name), clean(value)) for name, value in found.headers],
-        present={clean(name): clean(value) for name, value in found.present.items()},
-        names=tuple(clean(name) for name in found.names),
-        signing_string=clean(found.signing_string or ""),
+        evidence,
+        method=encodable(evidence.method),
+        target=encodable(evidence.target),
+        headers=[(encodable(name), encodable(value)) for name, value in evidence.headers],
+        present={encodable(name): encodable(value) for name, value in evidence.present.items()},
+        names=tuple(encodable(name) for name in evidence.names),
+        signing_string=encodable(evidence.signing_string or ""),
     )
 
 
-def _search(found: Evidence, signed: SignedHash, text: str) -> Cause:
-    also = "" if signed.name == found.hash_name else f", and with {signed.name} in place of {found.hash_name}"
-    for name, phrase, other in _other_things(found, signed, text):
+def _search(evidence: Evidence, signed: SignedHash, text: str) -> Cause:
+    also = "" if signed.name == evidence.hash_name else f", and with {signed.name} in place of {evidence.hash_name}"
+    for name, phrase, other in _other_things(evidence, signed, text):
         if signed.fits(other):
             return Cause(name, f"The signature was made over {phrase}{also}", signed=signed)
     tried = 0
-    most = min(MOST_GUESSES, MOST_HASHED // (len(text) + 1)) if len(found.names) <= MOST_LINES else 0
-    for made, recipe in itertools.islice(guesses_at(found), most):
+    most = min(MOST_GUESSES, MOST_HASHED // (len(text) + 1)) if len(evidence.names) <= MOST_LINES else 0
+    for made, recipe in itertools.islice(guesses_at(evidence), most):
         tried += 1
         if signed.fits(recipe.encoded()):
             likely = recipe.text()
@@ -100,7 +185,7 @@ def _phrase(made: Made) -> str:
     return ", and ".join([mistake.phrase for mistake in made])
 
 
-def _other_things(found: Evidence, signed: SignedHash, text: str) -> Iterator[tuple[str, str, bytes]]:
+def _other_things(evidence: Evidence, signed: SignedHash, text: str) -> Iterator[tuple[str, str, bytes]]:
     """What is signed in the place of a signing string: a stable name, a phrase and the bytes."""
     once = signed.function(text.encode())
     for phrase, form in (
@@ -110,15 +195,19 @@ def _other_things(found: Evidence, signed: SignedHash, text: str) -> Iterator[tu
     ):
         yield "hashed-twice", f"{phrase} of the signing string: sign the string itself, signing hashes it", form
     yield "nothing-signed", "no bytes at all", b""
-    digest = found.present.get("digest", "")
-    yield "body-signed", "the body: sign the signing string, in which the Digest stands for the body", found.body or b""
+    digest = evidence.present.get("digest", "")
+    yield (
+        "body-signed",
+        "the body: sign the signing string, in which the Digest stands for the body",
+        evidence.body or b"",
+    )
     yield "digest-signed", "the value of Digest: sign the signing string, of which it is one line", digest.encode()
 
 
-def _pss(found: Evidence, key: RSAPublicKey, signature: bytes, reason: NoHash) -> Cause:
+def _pss(evidence: Evidence, key: RSAPublicKey, signature: bytes, reason: NoHash) -> Cause:
     """RSA-PSS hides the hash, so each guess is a verification of its own."""
-    right: tuple[Made, Recipe] = (), _own(found)
-    guesses = itertools.chain([right], guesses_at(found))
+    right: tuple[Made, Recipe] = (), _own(evidence)
+    guesses = itertools.chain([right], guesses_at(evidence))
     for tried, (made, recipe) in enumerate(itertools.islice(guesses, MOST_VERIFICATIONS)):
         if is_pss_over(key, signature, recipe.encoded()):
             also = f"; and it was made over a signing string {_phrase(made)}" if made else ""
@@ -127,19 +216,19 @@ def _pss(found: Evidence, key: RSAPublicKey, signature: bytes, reason: NoHash) -
     return Cause("other-key", f"{sentence}; rsa-sha256 means PKCS #1 v1.5", None, MOST_VERIFICATIONS)
 
 
-def _own(found: Evidence) -> Recipe:
-    return Recipe(tuple(found.lines(found.target)))
+def _own(evidence: Evidence) -> Recipe:
+    return Recipe(tuple(evidence.lines(evidence.target)))
 
 
-def guesses_at(found: Evidence) -> Iterator[tuple[Made, Recipe]]:
+def guesses_at(evidence: Evidence) -> Iterator[tuple[Made, Recipe]]:
     """Each usual mistake alone, then any order of the lines, then two mistakes of different groups together.
 
     Each with the recipe that it leads to from the bank's own.
     """
-    own = _own(found)
-    groups = [list(group(found)) for group in GROUPS.values()]
+    own = _own(evidence)
+    groups = [list(group(evidence)) for group in GROUPS.values()]
     # A text that ends in a newline rather than a last value that does: the layout comes first.
-    for mistake in itertools.chain(*reversed(groups), any_order(found)):
+    for mistake in itertools.chain(*reversed(groups), any_order(evidence)):
         yield (mistake,), mistake.apply(own)
     likeliest = [_likeliest(group) for group in groups]
     for first, second in sorted(itertools.combinations(range(len(groups)), 2), key=lambda pair: -pair[1]):
@@ -154,55 +243,78 @@ def _likeliest(group: list[Mistake]) -> list[Mistake]:
     return list({mistake.id: mistake for mistake in reversed(group)}.values())[::-1][:_PAIRED]
 
 
-def describe(found: Evidence, cause: Cause | None) -> dict[str, Any]:
+def describe(evidence: Evidence, cause: Cause | None) -> dict[str, Any]:
     """The diagnosis for the request log, a JSON object; members that say nothing are left out."""
     shown: dict[str, Any] = {
-        "cause": found.faults[0].text,
-        "messages": [fault._asdict() for fault in found.faults],
-        "signingString": found.signing_string,
-        "notes": found.notes,
-        "keyId": _key_id(found),
-        "certificate": _certificate(found),
+        "cause": evidence.faults[0].text,
+        "messages": [fault._asdict() for fault in evidence.faults],
+        "signingString": evidence.signing_string,
+        "notes": evidence.notes,
+        "keyId": _key_id(evidence),
+        "certificate": _certificate(evidence),
     }
-    if found.header is not None:
-        shown |= {"algorithm": found.header.algorithm, "headers": list(found.names)}
+    if evidence.header is not None:
+        shown |= {"algorithm": evidence.header.algorithm, "headers": list(evidence.names)}
     if cause is not None:
-        shown |= _of_cause(found, cause)
+        shown |= _of_cause(evidence, cause)
     return {name: value for name, value in shown.items() if value not in (None, [], {})}
 
 
-def _of_cause(found: Evidence, cause: Cause) -> dict[str, Any]:
+def _of_cause(evidence: Evidence, cause: Cause) -> dict[str, Any]:
     shown: dict[str, Any] = {"mistake": cause.id, "signatureCause": cause.sentence, "tried": cause.tried}
-    text = found.signing_string or ""
+    text = evidence.signing_string or ""
     if cause.likely is not None:
         shown["likelySent"] = cause.likely
         shown["firstDifference"] = first_difference(text, cause.likely)
     if cause.signed is not None:
-        own = cause.signed.function(clean(text).encode()).hexdigest()
+        own = cause.signed.function(encodable(text).encode()).hexdigest()
         shown["hash"] = {"algorithm": cause.signed.name, "signed": cause.signed.value.hex(), "signingString": own}
     return shown
 
 
-def _key_id(found: Evidence) -> dict[str, Any]:
-    if found.header is None or found.header.key_id is None:
+def _key_id(evidence: Evidence) -> dict[str, Any]:
+    if evidence.header is None or evidence.header.key_id is None:
         return {}
-    shown: dict[str, Any] = {"sent": found.header.key_id}
-    if found.certificate is not None:
-        expected = shown["expected"] = key_id_for(found.certificate.certificate)
-        shown["firstDifference"] = first_difference(expected, found.header.key_id)
+    shown: dict[str, Any] = {"sent": evidence.header.key_id}
+    if evidence.certificate is not None:
+        expected = shown["expected"] = key_id_for(evidence.certificate.certificate)
+        shown["firstDifference"] = first_difference(expected, evidence.header.key_id)
     return {name: value for name, value in shown.items() if value is not None}
 
 
-def _certificate(found: Evidence) -> dict[str, Any]:
-    if found.certificate is None:
+def _certificate(evidence: Evidence) -> dict[str, Any]:
+    if evidence.certificate is None:
         return {}
-    certificate = found.certificate.certificate
+    certificate = evidence.certificate.certificate
     return {
         "subject": certificate.subject.rfc4514_string(),
         "issuer": certificate.issuer.rfc4514_string(),
         "serialNumber": f"{certificate.serial_number:X}",
         "validFrom": certificate.not_valid_before_utc.isoformat(),
         "validUntil": certificate.not_valid_after_utc.isoformat(),
-        "tpp": found.certificate.tpp.id,
-        "roles": sorted(found.certificate.tpp.roles),
+        "tpp": evidence.certificate.tpp.id,
+        "roles": sorted(evidence.certificate.tpp.roles),
     }
+
+
+def first_difference(expected: str, sent: str) -> dict[str, Any] | None:
+    """Line and column (from 1) of the first difference with both lines, as a JSON object; None when equal.
+
+    Only a newline ends a line: a carriage return shows as part of it. A line that one side lacks is None.
+    """
+    if expected == sent:
+        return None
+    ours, theirs = expected.split("\n"), sent.split("\n")
+    for number in range(max(len(ours), len(theirs))):
+        here = ours[number] if number < len(ours) else None
+        there = theirs[number] if number < len(theirs) else None
+        if here != there:
+            return {"line": number + 1, "column": _column(here or "", there or ""), "expected": here, "sent": there}
+    return None
+
+
+def _column(here: str, there: str) -> int:
+    for at, (one, other) in enumerate(zip(here, there, strict=False)):
+        if one != other:
+            return at + 1
+    return min(len(here), len(there)) + 1

@@ -12,8 +12,7 @@ from emulator.api.operations import table
 from emulator.api.router import Router, split_target
 from emulator.api.signature.capture import Capture, CaptureUnreadable, read_capture
 from emulator.api.signature.check import collect, inspect, refusal
-from emulator.api.signature.evidence import Evidence
-from emulator.api.signature.result import SignaturePolicy
+from emulator.api.signature.result import Evidence, SignaturePolicy, Terms
 from emulator.bank.errors import BankError
 from emulator.httpsig.dates import DateUnreadable, parse_date
 
@@ -42,7 +41,7 @@ def explain(
     """
     verdict = _verdict_in(captured) if body is None and policy is None else None
     if verdict is not None:
-        return explain_kept(verdict)
+        return explain_verdict(verdict)
     seen = read_capture(captured)
     if body is not None:
         seen = Capture(seen.method, seen.target, seen.headers, body)
@@ -50,37 +49,31 @@ def explain(
 
 
 def _judged(seen: Capture, now: datetime, rules: SignaturePolicy) -> Explanation:
-    found = collect(seen.method, seen.target, seen.headers, seen.body)
-    sent_at = _sent_at(found)
-    good = inspect(
-        found,
-        digest_required=_wants_digest(seen),
-        policy=rules,
-        instant=(sent_at or now).timestamp(),
-        trusted_ca=None,
-    )
-    remarks = list(_remarks(seen, found, sent_at, now, rules))
-    if good and found.certificate is not None:
-        tpp = found.certificate.tpp
+    evidence = collect(seen.method, seen.target, seen.headers, seen.body)
+    sent_at = _sent_at(evidence)
+    holds = inspect(evidence, Terms(_wants_digest(seen), rules, (sent_at or now).timestamp(), None))
+    remarks = list(_remarks(seen, evidence, sent_at, now, rules))
+    if holds and evidence.certificate is not None:
+        tpp = evidence.certificate.tpp
         data: dict[str, Any] = {
             "valid": True,
             "tpp": tpp.id,
             "roles": sorted(tpp.roles),
-            "signingString": found.signing_string,
-            "notes": found.notes,
+            "signingString": evidence.signing_string,
+            "notes": evidence.notes,
         }
     else:
-        data = {"valid": False, **refusal(found).diagnosis()}
+        data = {"valid": False, **refusal(evidence).diagnosis()}
     if remarks:
         data["remarks"] = remarks
     data["assumed"] = list(_assumed(sent_at, rules))
-    return _told(data)
+    return _explanation(data)
 
 
-def explain_kept(verdict: dict[str, Any]) -> Explanation:
+def explain_verdict(verdict: dict[str, Any]) -> Explanation:
     """What a bank found when a request arrived: `signature` of its log entry; raise CaptureUnreadable."""
     try:
-        return _told(verdict)
+        return _explanation(verdict)
     except (KeyError, TypeError, ValueError, AttributeError):
         raise CaptureUnreadable("its member signature is not what a bank writes") from None
 
@@ -95,13 +88,13 @@ def _verdict_in(captured: str) -> dict[str, Any] | None:
     return verdict if isinstance(verdict, dict) and isinstance(verdict.get("valid"), bool) else None
 
 
-def _told(data: dict[str, Any]) -> Explanation:
+def _explanation(data: dict[str, Any]) -> Explanation:
     return Explanation(data["valid"], data, "\n".join(_lines(data)) + "\n")
 
 
-def _sent_at(found: Evidence) -> datetime | None:
+def _sent_at(evidence: Evidence) -> datetime | None:
     try:
-        seconds, _ = parse_date(found.present.get("date", ""))
+        seconds, _ = parse_date(evidence.present.get("date", ""))
         return datetime.fromtimestamp(seconds, UTC)
     except (DateUnreadable, ValueError, OverflowError, OSError):
         return None
@@ -117,9 +110,9 @@ def _wants_digest(seen: Capture) -> bool:
 
 
 def _remarks(
-    seen: Capture, found: Evidence, sent_at: datetime | None, now: datetime, policy: SignaturePolicy
+    seen: Capture, evidence: Evidence, sent_at: datetime | None, now: datetime, policy: SignaturePolicy
 ) -> Iterator[str]:
-    if seen.body is None and "digest" in found.present:
+    if seen.body is None and "digest" in evidence.present:
         yield "The capture does not show the whole body, so the Digest was not compared with it."
     if sent_at is not None and abs((now - sent_at).total_seconds()) > policy.date_skew:
         yield f"The request is of {sent_at:%Y-%m-%d %H:%M:%S} UTC; sent again now, its Date would be refused."

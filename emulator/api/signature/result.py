@@ -1,14 +1,17 @@
-"""What the signature gate asks for and answers with."""
+"""What the signature gate asks for, gathers about a request, and answers with."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from cryptography import x509
 
+from emulator.api.certificates import TppCertificate
 from emulator.bank.tpp import Tpp
+from emulator.httpsig.header import SignatureHeader
+from emulator.httpsig.signing import REQUEST_TARGET, request_target
 
 LONGEST_TEXT = 512  # tppMessages text, SPEC 8
 
@@ -27,6 +30,15 @@ class SignaturePolicy:
         return self.profile == "lenient"
 
 
+class Terms(NamedTuple):
+    """What the bank asks of a request; `instant` is real time in seconds since 1970, `trusted_ca` the sandbox CA."""
+
+    digest_required: bool
+    policy: SignaturePolicy
+    instant: float
+    trusted_ca: x509.Certificate | None
+
+
 class Fault(NamedTuple):
     """One thing that is wrong: a code of SPEC 7, the header at fault as SPEC 2.1 spells it, and a sentence."""
 
@@ -38,10 +50,10 @@ class Fault(NamedTuple):
 def fault(path: str, text: str, *, code: str = "BAD_REQUEST") -> Fault:
     """A Fault with `text` as a sentence that fits into a message (512 characters) and can be encoded."""
     sentence = f"{text}." if len(text) < LONGEST_TEXT else f"{text[: LONGEST_TEXT - 3]}..."
-    return Fault(code, clean(path)[:100], clean(sentence))
+    return Fault(code, encodable(path)[:100], encodable(sentence))
 
 
-def clean(text: str) -> str:
+def encodable(text: str) -> str:
     """`text` with what UTF-8 cannot encode replaced (a lone surrogate of a header value)."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
@@ -57,7 +69,7 @@ class Verified:
 
 
 class SignatureRefused(Exception):
-    """The gate refuses: `messages` holds every fault found, the most telling one first.
+    """The gate refuses: `messages` holds every fault, the most telling one first.
 
     `code`, `path` and `text` are those of the first. `diagnosis` is called when the request log wants the detail;
     it returns a JSON object (see `diagnosis.py`) and remembers it.
@@ -85,7 +97,48 @@ class SignatureRefused(Exception):
         return self.messages[0].text
 
     def diagnosis(self) -> dict[str, Any]:
-        """What the bank built, tried and found, as a JSON object."""
+        """The signing string, what was tried and the cause, as a JSON object."""
         if self._diagnosis is None:
             self._diagnosis = self._detail()
         return self._diagnosis
+
+
+@dataclass(slots=True)
+class Evidence:
+    """One request at the gate. `present` maps lower-case names to the first value without outer blanks.
+
+    `body` is None when a capture does not show it. `names` are the listed header names, `signing_string` is None
+    when one of them is absent, `signature` when it could not be decoded; `hash_name` is `SHA-256` or `SHA-512`.
+    `holds`: the signature verifies; `broken`: it does not. `outside` is the path in front of the target at the bank's
+    public address, where a proxy takes it off.
+    """
+
+    method: str
+    target: str
+    headers: Collection[tuple[str, str]]
+    body: bytes | None
+    present: dict[str, str]
+    repeated: frozenset[str]
+    faults: list[Fault] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    certificate: TppCertificate | None = None
+    header: SignatureHeader | None = None
+    names: tuple[str, ...] = ()
+    signing_string: str | None = None
+    signature: bytes | None = None
+    hash_name: str = ""
+    holds: bool = False
+    broken: bool = False
+    outside: str = ""
+
+    def refuse(self, path: str, text: str) -> None:
+        """Add a fault: the header at `path` is wrong, for the reason in the sentence `text`."""
+        self.faults.append(fault(path, text))
+
+    def lines(self, target: str) -> list[tuple[str, str]]:
+        """What is signed of a request to `target`, by name; without headers that are listed and not there."""
+        return [
+            (name, request_target(self.method, target) if name == REQUEST_TARGET else self.present[name])
+            for name in self.names
+            if name == REQUEST_TARGET or name in self.present
+        ]

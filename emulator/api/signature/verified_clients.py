@@ -20,10 +20,9 @@ from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.hashes import SHA256, SHA512
 
 from emulator.api.certificates import TppCertificate
-from emulator.api.signature.evidence import Evidence
-from emulator.api.signature.result import SignaturePolicy, Verified
+from emulator.api.signature.result import Evidence, SignaturePolicy, Verified
 from emulator.httpsig.dates import usual_date
-from emulator.httpsig.message import CANDIDATES, REQUEST_TARGET
+from emulator.httpsig.signing import CANDIDATES, REQUEST_TARGET
 
 PADDING = PKCS1v15()
 HASHES: dict[str, SHA256 | SHA512] = {"SHA-256": SHA256(), "SHA-512": SHA512()}
@@ -59,26 +58,26 @@ _END = slice(-64, None)
 
 
 def remember(
-    found: Evidence, policy: SignaturePolicy, trusted_ca: x509.Certificate | None, certificate: TppCertificate
+    evidence: Evidence, policy: SignaturePolicy, trusted_ca: x509.Certificate | None, certificate: TppCertificate
 ) -> None:
     """Learn from a request whose signature holds, when everything in it had its usual form."""
-    beginning, mark, end = found.present["signature"].rpartition(_LAST_PARAMETER)
+    beginning, mark, end = evidence.present["signature"].rpartition(_LAST_PARAMETER)
     # Only where what stands behind the mark is the signature, and nothing else, does another one change nothing else.
-    ends_with_signature = found.header is not None and end == f'{found.header.signature}"'
-    if not mark or not ends_with_signature or found.notes or certificate.key is None:
+    ends_with_signature = evidence.header is not None and end == f'{evidence.header.signature}"'
+    if not mark or not ends_with_signature or evidence.notes or certificate.key is None:
         return
     if len(_clients) >= _REMEMBERED:
         _clients.clear()
-    sent = found.present["tpp-signature-certificate"]
+    sent = evidence.present["tpp-signature-certificate"]
     _clients[beginning, sent[_END]] = _Client(
         policy,
         trusted_ca,
         sent,
         certificate,
         certificate.key,
-        HASHES[found.hash_name],
-        *_template(found.names),
-        tuple(name for name in CANDIDATES if name not in found.names),
+        HASHES[evidence.hash_name],
+        *_template(evidence.names),
+        tuple(name for name in CANDIDATES if name not in evidence.names),
     )
 
 

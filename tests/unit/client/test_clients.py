@@ -21,15 +21,13 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 
 from emulator.api.signature import SignaturePolicy, SignatureRefused, check
-from emulator.api.signature.check import verifies
+from emulator.api.signature.rules import verifies
 from emulator.ca import CertificateAuthority, Credentials
 from emulator.client import TAMPERINGS, AsyncTppClient, Identity, TppClient, sign, signed_headers
 from emulator.client.response import Headers, Response
-from emulator.httpsig.digest import digest_value
 from emulator.httpsig.header import parse
 from emulator.httpsig.keyid import key_id_for
-from emulator.httpsig.message import signing_string
-from emulator.httpsig.signer import signature_header
+from emulator.httpsig.signing import digest_value, signature_header, signing_string
 
 
 def now() -> datetime:

@@ -19,7 +19,7 @@ from emulator.ca import CertificateAuthority
 from emulator.cli import main
 from emulator.client import AsyncTppClient
 from emulator.client.proxy import SigningProxy
-from emulator.httpsig.digest import digest_value
+from emulator.httpsig.signing import digest_value
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 PATIENCE = 10.0  # seconds until a test gives up

@@ -91,7 +91,7 @@ def test_what_is_malformed_or_there_twice_is_a_format_error_under_its_name(raw, 
 
 def test_all_mistakes_are_told_at_once():
     assert mistakes("limit=x&dateFrom=y&limit2=z&offset=1&offset=1") == [
-        ("FORMAT_ERROR", "offset", "The query parameter offset is there more than once."),
+        ("FORMAT_ERROR", "offset", "The query parameter offset appears more than once."),
         ("FORMAT_ERROR", "dateFrom", 'The query parameter dateFrom must be a date of the form YYYY-MM-DD; "y" came.'),
         ("FORMAT_ERROR", "limit", 'The query parameter limit must be a whole number from 1 to 500; "x" came.'),
     ]

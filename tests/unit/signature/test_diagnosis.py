@@ -16,12 +16,12 @@ from cryptography.hazmat.primitives.asymmetric.utils import Prehashed
 
 from emulator.api.signature import diagnosis
 from emulator.api.signature.check import collect, inspect
-from emulator.api.signature.difference import first_difference
+from emulator.api.signature.diagnosis import first_difference
 from emulator.api.signature.mistakes import GROUPS
+from emulator.api.signature.result import Terms
 from emulator.ca import Credentials
 from emulator.httpsig.dates import format_date
-from emulator.httpsig.digest import digest_value
-from emulator.httpsig.message import CANDIDATES, signing_string
+from emulator.httpsig.signing import CANDIDATES, digest_value, signing_string
 from tests.unit.effort import calls
 from tests.unit.signature.making import BODY, NOW, TARGET, Lines, Making
 
@@ -297,7 +297,7 @@ def test_a_case_that_takes_the_request_target_along_is_recognised(
 def test_the_value_signed_of_a_header_sent_twice_is_named(making: Making, signed: str, phrase: str) -> None:
     twice = making.with_header("X-Request-ID", "first").but(text=value("x-request-id", signed))
     refused = twice.refused([*twice.sent(), ("X-Request-ID", " second")])
-    assert refused.text == "The signed header X-Request-ID is there more than once."
+    assert refused.text == "The signed header X-Request-ID appears more than once."
     assert refused.messages[-1].text.startswith(OVER + phrase)
 
 
@@ -502,7 +502,7 @@ def test_the_work_is_bounded_for_long_requests(making: Making) -> None:
 
 def test_a_signature_that_fits_nothing_holds_up_the_others_for_few_calls_a_guess(making: Making) -> None:
     found = collect(making.method, making.target, making.but(text=lambda lines: "else").sent(), making.body)
-    inspect(found, digest_required=True, policy=making.policy, instant=NOW.timestamp(), trusted_ca=None)
+    inspect(found, Terms(True, making.policy, NOW.timestamp(), None))
     causes: list[Any] = []
     made = calls(lambda: causes.append(diagnosis.find_cause(found)))
     assert causes[0].tried > 1000

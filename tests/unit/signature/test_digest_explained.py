@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emulator.api.signature.bodies import explain_digest, other_bodies
-from emulator.httpsig.digest import digest_value
+from emulator.httpsig.signing import digest_value
 from tests.unit.signature.making import BODY, Making
 
 VALUE: Any = {"b": ["ø", {"a": "1.00"}], "a": None}

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from emulator.api.signature import SignaturePolicy
 from emulator.api.signature.capture import CaptureUnreadable, read_capture
 from emulator.api.signature.explain import Explanation, explain
-from emulator.httpsig.message import signing_string
+from emulator.httpsig.signing import signing_string
 from tests.unit.signature.making import BODY, NOW, TARGET, Making
 
 PATH = TARGET.partition("?")[0]

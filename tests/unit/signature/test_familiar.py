@@ -10,7 +10,7 @@ import pytest
 
 from emulator.api.signature import SignaturePolicy, SignatureRefused, Verified, check, verified_clients
 from emulator.ca import CertificateAuthority, Credentials
-from emulator.httpsig.message import CANDIDATES
+from emulator.httpsig.signing import CANDIDATES
 from tests.unit.signature.making import NOW, Making
 
 LISTED = ("(request-target)", "date", "digest", "x-request-id", "tpp-redirect-uri")

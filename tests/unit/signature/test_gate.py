@@ -12,14 +12,14 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 
 from emulator.api.signature import SignaturePolicy, SignatureRefused, Verified
-from emulator.api.signature.bound import check_digest
 from emulator.api.signature.check import collect
-from emulator.api.signature.result import fault
+from emulator.api.signature.result import Terms, fault
+from emulator.api.signature.rules import check_digest
 from emulator.bank.tpp import Tpp
 from emulator.ca import Credentials
 from emulator.httpsig.dates import format_date
-from emulator.httpsig.digest import HASHES, digest_value
-from emulator.httpsig.wrapping import wrap
+from emulator.httpsig.header import wrap
+from emulator.httpsig.signing import HASHES, digest_value
 from tests.unit.signature.making import BODY, NOW, STANDING, TARGET, Making, same_verdict
 
 LENIENT = SignaturePolicy("lenient")
@@ -74,7 +74,7 @@ def test_a_digest_that_is_there_many_times_is_compared_once(monkeypatch: pytest.
 
     monkeypatch.setitem(HASHES, "SHA-512", counted)
     found = collect("POST", "/v1/payments", [("Digest", digest)], BODY)
-    check_digest(found)
+    check_digest(found, Terms(True, SignaturePolicy(), 0.0, None))
     assert hashed == [BODY]
     assert not found.faults
 
@@ -115,7 +115,7 @@ def test_an_unsigned_header_may_be_sent_twice(making: Making) -> None:
         (lambda h: "c2lnbmF0dXJl" * 4 + "==", "key=\"value\" was expected, found 'c2lnbmF0dXJlc2lnbmF0dXJlc2lnbm'."),
         (lambda h: "sig1=:c2lnbmF0dXJl:",
          "sig1=:...: is the form of RFC 9421, the bank reads that of draft-cavage-http-signatures-10."),
-        (lambda h: h + ',keyId="x"', "the parameter keyId is there twice."),
+        (lambda h: h + ',keyId="x"', "the parameter keyId appears twice."),
         (lambda h: "=?koi8-r?B?eA==?=", "its charset 'koi8-r' is neither utf-8 nor iso-8859-1."),
         (lambda h: "=?utf-8?X?eA==?=", "its encoding 'X' is neither B nor Q."),
         (lambda h: "=?utf-8?Q?ø?=", "its encoded word holds characters beyond ASCII."),

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emulator.httpsig import header as module
-from emulator.httpsig.header import HeaderUnreadable, SignatureHeader, parse, render
-from emulator.httpsig.wrapping import WrappingUnreadable, unwrap, wrap
+from emulator.httpsig.header import HeaderUnreadable, SignatureHeader, WrappingUnreadable, parse, render, unwrap, wrap
 
 FULL = 'keyId="SN=1,CA=CN=a\\, b=c",algorithm="rsa-sha256",headers="date digest",signature="eA=="'
 READ = SignatureHeader("SN=1,CA=CN=a\\, b=c", "rsa-sha256", "date digest", "eA==")

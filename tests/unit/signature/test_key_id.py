@@ -13,8 +13,7 @@ from cryptography.x509.oid import NameOID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emulator.httpsig.keyid import compare_key_id, key_id_for
-from emulator.httpsig.names import NameUnreadable, certificate_name, read_name
+from emulator.httpsig.keyid import NameUnreadable, certificate_name, compare_key_id, key_id_for, read_name
 from tests.unit.signature.making import NOW, Making
 
 KEY = ec.generate_private_key(ec.SECP256R1())

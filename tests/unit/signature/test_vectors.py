@@ -13,7 +13,9 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
 from emulator.api.signature import SignaturePolicy, SignatureRefused, Verified, check
-from emulator.api.signature.check import collect, inspect, verifies
+from emulator.api.signature.check import collect, inspect
+from emulator.api.signature.result import Terms
+from emulator.api.signature.rules import verifies
 from emulator.httpsig.header import parse
 
 FOLDER = Path(__file__).parents[2] / "vectors"
@@ -132,7 +134,7 @@ def test_the_drafts_own_examples_give_its_signing_strings_and_verify(vector: dic
     headers = [(name, value) for name, value in draft["headers"]] + [("Signature", vector["signature"])]
     found = collect(draft["method"], draft["target"], headers, draft["body"].encode())
     instant = datetime.fromisoformat("2014-01-05T21:31:45+00:00").timestamp()
-    assert not inspect(found, digest_required=True, policy=SignaturePolicy(), instant=instant, trusted_ca=None)
+    assert not inspect(found, Terms(True, SignaturePolicy(), instant, None))
     # No certificate, and C.1 and C.2 leave out the digest, which this bank wants; nothing else is wrong.
     assert {fault.path for fault in found.faults} <= {"TPP-Signature-Certificate", "Signature"}
     assert found.signing_string == vector["signingString"]

@@ -1,52 +1,121 @@
-"""The usual mistakes in the values of signed headers."""
+"""What a client may have signed in place of the request target or of a header's value that it sent.
+
+Each other value comes with a stable name and with the phrase that goes on after "the signature was made over a signing
+string".
+"""
 
 from __future__ import annotations
 
 import base64
+import itertools
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from urllib.parse import quote, unquote
+from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 from emulator.api.signature.bodies import other_bodies
-from emulator.api.signature.evidence import Evidence
-from emulator.api.signature.recipe import Mistake, each, value
+from emulator.api.signature.result import Evidence
 from emulator.httpsig.dates import DAYS, MONTHS, DateUnreadable, format_date, parse_date
-from emulator.httpsig.digest import HASHES, digest_value
-from emulator.httpsig.message import REQUEST_TARGET
+from emulator.httpsig.signing import HASHES, digest_value
+
+_ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
+# Where proxies tell the path that they were asked for, or the part of it that they took off.
+_BEFORE_PROXY = (
+    *("X-Forwarded-Prefix", "X-Forwarded-Path", "X-Forwarded-Uri"),
+    *("X-Original-URI", "X-Original-URL", "X-Envoy-Original-Path"),
+)
+_MOST_PERMUTED = 4  # parameters of the query; 24 orders
+
+
+def other_targets(evidence: Evidence) -> Iterator[tuple[str, str, str]]:
+    """Other spellings of path and query: a stable name, a phrase and the text."""
+    target = evidence.target
+    path, mark, query = target.partition("?")
+    if mark:
+        yield "query-left-out", "without the query", path
+        yield from _query_orders(path, query.split("&"))
+        yield "query-decoded", "with the query decoded", f"{path}?{unquote(query)}"
+        encoded = urlencode(parse_qsl(query, keep_blank_values=True))
+        yield "query-encoded", "with the query encoded otherwise", f"{path}?{encoded}"
+        yield "query-encoded", "with the query encoded otherwise", f"{path}?{encoded.replace('+', '%20')}"
+    else:
+        yield "query-mark", "with an empty query", f"{target}?"
+    for prefix in _prefixes(path):
+        shorter = target.removeprefix(prefix)
+        yield "prefix-left-out", f"without {prefix} before the path", shorter
+        if mark:
+            phrase = f"without {prefix} before the path and without the query"
+            yield "prefix-left-out", phrase, path.removeprefix(prefix)
+    if not path.startswith("/api-sandbox/"):
+        yield "prefix-added", "with /api-sandbox before the path", f"/api-sandbox{target}"
+    for name in _BEFORE_PROXY:
+        told = evidence.present.get(name.lower())
+        if told:
+            phrase = f"with the path of {name}, which a proxy has changed since"
+            yield "path-before-proxy", phrase, told.removesuffix("/") + target
+            yield "path-before-proxy", phrase, told
+    for host in _hosts(evidence):
+        for scheme in ("https", "http"):
+            yield "whole-address", f"with the whole {scheme} address as target", f"{scheme}://{host}{target}"
+            yield "whole-address", f"with the {scheme} address without query as target", f"{scheme}://{host}{path}"
+        yield "host-in-target", "with the host before the path", host + target
+    yield "target-decoded", "with the target decoded", unquote(target)
+    yield "target-encoded", "with the target encoded", quote(target, safe="/?&=%")
+    yield "target-encoded", "with the target encoded once more", quote(target, safe="/?&=")
+    yield "slash-missing", "without the first slash of the path", target.removeprefix("/")
+    slashed = f"{path.removesuffix('/')}{'' if path.endswith('/') else '/'}{mark}{query}"
+    yield "final-slash", "with a slash more or less at the end of the path", slashed
+    yield "target-lower-case", "with the target in lower case", target.lower()
+    yield "path-encoded", "with the path encoded", f"{quote(path, safe='/')}{mark}{query}"
+    yield "escapes-case", "with the escapes in upper case", _ESCAPE.sub(lambda escape: escape[0].upper(), target)
+    yield "escapes-case", "with the escapes in lower case", _ESCAPE.sub(lambda escape: escape[0].lower(), target)
+
+
+def _query_orders(path: str, parameters: list[str]) -> Iterator[tuple[str, str, str]]:
+    """The parameters of the query sorted, and where they are few in every order."""
+    yield "query-sorted", "with the query sorted", f"{path}?{'&'.join(sorted(parameters))}"
+    if len(parameters) <= _MOST_PERMUTED:
+        for other in itertools.islice(itertools.permutations(parameters), 1, None):
+            query = "&".join(other)
+            yield "query-order", f"with the parameters of the query in another order: {query}", f"{path}?{query}"
+
+
+def _hosts(evidence: Evidence) -> Iterator[str]:
+    """How a client may know the bank's host: as sent, before a proxy, and without its port."""
+    for name in ("host", "x-forwarded-host"):
+        if host := evidence.present.get(name):
+            yield host
+            yield host.rpartition(":")[0] or host
+
+
+def _prefixes(path: str) -> Iterator[str]:
+    """What stands before /v1, and that with /v1."""
+    at = path.find("/v1/")
+    if at > 0:
+        yield path[:at]
+    if at >= 0:
+        yield path[: at + 3]
+
 
 _SECONDS_APART = (1, -1, 2, -2, 3, -3, 4, -4, 5, -5)
 _HOURS_APART = (1, 2, 3, -1, -2, -3, *range(4, 15), *range(-4, -13, -1))  # of the zones, those of Europe first
 
 
-def value_mistakes(found: Evidence) -> Iterator[Mistake]:
-    """Values other than those sent."""
-    for name in found.names:
-        if name != REQUEST_TARGET:
-            for kind, phrase, text in other_values(found, name, found.present[name]):
-                yield Mistake(kind, phrase, value(name, text))
-    lower = each(lambda name, text: (name, text.lower()))
-    yield Mistake("values-lower-case", "with the values in lower case", lower)
-    upper = each(lambda name, text: (name, text if name == REQUEST_TARGET else text.upper()))
-    yield Mistake("values-upper-case", "with the values in upper case", upper)
-    quoted = each(lambda name, text: (name, text if name == REQUEST_TARGET else f'"{text}"'))
-    yield Mistake("values-quoted", "with the values in quotes", quoted)
-
-
-def other_values(found: Evidence, name: str, text: str) -> Iterator[tuple[str, str, str]]:
+def other_values(evidence: Evidence, name: str, text: str) -> Iterator[tuple[str, str, str]]:
     """Other values for one header: a stable name, a phrase and the text."""
-    if name in found.repeated:
-        sent = [other.strip(" \t") for written, other in found.headers if written.lower() == name]
+    if name in evidence.repeated:
+        sent = [other.strip(" \t") for written, other in evidence.headers if written.lower() == name]
         yield "value-repeated", f"with the last {name} of {len(sent)}", sent[-1]
         for joiner in (", ", ","):
             yield "value-repeated", f"with the {len(sent)} values of {name} joined by commas", joiner.join(sent)
     if name == "date":
         yield from _other_dates(text)
     elif name == "digest":
-        yield from _other_digests(text, found.body or b"")
+        yield from _other_digests(text, evidence.body or b"")
     elif name == "host":
         host = text.rpartition(":")[0] or text
         yield "host", "with the host without its port", host
-        forwarded = found.present.get("x-forwarded-host")
+        forwarded = evidence.present.get("x-forwarded-host")
         if forwarded:
             yield "host", "with the host of X-Forwarded-Host, which a proxy has changed since", forwarded
         for port in ("80", "443", "8080"):
