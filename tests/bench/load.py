@@ -1,9 +1,9 @@
 """The load: sends prepared requests over some connections and measures each.
 
 A process of its own, on another core than the server: `load.py PORT CONNECTIONS FILE CORE PACE`. FILE holds a pickled
-list of whole requests as bytes; the result is one JSON object on stdout. With the pace 0 each connection sends its next
-request when it has its answer. Else so many requests a second fall due, whatever the answers do: each takes the first
-connection that is free, and its time counts from the moment at which it was due.
+list of requests, each a tuple of the packets in which it is sent; the result is one JSON object on stdout. With the
+pace 0 each connection sends its next request when it has its answer. Else so many requests a second fall due, whatever
+the answers do: each takes the first connection that is free, and its time counts from the moment at which it was due.
 """
 
 from __future__ import annotations
@@ -22,13 +22,14 @@ from typing import cast
 import uvloop
 
 _LENGTH = b"content-length:"
+Packets = tuple[bytes, ...]
 TICK = 0.001  # seconds between two looks at what has fallen due
 
 
 class Load:
     """The requests still to be sent, and what came of the others. `pace`: requests a second, 0 for no pace."""
 
-    def __init__(self, requests: list[bytes], pace: float) -> None:
+    def __init__(self, requests: list[Packets], pace: float) -> None:
         self.requests = requests
         self.pace = pace
         self.sent = 0
@@ -49,7 +50,7 @@ class Load:
         if self.pace and self.sent < len(self.requests):
             asyncio.get_running_loop().call_later(TICK, self.hand_out)
 
-    def take(self) -> tuple[bytes, float] | None:
+    def take(self) -> tuple[Packets, float] | None:
         """The next request and the moment from which its time counts; None when none is due."""
         at = self.sent
         if at == len(self.requests):
@@ -91,8 +92,10 @@ class Sender(asyncio.Protocol):
         if taken is None:
             self.load.free.append(self)
             return
-        request, self.since = taken
-        self.transport.write(request)
+        packets, self.since = taken
+        self.transport.write(packets[0])
+        for packet in packets[1:]:  # with the next turn of the loop: uvloop sends what one turn writes as one packet
+            asyncio.get_running_loop().call_soon(self.transport.write, packet)
 
     def data_received(self, data: bytes) -> None:
         buffer = self.buffer + data if self.buffer else data
@@ -114,7 +117,7 @@ class Sender(asyncio.Protocol):
         self.load.lost(exc or ConnectionResetError("the server closed a connection"))
 
 
-async def run(port: int, connections: int, requests: list[bytes], pace: float) -> dict[str, object]:
+async def run(port: int, connections: int, requests: list[Packets], pace: float) -> dict[str, object]:
     loop = asyncio.get_running_loop()
     load = Load(requests, pace)
     for _ in range(connections):
