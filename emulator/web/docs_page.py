@@ -35,7 +35,7 @@ class DocsPage:
         if not self._guard.knows_host(request):
             return bare(request, 403, "This name is not allowed", "Start the bank with --allow-host to allow it.")
         if request.method not in ("GET", "HEAD"):
-            return bare(request, 405, "Not this way", "This page is read with GET.", ("Allow", "GET, HEAD"))
+            return bare(request, 405, "Method not allowed", "This page is read with GET.", ("Allow", "GET, HEAD"))
         here = path_below(request).rstrip("/")
         if here not in BOOKS:
             return bare(request, 404, "Not found", "There are /docs and /docs/control.")

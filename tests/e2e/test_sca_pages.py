@@ -169,7 +169,7 @@ def test_a_second_tab_finds_the_page_used_up(served: ServedPages, browser: Chrom
     browser.close()
     browser.switch_to.window(first)
     press(browser, button(browser, "Cancel"))
-    assert heading(browser) == "This page has been used"
+    assert heading(browser) == "This confirmation has already been used"
     assert browser.current_url == link
 
 

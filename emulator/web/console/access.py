@@ -67,7 +67,7 @@ def end_sca(screen: Screen) -> Response:
     document = sca.get(screen.bank, screen.params["id"])
     heading, told = ENDS[how], None
     if redirect is None:
-        heading = "The customer left"
+        heading = "The customer closed the page"
     elif document is not None and document["status"] == "failed":
         heading = "Not approved" if how == "approve" else heading
         told = dict(parse_qsl(urlsplit(redirect).query))

@@ -370,7 +370,7 @@ def test_a_customer_who_leaves_by_a_rule_has_approved_nothing(emulator: Living, 
     about = {"tppName": "demo", "redirectUri": "https://tpp.example/back", "outcome": "abandon"}
     token = sca.open_sca(emulator.service.bank, "PSDNO-SBX-demo", "access", about)
     ended = press(browser, browser.get("/console/sca"), token, nationalId=KARI, how="approve")
-    assert heading(ended) == "The customer left"
+    assert heading(ended) == "The customer closed the page"
     assert "there is no redirect" in ended.text
 
 

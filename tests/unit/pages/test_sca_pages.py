@@ -115,7 +115,7 @@ def test_a_malformed_number_shows_the_form_again_with_what_was_typed(bank: Bank,
     token = open_access(bank)
     page = visitor.submit(visitor.get(f"/sca/{token}"), nationalId=number)
     assert page.status == 400
-    assert "8 til 11 siffer" in page.text
+    assert "har 11 siffer" in page.text
     assert [f.value for f in page.forms[-1].fields if f.name == "nationalId"] == [number]
     assert "<script>" not in page.source
     assert sca.is_open(bank.documents.get(SCA, token) or {})
@@ -203,7 +203,7 @@ def test_a_customer_who_is_scripted_to_leave_sees_so_and_the_tpp_hears_nothing(b
     token = open_access(bank, outcome="abandon", language="en")
     page = visitor.submit(at_approval(visitor, token), action="approve")
     assert page.status == 200
-    assert "The customer left" in page.text
+    assert "The customer closed the page" in page.text
     assert "location" not in page.headers
     assert sca.is_open(bank.documents.get(SCA, token) or {})
 

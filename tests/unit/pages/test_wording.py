@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import string
+from pathlib import Path
 
 import pytest
 
@@ -21,6 +23,20 @@ def test_both_languages_have_every_text_with_the_same_places_to_fill_in() -> Non
     for key, text in TEXTS["nb"].items():
         assert places(text) <= places(TEXTS["en"][key]) | {"tpp", "name"}, key
         assert places(TEXTS["en"][key]) == places(text), key
+
+
+SAID = re.compile(r"""say\(\s*["'](\w+)["']""")
+PAGES = Path(wording.__file__).parent
+
+
+def test_every_text_that_a_page_names_exists_and_every_text_is_used() -> None:
+    sources = [*PAGES.glob("*.py"), *(PAGES.parent / "templates").glob("[ms][yc]*/*.html")]
+    written = "".join(file.read_text() for file in sources if file.name != "texts.py")
+    named = set(SAID.findall(written))
+    assert named <= TEXTS["nb"].keys()
+    # a key may be put together of two parts: `payment` and `_title`
+    unused = [key for key in TEXTS["nb"] if not re.search(rf"""["']({key}|_?{key.rpartition("_")[2]})["']""", written)]
+    assert unused == []
 
 
 def test_every_method_of_the_bank_has_a_name_in_both_languages() -> None:
