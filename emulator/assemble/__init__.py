@@ -27,6 +27,7 @@ from emulator.store import StoreDamaged, StoreError
 from emulator.web.console.room import Console
 from emulator.web.docs_page import DocsPage
 from emulator.web.pages.browser import Guard
+from emulator.web.pages.my_pages import MyPages
 from emulator.web.pages.rendering import StaticFiles
 from emulator.web.pages.sca_pages import ScaPages
 
@@ -106,6 +107,7 @@ def _application(registry: BankRegistry, settings: ServeSettings, authority: Cer
     rooms: dict[str, Room] = {
         "_emulator": control,
         "sca": ScaPages(guard),
+        "my": MyPages(guard),
         "console": Console(guard, answering=control.handle, token=settings.control_token),
         "docs": DocsPage(guard),
         "static": StaticFiles(),

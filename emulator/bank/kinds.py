@@ -48,6 +48,7 @@ SCA = Kind[_Document](
     indexes=("target", "status", "passing"),
     arrival="created",
 )
+LOGIN = Kind[_Document]("login", indexes=("passing",))  # of a customer at the bank itself; id: what its browser keeps
 QUOTA = Kind[_Document]("quota")  # id: `tpp|account|operation`
 
 # payments
@@ -72,6 +73,7 @@ KINDS: tuple[Kind[Any], ...] = (
     SESSION,
     CONSENT,
     SCA,
+    LOGIN,
     QUOTA,
     PAYMENT,
     AUTHORISATION,

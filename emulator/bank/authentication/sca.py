@@ -223,6 +223,7 @@ def _finalise(bank: Bank, sca: Document, accounts: list[str] | None) -> str:
             agreement=agreement,
             accounts=accounts,
             consent_id=sca.get("target"),
+            tpp_name=sca["tppName"],
         )
     redirect = redirects.success(
         sca["redirectUri"],

@@ -230,7 +230,7 @@ def _valid_consent(bank: Bank, claim: Claim, caller: Caller, resource: str | Non
     # what was shared may since be lost here and the person's own elsewhere
     if resource is not None and (resource not in shared or not people.reaches(*acting, resource, kind=kind)):
         raise ScaNeeded("CONSENT_INVALID", "The consent does not cover this account.")
-    return consent
+    return consents.used(bank, consent)
 
 
 def count_unattended(bank: Bank, claim: Claim, resource: str, operation: str, *, exhausted: bool = False) -> None:
@@ -241,14 +241,29 @@ def count_unattended(bank: Bank, claim: Claim, resource: str, operation: str, *,
     if exhausted and claim.attended:
         text = f"A scripted rule says that the {operation} of this account have been read too often."
         raise BankError("ACCESS_EXCEEDED", text)
-    key = f"{claim.tpp_id}|{resource}|{operation}"
     now = bank.clock.now()
-    kept = bank.documents.get(QUOTA, key) or {"id": key, "calls": []}
-    calls = [call for call in kept["calls"] if now - moment(call) < QUOTA_WINDOW]
+    calls = _calls(bank, _quota_key(claim.tpp_id, resource, operation))
     if exhausted or len(calls) >= UNATTENDED_CALLS:
         raise BankError(
             "ACCESS_EXCEEDED",
             f"Without PSU-IP-Address the {operation} of an account may be read {UNATTENDED_CALLS} times in 24 hours.",
             "PSU-IP-Address",
         )
+    key = _quota_key(claim.tpp_id, resource, operation)
     bank.documents.put(QUOTA, {"id": key, "calls": [*calls, stamp(now)]})
+
+
+def unattended_calls(bank: Bank, tpp_id: str, resource: str, operation: str) -> int:
+    """How many of the UNATTENDED_CALLS of the last 24 hours are used."""
+    return len(_calls(bank, _quota_key(tpp_id, resource, operation)))
+
+
+def _quota_key(tpp_id: str, resource: str, operation: str) -> str:
+    return f"{tpp_id}|{resource}|{operation}"
+
+
+def _calls(bank: Bank, key: str) -> list[str]:
+    """When a quota was used in the last 24 hours."""
+    now = bank.clock.now()
+    quota = bank.documents.get(QUOTA, key)
+    return [] if quota is None else [call for call in quota["calls"] if now - moment(call) < QUOTA_WINDOW]

@@ -75,6 +75,7 @@ def grant(
     agreement: str | None,
     accounts: list[str] | None = None,
     consent_id: str | None = None,
+    tpp_name: str | None = None,
 ) -> Document:
     """Give (or renew) a consent after an SCA; it takes the place of the person's earlier one in that context."""
     chosen, cards = _selected(bank, national_id, context, agreement, accounts)
@@ -97,8 +98,19 @@ def grant(
         "created": now,
         "lastSca": now,
     }
+    if tpp_name is not None:
+        consent["tppName"] = tpp_name
     bank.documents.put(CONSENT, consent)
     bank.publish({"type": "consent", "id": consent["id"], "status": "valid", "at": now})
+    return consent
+
+
+def used(bank: Bank, consent: Document) -> Document:
+    """Note that the consent was used: to the minute of bank time, so that many reads write once."""
+    now = bank.clock.stamp()
+    if str(consent.get("lastUse", ""))[:16] != now[:16]:
+        consent = {**consent, "lastUse": now}
+        bank.documents.put(CONSENT, consent)
     return consent
 
 

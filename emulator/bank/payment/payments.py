@@ -153,7 +153,7 @@ def addressed(
 
     It is for who asks, where that person may sign one of them, else for whoever may.
     """
-    if asking is not None and any(_may_sign_next(bank, payment, asking) for payment in waiting):
+    if asking is not None and any(may_sign_next(bank, payment, asking) for payment in waiting):
         return how, asking
     able = [person for payment in waiting for person in next_signers(bank, payment)]
     how, presumed = how.copy(), next(iter(able), asking)
@@ -165,7 +165,7 @@ def addressed(
     return how, waiting[0]["nationalId"] if owner_alone else None
 
 
-def _may_sign_next(bank: Bank, payment: Document, person: str) -> bool:
+def may_sign_next(bank: Bank, payment: Document, person: str) -> bool:
     """Whether a person may give the signature that a payment lacks: anybody who may pay where it is nobody's yet."""
     if payment["status"] == "RCVD" and payment["nationalId"] is None:
         return _payable(bank, payment, person) is not None

@@ -12,7 +12,7 @@ from emulator.bank.kinds import CONSENT, CUSTOMER, SESSION
 from emulator.store import Document
 from emulator.web.console import payments
 from emulator.web.console.screen import ControlRefused, Names, Screen
-from emulator.web.pages import approval
+from emulator.web.pages import sca_pages
 
 MOST = 100
 MOST_WAITING = 20  # with a form each
@@ -47,7 +47,7 @@ def _who(screen: Screen, document: Document) -> list[dict[str, Any]]:
     """Whom the approval may be made by: the person of the SCA where there is one, else some of those who could."""
     behind = document.get("person") or document.get("nationalId")
     if behind is None:
-        return approval.known_people(screen.bank, document, most=20)
+        return sca_pages.known_people(screen.bank, document, most=20)
     return [{"nationalId": behind, "name": Names(screen.bank).person(behind)}]
 
 

@@ -38,7 +38,7 @@ class Console:
             return bare(request, 403, "This name is not allowed", "Start the bank with --allow-host to allow it.")
         if request.method not in ("GET", "HEAD", "POST"):
             allowed = ("Allow", "GET, HEAD, POST")
-            return bare(request, 405, "Method not allowed", "The console is read with GET and changed with POST.", allowed)
+            return bare(request, 405, "Method not allowed", "The console supports GET, HEAD and POST only.", allowed)
         if self._guard.is_foreign(request) and request.method == "POST":
             return bare(request, 403, "Not allowed", "The form came from another application.")
         try:

@@ -23,6 +23,15 @@ def header(request: Request, name: str) -> str | None:
     return next((value for sent, value in request.headers if sent.lower() == name), None)
 
 
+def cookie(request: Request, name: str) -> str | None:
+    """The value of the cookie called `name`, or None."""
+    for pair in (header(request, "cookie") or "").split(";"):
+        sent, _, value = pair.strip().partition("=")
+        if sent == name:
+            return value
+    return None
+
+
 class FormRefused(Exception):
     """A post that is no form of ours: `status` 400 or 415, and why."""
 

@@ -69,6 +69,7 @@ def environment() -> Environment:
         wording.day,
         wording.months,
         wording.oslo,
+        wording.moment_in,
         wording.abridged,
         wording.tone,
     ):

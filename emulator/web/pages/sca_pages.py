@@ -8,26 +8,32 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from decimal import Decimal
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 
 from emulator.api.messages import Request, Response
 from emulator.bank.authentication import sca, sca_contexts
 from emulator.bank.bank import Bank
 from emulator.bank.customers import people
 from emulator.bank.errors import BankError
-from emulator.bank.kinds import AGREEMENT
+from emulator.bank.kinds import AGREEMENT, CUSTOMER, PERSON
+from emulator.bank.payment import baskets, payment_views
 from emulator.store import Document, StoreUnwritable
-from emulator.web.pages import approval
 from emulator.web.pages.browser import Form, FormRefused, Guard, path_below, read_form
 from emulator.web.pages.rendering import see_other
-from emulator.web.pages.texts import METHOD_TEXTS
+from emulator.web.pages.texts import KINDS_IN_NORWEGIAN, METHOD_TEXTS
 from emulator.web.pages.visit import Visit
+from emulator.web.pages.wording import NORWEGIAN, day
 
 if TYPE_CHECKING:
     from emulator.api.service import BankService
 
 _NATIONAL_ID = re.compile(r"[0-9]{8,11}", re.ASCII)
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _TITLES = {"access": "access", "consent": "access", "user": "user", "cancellation": "cancellation"}
+
+Line = dict[str, Any]
 
 
 class ScaPages:
@@ -39,22 +45,18 @@ class ScaPages:
     def handle(self, service: BankService, request: Request) -> Response:
         """Answer a page, a redirect to the TPP, or 403, 404, 405, 410; the caller has settled the bank."""
         visit = Visit(request)
-        if not self._guard.knows_host(request):
-            return visit.notice(403, "foreign_title", visit.say("host_text"))
-        if request.method not in ("GET", "HEAD", "POST"):
-            allowed = (("Allow", "GET, HEAD, POST"),)
-            return visit.notice(405, "method_title_405", visit.say("method_text_405"), headers=allowed)
-        if request.method == "POST" and self._guard.is_foreign(request):
-            return visit.notice(403, "foreign_title", visit.say("foreign_text"))
+        refused = visit.refused(self._guard)
+        if refused is not None:
+            return refused
         try:
             return self._answer(service.bank, visit)
-        except FormRefused as refused:
-            return visit.notice(refused.status, "form_title", visit.say("form_text"))
+        except FormRefused as error:
+            return visit.notice(error.status, "form_title", visit.say("form_text"))
         except StoreUnwritable:
             return visit.notice(503, "down_title", visit.say("down_text"))
 
     def no_bank(self, request: Request, _name: str) -> Response:
-        """Answer 404 for a bank that is not there (any more): its links mean nothing, like any unknown one."""
+        """Answer 404 for a bank that does not exist, as for any unknown link."""
         return _unknown(Visit(request))
 
     def _answer(self, bank: Bank, visit: Visit) -> Response:
@@ -129,8 +131,8 @@ class _Turn:
 
     def _identified(self, form: Form) -> Response:
         typed = form.get("nationalId")
-        national_id = re.sub(r"[\s.\-]", "", typed)
-        if not _NATIONAL_ID.fullmatch(national_id):
+        national_id = identity_number(typed)
+        if national_id is None:
             return self._page(wrong="identity_wrong", typed=typed[:40])
         with self._bank.documents.transaction():
             redirect = sca.identify(self._bank, self._document, national_id)
@@ -155,7 +157,7 @@ class _Turn:
     def _approved(self, form: Form) -> Response:
         chosen: list[str] | None = None
         if self._document["purpose"] in sca.ACCOUNT_ACCESS:
-            offered = {account["id"] for account in approval.accounts_to_share(self._bank, self._document)}
+            offered = {account["id"] for account in _accounts_to_share(self._bank, self._document)}
             chosen = form.all("account")
             if offered and not chosen:
                 return self._page(wrong="access_none", ticked=chosen)
@@ -170,8 +172,8 @@ class _Turn:
         person = people.person(self._bank, document["person"]) if "person" in document else None
         number = document.get("identityHint", "") if typed is None else typed
         shown: dict[str, Callable[[], dict[str, object]]] = {
-            "identity": lambda: {"number": number, "known": approval.known_people(self._bank, document)},
-            "method": lambda: {"methods": [(name, *METHOD_TEXTS[visit.language][name]) for name in sca.METHODS]},
+            "identity": lambda: {"number": number, "known": known_people(self._bank, document)},
+            "method": lambda: {"methods": methods(visit.language)},
             "context": lambda: {"options": sca_contexts.options(self._bank, document), "person": person},
             "approve": lambda: {**self._to_approve(), "ticked": ticked},
         }
@@ -180,7 +182,8 @@ class _Turn:
             status=400 if wrong else 200,
             csrf=self._csrf,
             step=step,
-            steps=sca.STEPS,
+            steps_done=sca.STEPS.index(step),
+            steps_ahead=len(sca.STEPS) - sca.STEPS.index(step) - 1,
             tpp=document["tppName"],
             app=bool(document.get("app")),
             wrong=visit.say(wrong) if wrong else None,
@@ -194,14 +197,110 @@ class _Turn:
         purpose = document["purpose"]
         _, agreement_id = sca_contexts.acting_as(self._bank, document)
         agreement = self._bank.documents.get(AGREEMENT, agreement_id) if agreement_id else None
-        lines = approval.lines(self._bank, document)
-        accounts = approval.accounts_to_share(self._bank, document) if purpose in sca.ACCOUNT_ACCESS else []
+        lines = _lines(self._bank, document)
+        accounts = _accounts_to_share(self._bank, document) if purpose in sca.ACCOUNT_ACCESS else []
         return {
             "kind": _TITLES.get(purpose, "payments" if len(lines) > 1 else "payment"),
             "lines": lines,
-            "totals": approval.totals(lines),
-            "kind_in": approval.kind_in,
+            "totals": _totals(lines),
+            "kind_in": kind_in,
             "accounts": [account for account in accounts if account["kind"] == "account"],
             "cards": [account for account in accounts if account["kind"] == "card"],
             "company": agreement["name"] if agreement else None,
         }
+
+
+def identity_number(typed: str) -> str | None:
+    """The national identity number (or customer number of a firm) that was typed, without separators; None for none."""
+    number = re.sub(r"[\s.\-]", "", typed)
+    return number if _NATIONAL_ID.fullmatch(number) else None
+
+
+def methods(language: str) -> list[tuple[str, str, str]]:
+    """The methods that the bank offers, as the page lists them: value, name, explanation."""
+    return [(method, *METHOD_TEXTS[language][method]) for method in sca.METHODS]
+
+
+def _accounts_to_share(bank: Bank, document: Document) -> list[dict[str, str]]:
+    """The accounts and cards of the identified person in its context: `{id, name, number, currency, kind}`."""
+    context, agreement = sca_contexts.acting_as(bank, document)
+    person = document["person"]
+    shown = [
+        {
+            "id": account["id"],
+            "name": account["name"],
+            "number": account["bban"],
+            "currency": account["currency"],
+            "kind": "account",
+        }
+        for account in people.accounts_of(bank, person, context, agreement)
+    ]
+    shown += [
+        {
+            "id": card["id"],
+            "name": card.get("name") or card.get("product") or "",
+            "number": card.get("maskedPan") or "",
+            "currency": card["currency"],
+            "kind": "card",
+        }
+        for card in people.cards_of(bank, person, context)
+    ]
+    return shown
+
+
+def _lines(bank: Bank, document: Document) -> list[Line]:
+    """The payments behind an SCA, one line each (dynamic linking, SPEC 5.3.9): members of `payment_views.summary`."""
+    if document["purpose"] in ("payment", "cancellation"):
+        return payment_views.summary(bank, document["target"])
+    if document["purpose"] == "basket":
+        return baskets.summary(bank, document["target"])
+    return []
+
+
+def kind_in(language: str, kind: str) -> str:
+    """What kind of payment a line is, in the language of the page; the bank writes English, and dates as ISO does."""
+    if language == NORWEGIAN:
+        for english, norwegian in KINDS_IN_NORWEGIAN:
+            kind = kind.replace(english, norwegian)
+    return _DATE.sub(lambda found: day(found[0], language), kind)
+
+
+def _totals(payments: list[Line]) -> list[tuple[str, str]]:
+    """The sum of several payments as (amount, currency), one for each currency; none for a single payment."""
+    if len(payments) < 2:
+        return []
+    sums: dict[str, Decimal] = {}
+    for line in payments:
+        sums[line["currency"]] = sums.get(line["currency"], Decimal(0)) + Decimal(line["amount"])
+    return [(str(amount), currency) for currency, amount in sums.items()]
+
+
+def known_people(
+    bank: Bank, document: Document | None = None, *, most: int = 8, scanned: int = 200
+) -> list[dict[str, Any]]:
+    """Whom the sandbox strip offers: the person of the request first, then others who could go on with the SCA.
+
+    At most `most` of the first `scanned` customers and persons, so that a bank with many shows its page as fast.
+    """
+    expected = None if document is None else sca.expected(document)
+    candidates = [] if expected is None else [expected]
+    for kind, member in ((CUSTOMER, "customerNumber"), (PERSON, "id")):
+        candidates += [known[member] for known in islice(bank.documents.all(kind), scanned)]
+    shown: list[dict[str, Any]] = []
+    for national_id in dict.fromkeys(candidates):
+        known = people.person(bank, national_id)
+        options = sca_contexts.options(bank, {**(document or {}), "person": national_id}) if known else []
+        if known is None or not options:
+            continue
+        shown.append(
+            {
+                "nationalId": national_id,
+                "name": known["name"],
+                "companies": [agreement["name"] for _, agreement in options if agreement is not None],
+                "private": any(agreement is None for _, agreement in options),
+                "expected": national_id == expected,
+            }
+        )
+        if len(shown) == most:
+            break
+    return shown

@@ -6,7 +6,7 @@ from typing import Any
 
 from emulator.api.messages import Request, Response
 from emulator.api.negotiation import preferred_language
-from emulator.web.pages.browser import Form, FormRefused, header, path_below, read_query, root_of
+from emulator.web.pages.browser import Form, FormRefused, Guard, header, path_below, read_query, root_of
 from emulator.web.pages.rendering import html
 from emulator.web.pages.texts import TEXTS
 from emulator.web.pages.wording import LANGUAGES, NORWEGIAN
@@ -40,6 +40,17 @@ class Visit:
         purpose = header(self.request, "sec-purpose") or ""
         return self.request.method == "HEAD" or purpose.partition(";")[0].strip() == "prefetch"
 
+    def refused(self, guard: Guard) -> Response | None:
+        """403 for an unknown host name or a form of another site, 405 for other methods; None when it may go on."""
+        if not guard.knows_host(self.request):
+            return self.notice(403, "foreign_title", self.say("host_text"))
+        if self.request.method not in ("GET", "HEAD", "POST"):
+            allowed = (("Allow", "GET, HEAD, POST"),)
+            return self.notice(405, "method_title_405", self.say("method_text_405"), headers=allowed)
+        if self.request.method == "POST" and guard.is_foreign(self.request):
+            return self.notice(403, "foreign_title", self.say("foreign_text"))
+        return None
+
     @property
     def path(self) -> str:
         """The path of the page as links write it."""
@@ -55,18 +66,9 @@ class Visit:
         return TEXTS[self.language][key].format(**values)
 
     def page(self, template: str, *, status: int = 200, **values: Any) -> Response:
-        """An SCA page."""
-        return html(
-            self.request,
-            template,
-            status=status,
-            language=self.language,
-            say=self.say,
-            path=self.path,
-            address=self.address,
-            languages=LANGUAGES,
-            **values,
-        )
+        """A page in the language of the visit; `values` may replace `path` and `address`."""
+        values = {"say": self.say, "path": self.path, "address": self.address, "languages": LANGUAGES, **values}
+        return html(self.request, template, status=status, language=self.language, **values)
 
     def notice(self, status: int, title: str, text: str, *, headers: tuple[tuple[str, str], ...] = ()) -> Response:
         """A page that only says something: an end, or a refusal."""

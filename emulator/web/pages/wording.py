@@ -59,6 +59,12 @@ def oslo(at: str | datetime) -> str:
     return (moment(at) if isinstance(at, str) else at).astimezone(OSLO).strftime("%Y-%m-%d %H:%M:%S")
 
 
+def moment_in(at: str, language: str = ENGLISH) -> str:
+    """A moment in Oslo time and words: `2. mars 2026 kl. 09:00` or `2 March 2026, 09:00`."""
+    local = moment(at).astimezone(OSLO)
+    return f"{day(local.date().isoformat(), language)}{' kl. ' if language == NORWEGIAN else ', '}{local:%H:%M}"
+
+
 def abridged(name: str) -> str:
     """The beginning of a long id, enough to tell it from others by eye."""
     return name if len(name) <= 14 else f"{name[:12]}…"

@@ -22,6 +22,7 @@ from emulator.scenario.rules import RuleSet
 from emulator.web.console.room import Console
 from emulator.web.docs_page import DocsPage
 from emulator.web.pages.browser import Guard
+from emulator.web.pages.my_pages import MyPages
 from emulator.web.pages.rendering import StaticFiles
 from emulator.web.pages.sca_pages import ScaPages
 from tests.unit.pages.visitor import HOST, Visitor
@@ -65,6 +66,7 @@ class Living:
         rooms: dict[str, Any] = {
             "_emulator": control,
             "sca": ScaPages(guard),
+            "my": MyPages(guard),
             "console": self.console,
             "static": StaticFiles(),
             "docs": DocsPage(guard),

@@ -1,0 +1,194 @@
+"""What a person sees and does at the bank itself, without a TPP (CONTRACT 18): the page `/my`, tests and tools.
+
+Accounts and cards in every context, consents with their last use, payments that wait for this person's approval.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from emulator.bank.accounts import cards, ledger
+from emulator.bank.authentication import sca, sca_control, sca_views
+from emulator.bank.bank import Bank
+from emulator.bank.clock import date_time
+from emulator.bank.customers import access, consents, people
+from emulator.bank.errors import BankError
+from emulator.bank.kinds import CONSENT, PAYMENT, SCA
+from emulator.bank.money import plain
+from emulator.bank.payment import payment_views, payments
+from emulator.bank.scheme.transitions import UNSIGNED
+from emulator.store import Document
+
+LOOKED_AT = 2_000  # payments of the bank, the newest first, so that the page is as fast when there are many
+_OPERATIONS = ("balances", "transactions", "details")
+
+
+def overview(bank: Bank, national_id: str) -> dict[str, Any]:
+    """`{nationalId, name, contexts, payments, consents}`; RESOURCE_UNKNOWN for somebody the bank does not know."""
+    known = people.person(bank, national_id)
+    if known is None:
+        raise BankError("RESOURCE_UNKNOWN", "The bank knows no person with this national identity number.")
+    return {
+        "nationalId": national_id,
+        "name": known["name"],
+        "contexts": _contexts(bank, national_id),
+        "payments": waiting(bank, national_id),
+        "consents": _consents(bank, national_id),
+    }
+
+
+def _contexts(bank: Bank, national_id: str) -> list[dict[str, Any]]:
+    """As what the person acts, each with the accounts and cards that it may see."""
+    shown = []
+    for context, agreement in people.contexts_of(bank, national_id):
+        agreement_id = agreement["id"] if agreement is not None else None
+        held = [
+            {
+                "resourceId": account["id"],
+                "name": account["name"],
+                "iban": account["iban"],
+                "bban": account["bban"],
+                "currency": account["currency"],
+                "booked": account["booked"],
+                "available": plain(ledger.available(account), account["currency"]),
+            }
+            for account in people.accounts_of(bank, national_id, context, agreement_id)
+        ]
+        held += [_card(bank, card) for card in people.cards_of(bank, national_id, context)]
+        named = {} if agreement is None else {"psuCorporateId": agreement_id, "name": agreement["name"]}
+        shown.append({"context": context, **named, "accounts": held})
+    return shown
+
+
+def _card(bank: Bank, card: Document) -> dict[str, Any]:
+    amounts = {b["balanceType"]: b["balanceAmount"]["amount"] for b in cards.balances(bank, card)}
+    return {
+        "resourceId": card["id"],
+        "name": card.get("name") or card.get("product") or "",
+        "maskedPan": card.get("maskedPan") or "",
+        "currency": card["currency"],
+        "booked": card["booked"],
+        "available": amounts["forwardAvailable"],
+    }
+
+
+def _consents(bank: Bank, national_id: str) -> list[dict[str, Any]]:
+    """The person's consents, newest first, with the unattended reads of the last 24 hours (SPEC 8)."""
+    return [
+        {
+            **consents.view(bank, consent),
+            "tppName": consent.get("tppName", consent["tpp"]),
+            "reads": _reads(bank, consent),
+            **({"lastUse": date_time(consent["lastUse"])} if "lastUse" in consent else {}),
+        }
+        for consent in bank.documents.find(CONSENT, nationalId=national_id, newest_first=True)
+    ]
+
+
+def _reads(bank: Bank, consent: Document) -> list[dict[str, Any]]:
+    reads = []
+    for resource in (*consent["accounts"], *consent["cards"]):
+        for operation in _OPERATIONS:
+            count = access.unattended_calls(bank, consent["tpp"], resource, operation)
+            if count:
+                reads.append(
+                    {"resourceId": resource, "operation": operation, "count": count, "limit": access.UNATTENDED_CALLS}
+                )
+    return reads
+
+
+def waiting(bank: Bank, national_id: str) -> list[dict[str, Any]]:
+    """The payments that wait for this person, and the cancellations: newest first, of the newest LOOKED_AT."""
+    newest = bank.documents.range(PAYMENT, "created", reverse=True, limit=LOOKED_AT)
+    shown = [
+        _waiting(bank, payment, cancels=False)
+        for payment in newest
+        if payment["status"] in UNSIGNED and payments.may_sign_next(bank, payment, national_id)
+    ]
+    return [*(_waiting(bank, one, cancels=True) for one in _to_cancel(bank, national_id)), *shown]
+
+
+def _to_cancel(bank: Bank, national_id: str) -> Iterator[Document]:
+    for opened in sca_views.waiting(bank, sca_views.LOOKED_AT):
+        if opened["purpose"] == "cancellation" and opened.get("nationalId") == national_id:
+            payment = bank.documents.get(PAYMENT, opened["target"])
+            if payment is not None and payments.cancellable(payment):
+                yield payment
+
+
+def _waiting(bank: Bank, payment: Document, *, cancels: bool) -> dict[str, Any]:
+    opened = bank.documents.find(SCA, target=payment["id"], newest_first=True, limit=1)
+    return {
+        "paymentId": payment["id"],
+        "cancels": cancels,
+        "transactionStatus": payment["status"],
+        "tpp": payment["tpp"],
+        "tppName": opened[0]["tppName"] if opened else payment["tpp"],
+        "agreement": payment["agreement"],
+        "signedBy": [] if cancels else payment.get("signedBy", []),
+        "summary": payment_views.summary(bank, payment["id"]),
+    }
+
+
+def approve(bank: Bank, national_id: str, payment_id: str, *, cancels: bool = False) -> dict[str, Any]:
+    """The person approves a payment (or its cancellation) at the bank: `{paymentId, transactionStatus, code?}`.
+
+    An SCA that is open for it ends as if it had been completed, so its TPP reads the same outcome; `code` says why
+    that SCA failed. Where none is open the payment is signed all the same. RESOURCE_UNKNOWN; CONFLICT for what waits
+    for no approval; PSU_CREDENTIALS_INVALID for somebody else's.
+    """
+    payment = _awaiting(bank, national_id, payment_id, cancels=cancels)
+    with bank.documents.transaction():
+        opened = _open_sca(bank, national_id, payment, cancels=cancels)
+        if opened is None:
+            payments.authorised(bank, payment_id, national_id)
+            return _outcome(bank, payment_id, None)
+        redirect = sca_control.approve(bank, opened, national_id=national_id)
+        failed = opened["status"] == "failed"
+        return _outcome(bank, payment_id, redirect if failed else None)
+
+
+def decline(bank: Bank, national_id: str, payment_id: str, *, cancels: bool = False) -> dict[str, Any]:
+    """The person declines; as `approve`."""
+    payment = _awaiting(bank, national_id, payment_id, cancels=cancels)
+    with bank.documents.transaction():
+        opened = _open_sca(bank, national_id, payment, cancels=cancels)
+        if opened is None:
+            payments.declined(bank, payment_id)
+        else:
+            sca_control.reject(bank, opened)
+        return _outcome(bank, payment_id, None)
+
+
+def _awaiting(bank: Bank, national_id: str, payment_id: str, *, cancels: bool) -> Document:
+    payment = bank.documents.get(PAYMENT, payment_id)
+    if payment is None:
+        raise BankError("RESOURCE_UNKNOWN", f"There is no payment {payment_id}.")
+    if cancels:
+        if not any(one["id"] == payment_id for one in _to_cancel(bank, national_id)):
+            raise BankError("CONFLICT", "The cancellation of this payment does not wait for this person.")
+    elif payment["status"] not in UNSIGNED:
+        raise BankError("CONFLICT", f"The payment is {payment['status']} and waits for no approval.")
+    elif not payments.may_sign_next(bank, payment, national_id):
+        raise BankError("PSU_CREDENTIALS_INVALID", "This person may not sign the payment.")
+    return payment
+
+
+def _open_sca(bank: Bank, national_id: str, payment: Document, *, cancels: bool) -> Document | None:
+    """The newest SCA of the payment that this person can complete."""
+    purpose = "cancellation" if cancels else "payment"
+    for opened in bank.documents.find(SCA, target=payment["id"], newest_first=True):
+        usable = opened["purpose"] == purpose and sca.is_open(opened) and not sca.is_late(bank, opened)
+        if usable and opened.get("nationalId") in (None, national_id):
+            return opened
+    return None
+
+
+def _outcome(bank: Bank, payment_id: str, redirect: str | None) -> dict[str, Any]:
+    payment = bank.documents.get(PAYMENT, payment_id)
+    outcome = {"paymentId": payment_id, "transactionStatus": payment["status"] if payment is not None else None}
+    # The codes of a failure stand in the query of the redirect (SPEC 5.3.5); a success has none.
+    code = parse_qs(urlsplit(redirect or "").query).get("code")
+    return {**outcome, "code": code[0]} if code else outcome

@@ -1,0 +1,259 @@
+"""The customer's own page at `/my` (CONTRACT 18): accounts, consents to withdraw, payments to approve or decline.
+
+A login is an SCA by identity number without a TPP: the two steps are pages, what they lead to is a cookie. What the
+page shows and does is `bank/payment/self_service.py`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from emulator.api.messages import Request, Response
+from emulator.api.render import STATUS
+from emulator.bank.authentication import sca
+from emulator.bank.bank import Bank
+from emulator.bank.customers import consents, logins, people
+from emulator.bank.errors import BankError
+from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, CONSENT
+from emulator.bank.payment import self_service
+from emulator.store import Kind, StoreUnwritable
+from emulator.web.pages.browser import Form, FormRefused, Guard, cookie, path_below, read_form, root_of
+from emulator.web.pages.rendering import BANK, see_other
+from emulator.web.pages.sca_pages import identity_number, kind_in, known_people, methods
+from emulator.web.pages.texts import TEXTS
+from emulator.web.pages.visit import Visit
+
+if TYPE_CHECKING:
+    from emulator.api.service import BankService
+
+STEPS = ("identity", "method")
+# What the page may be asked to say after a change, by the word in its address; text of an address is never shown.
+DONE = ("approved", "half_approved", "declined", "not_signed", "stopped", "kept", "withdrawn", "logged_out")
+
+
+class MyPages:
+    """The room for `/my` of every bank."""
+
+    def __init__(self, guard: Guard) -> None:
+        self._guard = guard
+
+    def handle(self, service: BankService, request: Request) -> Response:
+        """Answer a page, a redirect after a change, or 400, 403, 404, 405; the caller has settled the bank."""
+        visit = Visit(request)
+        refused = visit.refused(self._guard)
+        if refused is not None:
+            return refused
+        try:
+            return _Turn(service.bank, visit, self._guard).answer()
+        except FormRefused as error:
+            return visit.notice(error.status, "form_title", visit.say("form_text"))
+        except StoreUnwritable:
+            return visit.notice(503, "down_title", visit.say("down_text"))
+
+    def no_bank(self, request: Request, _name: str) -> Response:
+        """Answer 404 for a bank that does not exist."""
+        visit = Visit(request)
+        return visit.notice(404, "unknown_title", visit.say("unknown_text"))
+
+
+class _Turn:
+    """One visit, of somebody who is logged in or not."""
+
+    def __init__(self, bank: Bank, visit: Visit, guard: Guard) -> None:
+        self._bank = bank
+        self._visit = visit
+        self._guard = guard
+        self._home = root_of(visit.request) + "/my"
+        # Cookies know no ports, and a bank's path is the only thing that tells it from the other banks of a process.
+        self._cookie_name = f"bank-emulator-my-{urlsplit(visit.request.base).port or 0}"
+        self._token = cookie(visit.request, self._cookie_name) or ""
+
+    def answer(self) -> Response:
+        segments = path_below(self._visit.request).strip("/").split("/")[1:]
+        person = logins.person(self._bank, self._token) if self._token else None
+        if person is not None and people.person(self._bank, person) is None:
+            person = None  # deleted since
+        if self._visit.request.method != "POST":
+            if segments and segments[0] not in ("login", "logout", "payments", "consents"):
+                return self._visit.notice(404, "unknown_title", self._visit.say("unknown_text"))
+            if segments:  # where forms are sent; a reload after a refusal comes here
+                return see_other(self._address())
+            return self._login_page("identity") if person is None else self._overview(person)
+        form = read_form(self._visit.request)
+        if segments == ["login"]:
+            return self._log_in(form)
+        if person is None:
+            return self._login_page("identity", wrong="my_expired", status=401)
+        if not self._guard.believes(self._purpose(), form.get("csrf")):
+            return self._visit.notice(403, "foreign_title", self._visit.say("forged_text"))
+        if segments == ["logout"]:
+            logins.end(self._bank, self._token)
+            return see_other(self._address("logged_out"), headers=(self._set_cookie(None),))
+        try:
+            if len(segments) == 2 and segments[0] == "payments":
+                return self._decide(person, segments[1], form)
+            if len(segments) == 2 and segments[0] == "consents":
+                return self._withdraw(person, segments[1])
+        except BankError as error:
+            return self._overview(person, status=error.status or STATUS[error.code], wrong=self._reason(error.code))
+        return self._visit.notice(404, "unknown_title", self._visit.say("unknown_text"))
+
+    def _purpose(self) -> str:
+        return f"my {self._token}"
+
+    def _address(self, done: str = "") -> str:
+        """The page, in the chosen language, with what it is to say."""
+        query = [f"lang={self._visit.chosen}"] if self._visit.chosen else []
+        query += [f"done={done}"] if done else []
+        return self._home + (f"?{'&'.join(query)}" if query else "")
+
+    def _set_cookie(self, token: str | None) -> tuple[str, str]:
+        secure = "; Secure" if urlsplit(self._visit.request.base).scheme == "https" else ""
+        ending = "" if token else "; Max-Age=0"
+        value = f"{self._cookie_name}={token or ''}; Path={self._home}; HttpOnly; SameSite=Lax{secure}{ending}"
+        return ("Set-Cookie", value)
+
+    # Logging in
+
+    def _log_in(self, form: Form) -> Response:
+        """The identity number, then the method; each is sent again with the next form, under a token of its own."""
+        if not self._guard.believes("my login", form.get("csrf")):
+            return self._login_page("identity", wrong="my_expired", status=403)
+        number = identity_number(form.get("nationalId"))
+        if form.get("action") == "decline":
+            return see_other(self._address())
+        if number is None:
+            return self._login_page("identity", wrong="identity_wrong", typed=form.get("nationalId")[:40])
+        if people.person(self._bank, number) is None:
+            return self._login_page("identity", wrong="my_unknown", typed=number)
+        if form.get("step") != "method":
+            return self._login_page("method", typed=number)
+        if form.get("method") not in sca.METHODS:
+            return self._login_page("method", wrong="method_wrong", typed=number)
+        token = logins.start(self._bank, number)
+        return see_other(self._address(), headers=(self._set_cookie(token),))
+
+    def _login_page(self, step: str, *, wrong: str = "", typed: str = "", status: int | None = None) -> Response:
+        visit = self._visit
+        done = visit.query.get("done")
+        return visit.page(
+            f"my/{step}.html",
+            status=status or (400 if wrong else 200),
+            path=self._home,
+            address=f"{self._home}/login" + (f"?lang={visit.chosen}" if visit.chosen else ""),
+            csrf=self._guard.token("my login"),
+            step=step,
+            steps_done=STEPS.index(step),
+            steps_ahead=len(STEPS) - STEPS.index(step) - 1,
+            tpp=BANK,
+            app=False,
+            wrong=visit.say(wrong) if wrong else None,
+            done=visit.say("my_logged_out") if done == "logged_out" else None,
+            scripted=False,
+            person_name=None,
+            number=typed,
+            known=known_people(self._bank),
+            methods=methods(visit.language),
+        )
+
+    # The page of who is logged in
+
+    def _overview(self, person: str, *, status: int = 200, wrong: str | None = None) -> Response:
+        visit, done = self._visit, self._visit.query.get("done")
+        shown = self_service.overview(self._bank, person)
+        given = [self._consent(consent) for consent in shown["consents"]]
+        return visit.page(
+            "my/overview.html",
+            status=status,
+            path=self._home,
+            my=self._home,
+            language_query=f"?lang={visit.chosen}" if visit.chosen else "",
+            csrf=self._guard.token(self._purpose()),
+            name=shown["name"],
+            wrong=wrong,
+            done=visit.say(f"my_{done}") if done in DONE and not wrong else None,
+            contexts=[
+                {"company": context.get("name"), "accounts": [_account(account) for account in context["accounts"]]}
+                for context in shown["contexts"]
+                if context["accounts"]
+            ],
+            waiting=[self._waiting(payment) for payment in shown["payments"]],
+            consents=[consent for consent in given if consent["state"] == "valid"],
+            past=[consent for consent in given if consent["state"] != "valid"],
+            kind_in=kind_in,
+        )
+
+    def _waiting(self, payment: dict[str, Any]) -> dict[str, Any]:
+        names = [people.person(self._bank, number) for number in payment["signedBy"]]
+        return {
+            "id": payment["paymentId"],
+            "cancels": payment["cancels"],
+            "tpp": payment["tppName"],
+            "company": self._agreement_name(payment["agreement"]),
+            "signed_by": ", ".join(str(known["name"]) for known in names if known is not None),
+            "lines": payment["summary"],
+        }
+
+    def _consent(self, consent: dict[str, Any]) -> dict[str, Any]:
+        return {
+            "id": consent["consentId"],
+            "tpp": consent["tppName"],
+            "state": consent["status"],
+            "company": self._agreement_name(consent["agreement"]),
+            "shares": [
+                *(self._shared(consent, ACCOUNT, one) for one in consent["accounts"]),
+                *(self._shared(consent, CARD, one) for one in consent["cards"]),
+            ],
+            "given": consent["lastSca"],
+            "until": consent["validUntil"],
+            "last_use": consent.get("lastUse"),
+        }
+
+    def _agreement_name(self, agreement_id: str | None) -> str | None:
+        agreement = self._bank.documents.get(AGREEMENT, agreement_id) if agreement_id else None
+        return str(agreement["name"]) if agreement is not None else None
+
+    def _shared(self, consent: dict[str, Any], kind: Kind[Any], resource_id: str) -> dict[str, Any]:
+        held = self._bank.documents.get(kind, resource_id) or {}
+        return {
+            "name": held.get("name") or held.get("product") or resource_id,
+            "number": held.get("bban") or held.get("maskedPan") or "",
+            "reads": [read for read in consent["reads"] if read["resourceId"] == resource_id],
+        }
+
+    # What can be done on it
+
+    def _decide(self, person: str, payment_id: str, form: Form) -> Response:
+        cancels = form.get("cancels") == "yes"
+        if form.get("action") == "approve":
+            outcome = self_service.approve(self._bank, person, payment_id, cancels=cancels)
+            words = {"PATC": "half_approved", "CANC": "stopped", "RCVD": ""}
+            done = words.get(outcome["transactionStatus"], "approved")
+        else:
+            outcome = self_service.decline(self._bank, person, payment_id, cancels=cancels)
+            done = "kept" if cancels else {"RJCT": "declined"}.get(outcome["transactionStatus"], "not_signed")
+        if "code" in outcome or not done:
+            return self._overview(person, status=409, wrong=self._reason(outcome.get("code", "")))
+        return see_other(self._address(done))
+
+    def _withdraw(self, person: str, consent_id: str) -> Response:
+        own = self._bank.documents.get(CONSENT, consent_id)
+        if own is None or own["nationalId"] != person:
+            raise BankError("RESOURCE_UNKNOWN", "There is no such consent.")
+        consents.revoke(self._bank, consent_id)
+        return see_other(self._address("withdrawn"))
+
+    def _reason(self, code: str) -> str:
+        """Why the bank refused, in the language of the page: by its code, never by its English text."""
+        key = f"refused_{code}"
+        return self._visit.say(key if key in TEXTS[self._visit.language] else "refused")
+
+
+def _account(account: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "name": account["name"],
+        "number": account.get("bban") or account.get("maskedPan") or "",
+        "is_card": "maskedPan" in account,
+        **{member: account[member] for member in ("currency", "booked", "available")},
+    }
