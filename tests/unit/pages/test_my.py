@@ -1,0 +1,263 @@
+"""The customer's own page: who gets in, what it shows, what can be done on it (CONTRACT 18)."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from emulator.bank.authentication import sca
+from emulator.bank.customers import sessions
+from emulator.bank.payment import self_service
+from tests.unit.pages.living import EVEN, KARI, STRAKS, Living, straks
+from tests.unit.pages.visitor import Page, Visitor
+
+TPP = "PSDNO-SBX-demo"
+
+
+def log_in(browser: Visitor, person: str = KARI, home: str = "/my") -> Page:
+    """Both steps of the login, with the cookie kept; the page that follows."""
+    method = browser.submit(browser.get(home), nationalId=person)
+    entered = browser.submit(method, action="continue")
+    assert entered.status == 303
+    browser.headers["Cookie"] = entered.headers["set-cookie"].partition(";")[0]
+    return browser.get(entered.headers["location"])
+
+
+def pay(emulator: Living, **more: Any) -> str:
+    """A payment of Kari's that waits for her approval; its id."""
+    bank = emulator.service.bank
+    emulator.tpp.psu_id = sessions.seed(bank, tpp_id=TPP, national_id=KARI)["psuId"]
+    made = emulator.call("POST", STRAKS, json=straks(**more), headers={"PSU-Context": "PRIVATE"})
+    assert made.status == 201
+    return str(bank.documents.range("payment", "created", reverse=True, limit=1)[0]["id"])
+
+
+def status(emulator: Living, payment_id: str) -> str:
+    return str((emulator.service.bank.documents.get("payment", payment_id) or {})["status"])
+
+
+def form_for(page: Page, part: str) -> int:
+    return next(number for number, form in enumerate(page.forms) if part in form.action)
+
+
+def test_a_customer_logs_in_by_identity_number_and_sees_accounts(emulator: Living) -> None:
+    page = log_in(emulator.visitor())
+    assert page.status == 200
+    assert "Kari Kladd" in page.text
+    assert "9990 10 00014" in page.text
+    assert "Ingen betalinger venter på deg." in page.text
+
+
+def test_the_cookie_is_for_the_page_alone(emulator: Living) -> None:
+    browser = emulator.visitor()
+    method = browser.submit(browser.get("/my"), nationalId=KARI)
+    cookie = browser.submit(method, action="continue").headers["set-cookie"]
+    assert {"Path=/my", "HttpOnly", "SameSite=Lax"} <= {part.strip() for part in cookie.split(";")}
+
+
+@pytest.mark.parametrize(("typed", "said"), [("123", "har 11 siffer"), ("12345678901", "kjenner ingen kunde")])
+def test_a_number_that_nobody_has_can_be_corrected(emulator: Living, typed: str, said: str) -> None:
+    browser = emulator.visitor()
+    again = browser.submit(browser.get("/my"), nationalId=typed)
+    assert (again.status, "set-cookie" in again.headers) == (400, False)
+    assert said in again.text
+    assert browser.submit(again, nationalId=KARI).status == 200
+
+
+@pytest.mark.parametrize("cookie", ["", "x", "%00", "a" * 5000])
+def test_an_unknown_cookie_is_nobody(emulator: Living, cookie: str) -> None:
+    browser = emulator.visitor(Cookie=f"bank-emulator-my-8080={cookie}")
+    assert "Fødselsnummer" in browser.get("/my").text
+
+
+def test_a_login_ends_at_logout_and_after_an_hour_of_bank_time(emulator: Living) -> None:
+    browser = emulator.visitor()
+    page = log_in(browser)
+    assert browser.submit(page, form=form_for(page, "logout")).status == 303
+    assert "Kari Kladd" not in browser.get("/my").text.partition("Fødselsnummer")[2]
+    page = log_in(browser)
+    emulator.service.bank.clock.advance(timedelta(hours=1))
+    late = browser.submit(page, form=form_for(page, "logout"))
+    assert late.status == 401
+    assert "Innloggingen er utløpt" in late.text
+
+
+def test_a_payment_that_waits_is_shown_whole_and_approved(emulator: Living) -> None:
+    payment = pay(emulator)
+    browser = emulator.visitor()
+    page = log_in(browser)
+    for part in ("Straksbetaling", "250,00", "Even Eksempel", "9990 11 00019", "Takk for sist <3"):
+        assert part in page.text.replace("\u00a0", " ")
+    done = browser.submit(page, form=form_for(page, payment), action="approve")
+    assert done.headers["location"] == "/my?done=approved"
+    assert "Betalingen er godkjent." in browser.get(done.headers["location"]).text
+    assert status(emulator, payment) != "RCVD"
+    [opened] = emulator.service.bank.documents.find("sca", target=payment)
+    assert opened["status"] == "finalised"
+
+
+def test_a_payment_whose_link_is_too_old_can_still_be_approved_at_the_bank(emulator: Living) -> None:
+    payment = pay(emulator)
+    emulator.service.bank.clock.advance(timedelta(minutes=10))
+    browser = emulator.visitor()
+    page = log_in(browser)
+    assert browser.submit(page, form=form_for(page, payment), action="approve").status == 303
+    assert status(emulator, payment) != "RCVD"
+
+
+def test_a_declined_payment_is_rejected(emulator: Living) -> None:
+    payment = pay(emulator)
+    browser = emulator.visitor()
+    page = log_in(browser)
+    done = browser.submit(page, form=form_for(page, payment), action="decline")
+    assert "Betalingen er avvist." in browser.get(done.headers["location"]).text
+    assert status(emulator, payment) == "RJCT"
+
+
+@pytest.mark.parametrize(
+    ("outcome", "said"), [("fail", "Et av bankens systemer svarer ikke"), ("expire", "Bekreftelsen er utløpt")]
+)
+def test_a_refusal_is_told_in_the_language_of_the_page(emulator: Living, outcome: str, said: str) -> None:
+    payment = pay(emulator)
+    bank = emulator.service.bank
+    [opened] = bank.documents.find("sca", target=payment)
+    bank.documents.put("sca", {**opened, "outcome": outcome})
+    browser = emulator.visitor()
+    page = log_in(browser)
+    refused = browser.submit(page, form=form_for(page, payment), action="approve")
+    assert refused.status == 409
+    assert said in refused.text
+    assert status(emulator, payment) == "RCVD"
+
+
+def test_a_payment_of_somebody_else_is_neither_shown_nor_approved(emulator: Living) -> None:
+    payment = pay(emulator)
+    browser = emulator.visitor()
+    page = log_in(browser, EVEN)
+    assert payment not in page.source
+    csrf = next(field.value for field in page.forms[0].fields if field.name == "csrf")
+    refused = browser.post(f"/my/payments/{payment}", [("csrf", csrf), ("action", "approve")])
+    assert refused.status == 401
+    assert "Du har ikke rett til" in refused.text
+    assert status(emulator, payment) == "RCVD"
+
+
+def test_the_second_signature_is_given_at_the_bank(emulator: Living) -> None:
+    bank = emulator.service.bank
+    payment = pay(emulator)
+    agreement = next(bank.documents.all("agreement"))
+    document = bank.documents.get("payment", payment) or {}
+    firm = {**agreement, "signatures": 2, "persons": [KARI, EVEN], "accounts": [document["debtorAccountId"]]}
+    firm["engagements"] = [
+        {
+            "id": "e-1",
+            "customer": agreement["owner"],
+            "accountId": document["debtorAccountId"],
+            "roles": ["VIEW", "REGISTER"],
+        }
+    ]
+    bank.documents.put("agreement", firm)
+    bank.documents.put("payment", {**document, "context": "CORPORATE", "agreement": agreement["id"]})
+    assert self_service.approve(bank, KARI, payment)["transactionStatus"] == "PATC"
+    browser = emulator.visitor()
+    page = log_in(browser, EVEN)
+    assert "Signert av Kari Kladd" in page.text
+    assert agreement["name"] in page.text
+    kept = browser.submit(page, form=form_for(page, payment), action="decline")
+    assert "venter fortsatt" in browser.get(kept.headers["location"]).text
+    assert browser.submit(page, form=form_for(page, payment), action="approve").status == 303
+    assert status(emulator, payment) not in ("RCVD", "PATC")
+
+
+def test_a_consent_shows_its_use_and_can_be_withdrawn(emulator: Living) -> None:
+    bank = emulator.service.bank
+    emulator.tpp.psu_id = sessions.seed(bank, tpp_id=TPP, national_id=KARI)["psuId"]
+    account = bank.documents.first("account", bban="99901000014") or {}
+    browser = emulator.visitor()
+    page = log_in(browser)
+    assert "Ikke brukt ennå" in page.text
+    assert "Ingen ganger" in page.text
+    for _ in range(2):
+        assert (
+            emulator.call("GET", f"/v1/accounts/{account['id']}/balances", headers={"PSU-IP-Address": None}).status
+            == 200
+        )
+    page = browser.get("/my")
+    assert "saldo 2 av 4" in page.text
+    assert "Ikke brukt ennå" not in page.text
+    done = browser.submit(page, form=form_for(page, "/consents/"))
+    page = browser.get(done.headers["location"])
+    assert "Samtykket er trukket tilbake." in page.text
+    assert "Tidligere samtykker" in page.text
+    assert (
+        emulator.call("GET", f"/v1/accounts/{account['id']}/balances", headers={"PSU-IP-Address": None}).status == 401
+    )
+
+
+def test_reads_within_a_minute_note_the_use_once(emulator: Living) -> None:
+    bank = emulator.service.bank
+    bank.clock.set(mode="frozen")
+    emulator.tpp.psu_id = sessions.seed(bank, tpp_id=TPP, national_id=KARI)["psuId"]
+    account = bank.documents.first("account", bban="99901000014") or {}
+    path = f"/v1/accounts/{account['id']}"
+    emulator.call("GET", path, headers={"PSU-IP-Address": None})
+    before = bank.documents.sequence
+    assert emulator.call("GET", path, headers={"PSU-IP-Address": None}).status == 200
+    assert bank.documents.sequence == before
+
+
+def test_another_customers_consent_cannot_be_withdrawn(emulator: Living) -> None:
+    bank = emulator.service.bank
+    sessions.seed(bank, tpp_id=TPP, national_id=KARI)
+    consent = next(bank.documents.all("consent"))
+    browser = emulator.visitor()
+    page = log_in(browser, EVEN)
+    csrf = next(field.value for field in page.forms[0].fields if field.name == "csrf")
+    assert browser.post(f"/my/consents/{consent['id']}", [("csrf", csrf)]).status == 404
+    assert not (bank.documents.get("consent", consent["id"]) or {}).get("revoked")
+
+
+def test_forms_of_others_are_refused(emulator: Living) -> None:
+    payment = pay(emulator)
+    browser = emulator.visitor()
+    page = log_in(browser)
+    fields = [*page.forms[form_for(page, payment)].sent(), ("action", "approve")]
+    assert browser.post(f"/my/payments/{payment}", fields, Origin="http://evil.example").status == 403
+    assert browser.post(f"/my/payments/{payment}", [("action", "approve")]).status == 403
+    assert emulator.visitor().get("/my", Host="evil.example").status == 403
+    assert browser.send("PUT", "/my").status == 405
+    assert status(emulator, payment) == "RCVD"
+
+
+def test_english_stays_through_login_and_changes(emulator: Living) -> None:
+    payment = pay(emulator)
+    browser = emulator.visitor()
+    page = log_in(browser, home="/my?lang=en")
+    assert "Waiting for approval" in page.text
+    done = browser.submit(page, form=form_for(page, payment), action="approve")
+    assert done.headers["location"] == "/my?lang=en&done=approved"
+    assert "The payment is approved." in browser.get(done.headers["location"]).text
+
+
+def test_a_cancellation_that_a_tpp_asks_for_waits_too(emulator: Living) -> None:
+    bank = emulator.service.bank
+    payment = pay(emulator)
+    self_service.approve(bank, KARI, payment)
+    document = bank.documents.get("payment", payment) or {}
+    bank.documents.put("payment", {**document, "status": "ACTC", "product": "norwegian-domestic-credit-transfers"})
+    known = {"target": payment, "tppName": "Prøve", "redirectUri": "http://127.0.0.1:9/", "context": "PRIVATE"}
+    sca.open_sca(bank, TPP, "cancellation", {**known, "nationalId": KARI})
+    browser = emulator.visitor()
+    page = log_in(browser)
+    assert "Prøve ber om å stoppe denne betalingen" in page.text
+    done = browser.submit(page, form=form_for(page, payment), action="approve")
+    assert done.headers["location"].endswith("done=stopped")
+    assert status(emulator, payment) == "CANC"
+
+
+def test_nothing_else_is_below_it(emulator: Living) -> None:
+    assert emulator.visitor().get("/my/nothing").status == 404
+    assert emulator.visitor().get("/my/payments/x").headers["location"] == "/my"
+    assert emulator.visitor().get("/banks/none/my").status == 404
