@@ -9,6 +9,7 @@ import pytest
 
 from emulator.bank.authentication import sca
 from emulator.bank.customers import sessions
+from emulator.bank.kinds import ACCOUNT, AGREEMENT, CONSENT, PAYMENT, SCA
 from emulator.bank.payment import self_service
 from tests.unit.pages.living import EVEN, KARI, STRAKS, Living, straks
 from tests.unit.pages.visitor import Page, Visitor
@@ -31,11 +32,11 @@ def pay(emulator: Living, **more: Any) -> str:
     emulator.tpp.psu_id = sessions.seed(bank, tpp_id=TPP, national_id=KARI)["psuId"]
     made = emulator.call("POST", STRAKS, json=straks(**more), headers={"PSU-Context": "PRIVATE"})
     assert made.status == 201
-    return str(bank.documents.range("payment", "created", reverse=True, limit=1)[0]["id"])
+    return str(bank.documents.range(PAYMENT, "created", reverse=True, limit=1)[0]["id"])
 
 
 def status(emulator: Living, payment_id: str) -> str:
-    return str((emulator.service.bank.documents.get("payment", payment_id) or {})["status"])
+    return str((emulator.service.bank.documents.get(PAYMENT, payment_id) or {})["status"])
 
 
 def form_for(page: Page, part: str) -> int:
@@ -94,7 +95,7 @@ def test_a_payment_that_waits_is_shown_whole_and_approved(emulator: Living) -> N
     assert done.headers["location"] == "/my?done=approved"
     assert "Betalingen er godkjent." in browser.get(done.headers["location"]).text
     assert status(emulator, payment) != "RCVD"
-    [opened] = emulator.service.bank.documents.find("sca", target=payment)
+    [opened] = emulator.service.bank.documents.find(SCA, target=payment)
     assert opened["status"] == "finalised"
 
 
@@ -122,8 +123,8 @@ def test_a_declined_payment_is_rejected(emulator: Living) -> None:
 def test_a_refusal_is_told_in_the_language_of_the_page(emulator: Living, outcome: str, said: str) -> None:
     payment = pay(emulator)
     bank = emulator.service.bank
-    [opened] = bank.documents.find("sca", target=payment)
-    bank.documents.put("sca", {**opened, "outcome": outcome})
+    [opened] = bank.documents.find(SCA, target=payment)
+    bank.documents.put(SCA, {**opened, "outcome": outcome})
     browser = emulator.visitor()
     page = log_in(browser)
     refused = browser.submit(page, form=form_for(page, payment), action="approve")
@@ -147,8 +148,8 @@ def test_a_payment_of_somebody_else_is_neither_shown_nor_approved(emulator: Livi
 def test_the_second_signature_is_given_at_the_bank(emulator: Living) -> None:
     bank = emulator.service.bank
     payment = pay(emulator)
-    agreement = next(bank.documents.all("agreement"))
-    document = bank.documents.get("payment", payment) or {}
+    agreement = next(bank.documents.all(AGREEMENT))
+    document = bank.documents.get(PAYMENT, payment) or {}
     firm = {**agreement, "signatures": 2, "persons": [KARI, EVEN], "accounts": [document["debtorAccountId"]]}
     firm["engagements"] = [
         {
@@ -158,8 +159,8 @@ def test_the_second_signature_is_given_at_the_bank(emulator: Living) -> None:
             "roles": ["VIEW", "REGISTER"],
         }
     ]
-    bank.documents.put("agreement", firm)
-    bank.documents.put("payment", {**document, "context": "CORPORATE", "agreement": agreement["id"]})
+    bank.documents.put(AGREEMENT, firm)
+    bank.documents.put(PAYMENT, {**document, "context": "CORPORATE", "agreement": agreement["id"]})
     assert self_service.approve(bank, KARI, payment)["transactionStatus"] == "PATC"
     browser = emulator.visitor()
     page = log_in(browser, EVEN)
@@ -174,7 +175,7 @@ def test_the_second_signature_is_given_at_the_bank(emulator: Living) -> None:
 def test_a_consent_shows_its_use_and_can_be_withdrawn(emulator: Living) -> None:
     bank = emulator.service.bank
     emulator.tpp.psu_id = sessions.seed(bank, tpp_id=TPP, national_id=KARI)["psuId"]
-    account = bank.documents.first("account", bban="99901000014") or {}
+    account = bank.documents.first(ACCOUNT, bban="99901000014") or {}
     browser = emulator.visitor()
     page = log_in(browser)
     assert "Ikke brukt ennå" in page.text
@@ -200,7 +201,7 @@ def test_reads_within_a_minute_note_the_use_once(emulator: Living) -> None:
     bank = emulator.service.bank
     bank.clock.set(mode="frozen")
     emulator.tpp.psu_id = sessions.seed(bank, tpp_id=TPP, national_id=KARI)["psuId"]
-    account = bank.documents.first("account", bban="99901000014") or {}
+    account = bank.documents.first(ACCOUNT, bban="99901000014") or {}
     path = f"/v1/accounts/{account['id']}"
     emulator.call("GET", path, headers={"PSU-IP-Address": None})
     before = bank.documents.sequence
@@ -211,12 +212,12 @@ def test_reads_within_a_minute_note_the_use_once(emulator: Living) -> None:
 def test_another_customers_consent_cannot_be_withdrawn(emulator: Living) -> None:
     bank = emulator.service.bank
     sessions.seed(bank, tpp_id=TPP, national_id=KARI)
-    consent = next(bank.documents.all("consent"))
+    consent = next(bank.documents.all(CONSENT))
     browser = emulator.visitor()
     page = log_in(browser, EVEN)
     csrf = next(field.value for field in page.forms[0].fields if field.name == "csrf")
     assert browser.post(f"/my/consents/{consent['id']}", [("csrf", csrf)]).status == 404
-    assert not (bank.documents.get("consent", consent["id"]) or {}).get("revoked")
+    assert not (bank.documents.get(CONSENT, consent["id"]) or {}).get("revoked")
 
 
 def test_forms_of_others_are_refused(emulator: Living) -> None:
@@ -245,8 +246,8 @@ def test_a_cancellation_that_a_tpp_asks_for_waits_too(emulator: Living) -> None:
     bank = emulator.service.bank
     payment = pay(emulator)
     self_service.approve(bank, KARI, payment)
-    document = bank.documents.get("payment", payment) or {}
-    bank.documents.put("payment", {**document, "status": "ACTC", "product": "norwegian-domestic-credit-transfers"})
+    document = bank.documents.get(PAYMENT, payment) or {}
+    bank.documents.put(PAYMENT, {**document, "status": "ACTC", "product": "norwegian-domestic-credit-transfers"})
     known = {"target": payment, "tppName": "Prøve", "redirectUri": "http://127.0.0.1:9/", "context": "PRIVATE"}
     sca.open_sca(bank, TPP, "cancellation", {**known, "nationalId": KARI})
     browser = emulator.visitor()
