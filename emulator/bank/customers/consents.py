@@ -106,10 +106,10 @@ def grant(
 
 
 def used(bank: Bank, consent: Document) -> Document:
-    """Note that the consent was used: to the minute of bank time, so that many reads write once."""
-    now = bank.clock.stamp()
-    if str(consent.get("lastUse", ""))[:16] != now[:16]:
-        consent = {**consent, "lastUse": now}
+    """Note the day (Oslo) on which the consent was last used, so that many reads of a day write once."""
+    today = bank.clock.today().isoformat()
+    if consent.get("lastUse") != today:
+        consent = {**consent, "lastUse": today}
         bank.documents.put(CONSENT, consent)
     return consent
 

@@ -12,7 +12,6 @@ from urllib.parse import parse_qs, urlsplit
 from emulator.bank.accounts import cards, ledger
 from emulator.bank.authentication import sca, sca_control, sca_views
 from emulator.bank.bank import Bank
-from emulator.bank.clock import date_time
 from emulator.bank.customers import access, consents, people
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import CONSENT, PAYMENT, SCA
@@ -81,7 +80,7 @@ def _consents(bank: Bank, national_id: str) -> list[dict[str, Any]]:
             **consents.view(bank, consent),
             "tppName": consent.get("tppName", consent["tpp"]),
             "reads": _reads(bank, consent),
-            **({"lastUse": date_time(consent["lastUse"])} if "lastUse" in consent else {}),
+            **({"lastUse": consent["lastUse"]} if "lastUse" in consent else {}),
         }
         for consent in bank.documents.find(CONSENT, nationalId=national_id, newest_first=True)
     ]

@@ -197,7 +197,7 @@ def test_a_consent_shows_its_use_and_can_be_withdrawn(emulator: Living) -> None:
     )
 
 
-def test_reads_within_a_minute_note_the_use_once(emulator: Living) -> None:
+def test_the_reads_of_a_day_note_the_use_once(emulator: Living) -> None:
     bank = emulator.service.bank
     bank.clock.set(mode="frozen")
     emulator.tpp.psu_id = sessions.seed(bank, tpp_id=TPP, national_id=KARI)["psuId"]
