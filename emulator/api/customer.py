@@ -1,13 +1,14 @@
-"""The gate "PSU and access" with its quotas, and the SCA that a refused customer is sent to (CONTRACT 3, 4)."""
+"""The gate "PSU and access" with its quotas, and the SCA that a customer is sent to (SPEC 2.1, 5.3; CONTRACT 3, 4)."""
 
 from __future__ import annotations
 
-from typing import Any
+from functools import lru_cache
+from typing import Any, cast
 
-from emulator.api.approach import approach_of
 from emulator.api.headers import Headers
 from emulator.api.operation import Access, Call
 from emulator.bank.authentication import sca
+from emulator.bank.authentication.approach import Approach
 from emulator.bank.customers import access, people
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import AGREEMENT
@@ -95,3 +96,45 @@ def open_access(call: Call, *, purpose: str | None = None, target: str | None = 
         reads_accounts = call.operation.roles == ACCOUNT_INFORMATION and "AISP" in call.tpp.roles
         purpose = "access" if reads_accounts else "user"
     return sca.open_sca(call.bank, call.tpp.id, purpose, known)
+
+
+_MANNER = (
+    "tpp-brand-logging-information",
+    "tpp-redirect-preferred",
+    "x-psu-authmethod-preferred",
+    "psu-accept-language",
+)
+
+
+def approach_of(call: Call) -> Approach:
+    """How the customer of this request is to be approached."""
+    header = call.headers.get
+    manner = _manner(call.tpp.name, call.script.sca, *map(header, _MANNER))
+    found: Approach = {"redirectUri": header("tpp-redirect-uri") or "", **manner}
+    session_id, identity = header("tpp-session-id"), header("x-psu-identity")
+    if session_id:
+        found["sessionId"] = session_id
+    if identity:
+        found["identityHint"] = identity
+    return found
+
+
+# Nearly all requests of a TPP say the same here; what is the customer's own is not cached.
+@lru_cache(maxsize=64)
+def _manner(
+    tpp_name: str,
+    outcome: str | None,
+    brand: str | None,
+    preferred: str | None,
+    method: str | None,
+    language: str | None,
+) -> Approach:
+    """The part of an approach that is not of one customer; not to be changed."""
+    said = {
+        "tppName": brand or tpp_name,
+        "app": preferred == "false",
+        "method": sca.offered_method(method),
+        "language": language,
+        "outcome": outcome,
+    }
+    return cast(Approach, {member: value for member, value in said.items() if value})

@@ -8,11 +8,12 @@ from collections import Counter
 from collections.abc import Iterator
 from decimal import Decimal, InvalidOperation
 from itertools import islice
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from emulator.api.characters import UNPROCESSABLE, kind_of
-from emulator.api.headers import Headers
 from emulator.bank.errors import MOST_MESSAGES, BankError, Message
+
+if TYPE_CHECKING:
+    from emulator.api.headers import Headers
 
 LARGEST_BODY = 1024 * 1024  # bytes
 DEEPEST = 32  # objects and lists inside one another
@@ -30,6 +31,22 @@ _CHARSETS = {
 _STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 _BRACKET = re.compile(r"[][{}]")
 _LONGEST_NUMBER = 400  # characters
+
+# What the bank's systems cannot process, wherever it stands in a request (SPEC 1): control characters, halves of a
+# surrogate pair, and what lies outside the basic multilingual plane (emoji).
+UNPROCESSABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\U00010000-\U0010ffff]")
+
+
+def kind_of(character: str) -> str:
+    """What an unprocessable character is, with its number, for a sentence."""
+    code = ord(character)
+    if 0xD800 <= code <= 0xDFFF:
+        kind = "half of a surrogate pair"
+    elif code > 0xFFFF:
+        kind = "a character outside the basic multilingual plane, such as an emoji"
+    else:
+        kind = "a control character"
+    return f"{kind} (U+{code:04X})"
 
 
 class _Doubled(Exception):
@@ -212,15 +229,6 @@ def is_plain(body: bytes) -> bool:
     Asked of the bytes, since most bodies are plain, and looking at every string takes longer than all other checks.
     """
     return body.isascii() and _BACKSLASH not in body and _DELETE not in body
-
-
-def is_plain_utf8(body: bytes) -> bool:
-    """The same of a well-formed body in UTF-8, of any letters; takes longer."""
-    try:
-        text = body.decode()
-    except UnicodeDecodeError:
-        return False
-    return "\\" not in text and not UNPROCESSABLE.search(text)
 
 
 def check_strings(value: Any) -> list[Message]:

@@ -12,10 +12,9 @@ from typing import Any, Literal
 from emulator import __version__
 from emulator.api import examples, headers, render
 from emulator.api.messages import Request, Response
-from emulator.api.operation import Operation, Params
+from emulator.api.operation import Operation, Params, Route
 from emulator.api.operations import table
 from emulator.api.query import Parameter
-from emulator.api.route import Route
 from emulator.api.signature.rules import DEMANDED as SIGNATURE_DEMANDS
 from emulator.bank import products
 from emulator.bank.clock import oslo_date, real_now

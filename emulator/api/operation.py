@@ -1,28 +1,31 @@
-"""One row per operation: routing, header checks, validation, access and the OpenAPI document are read from it."""
+"""One row per operation: routing, header checks, validation, access and the OpenAPI document are read from it.
+
+A `Route` is what an address decides before anything else of a request is read; a `Call` is the request on its way.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import lru_cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
-from emulator.api.headers import Headers
+from emulator.api import query as queries
+from emulator.api.headers import MATRIX, Headers
 from emulator.api.messages import Request
+from emulator.api.query import Parameter
+from emulator.api.router import Router
+from emulator.bank import products
 from emulator.bank.bank import Bank
 from emulator.bank.customers.access import Caller
-from emulator.bank.errors import Message
+from emulator.bank.errors import BankError, Message
 from emulator.bank.kinds import ACCOUNT
 from emulator.bank.script import UNSCRIPTED, Script
 from emulator.bank.tpp import NOBODY, Tpp
 from emulator.store import Document, Kind
-
-if TYPE_CHECKING:
-    from emulator.api.query import Parameter
-    from emulator.api.route import Route
 
 Params = Mapping[str, str]
 NO_QUERY: Mapping[str, Any] = MappingProxyType({})
@@ -140,3 +143,47 @@ class Operation:
     def __post_init__(self) -> None:
         object.__setattr__(self, "before_first_sca", self.path.startswith(_BEFORE_FIRST_SCA))
         object.__setattr__(self, "acts", self.access is not Access.SESSION and not self.path.startswith(_OF_THE_TPP))
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """An operation with the decoded path parameters of one address.
+
+    `column`: that of the header matrix; `shape`: what the body must look like, None without a body; `digest`: whether
+    it must be hashed; `query`: the values of a request without a query, None where it lacks something.
+    `known`: false for a payment product that there is not, of which nothing else is said.
+    """
+
+    operation: Operation
+    params: Params
+    column: str = ""
+    shape: str | None = None
+    digest: bool = False
+    query: Mapping[str, Any] | None = None
+    known: bool = True
+
+    @classmethod
+    def of(cls, operation: Operation, params: Params) -> Route:
+        """Read the operation's row for these parameters."""
+        if (
+            "payment-product" in params
+            and (params["payment-service"], params["payment-product"]) not in products.table()
+        ):
+            return cls(operation, params, known=False)
+        column = operation.column if isinstance(operation.column, str) else operation.column(params)
+        shape = operation.body if operation.body is None or isinstance(operation.body, str) else operation.body(params)
+        # where SPEC 2.1 marks Digest, and on what writes sandbox data (CONTRACT 3.1)
+        digest = MATRIX["Digest"][column] == "R" or operation.path.startswith("/v1/sandbox/")
+        return cls(operation, params, column, shape, shape is not None and digest, _defaults(operation))
+
+
+def _defaults(operation: Operation) -> Mapping[str, Any] | None:
+    try:
+        return queries.parse(operation.query, "")
+    except BankError:
+        return None
+
+
+def routes(operations: Iterable[Operation]) -> Router[Operation, Route]:
+    """From a method and a path to the route of the TPP interface."""
+    return Router(operations, Route.of)

@@ -16,17 +16,17 @@ from cryptography.x509 import Certificate
 
 from emulator.api import customer, render
 from emulator.api import query as queries
-from emulator.api.failures import failed
 from emulator.api.headers import Headers, check_headers
-from emulator.api.json_body import UTF_8, charset_of, is_plain, read_doubled
+from emulator.api.json_body import is_plain, read_doubled
 from emulator.api.log import BODY_KEPT, Exchange, RequestLog
 from emulator.api.messages import Request, Response
 from emulator.api.negotiation import content_language, unacceptable
-from emulator.api.operation import NO_QUERY, Call, Reply
+from emulator.api.operation import NO_QUERY, Call, Operation, Reply, Route
+from emulator.api.render import failed
 from emulator.api.repeats import Repeats
 from emulator.api.router import MethodRefused, Router, split_target
 from emulator.api.signature import SignaturePolicy, SignatureRefused, check
-from emulator.api.validate import read_usual, validate
+from emulator.api.validate import validate
 from emulator.bank import products
 from emulator.bank.bank import Bank
 from emulator.bank.clock import real_seconds
@@ -69,7 +69,7 @@ class Pipeline:
         self,
         bank: Bank,
         *,
-        router: Router,
+        router: Router[Operation, Route],
         rules: Rules,
         log: RequestLog,
         trusted_ca: Callable[[], Certificate | None],
@@ -129,6 +129,9 @@ class Pipeline:
     def _through_the_gates(self, exchange: Exchange, headers: Headers) -> Response:
         acting: list[Acting] = []
         try:
+            if exchange.request.method == "OPTIONS":  # asked before a request can be signed (assumed)
+                allowed = self._router.methods(_split(exchange.request)[0])
+                return Response(204, [("Allow", ", ".join(allowed))])
             settle(self._bank)
             call = self._routed(exchange, headers)
             scripted = self._scripted(call, exchange, acting, False) if self._rules.rules else None
@@ -152,10 +155,8 @@ class Pipeline:
 
     def _routed(self, exchange: Exchange, headers: Headers) -> Call:
         request = exchange.request
-        path, query = split_target(request.target)
         prefix = request.prefix
-        if prefix:
-            path = path[len(prefix) :]
+        path, query = _split(request)
         route = self._router.find(request.method, path)
         exchange.call = call = Call(
             self._bank,
@@ -232,9 +233,7 @@ class Pipeline:
             call.query = queries.parse(operation.query, call.raw_query)
         if route.shape is not None:
             body = call.request.body
-            call.body = read_usual(route.shape, body) if charset_of(headers) == UTF_8 else None
-            if call.body is None:
-                call.body, call.warnings = validate(route.shape, *read_doubled(body, headers), plain=is_plain(body))
+            call.body, call.warnings = validate(route.shape, *read_doubled(body, headers), plain=is_plain(body))
 
     def _send_to_sca(self, call: Call | None, refused: ScaNeeded) -> Response:
         """401 with a scaRedirect: the open SCA is the only thing that is added (CONTRACT 3)."""
@@ -248,6 +247,12 @@ class Pipeline:
         except StoreUnwritable:
             return render.refusal(render.UNWRITABLE)
         return render.refusal(refused, links={"scaRedirect": call.sca_link(token)})
+
+
+def _split(request: Request) -> tuple[str, str]:
+    """Path and query of a request, the path within its bank."""
+    path, query = split_target(request.target)
+    return path[len(request.prefix) :], query
 
 
 def finish(response: Response, headers: Headers) -> None:

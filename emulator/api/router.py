@@ -1,24 +1,43 @@
-"""Which operation a method and path mean, read from the operation table."""
+"""Which row of a table a method and a path mean: of the TPP interface, the control interface and the console alike.
+
+A path of a row is made of fixed segments and of parameters in braces, `/v1/accounts/{id}/balances`. A fixed segment
+goes before a parameter; a parameter takes any text that is not empty, or only the values that its row allows.
+HEAD is answered by the row for GET.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Generic, Protocol, TypeVar
 
-from emulator.api.operation import Operation
 from emulator.api.query import unescaped
-from emulator.api.route import Route
 from emulator.bank.errors import BankError
 
-_LONGEST_KNOWN = 256  # characters of a path that is remembered
+_LONGEST_CACHED = 256  # characters of a path whose route is kept
+
+
+class Row(Protocol):
+    """What a row of such a table has; `values`: what a parameter may be, by its name."""
+
+    @property
+    def method(self) -> str: ...
+    @property
+    def path(self) -> str: ...
+    @property
+    def values(self) -> Mapping[str, tuple[str, ...]]: ...
+
+
+AnyRow = TypeVar("AnyRow", bound=Row)
+Route = TypeVar("Route")
 
 
 @dataclass(slots=True)
-class _Node:
-    fixed: dict[str, _Node] = field(default_factory=dict)
-    named: list[tuple[str, tuple[str, ...] | None, _Node]] = field(default_factory=list)
-    methods: dict[str, Operation] = field(default_factory=dict)
+class _Node(Generic[AnyRow]):
+    fixed: dict[str, _Node[AnyRow]] = field(default_factory=dict)
+    named: list[tuple[str, tuple[str, ...] | None, _Node[AnyRow]]] = field(default_factory=list)
+    methods: dict[str, AnyRow] = field(default_factory=dict)
 
 
 def split_target(target: str) -> tuple[str, str]:
@@ -30,53 +49,74 @@ def split_target(target: str) -> tuple[str, str]:
     return path, query
 
 
-class Router:
-    """Routes built once from the table; a fixed segment beats a parameter."""
+class Router(Generic[AnyRow, Route]):
+    """The rows as a tree of segments, built once.
 
-    def __init__(self, operations: Iterable[Operation]) -> None:
-        self._root = _Node()
-        self._known = lru_cache(maxsize=1024)(self._search)  # a TPP asks for the same things again and again
-        for operation in operations:
-            self._add(operation)
+    `read` makes a route of a row and its decoded path parameters. What it makes is kept for the paths that are asked
+    for most, so it depends on nothing else. `prefix` stands before the paths, for the texts of refusals; `hint` ends
+    the text about a path that leads nowhere.
+    """
 
-    def _add(self, operation: Operation) -> None:
+    def __init__(
+        self,
+        rows: Iterable[AnyRow],
+        read: Callable[[AnyRow, Mapping[str, str]], Route],
+        *,
+        prefix: str = "",
+        hint: str = "",
+    ) -> None:
+        self._root: _Node[AnyRow] = _Node()
+        self._read = read
+        self._prefix, self._hint = prefix, hint
+        self._cached = lru_cache(maxsize=1024)(self._search)
+        for row in rows:
+            self._add(row)
+
+    def _add(self, row: AnyRow) -> None:
         node = self._root
-        for segment in operation.path.strip("/").split("/"):
-            node = self._child(node, segment, operation)
-        if operation.method in node.methods:
-            raise ValueError(f"{operation.id} and {node.methods[operation.method].id} share one address")
-        node.methods[operation.method] = operation
+        for segment in row.path.removeprefix("/").split("/"):
+            node = self._child(node, segment, row)
+        if row.method in node.methods:
+            raise ValueError(f"two rows share the address {row.method} {row.path}")
+        node.methods[row.method] = row
 
-    def _child(self, node: _Node, segment: str, operation: Operation) -> _Node:
+    def _child(self, node: _Node[AnyRow], segment: str, row: AnyRow) -> _Node[AnyRow]:
         if not segment.startswith("{"):
             return node.fixed.setdefault(segment, _Node())
         name = segment[1:-1]
-        values = operation.values.get(name)
-        for known, allowed, child in node.named:
-            if allowed == values and known == name:
+        values = row.values.get(name)
+        for other, allowed, child in node.named:
+            if allowed == values and other == name:
                 return child
         child = _Node()
         node.named.append((name, values, child))
         return child
 
     def find(self, method: str, path: str) -> Route:
-        """The operation with its decoded path parameters; NOT_FOUND (404) or BAD_REQUEST (405)."""
-        return self._known(method, path) if len(path) <= _LONGEST_KNOWN else self._search(method, path)
+        """The route of a request; NOT_FOUND (404) or MethodRefused (405)."""
+        return self._cached(method, path) if len(path) <= _LONGEST_CACHED else self._search(method, path)
+
+    def methods(self, path: str) -> list[str]:
+        """What may be done at a path, in alphabetical order; NOT_FOUND where there is nothing."""
+        return _allowed(self._lookup(path)[0])
 
     def _search(self, method: str, path: str) -> Route:
-        if not path.startswith("/"):
-            raise BankError("NOT_FOUND", "There is no such address.")
-        segments = path[1:].split("/")
-        found = self._straight(segments) or self._walk(self._root, segments, 0, {})
-        if found is None:
-            raise BankError("NOT_FOUND", f"There is no address {path[:200]}.")
-        methods, params = found
-        operation = methods.get(method)
-        if operation is None:
-            raise MethodRefused(sorted(methods), path)
-        return Route.of(operation, params)
+        methods, params = self._lookup(path)
+        row = methods.get("GET" if method == "HEAD" else method)
+        if row is None:
+            raise MethodRefused(_allowed(methods), self._prefix + path)
+        return self._read(row, params)
 
-    def _straight(self, segments: list[str]) -> tuple[dict[str, Operation], dict[str, str]] | None:
+    def _lookup(self, path: str) -> tuple[Mapping[str, AnyRow], Mapping[str, str]]:
+        if path.startswith("/"):
+            segments = path[1:].split("/")
+            match = self._straight(segments) or self._walk(self._root, segments, 0, {})
+            if match is not None:
+                return match
+            raise BankError("NOT_FOUND", f"There is no address {self._prefix}{path[:200]}{self._hint}.")
+        raise BankError("NOT_FOUND", "There is no such address.")
+
+    def _straight(self, segments: list[str]) -> tuple[Mapping[str, AnyRow], Mapping[str, str]] | None:
         """What `_walk` finds where each first choice leads on; None: perhaps another one does."""
         node = self._root
         params = {}
@@ -93,25 +133,29 @@ class Router:
         return (node.methods, params) if node.methods else None
 
     def _walk(
-        self, node: _Node, segments: list[str], at: int, params: dict[str, str]
-    ) -> tuple[dict[str, Operation], dict[str, str]] | None:
+        self, node: _Node[AnyRow], segments: list[str], at: int, params: Mapping[str, str]
+    ) -> tuple[Mapping[str, AnyRow], Mapping[str, str]] | None:
         if at == len(segments):
             return (node.methods, params) if node.methods else None
         raw = segments[at]
         fixed = node.fixed.get(raw)
         if fixed is not None:
-            found = self._walk(fixed, segments, at + 1, params)
-            if found is not None:
-                return found
+            match = self._walk(fixed, segments, at + 1, params)
+            if match is not None:
+                return match
         value = unescaped(raw)
         if not value:
             return None
         for name, allowed, child in node.named:
             if allowed is None or value in allowed:
-                found = self._walk(child, segments, at + 1, {**params, name: value})
-                if found is not None:
-                    return found
+                match = self._walk(child, segments, at + 1, {**params, name: value})
+                if match is not None:
+                    return match
         return None
+
+
+def _allowed(methods: Iterable[str]) -> list[str]:
+    return sorted({*methods, "OPTIONS", *(["HEAD"] if "GET" in methods else [])})
 
 
 class MethodRefused(BankError):

@@ -1,16 +1,25 @@
-"""One bank as the outside reaches it: the domain with its TPP interface, scripted rules and request log."""
+"""One bank as the outside reaches it: the domain with its TPP interface, scripted rules and request log.
+
+`health` and `ready` are the answers of `/health` and `/ready` (CONTRACT 2).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from cryptography.x509 import Certificate
 
+from emulator import __version__
 from emulator.api.log import RequestLog
 from emulator.api.messages import Request, Response
+from emulator.api.operation import Operation, Route
 from emulator.api.pipeline import Pipeline, Rules, Signer, settle
 from emulator.api.router import Router
 from emulator.bank.bank import Bank
+from emulator.bank.kinds import ACCOUNT, CARD, CARD_TRANSACTION, CUSTOMER, META, PAYMENT, TRANSACTION
+
+COUNTED = {"customers": CUSTOMER, "accounts": ACCOUNT, "cardAccounts": CARD, "payments": PAYMENT}
 
 
 class BankService:
@@ -20,7 +29,7 @@ class BankService:
         self,
         bank: Bank,
         *,
-        router: Router,
+        router: Router[Operation, Route],
         rules: Rules,
         trusted_ca: Callable[[], Certificate | None],
         signer: Signer,
@@ -44,3 +53,16 @@ class BankService:
     def settle(self) -> None:
         """Apply what bank time has made due; the pages and the control interface call it before they look."""
         settle(self.bank)
+
+
+def health() -> dict[str, Any]:
+    """The process answers."""
+    return {"status": "UP"}
+
+
+def ready(bank: Bank) -> dict[str, Any]:
+    """The bank answers, with version, fixtures and counts of documents."""
+    kept = bank.documents.get(META, "bank") or {}
+    counts = {name: bank.documents.count(kind) for name, kind in COUNTED.items()}
+    counts["transactions"] = bank.documents.count(TRANSACTION) + bank.documents.count(CARD_TRANSACTION)
+    return {"status": "READY", "version": __version__, "fixtures": kept.get("fixtures"), "counts": counts}

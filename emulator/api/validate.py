@@ -10,9 +10,7 @@ from importlib import import_module
 from itertools import islice
 from typing import TYPE_CHECKING, Any, get_args
 
-import orjson
-
-from emulator.api.json_body import LARGEST_BODY, check_strings, is_plain, is_plain_utf8, member_path
+from emulator.api.json_body import check_strings, member_path
 from emulator.bank.errors import MOST_MESSAGES, BankError, Message, quoted, shortened
 
 if TYPE_CHECKING:
@@ -31,15 +29,13 @@ _LOOKED_AT = 10_000  # items of each list of a refused body that the rules over 
 class Shape:
     """A shape ready to check with: its types, the rules over several members, and what a list of it holds.
 
-    `listed` is set for a body that may be one object or a list of them; `invalid` is what the types raise;
-    `no_numbers` where none of its members is a number.
+    `listed` is set for a body that may be one object or a list of them; `invalid` is what the types raise.
     """
 
     types: TypeAdapter[Any]
     invalid: type[ValidationError]
     rules: tuple[Callable[[Any], Iterable[Message]], ...] = ()
     listed: TypeAdapter[Any] | None = None
-    no_numbers: bool = False
 
     def check(self, value: Any) -> Any:
         """The value in its types; raises `invalid`."""
@@ -59,29 +55,7 @@ def shape(path: str) -> Shape:
     alternatives = get_args(wanted)
     if len(alternatives) == 2 and get_args(alternatives[1]) == (alternatives[0],):
         return Shape(TypeAdapter(alternatives[0]), ValidationError, rules, TypeAdapter(alternatives[1]))
-    return Shape(TypeAdapter(wanted), ValidationError, rules, no_numbers=getattr(module, "NO_NUMBERS", False))
-
-
-def read_usual(path: str, body: bytes) -> Any:
-    """What `read_json` and `validate` make of a body that nothing is unusual about; None where they must be asked.
-
-    Such a body is read and checked in one go, which takes half as long: plain, without numbers, nothing in it twice.
-    """
-    wanted = shape(path)
-    if not wanted.no_numbers or len(body) > LARGEST_BODY or not (is_plain(body) or is_plain_utf8(body)):
-        return None
-    try:
-        value = wanted.types.validator.validate_json(body)
-    except wanted.invalid:
-        return None
-    # Of two members with one name the last is kept; a member that was lost would be a colon less.
-    text = orjson.dumps(value)
-    if len(text) != len(body) and text.count(b":") != body.count(b":"):
-        return None
-    for rule in wanted.rules:
-        for _ in rule(value):
-            return None
-    return value
+    return Shape(TypeAdapter(wanted), ValidationError, rules)
 
 
 def validate(

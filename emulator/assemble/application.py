@@ -8,13 +8,13 @@ from dataclasses import replace
 from ssl import SSLContext
 from typing import Protocol, runtime_checkable
 
-from emulator.api import about, render
-from emulator.api.failures import failed
+from emulator.api import render
 from emulator.api.headers import Headers
 from emulator.api.messages import Request, Response, Stream
 from emulator.api.pipeline import API_PREFIX, finish
+from emulator.api.render import failed
 from emulator.api.router import split_target
-from emulator.api.service import BankService
+from emulator.api.service import BankService, health, ready
 from emulator.assemble.registry import BankRegistry
 from emulator.bank.clock import moment
 from emulator.bank.errors import BankError
@@ -123,7 +123,7 @@ class BankApplication:
             return render.refusal(error, headers=[("Allow", "GET, HEAD")])
         if path == "/openapi.json":
             return self._openapi(request)
-        body = about.health() if path == "/health" else about.ready(service.bank)
+        body = health() if path == "/health" else ready(service.bank)
         return render.json_response(200, body, [("Cache-Control", "no-store")])
 
     def refused(self, request: Request, response: Response) -> None:

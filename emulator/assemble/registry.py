@@ -12,9 +12,9 @@ from typing import Literal
 
 from cryptography.x509 import Certificate
 
+from emulator.api.operation import routes
 from emulator.api.operations import table
 from emulator.api.pipeline import Rules, Signer
-from emulator.api.router import Router
 from emulator.api.service import BankService
 from emulator.assemble.answers import response_signer
 from emulator.assemble.folders import NAME, Folders
@@ -65,7 +65,7 @@ class BankRegistry:
         self._folders: Folders | None = None
         if common.directory is not None:
             self._folders = Folders(common.directory, power=common.durability == "power")
-        self._router = Router(table())
+        self._router = routes(table())
         self._open: dict[str, BankService] = {}
         self._logged: dict[str, str] = {}
         self.default = self.open(DEFAULT)

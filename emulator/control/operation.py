@@ -102,7 +102,8 @@ Handler = Callable[[ControlCall], Response | Stream]
 class ControlOperation:
     """One operation; `path` follows /_emulator. `body` is JSON Schema, None when there is none; `example` one of it.
 
-    `yaml`: the body may come as application/yaml; `answers`: by status what they are.
+    `yaml`: the body may come as application/yaml; `answers`: by status what they are; `values`: what a parameter of the
+    path may be, by its name.
     """
 
     id: str
@@ -115,6 +116,7 @@ class ControlOperation:
     body: Mapping[str, Any] | None = None
     example: Any = None
     yaml: bool = False
+    values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def object_of(required: tuple[str, ...] = (), /, **properties: Any) -> dict[str, Any]:

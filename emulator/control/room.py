@@ -8,11 +8,11 @@ from pathlib import Path
 from weakref import WeakKeyDictionary
 
 from emulator.api import render
-from emulator.api.failures import failed
 from emulator.api.headers import Headers
 from emulator.api.messages import Request, Response, Stream
-from emulator.api.query import parse, unescaped
-from emulator.api.router import MethodRefused, split_target
+from emulator.api.query import parse
+from emulator.api.render import failed
+from emulator.api.router import MethodRefused, Router, split_target
 from emulator.api.service import BankService
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
@@ -55,7 +55,7 @@ class Control:
         self._gate = gate.Gate(token=token, allowed_hosts=allowed_hosts)
         self._directory_of = directory_of
         self._snapshots: WeakKeyDictionary[Bank, Snapshots] = WeakKeyDictionary()
-        self._rows = table()
+        self._router = Router(table(), _with_parameters, prefix=PREFIX, hint=f"; see {PREFIX}/openapi.json")
 
     def scenario_target(self, service: BankService) -> ScenarioTarget:
         """A bank with all that a scenario changes."""
@@ -96,7 +96,10 @@ class Control:
 
     def _operated(self, service: BankService, request: Request, headers: Headers) -> Response | Stream:
         path, query = split_target(request.target)
-        operation, params = self._find(request.method, path[len(request.prefix) + len(PREFIX) :])
+        path = "/" + path[len(request.prefix) + len(PREFIX) :].strip("/")
+        if request.method == "OPTIONS":
+            return Response(204, [("Allow", ", ".join(self._router.methods(path)))])
+        operation, params = self._router.find(request.method, path)
         call = ControlCall(
             service=service,
             scenario_target=self.scenario_target(service),
@@ -109,7 +112,10 @@ class Control:
         )
         if operation.method in gate.CHANGING:
             self._read_body(call, operation, headers)
-        return operation.handler(call)
+        answer = operation.handler(call)
+        if request.method == "HEAD" and isinstance(answer, Stream):
+            return Response(answer.status, answer.headers)
+        return answer
 
     def _read_body(self, call: ControlCall, operation: ControlOperation, headers: Headers) -> None:
         if operation.yaml and gate.is_yaml(headers):
@@ -122,30 +128,8 @@ class Control:
         if operation.body is None and call.body.value != {}:
             raise BankError("FORMAT_ERROR", "This operation takes no body.")
 
-    def _find(self, method: str, path: str) -> tuple[ControlOperation, Mapping[str, str]]:
-        """The operation at a path; NOT_FOUND, or 405 with the methods there are."""
-        segments = path.strip("/").split("/")
-        here = [(row, params) for row in self._rows if (params := _fitting(row.path, segments)) is not None]
-        for row, params in here:
-            if row.method == method:
-                return row, params
-        if here:
-            raise MethodRefused(sorted({row.method for row, _ in here}), f"{PREFIX}{path}")
-        raise BankError("NOT_FOUND", f"There is no operation {path[:200]} here; see {PREFIX}/openapi.json.")
 
-
-def _fitting(pattern: str, segments: list[str]) -> dict[str, str] | None:
-    """The parameters of a path that has the form of `pattern`, or None."""
-    wanted = pattern.strip("/").split("/")
-    if len(wanted) != len(segments):
-        return None
-    params = {}
-    for name, segment in zip(wanted, segments, strict=True):
-        if name.startswith("{"):
-            value = unescaped(segment)
-            if not value:
-                return None
-            params[name[1:-1]] = value
-        elif name != segment:
-            return None
-    return params
+def _with_parameters(
+    operation: ControlOperation, params: Mapping[str, str]
+) -> tuple[ControlOperation, Mapping[str, str]]:
+    return operation, params

@@ -132,11 +132,23 @@ def test_an_operation_without_a_body_takes_none(desk: ControlDesk) -> None:
     assert desk.ask("POST", "/consents/x/revoke", {"a": 1}).told() == [("FORMAT_ERROR", None)]
 
 
+def test_head_is_answered_where_get_is_and_options_names_the_methods(desk: ControlDesk) -> None:
+    assert desk.raw("HEAD", "/clock").status == 200
+    assert desk.raw("HEAD", "/events").body == b""
+    options = desk.raw("OPTIONS", "/clock")
+    assert (options.status, options.body) == (204, b"")
+    assert ("Allow", "GET, HEAD, OPTIONS, PUT") in options.headers
+
+
 def test_unknown_addresses_and_methods(desk: ControlDesk) -> None:
     missing = desk.ask("GET", "/clocks")
     assert (missing.status, missing.told()) == (404, [("NOT_FOUND", None)])
     wrong = desk.ask("DELETE", "/clock")
-    assert (wrong.status, wrong.headers["allow"], wrong.told()) == (405, "GET, PUT", [("BAD_REQUEST", None)])
+    assert (wrong.status, wrong.headers["allow"], wrong.told()) == (
+        405,
+        "GET, HEAD, OPTIONS, PUT",
+        [("BAD_REQUEST", None)],
+    )
     assert desk.ask("GET", "/sca//approve").status == 404
 
 

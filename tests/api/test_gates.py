@@ -14,7 +14,7 @@ from emulator.bank.bank import Bank
 from emulator.bank.kinds import CONSENT, PAYMENT
 from emulator.ca import CertificateAuthority
 from emulator.client.tpp import Tpp
-from tests.api.desk import DeskClient, advance, approve, messages
+from tests.api.desk import BASE, DeskClient, advance, approve, messages
 
 KARI, EVEN, SIRI = "14888520059", "03817910172", "21909220006"
 SEPA = "/v1/payments/sepa-credit-transfers"
@@ -38,7 +38,22 @@ def test_an_unsigned_request_to_nowhere_is_not_found_before_it_is_unsigned(tpp: 
 
 def test_a_wrong_method_names_the_right_ones(tpp: DeskClient) -> None:
     answer = tpp.request("PATCH", "/v1/accounts")
-    assert (answer.status, messages(answer), answer.headers["allow"]) == (405, [("BAD_REQUEST", None)], "GET")
+    allowed = "GET, HEAD, OPTIONS"
+    assert (answer.status, messages(answer), answer.headers["allow"]) == (405, [("BAD_REQUEST", None)], allowed)
+
+
+def test_head_is_answered_and_logged_as_get_is(tpp: DeskClient, service: BankService) -> None:
+    get, head = tpp.get("/v1/accounts"), tpp.request("HEAD", "/v1/accounts")
+    assert (get.status, head.status) == (401, 401)
+    assert next(service.log.newest()).operation == "getAccounts"
+    assert tpp.request("HEAD", "/v1/consents").status == 405
+
+
+def test_options_names_the_methods_of_an_address_to_anybody(service: BankService) -> None:
+    answer = service.handle(Request("OPTIONS", "/v1/consents", base=BASE))
+    assert (answer.status, answer.body) == (204, b"")
+    assert ("Allow", "OPTIONS, POST") in answer.headers
+    assert service.handle(Request("OPTIONS", "/v1/nowhere", base=BASE)).status == 404
 
 
 def test_the_signature_comes_before_the_headers(tpp: DeskClient) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from emulator.api.approach import approach_of
+from emulator.api.customer import approach_of
 from emulator.api.headers import BASKET_GET, BASKET_POST
 from emulator.api.operation import Access, Call, Operation, Reply
 from emulator.api.operations.payments import PISP, REDIRECT, authorisation_reply, payer_of
@@ -107,7 +107,7 @@ OPERATIONS = (
         summary="Group payments into a signing basket",
         handler=create_basket,
         column=BASKET_POST,
-        body="emulator.api.shapes.baskets:SigningBasket",
+        body="emulator.api.shapes.payments:SigningBasket",
         answers={201: f"{_ANSWERS}:BasketCreated"},
         needs=REDIRECT,
         remembers=True,

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from emulator.api.accept_fix import fixes
-from emulator.api.approach import approach_of
+from emulator.api.customer import approach_of
 from emulator.api.headers import BASKET_GET, INSTANT_POST, TRANSFER_POST
 from emulator.api.negotiation import content_language
 from emulator.api.operation import Access, Call, Operation, Params, Reply

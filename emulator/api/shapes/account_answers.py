@@ -7,8 +7,21 @@ from typing import Annotated, Literal, NotRequired
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from emulator.api.shapes.answer_parts import AccountRef, AmountText, DateTime, Links, ShownAmount
-from emulator.api.shapes.parts import Bic, Currency, IsoDate, StructuredReference, Text35, Text70, Text140, closed
+from emulator.api.shapes.parts import (
+    AccountRef,
+    Bic,
+    Currency,
+    DateTime,
+    IsoDate,
+    Links,
+    ShownAmount,
+    ShownText,
+    StructuredReference,
+    Text35,
+    Text70,
+    Text140,
+    closed,
+)
 
 BankTransactionCode = Annotated[str, Field(min_length=4, max_length=14)]
 BalanceType = Literal["closingBooked", "expected", "interimAvailable", "forwardAvailable"]
@@ -70,7 +83,7 @@ class CurrencyExchange(TypedDict):
     """At what rate an amount was converted; unitCurrency is the base of the rate."""
 
     sourceCurrency: Currency
-    exchangeRate: AmountText
+    exchangeRate: ShownText
     unitCurrency: Currency
     targetCurrency: Currency
     quotationDate: IsoDate

@@ -10,8 +10,19 @@ from typing import Annotated, Literal, NotRequired
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from emulator.api.shapes.answer_parts import Code, Links, ShownAmount
-from emulator.api.shapes.parts import Address, Bban, Bic, Currency, Iban, IsoDate, StructuredReference, closed
+from emulator.api.shapes.parts import (
+    Address,
+    Bban,
+    Bic,
+    Code,
+    Currency,
+    Iban,
+    IsoDate,
+    Links,
+    ShownAmount,
+    StructuredReference,
+    closed,
+)
 from emulator.api.shapes.payments import CardReference, Frequency, PurposeCode
 
 # SPEC 2.8, and PATC for a payment that waits for its second signature (CONTRACT 6, over SPEC).

@@ -19,6 +19,7 @@ from emulator.api.shapes.parts import (
     Bban,
     Bic,
     Currency,
+    Filled,
     Filled35,
     Filled70,
     Filled140,
@@ -34,9 +35,6 @@ from emulator.api.shapes.parts import (
 )
 from emulator.bank.errors import Message
 from emulator.bank.scheme.schedule import FREQUENCIES, VARIABLE
-
-# Amounts are text; see `validate.read_usual`.
-NO_NUMBERS = True
 
 PurposeCode = Literal[
     "INVS", "SALA", "IDCP", "CASH", "CORT", "INTC", "PENS", "SSBE", "SUPP", "TAXS", "TREA", "VATX", "LOAN", "OTHR"
@@ -246,7 +244,23 @@ def _each_entry(body: Any) -> Iterator[Message]:
 _PAYMENT: tuple[Rule, ...] = (_instructed_amount, _one_remittance)
 _DOMESTIC: tuple[Rule, ...] = (*_PAYMENT, _exactly_one("debtorAccount", "bban", "other"))
 
+
+@closed
+class SigningBasket(TypedDict):
+    """1 to 10 different payments, by the identifiers that their creation returned."""
+
+    paymentIds: Annotated[list[Filled], Field(min_length=1, max_length=10)]
+
+
+def _different(body: Any) -> Iterator[Message]:
+    ids = inner(body, "paymentIds")
+    texts = [one for one in ids if isinstance(one, str)] if isinstance(ids, list) else []
+    if len(set(texts)) != len(texts):
+        yield Message("FORMAT_ERROR", "Each payment may stand in a basket once.", "paymentIds")
+
+
 RULES: Mapping[str, tuple[Rule, ...]] = {
+    "SigningBasket": (_different,),
     "InstantTransfer": _DOMESTIC,
     "DomesticTransfer": _DOMESTIC,
     "PeriodicTransfer": (*_DOMESTIC, _months_of_execution),

@@ -8,8 +8,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from emulator.api.shapes.account_answers import BankTransactionCode, CardTransaction
-from emulator.api.shapes.answer_parts import Link, Links
-from emulator.api.shapes.parts import Currency, LooseAmount, closed
+from emulator.api.shapes.parts import Currency, Link, Links, LooseAmount, closed
 from emulator.api.shapes.sandbox import EngagedAccount, PostedBalance, PostedCardTransaction, PostedTransaction
 from emulator.api.shapes.sandbox_parts import CreditLimit
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from emulator.api.operation import routes
 from emulator.api.operations import table
-from emulator.api.router import Router, split_target
+from emulator.api.router import split_target
 from emulator.api.signature.capture import Capture, CaptureUnreadable, read_capture
 from emulator.api.signature.check import collect, inspect, refusal
 from emulator.api.signature.result import Evidence, SignaturePolicy, Terms
@@ -104,7 +105,7 @@ def _wants_digest(seen: Capture) -> bool:
     """What the bank's own route says; whatever stands before /v1, which differs from bank to bank."""
     path, _ = split_target(seen.target)
     try:
-        return Router(table()).find(seen.method, path[max(path.find("/v1/"), 0) :]).digest
+        return routes(table()).find(seen.method, path[max(path.find("/v1/"), 0) :]).digest
     except BankError:
         return False
 

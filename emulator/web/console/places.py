@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from urllib.parse import unquote
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 from emulator.api.messages import Response
+from emulator.api.router import Router
 from emulator.web.console import access, customers, overview, payments, requests, scenarios, settings
 from emulator.web.console.screen import Screen
 
@@ -88,18 +89,17 @@ ACTIONS: tuple[tuple[str, View], ...] = (
 )
 
 
-def find(table: Sequence[tuple[str, View]], segments: Sequence[str]) -> tuple[View, dict[str, str]] | None:
-    """The view of an address with its parameters; a fixed segment stands before a parameter in the table."""
-    for pattern, view in table:
-        wanted = pattern.split("/") if pattern else []
-        if len(wanted) != len(segments):
-            continue
-        params = {}
-        for name, segment in zip(wanted, segments, strict=True):
-            if name.startswith("{") and segment:
-                params[name[1:-1]] = unquote(segment)
-            elif name != segment:
-                break
-        else:
-            return view, params
-    return None
+@dataclass(frozen=True, slots=True)
+class _Place:
+    method: str
+    path: str
+    view: View
+    values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+def _rows() -> Iterator[_Place]:
+    yield from (_Place("POST", f"/{path}", view) for path, view in ACTIONS)
+    yield from (_Place("GET", f"/{path}", view) for path, view in PAGES)
+
+
+ROUTER = Router(_rows(), lambda place, params: (place.view, params))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from emulator.api.messages import Request, Response, Stream
+from emulator.bank.errors import BankError
 from emulator.store import StoreUnwritable
 from emulator.web.console.screen import Answering, Control, ControlRefused
 from emulator.web.pages.browser import Form, FormRefused, Guard, header, path_below, read_form, read_query, root_of
@@ -80,10 +81,11 @@ class Console:
         )
         if segments in (["events"], ["openapi.json"]) and request.method != "POST":
             return screen.control.send("GET", segments[0])
-        found = places.find(places.ACTIONS if request.method == "POST" else places.PAGES, segments)
-        if found is None:
+        try:
+            view, params = places.ROUTER.find(request.method, "/" + "/".join(segments))
+        except BankError:
             return screen.missing("page")
-        view, screen.params = found
+        screen.params = dict(params)
         return view(screen)
 
     def _cookie_name(self, request: Request) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from emulator.api.failures import failed
 from emulator.api.messages import Request
+from emulator.api.render import failed
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from emulator.api.headers import Headers
 from emulator.api.messages import Request
-from emulator.api.operation import NO_QUERY, Call, Operation, Reply
+from emulator.api.operation import NO_QUERY, Call, Operation, Reply, Route
 from emulator.api.render import encode
 from emulator.api.repeats import SWEEP, WINDOW, Repeats
-from emulator.api.route import Route
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import KINDS, REPEAT

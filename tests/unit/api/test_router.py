@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from emulator.api.operation import Call, Operation, Reply
-from emulator.api.router import MethodRefused, Router, split_target
+from emulator.api.operation import Call, Operation, Reply, routes
+from emulator.api.router import MethodRefused, split_target
 from emulator.bank.errors import BankError
 
 
@@ -34,7 +34,7 @@ ROWS = (
     _row("below", "GET", "/v1/accounts/{id}/balances"),
     _row("create", "POST", "/v1/{service}/{product}", values={"service": ("payments", "bulk-payments")}),
 )
-router = Router(ROWS)
+router = routes(ROWS)
 
 
 @pytest.mark.parametrize(
@@ -80,12 +80,20 @@ def test_an_address_that_is_not_there_is_not_found(path: str) -> None:
 def test_a_wrong_method_names_the_allowed_ones() -> None:
     with pytest.raises(MethodRefused) as refused:
         router.find("PATCH", "/v1/accounts/abc")
-    assert (refused.value.status, refused.value.allowed) == (405, ["GET"])
+    assert (refused.value.status, refused.value.allowed) == (405, ["GET", "HEAD", "OPTIONS"])
+
+
+def test_head_is_answered_by_the_row_for_get_and_the_methods_of_a_path_are_named() -> None:
+    assert router.find("HEAD", "/v1/accounts/abc").operation.id == "one"
+    assert router.methods("/v1/accounts/abc") == ["GET", "HEAD", "OPTIONS"]
+    assert router.methods("/v1/payments/x") == ["OPTIONS", "POST"]
+    with pytest.raises(MethodRefused):
+        router.find("HEAD", "/v1/payments/x")
 
 
 def test_two_rows_at_one_address_stop_the_start() -> None:
-    with pytest.raises(ValueError, match="share one address"):
-        Router((*ROWS, _row("again", "GET", "/v1/accounts/{id}")))
+    with pytest.raises(ValueError, match="share the address"):
+        routes((*ROWS, _row("again", "GET", "/v1/accounts/{id}")))
 
 
 @pytest.mark.parametrize(

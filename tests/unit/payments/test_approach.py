@@ -7,12 +7,11 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emulator.api.approach import approach_of
+from emulator.api.customer import approach_of
 from emulator.api.headers import Headers
 from emulator.api.messages import Request
-from emulator.api.operation import NO_QUERY, Call
+from emulator.api.operation import NO_QUERY, Call, Route
 from emulator.api.operations.payments import OPERATIONS
-from emulator.api.route import Route
 from emulator.bank.authentication import approach, sca
 from emulator.bank.bank import Bank
 from emulator.bank.kinds import KINDS
