@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from ssl import SSLContext
 from typing import Protocol, runtime_checkable
@@ -16,6 +16,7 @@ from emulator.api.render import failed
 from emulator.api.router import split_target
 from emulator.api.service import BankService, health, ready
 from emulator.assemble.registry import BankRegistry
+from emulator.assemble.turns import JournalTurn, Upkeep
 from emulator.bank.clock import moment
 from emulator.bank.errors import BankError
 from emulator.bank.payment import progression
@@ -61,6 +62,15 @@ class BankApplication:
         self._rooms = rooms
         self._openapi = openapi
         self._tls = tls
+        self._upkeep = Upkeep()
+        self._turn = JournalTurn(
+            self.handle,
+            registry.group,
+            self._upkeep,
+            documents_of=self.documents_of,
+            undone=self._undone,
+            waits=registry.power,
+        )
 
     @property
     def default(self) -> BankService:
@@ -71,6 +81,10 @@ class BankApplication:
     def store(self) -> Store:
         """The documents of the default bank, the same ones for good."""
         return self._registry.default.bank.documents
+
+    def turn(self) -> JournalTurn:
+        """The next turn of requests; the one before it has ended."""
+        return self._turn
 
     def handle(self, request: Request) -> Response | Stream:
         """Answer any request; never raises."""
@@ -132,7 +146,7 @@ class BankApplication:
         if service is not None and path[1:].partition("/")[0] not in self._rooms and path not in _ABOUT:
             service.refused(request, response)
 
-    def store_for(self, request: Request) -> Store | None:
+    def documents_of(self, request: Request) -> Store | None:
         """The documents that a request may have changed, None when it names no bank."""
         service, _ = self._opened(request.target)
         return None if service is None else service.bank.documents
@@ -144,8 +158,8 @@ class BankApplication:
             return self._registry.default, path
         return self._registry.opened(named[1]), path[named.end() :]
 
-    def undone(self, store: Store) -> None:
-        """A failed fsync took changes back: clock, settings, ids and rules are read from the documents again."""
+    def _undone(self, store: Store) -> None:
+        """A failed write took changes back: clock, settings, ids and rules are read from the documents again."""
         for service in self._registry.services():
             if service.bank.documents is store:
                 self.scenario_target(service).undone()
@@ -155,10 +169,11 @@ class BankApplication:
         waits = [wait for service in self._watched() if (wait := _seconds_to_due(service)) is not None]
         return min(waits, default=None)
 
-    def wake(self) -> None:
+    def apply_due(self) -> Awaitable[None] | None:
         """Apply what has fallen due, so that watchers see it without a request."""
         for service in self._watched():
             service.settle()
+        return None
 
     def _watched(self) -> list[BankService]:
         return [service for service in self._registry.services() if service.bank.watchers]
@@ -166,6 +181,13 @@ class BankApplication:
     def tls_context(self) -> SSLContext:
         """TLS 1.2 or higher with a certificate of the sandbox CA, for --tls-port."""
         return self._tls()
+
+    def start(self) -> None:
+        """Requests are served from now on, within a running loop."""
+
+    def stop(self) -> None:
+        """No more requests are served: leave unfinished what `close` does better."""
+        self._upkeep.end()
 
     def close(self) -> None:
         """Put the documents in order and let go of the state directory."""

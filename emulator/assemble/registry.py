@@ -28,7 +28,7 @@ from emulator.bank.kinds import KINDS, META
 from emulator.bank.settings import Settings
 from emulator.ca import CertificateAuthority
 from emulator.scenario.transport import Transport
-from emulator.store import Store, StoreDamaged, StoreError, memory_store, open_store
+from emulator.store import Store, StoreDamaged, StoreError, WriteGroup, memory_store, open_store
 from emulator.store.compaction import Abandoned
 
 logger = logging.getLogger(__name__)
@@ -61,6 +61,7 @@ class BankRegistry:
     """The banks by name."""
 
     def __init__(self, common: RegistryConfig) -> None:
+        self.group = WriteGroup()
         self._common = common
         self._folders: Folders | None = None
         if common.directory is not None:
@@ -72,6 +73,11 @@ class BankRegistry:
         if self._folders is not None:  # by now no other process has them
             self._folders.sweep()
             self._folders.sync()
+
+    @property
+    def power(self) -> bool:
+        """Whether what is answered outlives a power cut."""
+        return self._folders is not None and self._common.durability == "power"
 
     def made_with(self, bank: Bank) -> Fixture:
         """What a reset goes back to that names nothing: --fixtures, or what a named bank was made with."""
@@ -145,6 +151,7 @@ class BankRegistry:
             if not any(map(documents.count, KINDS)):  # what a repair has saved stays, though not all may be there
                 fixtures.make(service.bank, self._common.fixtures)
             undo.pop_all()
+        documents.join(self.group)
         self._open[name] = service
         return service
 
@@ -252,6 +259,7 @@ class BankRegistry:
                 self._folders.place(place, name)
                 documents.moved(self._folders.of(name))
             undo.pop_all()
+        documents.join(self.group)
         return service
 
     def _fill(self, service: BankService, fixture: str | None, prepare: Callable[[BankService], None]) -> None:

@@ -5,7 +5,7 @@ from emulator.store.errors import StoreDamaged, StoreError, StoreLocked, StoreTo
 from emulator.store.image import Image
 from emulator.store.kinds import Document, Kind, Ordered
 from emulator.store.opening import Durability, memory_store, open_store
-from emulator.store.store import Store
+from emulator.store.store import Store, WriteGroup
 
 __all__ = [
     "DependentCache",
@@ -20,6 +20,7 @@ __all__ = [
     "StoreLocked",
     "StoreTooNew",
     "StoreUnwritable",
+    "WriteGroup",
     "memory_store",
     "open_store",
 ]

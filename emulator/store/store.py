@@ -44,6 +44,18 @@ class _Transaction:
             store.commit()
 
 
+class WriteGroup:
+    """Stores that are written together: while it is `open` their finished transactions wait.
+
+    `waiting`: those with a change to `flush`; `overgrown`: those whose journal has outgrown the snapshot.
+    """
+
+    def __init__(self) -> None:
+        self.open = False
+        self.waiting: list[Store] = []
+        self.overgrown: set[Store] = set()
+
+
 class Store(Readable):
     """Documents in memory, every change written down before its call returns. For one thread.
 
@@ -62,10 +74,11 @@ class Store(Readable):
         # of the open transaction: what it changed, and where each of its blocks began
         self.steps: list[Undo] = []
         self.marks: list[int] = []
-        # while set, a finished transaction is left to `flush`; called with the first that is
-        self.later: Callable[[], None] | None = None
+        # where a finished transaction may wait for `flush`
+        self.group: WriteGroup | None = None
         self.waiting = False
         self._lost: StoreUnwritable | None = None
+        self._separate = False  # after a failed `flush` no change waits until one succeeds
         # changes that a failing fsync would take back, each with its number
         self._unsynced: list[tuple[int, list[Undo]]] = []
         self._transaction = _Transaction(self)
@@ -109,39 +122,47 @@ class Store(Readable):
 
     def commit(self) -> None:
         """Write down what the outermost block of `transaction` has changed; raises as it does."""
-        if self.later is None:
+        group = self.group
+        if group is None or not group.open or self._separate:
             self._write_down()
         elif not self.waiting:
             self.waiting = True
-            self.later()
+            group.waiting.append(self)
+
+    def join(self, group: WriteGroup) -> None:
+        """Let finished transactions wait for `flush` while `group` is open."""
+        self.group = group
 
     @contextmanager
     def at_once(self) -> Iterator[None]:
         """A `with` block whose transactions wait for no `flush`, so that a failing one fails by itself."""
-        later, self.later = self.later, None
+        group, self.group = self.group, None
         try:
             yield
         finally:
-            self.later = later
+            self.group = group
 
     @property
     def power(self) -> bool:
         """Whether what is answered outlives a power cut."""
         return self._kept is not None and self._kept.power
 
-    @property
-    def groups(self) -> bool:
-        """Whether there is anything to gain from writing several changes down at once."""
-        return self._kept is not None and not self._kept.power
-
     def flush(self) -> None:
         """Write down as one change what was left waiting; StoreUnwritable, with all of it undone."""
         self.waiting, lost, self._lost = False, self._lost, None
+        if self.discarded:
+            self.steps.clear()
+            return
         if lost is not None:
             undo(self.steps)
+            self._separate = True
             raise lost
         if self.steps:
-            self._write_down()
+            try:
+                self._write_down()
+            except BaseException:
+                self._separate = True
+                raise
 
     def _write_down(self) -> None:
         steps, kept, sequence = self.steps, self._kept, self.sequence + 1
@@ -159,8 +180,12 @@ class Store(Readable):
                 self._lost = StoreUnwritable(str(failed))
             raise
         self.sequence = sequence
-        if kept is not None and kept.power:
-            self._unsynced.append((sequence, steps.copy()))
+        self._separate = False
+        if kept is not None:
+            if kept.power:
+                self._unsynced.append((sequence, steps.copy()))
+            if self.group is not None and kept.compaction_due:
+                self.group.overgrown.add(self)
         steps.clear()
 
     # The whole content
@@ -211,10 +236,14 @@ class Store(Readable):
             while self._unsynced:
                 undo(self._unsynced.pop()[1])
             self.sequence = kept.synced
+            if self.group is not None and self in self.group.waiting:  # its `flush` is still to come
+                self._lost = StoreUnwritable(kept.refusal)
         raise StoreUnwritable(kept.refusal)
 
     def sync(self) -> None:
         """Make every change so far durable; raises StoreUnwritable as `finish_sync` does."""
+        if self.waiting:
+            self._write_down()
         if self.sync_needed:
             ticket = self.begin_sync()
             ticket.run()
@@ -237,8 +266,6 @@ class Store(Readable):
     def _begin_compaction(self, picture: type[FrozenTable] | Callable[[DocumentTable], TableImage]) -> Compaction:
         if self.marks:
             raise RuntimeError("a compaction begins outside of transactions")
-        if self.waiting:
-            self._write_down()
         # or a power cut could leave the new journal file without the end of the old one
         self.sync()
         return self._directory().begin_compaction(lambda: {n: picture(table) for n, table in self._tables.items()})

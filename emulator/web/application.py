@@ -2,49 +2,72 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Sequence
 from ssl import SSLContext
 from typing import Protocol
 
 from emulator.api.messages import Request, Response, Stream
-from emulator.store import Store
 
 
-class Application(Protocol):
-    """Everything that is served, behind one synchronous function that does no I/O."""
+class Turn(Protocol):
+    """Some requests whose changes are kept together: `begin`, `handle` for each of them, `end`.
+
+    What a request changes is seen by those that follow, so no answer leaves before `end` is through. `begin`, all of
+    `handle` and the call of `end` run one behind the other; once `end` was called the next turn may begin, though what
+    `end` gave may still be awaited. `waits`: whether `begin` and `end` may give something to await.
+    """
 
     @property
-    def store(self) -> Store | None:
-        """The documents of the default bank, which is the one of /v1; the same ones while the application is served."""
+    def waits(self) -> bool: ...
+
+    def begin(self, requests: Sequence[Request], /) -> Awaitable[None] | None:
+        """Get the right to answer these requests (documents that processes share); None: nothing is waited for."""
         ...
 
     def handle(self, request: Request) -> Response | Stream:
-        """Answer any request: /v1, /_emulator, /sca, /console, /health and the rest; never raises."""
+        """Answer any request: /v1, /_emulator, /sca, /console, /health and the rest; synchronous, never raises."""
+        ...
+
+    def end(self) -> Awaitable[Exception | None] | Exception | None:
+        """Keep what was changed; the failure, where something was taken back.
+
+        Every answer that told of what was taken back has become 503 by then, in place: with a failure, what was
+        rendered before is to be rendered again.
+        """
+        ...
+
+
+class Application(Protocol):
+    """Everything that is served."""
+
+    def turn(self) -> Turn:
+        """The next turn."""
         ...
 
     def refused(self, request: Request, response: Response) -> None:
         """Add to `response`, the refusal of a request that came without a body, what its bank adds to its answers."""
         ...
 
-    def store_for(self, request: Request) -> Store | None:
-        """The documents that `request` may have changed: its answer waits for their fsync (`--durability power`)."""
-        ...
-
-    def undone(self, store: Store) -> None:
-        """Changes of these documents were taken back behind the core: what it holds in memory is read again."""
-        ...
-
     def next_due(self) -> float | None:
         """Seconds of real time until something falls due while somebody watches; None: nothing, or nobody."""
         ...
 
-    def wake(self) -> None:
-        """Apply what has fallen due, so that watchers see it without a request."""
+    def apply_due(self) -> Awaitable[None] | None:
+        """Apply what has fallen due, so that watchers see it without a request; not within a turn."""
         ...
 
     def tls_context(self) -> SSLContext:
         """TLS 1.2 or higher with the bank's certificate, for --tls-port."""
         ...
 
+    def start(self) -> None:
+        """Requests are served from now on, within a running loop."""
+        ...
+
+    def stop(self) -> None:
+        """No more requests are served."""
+        ...
+
     def close(self) -> None:
-        """Put the documents in order and let go of the state directory."""
+        """Put the documents in order and release the state directory."""
         ...

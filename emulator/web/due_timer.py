@@ -21,6 +21,7 @@ class Watchers:
         self.open: set[Exchange] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._pause = _SHORTEST
+        self._applying: asyncio.Future[None] | None = None
 
     def add(self, exchange: Exchange) -> None:
         """A stream begins."""
@@ -54,7 +55,9 @@ class Watchers:
     def _ring(self) -> None:
         self._timer = None
         try:
-            self._application.wake()
+            applied = self._application.apply_due()
+            if applied is not None:
+                self._applying = asyncio.ensure_future(applied)
         finally:
             done = self._application.next_due() != 0
             self._pause = _SHORTEST if done else min(self._pause * _SLOWER, _SLOWEST)

@@ -11,7 +11,6 @@ from aiohttp.http import RawRequestMessage
 from aiohttp.streams import StreamReader
 
 from emulator.api.messages import AT_ONCE, Request, Response, Stream
-from emulator.store import Store, StoreUnwritable
 from emulator.web import wire
 from emulator.web.answers import Answer, EventStream, Hangup, Refusal, Sent, block
 from emulator.web.application import Application
@@ -19,19 +18,14 @@ from emulator.web.due_timer import Watchers
 from emulator.web.encoding import encoded
 from emulator.web.exchange import Exchange, Refused
 from emulator.web.limits import MAX_BODY_BYTES
-from emulator.web.refusals import unkept
-from emulator.web.turns import Turns, Write
-from emulator.web.upkeep import Upkeep
+from emulator.web.turns import Ended, Turns
 
 if TYPE_CHECKING:
     from emulator.web.connection import Connection
 
 
-Unsynced = tuple[Store, int]
-"""Documents, and the number of the change whose fsync is awaited: that of the answer, or one that it may tell of."""
-
-Acted = tuple[Response | Stream, Unsynced | None, Write | None]
-"""What the core answered, the change where its fsync is awaited, the write where that of the turn is."""
+Acted = tuple[Response | Stream, Ended]
+"""What the core answered, and the end of its turn, which the answer must await."""
 
 SMALL_BODY = 65536  # below that aiohttp has not stopped reading for it
 
@@ -44,11 +38,7 @@ class Handler:
 
     def __init__(self, application: Application) -> None:
         self._application = application
-        self.upkeep = Upkeep()
-        store = application.store
-        grouped = store is not None and store.groups
-        self.turns = Turns(application, store if grouped else None, self.upkeep)
-        self._single = None if grouped else store  # the default bank's, where each change is written by itself
+        self.turns = Turns(application)
         self.watchers = Watchers(application)
 
     def at_once(self, connection: Connection, message: RawRequestMessage, payload: StreamReader) -> bool:
@@ -62,9 +52,9 @@ class Handler:
         received = connection.received
         if not wire.usual(message, received, size) and wire.refusal(message, received) is not None:
             return False
-        answer, unsynced = self._act(_request(connection, message, _whole(payload, size)))
-        if unsynced is not None or isinstance(answer, Stream) or answer.delivery is not AT_ONCE:
-            connection.acted = answer, unsynced, self.turns.write()
+        answer = self._act(_request(connection, message, _whole(payload, size)))
+        if self.turns.waits or isinstance(answer, Stream) or answer.delivery is not AT_ONCE:
+            connection.acted = answer, self.turns.ended()
             return False
         coding = message.headers.get(ACCEPT_ENCODING)
         sent = answer if coding is None else encoded(answer, coding)
@@ -87,12 +77,9 @@ class Handler:
                 return self._refused(exchange, refused.response)
             except ConnectionError:
                 return Hangup(exchange)
-            acted = *self._act(_request(connection, exchange.message, body)), self.turns.write()
-        answer, unsynced, write = acted
-        if write is not None and (failed := await asyncio.shield(write)) is not None:
-            answer = unkept(failed, answer)
-        elif unsynced is not None:
-            answer = await self._synced(*unsynced, answer)
+            acted = self._act(_request(connection, exchange.message, body)), self.turns.ended()
+        answer, ended = acted
+        await asyncio.shield(ended)
         if isinstance(answer, Stream):
             return EventStream(exchange, answer, self.watchers)
         return await self._deliver(exchange, answer)
@@ -104,30 +91,10 @@ class Handler:
         self._application.refused(request, response)
         return Refusal(exchange, response)
 
-    def _act(self, request: Request) -> tuple[Response | Stream, Unsynced | None]:
-        if request.target.startswith("/v1/"):
-            answer, store = self.turns.handle(request), self._single
-        else:
-            # what resets, saves or leaves a bank finds everything written down
-            self.turns.end()
-            answer = self._application.handle(request)
-            store = self._application.store_for(request)
+    def _act(self, request: Request) -> Response | Stream:
+        answer = self.turns.handle(request)
         if self.watchers.open:
             self.watchers.look_again()
-        if store is None:
-            return answer, None
-        if store.sync_needed:
-            return answer, (store, store.sequence)
-        self.upkeep.look_after(store)
-        return answer, None
-
-    async def _synced(self, store: Store, change: int, answer: Response | Stream) -> Response | Stream:
-        """`answer` once what it tells is safe, or 503: with a failed fsync the change was undone."""
-        try:
-            await self.upkeep.synced(store, change)
-        except StoreUnwritable as error:
-            self._application.undone(store)
-            return unkept(error, answer)
         return answer
 
     async def _deliver(self, exchange: Exchange, response: Response) -> Sent:

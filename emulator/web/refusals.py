@@ -10,7 +10,7 @@ from aiohttp.http import HttpProcessingError
 from aiohttp.http_exceptions import InvalidURLError
 
 from emulator.api.headers import Headers
-from emulator.api.messages import AT_ONCE, HeaderPairs, Response, Stream
+from emulator.api.messages import HeaderPairs, Response
 from emulator.api.pipeline import finish
 from emulator.web.limits import MAX_FIELD_BYTES, MAX_HEAD_BYTES, MAX_TARGET_BYTES
 
@@ -24,17 +24,6 @@ def wire_refusal(status: int, text: str) -> Response:
     entry = {"category": "ERROR", "code": code, "text": text}
     body = json.dumps({"tppMessages": [entry]}, separators=(",", ":"), ensure_ascii=False).encode()
     return Response(status, [("Content-Type", JSON_TYPE)], body)
-
-
-def unkept(error: Exception, answer: Response | Stream) -> Response:
-    """503 in the place of `answer`, whose changes could not be kept and were taken back."""
-    refusal = wire_refusal(503, f"The bank cannot keep its documents: {error}.")
-    refusal.headers += [pair for pair in answer.headers if pair[0] == "X-Request-ID"]
-    if isinstance(answer, Stream):
-        return refusal
-    # it stands in the request log, which must show what was answered in the end
-    answer.status, answer.headers, answer.body, answer.delivery = refusal.status, refusal.headers, refusal.body, AT_ONCE
-    return answer
 
 
 def too_large(limit: int) -> Response:

@@ -58,6 +58,7 @@ class WebServer:
     async def start(self) -> None:
         """Answer requests from now on."""
         loop = asyncio.get_running_loop()
+        self._application.start()
         for sockets, base in self._places:
             listener = Listener(self._handler, base, self._limits)
             self._listeners.append(listener)
@@ -76,7 +77,7 @@ class WebServer:
             self._sweep.cancel()
         self._handler.turns.catch_up()
         self._handler.watchers.end()
-        self._handler.upkeep.end()
+        self._application.stop()
         for listener in self._listeners:
             listener.pre_shutdown()
         # Who connected in this very moment does not wait for a request yet, and is told a turn of the loop later;

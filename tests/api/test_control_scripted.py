@@ -21,7 +21,7 @@ from emulator.scenario import loader
 from emulator.scenario.rules import RuleSet
 from emulator.scenario.schema import scenario_schema
 from emulator.settings import ServeSettings
-from emulator.store import StoreUnwritable
+from emulator.store import StoreUnwritable, WriteGroup
 from tests.api.control_desk import ControlDesk
 from tests.api.desk import DeskClient
 
@@ -370,7 +370,8 @@ def test_a_refusal_between_two_creations_of_one_turn_lets_no_id_be_drawn_twice(
     desk: ControlDesk, kari: DeskClient, start: str
 ) -> None:
     documents = desk.service.bank.documents
-    documents.later = lambda: None  # as it is served: what changes waits for the end of the turn
+    documents.join(WriteGroup())
+    documents.group.open = True  # as it is served: what changes waits for the end of the turn
     first = kari.post(DOMESTIC, json=PAYMENT).json()["paymentId"]
     misfit = {**MISFIT, "start": {**MISFIT["start"], "from": start}}
     assert desk.ask("POST", "/scenario", misfit).status == 400

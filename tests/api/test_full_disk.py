@@ -25,6 +25,7 @@ from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, CUSTOMER
 from emulator.ca import CertificateAuthority
 from emulator.control import Control
 from emulator.control.operations import table as control_table
+from emulator.store import WriteGroup
 from emulator.store.disk import Disk
 from tests.api.control_desk import ControlDesk
 from tests.api.desk import NOW, DeskClient, approve, messages
@@ -222,7 +223,8 @@ def test_what_falls_due_and_cannot_be_written_takes_no_read_along(
     service.bank.clock.advance(timedelta(seconds=2))
     documents = service.bank.documents
     disk.full = True
-    documents.later = lambda: None  # as it is served: a request's own changes wait for the end of the turn
+    documents.join(WriteGroup())
+    documents.group.open = True  # as it is served: a request's own changes wait for the end of the turn
     assert tpp.get(f"{DOMESTIC}/{created['paymentId']}/status").json()["transactionStatus"] == "ACTC"
     documents.flush()
     disk.full = False

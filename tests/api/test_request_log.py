@@ -12,7 +12,7 @@ from emulator.api.log import BODY_KEPT, LARGE_KEPT, RequestLog
 from emulator.api.messages import Request, Response
 from emulator.api.service import BankService
 from emulator.api.signature import SignatureRefused
-from emulator.web.refusals import unkept
+from emulator.assemble.turns import refuse
 from tests.api.desk import DeskClient
 
 KARI = "14888520059"
@@ -60,7 +60,7 @@ def test_large_answers_that_were_taken_back_do_not_weigh_for_ever() -> None:
         exchange = log.begin("2026-03-02T08:00:00.000000Z", Request("GET", "/v1/accounts"))
         exchange.response = Response(200, [], large)
         log.weigh(exchange)
-        unkept(OSError("the disk is full"), exchange.response)
+        refuse(exchange.response, OSError("the disk is full"))
     exchange = log.begin("2026-03-02T08:00:00.000000Z", Request("GET", "/v1/accounts"))
     exchange.response = Response(200, [], large)
     log.weigh(exchange)

@@ -17,7 +17,8 @@ import pytest
 import uvloop
 
 from emulator.api.messages import Push, Request, Response, Stream
-from emulator.store import Store
+from emulator.assemble.turns import JournalTurn, Upkeep
+from emulator.store import Store, WriteGroup
 from emulator.web.limits import Limits
 from emulator.web.server import WebServer
 from emulator.web.sockets import listen, port_of
@@ -54,7 +55,33 @@ class MadeUpSite:
         self.due: float | None = None
         self.woken = asyncio.Event()
         self.pem: tuple[Path, Path] | None = None
-        self.store: Store | None = None
+        self.group = WriteGroup()
+        self.upkeep = Upkeep()
+        self.taken_back: list[Store] = []
+        self._store: Store | None = None
+        self._turn: JournalTurn | None = None
+
+    @property
+    def store(self) -> Store | None:
+        """The documents, where a test needs some."""
+        return self._store
+
+    @store.setter
+    def store(self, store: Store) -> None:
+        store.join(self.group)
+        self._store = store
+
+    def turn(self) -> JournalTurn:
+        if self._turn is None:
+            self._turn = JournalTurn(
+                self.handle,
+                self.group,
+                self.upkeep,
+                documents_of=lambda request: self.store,
+                undone=self.taken_back.append,
+                waits=self.store is not None and self.store.power,
+            )
+        return self._turn
 
     def handle(self, request: Request) -> Response | Stream:
         self.requests.append(request)
@@ -78,18 +105,18 @@ class MadeUpSite:
         self.refusals.append(request)
         response.headers.append(("X-Told", "yes"))
 
-    def store_for(self, request: Request) -> Store | None:
-        return self.store
-
     def next_due(self) -> float | None:
         return self.due
 
-    def undone(self, store: Store) -> None:
-        """Nothing is held."""
-
-    def wake(self) -> None:
+    def apply_due(self) -> None:
         self.due = None
         self.woken.set()
+
+    def start(self) -> None:
+        """Nothing is done besides."""
+
+    def stop(self) -> None:
+        self.upkeep.end()
 
     def tls_context(self) -> ssl.SSLContext:
         if self.pem is None:

@@ -17,7 +17,7 @@ from emulator.store import Document, Kind, Store, StoreUnwritable, open_store, s
 from emulator.store.disk import Disk
 from emulator.web.answers import Answer
 from emulator.web.handler import Handler
-from tests.unit.web.test_turns import Application
+from tests.e2e.serving import MadeUpSite
 
 TARGET = "/v1/write"
 
@@ -41,7 +41,7 @@ class World:
     def __init__(self, folder: Path) -> None:
         self.disk = FailingDisk()
         self.store: Store = open_store(folder, (NOTE,), "power", disk=self.disk)
-        self.application = Application()
+        self.application = MadeUpSite()
         self.application.store = self.store
         self.application.answers[TARGET] = self._write
         self.handler = Handler(self.application)

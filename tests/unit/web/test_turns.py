@@ -73,17 +73,6 @@ class Client(asyncio.Transport):
         self.closed = True
 
 
-class Application(MadeUpSite):
-    """Remembers whose changes were taken back."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.taken_back: list[Store] = []
-
-    def undone(self, store: Store) -> None:
-        self.taken_back.append(store)
-
-
 class World:
     """A bank of notes: /v1/write adds one, /v1/count tells how many there are, /count as well but is no TPP's."""
 
@@ -91,7 +80,7 @@ class World:
         self.folder = folder
         self.disk = CountingDisk()
         self.store: Store = open_store(folder, KINDS, disk=self.disk)
-        self.application = Application()
+        self.application = MadeUpSite()
         self.logged: list[Response] = []
         self.application.store = self.store
         self.handler = Handler(self.application)
@@ -216,13 +205,13 @@ async def test_a_last_request_ends_the_turn_and_nothing_behind_it_is_looked_at(w
     assert world.kept() == 2
 
 
-async def test_what_is_no_request_of_a_tpp_finds_everything_written(world: World) -> None:
-    world.application.answers["/writes"] = lambda request: Response(200, [], str(world.disk.writes).encode())
+async def test_what_is_no_request_of_a_tpp_is_written_with_the_others(world: World) -> None:
+    world.application.answers["/clock"] = world.write
     writer, tester = world.clients(2)
     writer.ask("/v1/write")
-    tester.ask("/writes")
+    tester.ask("/clock")
     await turn()
-    assert (writer.statuses, tester.last) == ([201], "1")
+    assert (writer.statuses, tester.statuses, world.disk.writes) == ([201], [201], 1)
 
 
 async def test_the_change_of_a_client_that_has_gone_is_kept(world: World) -> None:
@@ -393,6 +382,7 @@ async def test_a_compaction_that_a_control_request_makes_due_begins_once(world: 
     def grow(request: Request) -> Response:
         while not world.store.compaction_due:
             world.store.put(NOTE, {"id": "grown", "text": f"{world.store.sequence:1000000}"})
+            world.store.flush()
         return Response(201, [], b"grown")
 
     world.application.answers["/grow"] = grow
@@ -401,7 +391,7 @@ async def test_a_compaction_that_a_control_request_makes_due_begins_once(world: 
     second.ask("/grow")
     await turn()
     assert (first.statuses, second.statuses, world.store.compaction_due) == ([201], [201], False)
-    world.handler.upkeep.end()
+    world.application.stop()
     assert world.kept() == 2
 
 
@@ -409,9 +399,9 @@ async def test_the_end_of_a_turn_begins_the_compaction_that_is_due(world: World)
     (client,) = world.clients(1)
     while not world.store.compaction_due:
         world.store.put(NOTE, {"id": "grown", "text": f"{world.store.sequence:1000000}"})
-    client.ask("/v1/count")
     assert world.store.compaction_due
+    client.ask("/v1/count")
     await turn()
     assert (client.statuses, world.store.compaction_due) == ([200], False)
-    world.handler.upkeep.end()
+    world.application.stop()
     assert world.kept() == 1

@@ -20,7 +20,7 @@ class Bank:
     def next_due(self) -> float | None:
         return self.due
 
-    def wake(self) -> None:
+    def apply_due(self) -> None:
         if not self.stuck:
             self.due = 0.01
 

@@ -8,10 +8,10 @@ from threading import Event
 
 import pytest
 
+from emulator.assemble import turns
+from emulator.assemble.turns import Upkeep
 from emulator.store import Document, Kind, Store, open_store, storage
 from emulator.store.recovery import SNAPSHOT
-from emulator.web import upkeep
-from emulator.web.upkeep import Upkeep
 
 NOTE = Kind[Document]("note")
 
@@ -29,7 +29,7 @@ async def test_a_compaction_rests_and_is_left_when_the_server_ends(
     documents: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     resting = Event()
-    monkeypatch.setattr(upkeep, "WORK", 0.0)
+    monkeypatch.setattr(turns, "WORK", 0.0)
     work = Upkeep()
     wait = work._ending.wait
 
