@@ -7,9 +7,9 @@ from typing import Any
 
 from emulator.bank.clock import LIVE, Beginning, Clock
 from emulator.bank.ids import Ids
-from emulator.bank.kinds import ACCOUNT, AGREEMENT, CUSTOMER, META, PERSON, PSU, SESSION
+from emulator.bank.kinds import ACCOUNT, AGREEMENT, CONSENT, CUSTOMER, META, PERSON, PSU, SESSION
 from emulator.bank.settings import Settings, merged
-from emulator.store import Kind, Store
+from emulator.store import DependentCache, Kind, Store
 
 Event = dict[str, Any]
 Watcher = Callable[[Event | None], None]
@@ -45,6 +45,8 @@ class Bank:
         self.ids = Ids(documents, seed=seed, form=ids_form)
         self.payers = documents.dependent_cache(PSU, SESSION, AGREEMENT, CUSTOMER, PERSON)
         self.accounts = documents.dependent_cache(ACCOUNT, CUSTOMER, AGREEMENT)
+        # the day on which a consent was last used, by its id, until it is written
+        self.uses: DependentCache[str, str] = documents.dependent_cache(CONSENT)
         self.watchers: list[Watcher] = []
         self.settings = self.defaults
         self.refresh()

@@ -230,7 +230,8 @@ def _valid_consent(bank: Bank, claim: Claim, caller: Caller, resource: str | Non
     # what was shared may since be lost here and the person's own elsewhere
     if resource is not None and (resource not in shared or not people.reaches(*acting, resource, kind=kind)):
         raise ScaNeeded("CONSENT_INVALID", "The consent does not cover this account.")
-    return consents.used(bank, consent)
+    consents.note_use(bank, consent)
+    return consent
 
 
 def count_unattended(bank: Bank, claim: Claim, resource: str, operation: str, *, exhausted: bool = False) -> None:
@@ -249,6 +250,7 @@ def count_unattended(bank: Bank, claim: Claim, resource: str, operation: str, *,
             f"Without PSU-IP-Address the {operation} of an account may be read {UNATTENDED_CALLS} times in 24 hours.",
             "PSU-IP-Address",
         )
+    consents.write_uses(bank)
     key = _quota_key(claim.tpp_id, resource, operation)
     bank.documents.put(QUOTA, {"id": key, "calls": [*calls, stamp(now)]})
 

@@ -79,6 +79,7 @@ def grant(
 ) -> Document:
     """Give (or renew) a consent after an SCA; it takes the place of the person's earlier one in that context."""
     chosen, cards = _selected(bank, national_id, context, agreement, accounts)
+    write_uses(bank)
     now = stamp(bank.clock.now())
     owner = owner_key(tpp_id, national_id, context, agreement)
     earlier = bank.documents.find(CONSENT, owner=owner, newest_first=True)
@@ -105,17 +106,30 @@ def grant(
     return consent
 
 
-def used(bank: Bank, consent: Document) -> Document:
-    """Note the day (Oslo) on which the consent was last used, so that many reads of a day write once."""
+def note_use(bank: Bank, consent: Document) -> None:
+    """Remember the day (Oslo) of the last use: in memory, since a read must not write."""
     today = bank.clock.today().isoformat()
     if consent.get("lastUse") != today:
-        consent = {**consent, "lastUse": today}
-        bank.documents.put(CONSENT, consent)
-    return consent
+        bank.uses.values()[consent["id"]] = today
+
+
+def last_use(bank: Bank, consent: Document) -> str | None:
+    """The day of the last use, `YYYY-MM-DD`; None when none is known."""
+    day: str | None = bank.uses.values().get(consent["id"]) or consent.get("lastUse")
+    return day
+
+
+def write_uses(bank: Bank) -> None:
+    """Write the uses in memory into their consents, beside a change that is written anyway."""
+    for consent_id, day in list(bank.uses.values().items()):
+        consent = bank.documents.get(CONSENT, consent_id)
+        if consent is not None:
+            bank.documents.put(CONSENT, {**consent, "lastUse": day})
 
 
 def revoke(bank: Bank, consent_id: str) -> Document:
     """The person takes a consent back at the bank; effective at the next call (SPEC 5.3.10)."""
+    write_uses(bank)
     consent = bank.documents.get(CONSENT, consent_id)
     if consent is None:
         raise BankError("RESOURCE_UNKNOWN", f"There is no consent {consent_id}.")

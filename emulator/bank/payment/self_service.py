@@ -80,7 +80,7 @@ def _consents(bank: Bank, national_id: str) -> list[dict[str, Any]]:
             **consents.view(bank, consent),
             "tppName": consent.get("tppName", consent["tpp"]),
             "reads": _reads(bank, consent),
-            **({"lastUse": consent["lastUse"]} if "lastUse" in consent else {}),
+            "lastUse": consents.last_use(bank, consent),
         }
         for consent in bank.documents.find(CONSENT, nationalId=national_id, newest_first=True)
     ]

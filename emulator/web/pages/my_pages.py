@@ -207,7 +207,7 @@ class _Turn:
             ],
             "given": consent["lastSca"],
             "until": consent["validUntil"],
-            "last_use": consent.get("lastUse"),
+            "last_use": consent["lastUse"],
         }
 
     def _agreement_name(self, agreement_id: str | None) -> str | None:
