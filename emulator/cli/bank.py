@@ -1,4 +1,4 @@
-"""Talking to the control interface of a running bank, for the commands that do."""
+"""Asking the control interface of a running bank, and printing its answers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from urllib.parse import quote, urlsplit
 import click
 
 from emulator.cli.failure import Failed, Refused
-from emulator.cli.folders import bank_url, trusted_ca, url_option
+from emulator.cli.options import trusted_ca, url_option
 from emulator.settings import variable
 
 if TYPE_CHECKING:
@@ -29,20 +29,6 @@ def bank_options(command: Command) -> Command:
     return url_option(output(command))
 
 
-def named(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
-    """Refuse an empty name or id, as a variable gives that was not set: its address is that of all there are.
-
-    One whose bytes are no UTF-8 has no address.
-    """
-    if value == "":
-        raise click.BadParameter("it is empty", context, option)
-    try:
-        quote(value or "")
-    except UnicodeEncodeError:
-        raise click.BadParameter("it is not UTF-8", context, option) from None
-    return value
-
-
 def control_token() -> str | None:
     """The token that the control interface asks for, from BANK_EMULATOR_CONTROL_TOKEN."""
     token = variable("CONTROL_TOKEN")
@@ -51,12 +37,12 @@ def control_token() -> str | None:
     return token
 
 
-def reached(url: str, ask_it: Callable[[Running], Answer], *, patience: float) -> Answer:
-    """What the bank at `url` answers within `patience` seconds; Failed when none comes."""
+def send(url: str, request: Callable[[Running], Answer], *, timeout: float) -> Answer:
+    """The answer of the bank at `url` to `request`; raises Failed when none comes within `timeout` seconds."""
     from emulator.scenario.transport import Running, TransportFailed
 
     try:
-        answer = ask_it(Running(url, token=control_token(), ca=trusted_ca(), timeout=patience))
+        answer = request(Running(url, token=control_token(), ca=trusted_ca(), timeout=timeout))
     except TransportFailed as failed:
         raise Failed(str(failed)) from failed
     except OSError as error:
@@ -67,48 +53,50 @@ def reached(url: str, ask_it: Callable[[Running], Answer], *, patience: float) -
 
 
 def ask(url: str, method: str, path: str, body: Any = None) -> Any:
-    """What the control interface of the bank at `url` answers; `path` follows `/_emulator/`. Failed, Refused."""
+    """The JSON answer of the control interface of the bank at `url`; `path` follows `/_emulator/`.
+
+    Raises Failed, and Refused for a request that the bank finds wrong.
+    """
     if body is None and method in ("POST", "PUT"):
         body = {}
-    answer = reached(url, lambda bank: bank.control(method, f"/{path}", body), patience=LONGEST_WAIT)
-    return _told(url, answer)
+    return _content(url, send(url, lambda bank: bank.control(method, f"/{path}", body), timeout=LONGEST_WAIT))
 
 
-def _told(url: str, answer: Answer) -> Any:
-    """What an answer of the control interface says; Failed where something else than a bank gives it, Refused."""
+def _content(url: str, answer: Answer) -> Any:
+    """The JSON of an answer; raises Refused, and Failed also where the answer is not that of a bank."""
     value = answer.json()
     if answer.status != 204 and not isinstance(value, dict):
-        raise _stranger(url)
+        raise _not_a_bank(url)
     if answer.status >= 400:
         raise _refused(value, answer.status)
     return value
 
 
-def _stranger(url: str) -> Failed:
+def _not_a_bank(url: str) -> Failed:
     return Failed(f"{url} answers, but not as a bank does; is that another program?")
 
 
 def logged(url: str, request: str) -> dict[str, Any]:
-    """One exchange of a bank's log whole, by its number or as `latest`; Failed when it is not there."""
+    """One exchange of a bank's log in full, by its number or as `latest`; raises Failed when it is not there."""
     if request == "latest":
         entries = ask(url, "GET", "requests?limit=1")["requests"]
         if not entries:
             raise Failed("the log is empty")
         request = entries[0]["id"]
-    found: dict[str, Any] = ask(url, "GET", f"requests/{quote(request, safe='')}")
-    return found
+    exchange: dict[str, Any] = ask(url, "GET", f"requests/{quote(request, safe='')}")
+    return exchange
 
 
 def _refused(value: dict[str, Any], status: int) -> Failed:
-    """A refusal, its sentences in one line."""
+    """A refusal with all its messages on one line."""
     messages = value.get("tppMessages")
     if not messages:
         return Failed(f"the bank answered {status}")
-    told = [f"{entry['path']}: {entry['text']}" if entry.get("path") else entry["text"] for entry in messages]
+    texts = [f"{entry['path']}: {entry['text']}" if entry.get("path") else entry["text"] for entry in messages]
     hint = ""
     if status == 401:
         hint = f" (BANK_EMULATOR_CONTROL_TOKEN {'is another token' if control_token() else 'is not set'})"
-    return Refused("; ".join(told), messages) if status == 400 else Failed("; ".join(told) + hint)
+    return Refused("; ".join(texts), messages) if status == 400 else Failed("; ".join(texts) + hint)
 
 
 def show(value: Any, output: str, text: Callable[[Any], None]) -> None:
@@ -119,15 +107,27 @@ def show(value: Any, output: str, text: Callable[[Any], None]) -> None:
         text(value)
 
 
-def rows(entries: Sequence[dict[str, Any]], *columns: str) -> None:
-    """Print the named members of entries in columns; what is missing is a dash. People are told what each column is."""
+def rows(entries: Sequence[dict[str, Any]], *columns: str, noun: str) -> None:
+    """Print the named members of entries in columns, a dash for a missing one.
+
+    A terminal also gets a heading, and the line "no <noun>" (on stderr) where there are no entries.
+    """
     table = [[_cell(entry.get(column)) for column in columns] for entry in entries]
-    if table and sys.stdout is not None and sys.stdout.isatty():
-        table.insert(0, list(columns))
+    if sys.stdout is not None and sys.stdout.isatty():
+        if table:
+            table.insert(0, list(columns))
+        else:
+            click.echo(f"no {noun}", err=True)
     widths = [max((len(row[index]) for row in table), default=0) for index in range(len(columns))]
     for row in table:
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
         click.echo("  ".join(cells).rstrip())
+
+
+def hint(text: str) -> None:
+    """Tell people something beside the result, on stderr; programs are not told."""
+    if sys.stderr is not None and sys.stderr.isatty():
+        click.echo(text, err=True)
 
 
 def _cell(value: Any) -> str:
@@ -141,7 +141,7 @@ def _cell(value: Any) -> str:
 
 
 def events(url: str) -> Iterator[dict[str, Any]]:
-    """What happens at a bank from this call on, until it stops; raises Failed."""
+    """The events of a bank from this call on, until it stops; raises Failed."""
     from http.client import HTTPException
 
     from emulator.scenario.transport import EVENTS, Answer, TransportFailed, connection_to
@@ -155,12 +155,12 @@ def events(url: str) -> Iterator[dict[str, Any]]:
         connection.request("GET", f"{urlsplit(url).path}/_emulator/events", headers=headers)
         answer = connection.getresponse()
         if not (answer.getheader("Content-Type") or "").startswith(EVENTS):
-            _told(url, Answer(answer.status, body=answer.read()))
-            raise _stranger(url)
+            _content(url, Answer(answer.status, body=answer.read()))
+            raise _not_a_bank(url)
     except (OSError, HTTPException) as error:
         raise Failed(f"{url} does not answer: {error}") from error
 
-    def told() -> Iterator[dict[str, Any]]:
+    def stream() -> Iterator[dict[str, Any]]:
         with closing(connection):
             try:
                 while line := answer.readline():
@@ -169,7 +169,4 @@ def events(url: str) -> Iterator[dict[str, Any]]:
             except (OSError, HTTPException) as error:
                 raise Failed(f"{url} does not answer: {error}") from error
 
-    return told()
-
-
-__all__ = ["ask", "bank_options", "bank_url", "control_token", "events", "logged", "named", "reached", "rows", "show"]
+    return stream()

@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING
 
 import click
 
-from emulator.cli.bank import logged, named
+from emulator.cli.bank import logged
 from emulator.cli.failure import CheckFailed, Failed
-from emulator.cli.folders import bank_url, stdin, url_option
+from emulator.cli.options import bank_url, check_name, stdin, url_option
 
 if TYPE_CHECKING:
     from emulator.api.signature.explain import Explanation
 
 EPILOG = """\b
 FILE holds the request as raw HTTP, as `curl -v` printed it, or as JSON of
-the request log; - reads stdin. A request of the log is told as the bank
-judged it; a capture is judged anew, with what had to be assumed below it.
+the request log; - reads stdin. For a request of the log the bank's own
+verdict is shown; a capture is checked again, followed by what was assumed.
 Example: curl -v ... 2>&1 | bank-emulator explain -
 Example: bank-emulator explain --request latest
 """
-LARGEST = 64 * 1024 * 1024  # bytes: what a browser records of an afternoon
+LARGEST = 64 * 1024 * 1024  # bytes
 
 
 @click.command(name="explain", epilog=EPILOG)
@@ -31,7 +31,7 @@ LARGEST = 64 * 1024 * 1024  # bytes: what a browser records of an afternoon
 @click.option(
     "--request",
     "request_id",
-    callback=named,
+    callback=check_name,
     metavar="ID",
     help="A request of a running bank's log; latest: the last one.",
 )
@@ -46,34 +46,36 @@ LARGEST = 64 * 1024 * 1024  # bytes: what a browser records of an afternoon
 def command(
     file: str | None, request_id: str | None, body: str | None, profile: str | None, output: str, url: str | None
 ) -> None:
-    """Say whether a signature holds, and if not, why. Exit 1 when it does not."""
+    """Say whether a signature is valid, and if not, why. Exit 1 when it is not."""
     if (file is None) == (request_id is None):
         raise Failed("explain takes a FILE (or -), or --request ID")
     if request_id is not None and (body or profile):
-        raise Failed("--body and --profile are for a FILE: a bank has judged the requests of its log itself")
+        raise Failed("--body and --profile are for a FILE; the bank has checked the requests of its log already")
     from emulator.api.signature.capture import CaptureUnreadable
 
     try:
-        found = _kept(request_id, url) if request_id is not None else _judged(file or "-", body, profile)
+        verdict = _logged(request_id, url) if request_id is not None else _checked(file or "-", body, profile)
     except CaptureUnreadable as error:
         raise Failed(f"{file or 'the log entry'}: {error}") from error
-    click.echo(json.dumps(found.data, indent=2, ensure_ascii=False) if output == "json" else found.text.rstrip("\n"))
-    if not found.valid:
+    click.echo(
+        json.dumps(verdict.data, indent=2, ensure_ascii=False) if output == "json" else verdict.text.rstrip("\n")
+    )
+    if not verdict.valid:
         raise CheckFailed("")
 
 
-def _kept(request: str, url: str | None) -> Explanation:
+def _logged(request: str, url: str | None) -> Explanation:
     from emulator.api.signature.explain import explain_verdict
 
     entry = logged(bank_url(url), request)
     if "signature" not in entry:
-        told = "; ".join(message.get("text", message["code"]) for message in entry.get("messages", []))
-        answered = f"request {entry['id']} was answered {entry['status']} before its signature was looked at"
-        raise Failed(f"{answered}: {told}" if told else answered)
+        texts = "; ".join(message.get("text", message["code"]) for message in entry.get("messages", []))
+        answered = f"request {entry['id']} was answered {entry['status']} before its signature was checked"
+        raise Failed(f"{answered}: {texts}" if texts else answered)
     return explain_verdict(entry["signature"])
 
 
-def _judged(file: str, body: str | None, profile: str | None) -> Explanation:
+def _checked(file: str, body: str | None, profile: str | None) -> Explanation:
     from emulator.api.signature import SignaturePolicy
     from emulator.api.signature.explain import explain
     from emulator.bank.clock import real_now
@@ -94,7 +96,7 @@ def _bytes(file: str) -> bytes:
 
 def _read(file: str) -> str:
     content = _whole("stdin", stdin(LARGEST + 1)) if file == "-" else _bytes(file)
-    if content.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):  # what PowerShell makes of a program's output
+    if content.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):  # what PowerShell writes when output is redirected
         return content.decode("utf-16", "replace")
     return content.decode("utf-8", "surrogateescape")
 
@@ -103,3 +105,6 @@ def _whole(name: str, content: bytes) -> bytes:
     if len(content) > LARGEST:
         raise Failed(f"{name} is longer than {LARGEST // 1024 // 1024} MiB")
     return content
+
+
+COMMANDS = {"explain": command}

@@ -1,4 +1,4 @@
-"""How a command ends when it cannot do what it was asked: one line on stderr and an exit status (CONTRACT 1)."""
+"""Errors that end a command: one line on stderr and an exit status (CONTRACT 1)."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any
 
 
 class Failed(Exception):
-    """Wrong usage, configuration, fixture or scenario, a taken port, a state directory in use."""
+    """Wrong usage, configuration, fixture or scenario, a port or state directory in use."""
 
     status = 2
 
 
 class Refused(Failed):
-    """The bank found mistakes in what it was asked; `messages` are its tppMessages."""
+    """The bank refused a request; `messages` are its tppMessages."""
 
     def __init__(self, text: str, messages: Sequence[Mapping[str, Any]]) -> None:
         super().__init__(text)
@@ -21,7 +21,7 @@ class Refused(Failed):
 
 
 class CheckFailed(Failed):
-    """A check or a story failed; the text may be empty where the command has said it already."""
+    """A check or a story failed; the text is empty where the command has printed it already."""
 
     status = 1
 

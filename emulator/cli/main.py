@@ -1,4 +1,4 @@
-"""The group of commands, read from one table; a command's module is imported when it is called."""
+"""The command line: one table of commands; the module of a command is imported when it is called."""
 
 from __future__ import annotations
 
@@ -13,40 +13,41 @@ import click
 from emulator import __version__
 from emulator.cli.failure import Failed
 
-# One module a noun, with an attribute `command` (a click command or group).
+# Each command with the module that has it, in its table COMMANDS; in the order in which a newcomer needs them.
 COMMANDS: dict[str, str] = {
     "serve": "emulator.cli.serve",
     "tpp": "emulator.cli.tpp",
     "request": "emulator.cli.request",
     "proxy": "emulator.cli.proxy",
     "explain": "emulator.cli.explain",
-    "openapi": "emulator.cli.openapi",
-    "collection": "emulator.cli.collection",
+    "openapi": "emulator.cli.export",
+    "collection": "emulator.cli.export",
     "state": "emulator.cli.state",
     "scenario": "emulator.cli.scenario",
-    "clock": "emulator.cli.clock",
-    "sca": "emulator.cli.sca",
-    "payments": "emulator.cli.payments",
-    "consents": "emulator.cli.consents",
+    "clock": "emulator.cli.control",
+    "sca": "emulator.cli.control",
+    "payments": "emulator.cli.control",
+    "consents": "emulator.cli.control",
     "requests": "emulator.cli.requests",
-    "reset": "emulator.cli.reset",
-    "snapshot": "emulator.cli.snapshot",
-    "settings": "emulator.cli.settings",
-    "rules": "emulator.cli.rules",
-    "banks": "emulator.cli.banks",
-    "people": "emulator.cli.people",
-    "ledger": "emulator.cli.ledger",
-    "generate": "emulator.cli.generate",
-    "completion": "emulator.cli.completion",
+    "events": "emulator.cli.requests",
+    "reset": "emulator.cli.control",
+    "snapshot": "emulator.cli.control",
+    "settings": "emulator.cli.control",
+    "rules": "emulator.cli.control",
+    "banks": "emulator.cli.control",
+    "people": "emulator.cli.control",
+    "ledger": "emulator.cli.control",
+    "generate": "emulator.cli.control",
+    "completion": "emulator.cli.export",
 }
 
 
 class _Commands(MutableMapping[str, click.Command]):
-    """The table as click wants it: a command is imported when it is looked up."""
+    """The table as a mapping for click, which imports a command when it is looked up."""
 
     def __getitem__(self, name: str) -> click.Command:
-        command: click.Command = import_module(COMMANDS[name]).command
-        return command
+        commands: dict[str, click.Command] = import_module(COMMANDS[name]).COMMANDS
+        return commands[name]
 
     def __iter__(self) -> Iterator[str]:
         return iter(COMMANDS)
@@ -55,25 +56,25 @@ class _Commands(MutableMapping[str, click.Command]):
         return len(COMMANDS)
 
     def __setitem__(self, name: str, command: click.Command) -> None:
-        raise TypeError("commands stand in the table")
+        raise TypeError("add commands to the table COMMANDS")
 
     def __delitem__(self, name: str) -> None:
-        raise TypeError("commands stand in the table")
+        raise TypeError("add commands to the table COMMANDS")
 
 
 def _group(debug: bool) -> None:
     """A standalone sandbox bank for open banking developers."""
-    del debug  # read in `run`, so that it works behind the command as well
+    del debug  # read in `run`, so that it works after the command too
     context = click.get_current_context()
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
 
 
 class _InOrder(click.Group):
-    """Lists its commands as the table does: what a newcomer needs comes first."""
+    """Lists its commands in the order of the table: what a newcomer needs comes first."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        del ctx  # click sorts by name; the order is the same wherever it is asked for
+        del ctx  # click would sort by name
         return list(self.commands)
 
 
@@ -90,7 +91,7 @@ group = click.version_option(__version__, message="%(version)s")(group)
 
 
 def run(arguments: list[str] | None = None) -> int:
-    """Run a command; the answer is the exit status: 0 fine, 1 a check failed, 2 wrong use, 3 damaged state.
+    """Run a command and return the exit status: 0 success, 1 a check failed, 2 wrong usage, 3 damaged state.
 
     An error is one line on stderr; the traceback comes with --debug, anywhere on the line.
     """
@@ -103,16 +104,16 @@ def run(arguments: list[str] | None = None) -> int:
             standalone_mode=False,
         )
     except SystemExit as ended:
-        # With 1 click ends where nobody reads on, as in `| head`: no check has failed.
+        # click exits with 1 when stdout is closed, as by `| head`: no check has failed.
         return 141 if ended.code else 0  # what a shell reports for SIGPIPE
     except (Exception, KeyboardInterrupt) as error:
         if debug and not isinstance(error, click.exceptions.Exit):
             traceback.print_exc()
-        return _tell(error)
+        return _report(error)
     return result if isinstance(result, int) else 0
 
 
-def _tell(error: BaseException) -> int:
+def _report(error: BaseException) -> int:
     if isinstance(error, click.exceptions.Exit):
         return error.exit_code
     if isinstance(error, click.exceptions.NoArgsIsHelpError) and error.ctx is not None:
@@ -127,7 +128,7 @@ def _tell(error: BaseException) -> int:
     else:
         text, status = f"{type(error).__name__}: {error} (--debug shows where)", 2
     if text:
-        with suppress(OSError):  # the status tells it where nobody reads stderr, or its disk is full
+        with suppress(OSError):  # stderr is closed or its disk is full: the exit status says it
             click.echo(f"bank-emulator: {' '.join(text.split())}", err=True)
     return status
 

@@ -8,7 +8,7 @@ import os
 import click
 
 from emulator.cli.failure import Failed
-from emulator.cli.folders import bank_url, identity_of, signer_options, trusted_ca, url_option
+from emulator.cli.options import bank_url, identity_of, signer_options, trusted_ca, url_option
 from emulator.cli.serve import ready
 
 EPILOG = """\b
@@ -53,3 +53,6 @@ def command(
     except OSError as error:
         told = os.strerror(error.errno) if error.errno else str(error)  # asyncio wraps it in words of its own
         raise Failed(f"--port {port}: {told}") from error
+
+
+COMMANDS = {"proxy": command}

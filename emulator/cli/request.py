@@ -9,9 +9,9 @@ from typing import Any
 
 import click
 
-from emulator.cli.bank import reached
+from emulator.cli.bank import send
 from emulator.cli.failure import CheckFailed, Failed
-from emulator.cli.folders import bank_url, identity_of, signer_options, stdin, url_option
+from emulator.cli.options import bank_url, identity_of, signer_options, stdin, url_option
 
 EPILOG = """\b
 Headers that SPEC 2.1 requires are filled in unless -H gives them;
@@ -20,7 +20,7 @@ Example: bank-emulator request GET /v1/accounts -H 'PSU-ID: 3f2b...'
 Example: bank-emulator request POST /v1/payments/sepa-credit-transfers \\
            --json @payment.json
 """
-PATIENCE = 30.0  # seconds
+TIMEOUT = 30.0  # seconds
 
 
 @click.command(name="request", epilog=EPILOG)
@@ -56,7 +56,7 @@ def command(
         check_sendable(prepared.method, prepared.target, prepared.headers)
     except ValueError as error:
         raise Failed(str(error)) from error
-    answer = reached(address, lambda bank: bank.send(prepared), patience=PATIENCE)
+    answer = send(address, lambda bank: bank.send(prepared), timeout=TIMEOUT)
     click.echo(f"HTTP {answer.status}", err=True)
     if include:
         for name, value in answer.headers:
@@ -77,18 +77,18 @@ def _body(content: str | None) -> bytes | None:
 
 
 def _headers(given: tuple[str, ...]) -> dict[str, str | None]:
-    found: dict[str, str | None] = {}
+    headers: dict[str, str | None] = {}
     for text in given:
         name, colon, value = text.partition(":")
         if any("\ud800" <= character <= "\udfff" for character in text):
             raise Failed(f"-H {name}: UTF-8 was expected")
         if not colon and text.endswith(";"):
-            found[text[:-1].strip()] = None
+            headers[text[:-1].strip()] = None
         elif colon and name.strip():
-            found[name.strip()] = value.strip()
+            headers[name.strip()] = value.strip()
         else:
             raise Failed(f"-H takes 'Name: value' (or 'Name;' to leave one out), not {text!r}")
-    return found
+    return headers
 
 
 def _readable(body: bytes) -> str:
@@ -100,3 +100,6 @@ def _readable(body: bytes) -> str:
     except ValueError:
         return text
     return json.dumps(value, indent=2, ensure_ascii=False)
+
+
+COMMANDS = {"request": command}

@@ -1,4 +1,4 @@
-"""`bank-emulator requests`: what a running bank was asked, and what it answered."""
+"""`requests` and `events`: what a running bank was asked and what it answered, and what happens there."""
 
 from __future__ import annotations
 
@@ -7,49 +7,49 @@ from typing import Any
 
 import click
 
-from emulator.cli.bank import ask, bank_options, bank_url, events, logged, named, show
+from emulator.cli.bank import ask, bank_options, logged, show
+from emulator.cli.bank import events as stream
+from emulator.cli.options import bank_url, check_name
 
-EPILOG = "Example: bank-emulator requests tail"
 
-
-@click.group(name="requests", epilog=EPILOG)
-def command() -> None:
-    """The request log: follow it, look at one whole, count, clear."""
+@click.group(epilog="Example: bank-emulator requests tail")
+def requests() -> None:
+    """Follow the request log, show one request, count and clear."""
 
 
 def _line(entry: dict[str, Any]) -> str:
     rules = f"  [{', '.join(entry['rules'])}]" if entry.get("rules") else ""
-    wrong = "".join(f"  {message['code']} {message.get('path', '')}".rstrip() for message in entry.get("messages", []))
+    errors = "".join(f"  {message['code']} {message.get('path', '')}".rstrip() for message in entry.get("messages", []))
     status = entry["status"] or "---"
-    return f"{entry['id']:>6} {entry['at']} {status} {entry['method']} {entry['target']}{wrong}{rules}"
+    return f"{entry['id']:>6} {entry['at']} {status} {entry['method']} {entry['target']}{errors}{rules}"
 
 
-@command.command(epilog=EPILOG)
-@click.option("--last", type=click.IntRange(0, 1000), default=10, show_default=True, help="Begin with so many.")
-@click.option("--follow/--no-follow", default=True, show_default=True, help="Go on with what comes.")
+@requests.command(epilog="Example: bank-emulator requests tail --last 5")
+@click.option("--last", type=click.IntRange(0, 1000), default=10, show_default=True, help="Start with that many.")
+@click.option("--follow/--no-follow", default=True, show_default=True, help="Continue with new ones.")
 @bank_options
 def tail(last: int, follow: bool, url: str | None, output: str) -> None:
-    """The last requests, then each as it comes. One line each, with --output json a JSON object."""
+    """The last requests, then each new one. One line each, with --output json a JSON object."""
     address = bank_url(url)
 
-    def tell(entry: dict[str, Any]) -> None:
+    def print_entry(entry: dict[str, Any]) -> None:
         click.echo(json.dumps(entry, ensure_ascii=False) if output == "json" else _line(entry))
 
-    coming = events(address) if follow else ()  # before the list is asked for: what comes meanwhile is in one of them
-    shown = ask(address, "GET", f"requests?limit={last}")["requests"] if last else []
-    for entry in reversed(shown):
-        tell(entry)
-    known = {entry["id"] for entry in shown}
-    for event in coming:
-        if event["type"] == "request" and event["id"] not in known:
-            tell(event)
+    new = stream(address) if follow else ()  # opened before the list is read, so that none is missed in between
+    entries = ask(address, "GET", f"requests?limit={last}")["requests"] if last else []
+    for entry in reversed(entries):
+        print_entry(entry)
+    printed = {entry["id"] for entry in entries}
+    for event in new:
+        if event["type"] == "request" and event["id"] not in printed:
+            print_entry(event)
 
 
-@command.command("show", epilog="Example: bank-emulator requests show latest")
-@click.argument("request", callback=named, default="latest")
+@requests.command("show", epilog="Example: bank-emulator requests show latest")
+@click.argument("request", callback=check_name, default="latest")
 @bank_options
 def show_(request: str, url: str | None, output: str) -> None:
-    """One exchange whole, with the diagnosis of its signature. REQUEST is its number, or latest."""
+    """One request with its answer and the diagnosis of its signature. REQUEST is its number, or latest."""
     show(logged(bank_url(url), request), output, _exchange)
 
 
@@ -72,22 +72,43 @@ def _message(first: str, message: dict[str, Any]) -> None:
         click.echo(f"\n{message['body']}")
 
 
-@command.command(epilog="""Example: bank-emulator requests count '{"operation": "createPayment", "status": 201}'""")
+@requests.command(epilog="""Example: bank-emulator requests count '{"operation": "createPayment", "status": 201}'""")
 @click.argument("match", default="{}")
 @bank_options
 def count(match: str, url: str | None, output: str) -> None:
-    """How many requests fit MATCH. It is JSON of what `when` is in a rule, with status besides."""
+    """How many requests match MATCH. It is JSON as in `when` of a rule, with status besides."""
     try:
-        wanted = json.loads(match)
+        condition = json.loads(match)
     except ValueError as error:
-        raise click.UsageError(f"MATCH is no JSON: {error}") from error
-    answer = ask(bank_url(url), "POST", "requests/count", {"match": wanted})
+        raise click.UsageError(f"MATCH is not JSON: {error}") from error
+    answer = ask(bank_url(url), "POST", "requests/count", {"match": condition})
     show(answer, output, lambda value: click.echo(value["count"]))
 
 
-@command.command(epilog="Example: bank-emulator requests clear")
+@requests.command(epilog="Example: bank-emulator requests clear")
 @bank_options
 def clear(url: str | None, output: str) -> None:
-    """Forget all requests."""
+    """Delete all requests from the log."""
     ask(bank_url(url), "DELETE", "requests")
     show({}, output, lambda _: None)
+
+
+@click.group(epilog="Example: bank-emulator events tail")
+def events() -> None:
+    """Follow what happens at the bank: requests and changes."""
+
+
+@events.command("tail", epilog="Example: bank-emulator events tail --output json")
+@bank_options
+def events_tail(url: str | None, output: str) -> None:
+    """Each event as it happens. One line each, with --output json a JSON object."""
+    for event in stream(bank_url(url)):
+        if output == "json":
+            click.echo(json.dumps(event, ensure_ascii=False))
+        elif event["type"] == "request":
+            click.echo(f"request {_line(event).lstrip()}")
+        else:
+            click.echo(f"{event['type']} {event.get('id', '')} {event['at']} {event.get('status', '')}".rstrip())
+
+
+COMMANDS = {"requests": requests, "events": events}

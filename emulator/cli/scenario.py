@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from emulator.bank import fixtures
-from emulator.cli.bank import ask, bank_options, bank_url, control_token, rows, show
+from emulator.cli.bank import ask, bank_options, control_token, rows, show
 from emulator.cli.failure import CheckFailed, Failed, Refused
-from emulator.cli.folders import DEFAULT_URL, ca_option, trusted_ca
+from emulator.cli.options import DEFAULT_URL, bank_url, ca_option, complete_scenario, trusted_ca
 from emulator.settings import variable
 
 if TYPE_CHECKING:
@@ -55,11 +55,11 @@ def list_(output: str) -> None:
 
     found = [_loaded(name) for name in loader.library()]
     shown = [{"name": scenario.name, "summary": scenario.summary} for scenario in found]
-    show(shown, output, lambda value: rows(value, "name", "summary"))
+    show(shown, output, lambda value: rows(value, "name", "summary", noun="scenarios"))
 
 
 @command.command("show", epilog="Example: bank-emulator scenario show lost-answer > my-shop.yaml")
-@click.argument("name")
+@click.argument("name", shell_complete=complete_scenario)
 @OUTPUT
 def show_(name: str, output: str) -> None:
     """A scenario as it stands, to read or to begin your own with."""
@@ -127,7 +127,7 @@ def _check(file: str) -> None:
 
 
 @command.command(epilog="Example: bank-emulator scenario apply slow-bank")
-@click.argument("source", metavar="NAME|FILE")
+@click.argument("source", metavar="NAME|FILE", shell_complete=complete_scenario)
 @bank_options
 def apply(source: str, url: str | None, output: str) -> None:
     """Start a running bank as a scenario says and add its rules."""
@@ -140,7 +140,7 @@ def apply(source: str, url: str | None, output: str) -> None:
 
 
 @command.command(epilog=EPILOG)
-@click.argument("sources", nargs=-1, metavar="NAME|FILE...")
+@click.argument("sources", nargs=-1, metavar="NAME|FILE...", shell_complete=complete_scenario)
 @click.option("--all", "every", is_flag=True, help="Play all ready scenarios.")
 @click.option("--junit", metavar="FILE", help="Also write the results as JUnit XML.")
 @OUTPUT
@@ -209,3 +209,6 @@ def _tell(result: StepResult) -> None:
         if value is not None:
             text = json.dumps(value, ensure_ascii=False)
             click.echo(f"      {word}: {text if len(text) <= 1000 else f'{text[:1000]} ...'}")
+
+
+COMMANDS = {"scenario": command}

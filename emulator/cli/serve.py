@@ -61,21 +61,21 @@ command = click.Command(
 
 
 def check(settings: ServeSettings) -> None:
-    """Refuse settings that do not go together; raises ConfigurationError."""
+    """Raise ConfigurationError for settings that contradict each other."""
     from emulator.web.address import is_loopback
 
     if settings.control_token is None and not is_loopback(settings.host):
         raise ConfigurationError(
-            f"--host {settings.host} is reached from other machines: --control-token (BANK_EMULATOR_CONTROL_TOKEN) is"
-            " required with it"
+            f"--host {settings.host} can be reached from other machines: it requires --control-token"
+            " (BANK_EMULATOR_CONTROL_TOKEN)"
         )
     if settings.tls_port is not None and settings.tls_port == settings.port != 0:
         raise ConfigurationError("--tls-port and --port are the same")
 
 
 def serve(settings: ServeSettings) -> None:
-    """Serve until SIGTERM or SIGINT; raises Failed for what keeps the bank from starting."""
-    gc.disable()  # nearly all that a start makes stays: collections would only slow it down
+    """Serve until SIGTERM or SIGINT; raises Failed when the bank cannot start."""
+    gc.disable()  # nearly everything that a start creates stays: collections would only slow it down
     try:
         _started(settings)
     finally:
@@ -84,7 +84,7 @@ def serve(settings: ServeSettings) -> None:
 
 @contextmanager
 def without_trust_roots() -> Iterator[None]:
-    """Import aiohttp within this where it only serves: the system's trust roots are not read.
+    """Import aiohttp in this context where it only serves: the system's trust roots are not read.
 
     aiohttp reads them twice when it is imported, for its client, which takes a fifth of the bank's start. Only a
     process that is a bank and nothing else may do this: an HTTPS client in it would trust no certificate.
@@ -114,8 +114,8 @@ def _started(settings: ServeSettings) -> None:
     except CannotListen as error:
         raise Failed(f"--tls-port: {error}") from error
     application = _application(settings)
-    kept = "memory" if settings.ephemeral else settings.state
-    logger.info("documents in %s, certificates in %s", kept, settings.state)
+    documents = "memory" if settings.ephemeral else settings.state.absolute()
+    logger.info("documents in %s, certificates in %s", documents, settings.state.absolute())
     try:
         server = WebServer(
             application,
@@ -126,7 +126,7 @@ def _started(settings: ServeSettings) -> None:
             allowed=settings.allow_host,
         )
         run(server, ready)
-        logger.info("told to end, every connection is closed")
+        logger.info("stopped; every connection is closed")
     finally:
         application.close()
 
@@ -143,7 +143,10 @@ def _application(settings: ServeSettings) -> Application:
 
 
 def ready(urls: list[str]) -> None:
-    """Say so on stdout, if there is one and somebody reads it."""
+    """Print the READY lines on stdout, unless it is closed."""
     if sys.stdout is not None:
         with suppress(BrokenPipeError):
             os.write(sys.stdout.fileno(), "".join(f"READY {url}\n" for url in urls).encode())
+
+
+COMMANDS = {"serve": command}

@@ -1,4 +1,4 @@
-"""`bank-emulator tpp`: certificates of TPPs, signed by the sandbox CA of a state directory."""
+"""`bank-emulator tpp`: certificates of TPPs, issued by the sandbox CA of a state directory."""
 
 from __future__ import annotations
 
@@ -7,34 +7,48 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from emulator.cli.bank import named, rows, show
+from emulator.cli.bank import rows, show
 from emulator.cli.failure import Failed
-from emulator.cli.folders import authority_in, state_directory, state_option
+from emulator.cli.options import authority_in, check_name, complete_flaw, state_directory, state_option
 
 if TYPE_CHECKING:
     from emulator.ca import Credentials
 
 KEYSTORE_PASSWORD = "bank-emulator"
 
-EPILOG = "Example: bank-emulator tpp new shop --role PISP"
-_FLAWS = (  # written out: the authority, which has them, is slow to import
-    "Spoil the certificate: expired, not-yet-valid, unknown-ca, no-roles, leading-zero-serial or special-characters."
-)
+# What a bank does with each, without its name here: emulator.ca, which has the flaws, is slow to import.
+FLAWS = {
+    "expired": "refused always: its last day of validity has passed",
+    "not-yet-valid": "refused always until the first day of its validity, 30 days from now",
+    "unknown-ca": "refused where the bank has the setting trust=sandbox-ca; accepted with the default, trust=any",
+    "no-roles": "refused by every operation that asks for a role (PISP or AISP)",
+    "leading-zero-serial": "accepted; refused is a keyId whose SN is written differently from the serial number",
+    "special-characters": "accepted; refused is a keyId whose CA is not escaped as RFC 2253 has it",
+}
 
 
-@click.group(name="tpp", epilog=EPILOG)
+@click.group(name="tpp", epilog="Example: bank-emulator tpp new shop --role PISP")
 def command() -> None:
-    """Make and list TPPs with their certificates."""
+    """Issue and list certificates of TPPs."""
 
 
-@command.command(epilog="Example: bank-emulator tpp new shop --role PISP --flaw expired")
+@command.command(
+    epilog="\b\nFlaws, and what the bank does with each:\n"
+    + "\n".join(f"{name}: {effect}" for name, effect in FLAWS.items())
+    + "\n\nExample: bank-emulator tpp new shop --role PISP --flaw expired"
+)
 @click.argument("name")
 @click.option("--role", "roles", multiple=True, type=click.Choice(["PISP", "AISP"]), help="Default: both.")
-@click.option("--organization-identifier", metavar="ID", help="Such as PSDNO-FSA-SHOP; made from the name otherwise.")
-@click.option("--flaw", metavar="FLAW", help=_FLAWS)
+@click.option("--organization-identifier", metavar="ID", help="Such as PSDNO-FSA-SHOP; default: made from the name.")
+@click.option(
+    "--flaw",
+    metavar="FLAW",
+    help="Issue a faulty certificate; the flaws are listed below.",
+    shell_complete=complete_flaw,
+)
 @click.option(
     "--keystore-password",
-    callback=named,
+    callback=check_name,
     default=KEYSTORE_PASSWORD,
     show_default=True,
     help="Password of keystore.p12.",
@@ -48,12 +62,15 @@ def new(
     keystore_password: str,
     state: str | None,
 ) -> None:
-    """Issue a certificate. It becomes certificate.pem, key.pem and keystore.p12 in DIR/tpps/NAME."""
+    """Issue a certificate. Writes certificate.pem, key.pem and keystore.p12 into DIR/tpps/NAME."""
     from emulator.ca import IssueRefused, TppExists
 
     directory = state_directory(state)
+    is_new = not (directory / "ca.pem").is_file()
     try:
         with authority_in(directory) as authority:
+            if is_new:
+                click.echo(f"created the sandbox CA of {directory.absolute()}", err=True)
             authority.issue(
                 name,
                 roles=roles or ("PISP", "AISP"),
@@ -68,6 +85,8 @@ def new(
     folder = directory / "tpps" / name
     for file in ("certificate.pem", "key.pem", "keystore.p12"):
         click.echo(str(folder / file))
+    if flaw in FLAWS:
+        click.echo(f"{flaw}: {FLAWS[flaw]}", err=True)
 
 
 @command.command("list", epilog="Example: bank-emulator tpp list --output json")
@@ -77,10 +96,10 @@ def list_(output: str, state: str | None) -> None:
     """The TPPs of a state directory."""
     directory = state_directory(state)
     if not (directory / "ca.pem").is_file():
-        raise Failed(f"{directory} holds no sandbox CA yet: `bank-emulator serve` makes one")
+        raise Failed(f"{directory.absolute()} holds no sandbox CA; `bank-emulator serve` creates one (--state DIR)")
     with authority_in(directory) as authority:
-        found = [_shown(credentials, directory) for credentials in authority.tpps()]
-    show(found, output, lambda value: rows(value, "name", "tppId", "roles", "validUntil"))
+        tpps = [_shown(credentials, directory) for credentials in authority.tpps()]
+    show(tpps, output, lambda value: rows(value, "name", "tppId", "roles", "validUntil", noun="TPPs"))
 
 
 def _shown(credentials: Credentials, directory: Path) -> dict[str, Any]:
@@ -94,3 +113,6 @@ def _shown(credentials: Credentials, directory: Path) -> dict[str, Any]:
         "validUntil": credentials.certificate.not_valid_after_utc.isoformat(timespec="seconds"),
         "folder": str(directory / "tpps" / credentials.name),
     }
+
+
+COMMANDS = {"tpp": command}

@@ -10,6 +10,7 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
+from click.shell_completion import ShellComplete
 
 from emulator.api.service import BankService
 from emulator.assemble import transports as assembled
@@ -17,8 +18,8 @@ from emulator.bank.clock import real_now
 from emulator.bank.errors import BankError
 from emulator.bank.sandbox.generate_plan import plan_from
 from emulator.ca import CertificateAuthority
-from emulator.cli import bank, main
-from emulator.cli.generate import MOST
+from emulator.cli import bank, control, main
+from emulator.cli.control import MOST_CUSTOMERS
 from emulator.scenario import transport as transports
 from emulator.scenario.transport import Answer
 from tests.api.conftest import Run
@@ -99,6 +100,47 @@ def test_requests_are_followed_shown_and_counted(run: Run, tpp: DeskClient) -> N
     assert run("requests", "count")[1] == "0\n"
 
 
+def test_latest_is_named_on_a_terminal_so_that_nobody_approves_another_sca(
+    run: Run, tpp: DeskClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pay(tpp)
+    payment = pay(tpp)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    status, out, err = run("sca", "reject")
+    assert (status, "code=SCA_INVALID" in out) == (0, True)
+    assert err.startswith(f"reject payment {payment} of PSDNO-SBX-")
+    assert f"customer {KARI}" in err
+
+
+@pytest.mark.parametrize(
+    "target, url, base, name",
+    [
+        ("token", None, "http://127.0.0.1:8080", "token"),
+        ("https://bank.example:8443/sca/token", None, "https://bank.example:8443", "token"),
+        ("https://bank.example/banks/a/sca/token/", None, "https://bank.example/banks/a", "token"),
+        ("http://bank:8080/banks/a/sca/token", "http://127.0.0.1:9", "http://127.0.0.1:9/banks/a", "token"),
+        ("http://bank:8080/banks/a/sca/token?x=1", "http://h/banks/a", "http://h/banks/a", "token"),
+    ],
+)
+def test_an_sca_is_named_by_its_address_which_also_names_its_bank(
+    target: str, url: str | None, base: str, name: str
+) -> None:
+    assert control.sca_place(target, url) == (base, name)
+
+
+def test_events_are_followed(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = [
+        {"type": "payment", "id": "3f2b", "status": "ACSC", "at": "2026-03-02T08:00:00Z"},
+        {"type": "request", "id": "7", "at": "x", "status": 200, "method": "GET", "target": "/v1/accounts"},
+    ]
+    monkeypatch.setattr("emulator.cli.requests.stream", lambda url: iter(told))
+    assert run("events", "tail")[1].splitlines() == [
+        "payment 3f2b 2026-03-02T08:00:00Z ACSC",
+        "request 7 x 200 GET /v1/accounts",
+    ]
+    assert [json.loads(line) for line in run("events", "tail", "--output", "json")[1].splitlines()] == told
+
+
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_request_that_comes_while_the_last_are_listed_is_told_once(
     run: Run, service: BankService, tpp: DeskClient, monkeypatch: pytest.MonkeyPatch, when: str
@@ -123,7 +165,7 @@ def test_a_request_that_comes_while_the_last_are_listed_is_told_once(
             tpp.get("/v1/meanwhile")
         return listed
 
-    monkeypatch.setattr("emulator.cli.requests.events", events)
+    monkeypatch.setattr("emulator.cli.requests.stream", events)
     monkeypatch.setattr("emulator.cli.requests.ask", ask)
     tpp.get("/v1/accounts")
     lines = run("requests", "tail")[1].splitlines()
@@ -170,7 +212,7 @@ def test_columns_have_headings_in_a_terminal_and_none_for_programs(run: Run, mon
     heading, *lines = run("ledger")[1].splitlines()
     assert heading.split() == ["iban", "currency", "opening", "bookings", "balance", "reserved"]
     assert [line.split() for line in lines] == [line.split() for line in plain.splitlines()]
-    assert run("payments", "list")[1] == ""
+    assert run("payments", "list")[1:] == ("", "no payments\n"), "an empty list says so, to people alone"
     monkeypatch.setattr(sys, "stdout", None)  # as `>&-` leaves it
     assert main.run(["ledger"]) == 0
 
@@ -180,9 +222,9 @@ def test_no_more_people_are_made_than_the_bank_makes_at_once(run: Run) -> None:
     assert (status, out, err.count("\n")) == (2, "", 1)
     assert "'--customers': 1000000 is not in the range 1<=x<=100000" in err
     plan = {"accountsPerCustomer": 1, "transactionsPerAccount": 0}
-    assert plan_from({"customers": MOST, **plan}).customers == 100_000
+    assert plan_from({"customers": MOST_CUSTOMERS, **plan}).customers == 100_000
     with pytest.raises(BankError, match="customers is a whole number from 1 to 100000"):
-        plan_from({"customers": MOST + 1, **plan})
+        plan_from({"customers": MOST_CUSTOMERS + 1, **plan})
 
 
 def test_rules_as_json_are_an_array_as_every_list_is(run: Run) -> None:
@@ -508,3 +550,21 @@ def test_an_answer_that_never_comes_is_told(run: Run, monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(transports, "Running", lambda *_, **__: Silent())
     assert "closed the connection" in run("clock", "show")[2]
+
+
+@pytest.mark.parametrize(
+    "words, incomplete, expected",
+    [
+        (["scenario", "apply"], "slow-b", "slow-bank"),
+        (["reset", "--scenario"], "lost-a", "lost-answer"),
+        (["tpp", "new", "shop", "--flaw"], "exp", "expired"),
+        (["settings"], "straks_l", "straks_limit="),
+        (["request", "--tpp"], "de", "demo"),
+    ],
+)
+def test_a_shell_completes_values(
+    state: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], incomplete: str, expected: str
+) -> None:
+    monkeypatch.setenv("BANK_EMULATOR_STATE", str(state))
+    completion = ShellComplete(main.group, {}, "bank-emulator", "_BANK_EMULATOR_COMPLETE")
+    assert [item.value for item in completion.get_completions(words, incomplete)] == [expected]

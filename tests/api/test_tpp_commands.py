@@ -10,6 +10,7 @@ import pytest
 
 from emulator.bank.clock import real_now
 from emulator.ca import FLAWS, CertificateAuthority
+from emulator.cli import tpp
 from tests.api.conftest import Run
 
 
@@ -71,7 +72,8 @@ def test_tpps_are_listed_with_roles_and_end(run: Run, state: Path) -> None:
     assert (told["roles"], line.endswith(told["validUntil"])) == (["AISP", "PISP"], True)
 
 
-def test_the_help_tells_every_flaw(run: Run) -> None:
+def test_the_help_tells_every_flaw_and_what_it_needs_to_be_refused(run: Run) -> None:
+    assert tuple(tpp.FLAWS) == FLAWS
     told = "".join(run("tpp", "new", "--help")[1].split())  # its lines may break within a name
     assert [flaw for flaw in FLAWS if flaw not in told] == []
 
@@ -81,3 +83,27 @@ def test_a_keystore_has_a_password(run: Run, state: Path) -> None:
     assert (status, out, err.count("\n")) == (2, "", 1)
     assert "'--keystore-password': it is empty" in err
     assert not (state / "tpps" / "shop").exists()
+
+
+def test_a_flaw_is_told_with_what_it_needs_to_be_refused(run: Run, state: Path) -> None:
+    status, _, err = run("tpp", "new", "stranger", "--flaw", "unknown-ca")
+    assert (status, err) == (0, f"unknown-ca: {tpp.FLAWS['unknown-ca']}\n")
+    assert "trust=sandbox-ca" in err
+
+
+@pytest.mark.parametrize("command", ["request GET /v1/accounts", "proxy", "tpp list", "state check"])
+def test_outside_the_folder_of_the_server_a_command_says_where_it_looked(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("BANK_EMULATOR_STATE", raising=False)
+    status, out, err = run(*command.split())
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert str(tmp_path / ".bank-emulator") in err
+    assert "--state DIR" in err
+
+
+def test_a_new_sandbox_ca_is_told(run: Run, tmp_path: Path) -> None:
+    state = tmp_path / "elsewhere"
+    assert run("tpp", "new", "shop", "--state", str(state))[2] == f"created the sandbox CA of {state}\n"
+    assert run("tpp", "new", "second", "--state", str(state))[2] == ""

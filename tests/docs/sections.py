@@ -115,13 +115,10 @@ def scenarios() -> str:
 
 
 def commands() -> str:
-    from importlib import import_module
-
-    from emulator.cli.main import COMMANDS
+    from emulator.cli.main import group
 
     rows = []
-    for name, module in COMMANDS.items():
-        command = import_module(module).command
+    for name, command in group.commands.items():
         nested = "|".join(sorted(getattr(command, "commands", {})))
         rows.append((f"`{name} {nested}`".replace(" `", "`"), (command.help or "").strip().splitlines()[0]))
     return _table(("Command", ""), rows)

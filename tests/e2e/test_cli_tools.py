@@ -499,7 +499,7 @@ def test_a_bank_of_a_later_version_hides_nothing_of_the_others(stopped: Path, tm
     done = checked(state, "--repair")
     assert (done.returncode, done.stderr.count("\n"), done.stderr.count("has format 99")) == (2, 1, 2)
     assert done.stdout.startswith("default: whole, ")
-    assert "copies of what changed: " in done.stdout
+    assert "copies of changed files: " in done.stdout
 
 
 def test_a_damaged_saved_snapshot_is_named_and_keeps_no_bank_from_starting(stopped: Path, tmp_path: Path) -> None:
@@ -557,7 +557,7 @@ def test_what_cannot_be_mended_is_3_with_what_helps(stopped: Path, monkeypatch: 
 
     finding = Finding(stopped / "documents.json", 7, "it is wrong")
     monkeypatch.setattr("emulator.store.repair.repair", lambda bank, kinds: Report(bank, findings=[finding]))
-    with pytest.raises(StateDamaged, match=r"at byte 7: it is wrong \(it cannot be mended; move .*default away\)"):
+    with pytest.raises(StateDamaged, match=r"at byte 7: it is wrong \(it cannot be repaired; move .*default away\)"):
         check.main(["--repair", "--state", str(stopped)], standalone_mode=False)
 
 

@@ -399,3 +399,24 @@ def test_the_log_shows_what_was_said_to_a_client_that_takes_gzip(
     [second, first] = bank.requests(operation="createPayment")
     assert first["paymentId"] == bank.payments()[0]["paymentId"]
     assert {message["code"] for message in second["messages"]} == {"FORMAT_ERROR"}
+
+
+@pytest.mark.parametrize(
+    ("flaw", "settings", "status"),
+    [
+        ("expired", {}, 400),
+        ("not-yet-valid", {}, 400),
+        ("unknown-ca", {}, 200),
+        ("unknown-ca", {"trust": "sandbox-ca"}, 400),
+        ("no-roles", {}, 403),
+        ("leading-zero-serial", {}, 200),
+        ("special-characters", {}, 200),
+    ],
+)
+def test_a_flaw_is_refused_where_the_command_line_says_so(
+    bank: RunningBank, flaw: str, settings: dict[str, Any], status: int
+) -> None:
+    """What `tpp new --help` promises of each flaw."""
+    bank.settings(**settings)
+    tpp = bank.tpp(flaw=flaw)
+    assert tpp.log_in().get("/v1/accounts").status == status

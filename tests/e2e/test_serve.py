@@ -98,7 +98,7 @@ def test_the_log_promises_no_answers_at_the_end(tmp_path: Path) -> None:
         assert running.process.stderr is not None
         log = running.process.stderr.read()
         assert "every request is answered" not in log
-        assert "told to end, every connection is closed" in log
+        assert "stopped; every connection is closed" in log
 
 
 def test_told_to_end_under_load_it_finishes_what_it_began(tmp_path: Path) -> None:

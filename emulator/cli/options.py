@@ -1,14 +1,16 @@
-"""Where a command finds what it needs: the state directory, a TPP's certificate, the bank, stdin."""
+"""Options that commands share, where they find what these name (bank, state directory, TPP), and completion."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import quote
 
 import click
+from click.shell_completion import CompletionItem
 
 from emulator.cli.failure import Failed, StateDamaged
 from emulator.httpsig.sendable import address_of
@@ -29,14 +31,25 @@ def state_directory(given: str | None) -> Path:
     return Path(given or variable("STATE") or ServeSettings().state)
 
 
+def check_name(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
+    """Refuse a name or id that is empty or not UTF-8: the address of an empty name is that of the whole list."""
+    if value == "":
+        raise click.BadParameter("it is empty", context, option)
+    try:
+        quote(value or "")
+    except UnicodeEncodeError:
+        raise click.BadParameter("it is not UTF-8", context, option) from None
+    return value
+
+
 def state_option(command: Command) -> Command:
     """The option --state of a command."""
-    about = f"The state directory. Variable BANK_EMULATOR_STATE. Default: {ServeSettings().state}."
+    about = f"The state directory of `serve`. Variable BANK_EMULATOR_STATE. Default: {ServeSettings().state}."
     return click.option("--state", metavar="DIR", help=about)(command)
 
 
 def url_option(command: Command) -> Command:
-    """The options --url and --ca of a command that talks to a running bank; `trusted_ca` tells the latter."""
+    """The options --url and --ca of a command that talks to a running bank; see `trusted_ca`."""
     about = f"The bank's address. Variable BANK_EMULATOR_URL. Default: {DEFAULT_URL}."
     return click.option("--url", metavar="URL", help=about)(ca_option(command))
 
@@ -61,7 +74,7 @@ def trusted_ca() -> str | None:
 
 
 def bank_url(given: str | None, option: str = "--url") -> str:
-    """`option`, else BANK_EMULATOR_URL, else the default address; Failed when it is none."""
+    """`option`, else BANK_EMULATOR_URL, else the default address; raises Failed for anything but an address."""
     url = (given or variable("URL") or DEFAULT_URL).rstrip("/")
     try:
         address_of(url)
@@ -71,7 +84,7 @@ def bank_url(given: str | None, option: str = "--url") -> str:
 
 
 def stdin(most: int = -1) -> bytes:
-    """What is piped into a command, at most so many bytes of it; Failed when stdin is closed or cannot be read."""
+    """The first `most` bytes of stdin; raises Failed when it is closed or cannot be read."""
     if sys.stdin is None:
         raise Failed("stdin is closed, there is nothing to read")
     try:
@@ -84,15 +97,17 @@ def signer_options(command: Command) -> Command:
     """The options that say who signs: --tpp of a state directory, or --certificate with --key."""
     command = click.option("--key", metavar="FILE", help="The private key to --certificate (PEM).")(command)
     command = click.option("--certificate", metavar="FILE", help="Sign with this certificate (PEM).")(command)
-    command = click.option("--tpp", metavar="NAME", default="demo", show_default=True, help="Sign as this TPP.")(
-        command
+    about = "Sign as this TPP."
+    tpp = click.option(
+        "--tpp", metavar="NAME", default="demo", show_default=True, help=about, shell_complete=complete_tpp
     )
+    command = tpp(command)
     return state_option(command)
 
 
 @contextmanager
 def authority_in(state: Path) -> Iterator[CertificateAuthority]:
-    """The sandbox CA of a state directory, made when there is none; what goes wrong with its files is told."""
+    """The sandbox CA of a state directory, created when there is none; raises Failed and StateDamaged."""
     from emulator.bank.clock import real_now
     from emulator.ca import AuthorityDamaged, CertificateAuthority
 
@@ -105,25 +120,25 @@ def authority_in(state: Path) -> Iterator[CertificateAuthority]:
 
 
 def identity_of(*, state: str | None, tpp: str, certificate: str | None, key: str | None) -> Identity:
-    """The certificate and key that a command signs with; Failed says what is missing."""
+    """The certificate and key that a command signs with; raises Failed and StateDamaged."""
     from emulator.client.identity import Identity
 
     if (certificate is None) != (key is None):
         raise Failed("--certificate and --key go together")
     if certificate is None or key is None:
-        return _kept_identity(state_directory(state), tpp)
+        return _stored_identity(state_directory(state), tpp)
     try:
         return Identity.from_pem(Path(certificate), Path(key))
     except (OSError, ValueError) as error:
         raise Failed(f"the certificate or its key cannot be read: {error}") from error
 
 
-def _kept_identity(state: Path, tpp: str) -> Identity:
+def _stored_identity(state: Path, tpp: str) -> Identity:
     from emulator.client.identity import Identity
 
     folder = state / "tpps" / tpp
     if not (folder / "certificate.pem").is_file():
-        raise Failed(f"there is no TPP {tpp} in {folder.parent}: `bank-emulator tpp new {tpp}` makes one")
+        raise Failed(_no_tpp(tpp, state))
     try:
         return Identity.from_folder(folder)
     except FileNotFoundError as error:
@@ -132,3 +147,55 @@ def _kept_identity(state: Path, tpp: str) -> Identity:
         raise Failed(f"{error.filename}: {error.strerror or error}") from error
     except ValueError as error:
         raise StateDamaged(f"{folder}: the certificate or its key is damaged: {error}") from error
+
+
+def _no_tpp(tpp: str, state: Path) -> str:
+    if (state / "ca.pem").is_file():
+        return f"there is no TPP {tpp} in {state / 'tpps'}: `bank-emulator tpp new {tpp}` makes one"
+    where = "is not there" if not state.exists() else "holds no certificates"
+    return (
+        f"the state directory {state.absolute()} {where}: run this in the folder where `bank-emulator serve` runs, or "
+        "say where its state is with --state DIR (BANK_EMULATOR_STATE)"
+    )
+
+
+# Completion of values (`bank-emulator completion SHELL`)
+
+
+def _items(names: Iterable[str], incomplete: str) -> list[CompletionItem]:
+    return [CompletionItem(name) for name in names if name.startswith(incomplete)]
+
+
+def complete_tpp(context: click.Context, option: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """The TPPs of the state directory."""
+    del option
+    folder = state_directory(context.params.get("state")) / "tpps"
+    return _items(sorted(file.parent.name for file in folder.glob("*/certificate.pem")), incomplete)
+
+
+def complete_scenario(context: click.Context, option: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """The ready scenarios, and files where these are taken."""
+    from emulator.packaged import folder
+
+    del context
+    ready = _items(sorted(file.stem for file in folder("scenarios").glob("*.yaml")), incomplete)
+    takes_files = "FILE" in (option.metavar or "")
+    return [*ready, CompletionItem(incomplete, type="file")] if takes_files and not ready else ready
+
+
+def complete_flaw(context: click.Context, option: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """The flaws that a certificate can be given."""
+    from emulator.ca import FLAWS
+
+    del context, option
+    return _items(FLAWS, incomplete)
+
+
+def complete_setting(context: click.Context, option: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """The settings of a bank, each with its sign."""
+    from dataclasses import fields
+
+    from emulator.bank.settings import Settings
+
+    del context, option
+    return _items((f"{field.name}=" for field in fields(Settings)), incomplete)

@@ -1,0 +1,86 @@
+"""`openapi`, `collection` and `completion`: documents for other programs, printed without a running bank."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+from click.shell_completion import get_completion_class
+
+from emulator.cli.failure import Failed
+
+
+@click.command(epilog="Example: bank-emulator openapi > bank.json")
+@click.option("--control", is_flag=True, help="The control interface /_emulator instead of the TPP interface.")
+def openapi(control: bool) -> None:
+    """Print the OpenAPI 3.1 document of the TPP interface."""
+    if control:
+        from emulator.control.openapi import document as control_document
+
+        shown = control_document("http://127.0.0.1:8080")
+    else:
+        from emulator.api.openapi import document
+
+        shown = document()
+    click.echo(json.dumps(shown, indent=2, ensure_ascii=False))
+
+
+@click.command(
+    epilog="""\b
+Its requests are unsigned: send them through the signing proxy, to whose
+address --proxy sets the variable baseUrl.
+Example: bank-emulator collection > bank.postman.json
+Example: bank-emulator collection --format bruno --directory bank-collection
+"""
+)
+@click.option("--format", "kind", type=click.Choice(["postman", "bruno"]), default="postman", show_default=True)
+@click.option("--proxy", metavar="URL", default="http://127.0.0.1:9090", show_default=True, help="The proxy's address.")
+@click.option("--directory", metavar="DIR", help="Where the files of a Bruno collection go; created when missing.")
+def collection(kind: str, proxy: str, directory: str | None) -> None:
+    """Print a Postman collection, or write a Bruno one."""
+    from emulator.api.collection import bruno, postman
+
+    base = proxy.rstrip("/")
+    if kind == "postman":
+        if directory is not None:
+            raise Failed("--directory is for --format bruno; a Postman collection is one file, printed")
+        click.echo(json.dumps(postman(base), indent=2, ensure_ascii=False))
+        return
+    if directory is None:
+        raise Failed("--format bruno writes several files: say where with --directory DIR")
+    _write(Path(directory), bruno(base))
+
+
+def _write(folder: Path, files: dict[str, str]) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise Failed(f"--directory {folder}: it is not empty")
+        for name, text in files.items():
+            file = folder / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise Failed(f"--directory {folder}: {error.strerror or error}") from error
+    click.echo(str(folder))
+
+
+@click.command(
+    epilog="""\b
+Example, bash: bank-emulator completion bash > ~/.local/share/bash-completion/completions/bank-emulator
+zsh:  bank-emulator completion zsh > ~/.zfunc/_bank-emulator
+fish: bank-emulator completion fish > ~/.config/fish/completions/bank-emulator.fish
+"""
+)
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def completion(ctx: click.Context, shell: str) -> None:
+    """Print the completion script of a shell."""
+    script = get_completion_class(shell)
+    if script is None:
+        raise Failed(f"there is no completion for {shell}")
+    click.echo(script(ctx.find_root().command, {}, "bank-emulator", "_BANK_EMULATOR_COMPLETE").source())
+
+
+COMMANDS = {"openapi": openapi, "collection": collection, "completion": completion}
