@@ -87,11 +87,11 @@ def test_a_request_whose_signature_nobody_looked_at_is_said_so(run: Run, tpp: De
     tpp.get("/v1/nowhere")
     status, out, err = run("explain", "--request", "latest")
     assert (status, out) == (2, "")
-    assert err.startswith("bank-emulator: request 1 was answered 404 before its signature was looked at: There is no")
+    assert err.startswith("bank-emulator: request 1 was answered 404 before its signature was checked: There is no")
     down = {"answer": {"status": 503, "json": {"tppMessages": [{"category": "ERROR", "code": "SYSTEM_ERROR"}]}}}
     run("rules", "add", json.dumps({"unsigned": True, "then": down}))
     tpp.get("/v1/accounts")
-    assert run("explain", "--request", "latest")[2].endswith(" before its signature was looked at: SYSTEM_ERROR\n")
+    assert run("explain", "--request", "latest")[2].endswith(" before its signature was checked: SYSTEM_ERROR\n")
 
 
 @pytest.mark.parametrize("more", [["--profile", "lenient"], ["--body", "x"]])
