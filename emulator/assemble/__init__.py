@@ -109,7 +109,7 @@ def _application(registry: BankRegistry, settings: ServeSettings, authority: Cer
         "sca": ScaPages(guard),
         "my": MyPages(guard),
         "console": Console(guard, answering=control.handle, token=settings.control_token),
-        "docs": DocsPage(guard),
+        "docs": DocsPage(guard, operations=_operations_document, control=_control_document),
         "static": StaticFiles(),
     }
     return BankApplication(
@@ -139,6 +139,20 @@ def openapi_answer(request: Request) -> Response:
     from emulator.api import openapi
 
     return openapi.respond(request)
+
+
+def _operations_document() -> dict[str, Any]:
+    """The OpenAPI document of the TPP interface, for the documentation."""
+    from emulator.api import openapi
+
+    return openapi.document()
+
+
+def _control_document() -> dict[str, Any]:
+    """The OpenAPI document of the control interface, for the documentation."""
+    from emulator.control import openapi
+
+    return openapi.document("")
 
 
 def registry_for(settings: ServeSettings, authority: CertificateAuthority, begins: Beginning = LIVE) -> BankRegistry:

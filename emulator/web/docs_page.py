@@ -1,34 +1,66 @@
-"""The page to read the interface, at `/docs`: our own script draws `/openapi.json`, nothing comes from elsewhere."""
+"""The documentation at `/docs`: the manual, the operations of both interfaces, and a search over all of it.
+
+Everything is rendered here, so that it reads the same without JavaScript and without a network.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
+from emulator import manual
 from emulator.api.messages import Request, Response
-from emulator.web.pages.browser import Guard, path_below, root_of
+from emulator.web.docs_reference import Reference
+from emulator.web.pages.browser import FormRefused, Guard, path_below, read_query, root_of
 from emulator.web.pages.rendering import bare, html
 
 if TYPE_CHECKING:
     from emulator.api.service import BankService
 
-# What each address shows: a title, a sentence, the document, and where a browser reads it: to the control interface
-# a page cannot show the control token, to the console it shows who has logged in.
-BOOKS = {
-    "/docs": ("TPP interface", "What a third-party provider calls, signed.", "/openapi.json", "/openapi.json"),
-    "/docs/control": (
-        "Control interface",
-        "What tests and tools call, unsigned.",
-        "/_emulator/openapi.json",
-        "/console/openapi.json",
-    ),
-}
+_IMAGE_TYPES = {".png": "image/png", ".svg": "image/svg+xml"}
+
+
+@dataclass(frozen=True, slots=True)
+class Book:
+    """One OpenAPI document: where it is read, what it is called, and how it is made."""
+
+    path: str
+    title: str
+    lead: str
+    document: str
+    make: Callable[[], Mapping[str, Any]]
 
 
 class DocsPage:
-    """The room for `/docs`."""
+    """The room for `/docs`; `operations` and `control` make the two OpenAPI documents."""
 
-    def __init__(self, guard: Guard) -> None:
+    def __init__(
+        self,
+        guard: Guard,
+        *,
+        operations: Callable[[], Mapping[str, Any]],
+        control: Callable[[], Mapping[str, Any]],
+    ) -> None:
         self._guard = guard
+        self._books = {
+            "operations": Book(
+                "operations",
+                "TPP operations",
+                "What a third-party provider calls. Every request is signed.",
+                "/openapi.json",
+                operations,
+            ),
+            "control": Book(
+                "control",
+                "Control operations",
+                "What tests and tools call. Requests are not signed.",
+                "/_emulator/openapi.json",
+                control,
+            ),
+        }
+        self._reference = lru_cache(maxsize=2)(self._made_reference)
 
     def handle(self, _service: BankService, request: Request) -> Response:
         """Answer GET and HEAD."""
@@ -36,24 +68,99 @@ class DocsPage:
             return bare(request, 403, "This name is not allowed", "Start the bank with --allow-host to allow it.")
         if request.method not in ("GET", "HEAD"):
             return bare(request, 405, "Method not allowed", "This page is read with GET.", ("Allow", "GET, HEAD"))
-        here = path_below(request).rstrip("/")
-        if here not in BOOKS:
-            return bare(request, 404, "Not found", "There are /docs and /docs/control.")
-        title, lead, document, source = BOOKS[here]
-        root = root_of(request)
-        return html(
-            request,
-            "docs.html",
-            at_home=True,
-            title=title,
-            lead=lead,
-            document=root + document,
-            source=root + source,
-            here=here,
-            books=[(address, name) for address, (name, *_) in BOOKS.items()],
-            base=request.base + request.prefix,
-        )
+        here = path_below(request).removeprefix("/docs").strip("/")
+        folder, _, name = here.partition("/")
+        if here == "search":
+            return self._search(request)
+        if folder in self._books:
+            return self._operations(request, self._books[folder], name)
+        if folder == "images":
+            return _image(request, name)
+        if here in manual.pages():
+            return self._page(request, here)
+        return self._missing(request, here)
 
     def no_bank(self, request: Request, name: str) -> Response:
-        """Answer 404 for a bank that is not there (any more)."""
+        """Answer 404 for a bank that does not exist."""
         return bare(request, 404, "Not found", f"There is no bank {name}.")
+
+    def _made_reference(self, book: str) -> Reference:
+        return Reference(self._books[book].make())
+
+    def _page(self, request: Request, address: str) -> Response:
+        from markupsafe import Markup
+
+        page = manual.pages()[address]
+        headings = [section for section in page.sections if section.level in (2, 3)]
+        return self._shown(
+            request,
+            "docs/page.html",
+            title=page.title,
+            here=address,
+            # rendered from our own files by a renderer that lets no HTML through
+            content=Markup(manual.rendered(address, root_of(request))),
+            headings=headings if len(headings) > 2 and address != manual.HOME else [],
+        )
+
+    def _operations(self, request: Request, book: Book, name: str) -> Response:
+        reference = self._reference(book.path)
+        if not name:
+            return self._shown(
+                request, "docs/operations.html", title=book.title, here=book.path, book=book, groups=reference.groups
+            )
+        operation = reference.operations.get(name)
+        if operation is None:
+            return self._missing(request, f"{book.path}/{name}")
+        return self._shown(
+            request, "docs/operation.html", title=operation.id, here=book.path, book=book, operation=operation
+        )
+
+    def _search(self, request: Request) -> Response:
+        try:
+            query = read_query(request).get("q")[:200]
+        except FormRefused as refused:
+            return bare(request, refused.status, "The search cannot be read", refused.reason)
+        return self._found(request, query, 200)
+
+    def _missing(self, request: Request, here: str) -> Response:
+        """404, with what fits the words of the address."""
+        return self._found(request, here.replace("/", " ").replace("-", " ")[:200], 404)
+
+    def _found(self, request: Request, query: str, status: int) -> Response:
+        among = [*manual.entries()]
+        for path in self._books:
+            among += self._reference(path).entries(path)
+        return self._shown(
+            request,
+            "docs/search.html",
+            status=status,
+            title="Search" if status == 200 else "Page not found",
+            here="search",
+            query=query,
+            hits=manual.search(query, among),
+            most=manual.MOST_HITS,
+        )
+
+    def _shown(self, request: Request, template: str, *, title: str, here: str, **values: Any) -> Response:
+        """A page in the frame of the documentation: its groups beside it, the search above it."""
+        status = values.pop("status", 200)
+        return html(
+            request,
+            template,
+            status=status,
+            at_home=True,
+            title=title,
+            here=here,
+            groups_of_pages=manual.contents(),
+            books=list(self._books.values()),
+            base=request.base + request.prefix,
+            **{"query": "", **values},
+        )
+
+
+def _image(request: Request, name: str) -> Response:
+    path = next((file for file in manual.IMAGES.iterdir() if file.name == name and file.suffix in _IMAGE_TYPES), None)
+    if path is None:
+        return bare(request, 404, "Not found", "There is no such picture.")
+    kind = ("Content-Type", _IMAGE_TYPES[path.suffix])
+    return Response(200, [kind, ("Cache-Control", "no-cache"), ("X-Content-Type-Options", "nosniff")], path.read_bytes())

@@ -17,6 +17,7 @@ from emulator.bank.settings import Settings
 from emulator.ca.authority import CertificateAuthority
 from emulator.client import Identity
 from emulator.client.tpp import Tpp
+from emulator.control import openapi as control_openapi
 from emulator.control.room import Control
 from emulator.scenario.rules import RuleSet
 from emulator.web.console.room import Console
@@ -69,7 +70,7 @@ class Living:
             "my": MyPages(guard),
             "console": self.console,
             "static": StaticFiles(),
-            "docs": DocsPage(guard),
+            "docs": DocsPage(guard, operations=openapi.document, control=lambda: control_openapi.document("")),
         }
         self.application = BankApplication(
             self.registry,

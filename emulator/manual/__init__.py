@@ -1,0 +1,291 @@
+"""The manual: Markdown pages in this folder, rendered to HTML and searched; it knows no room of the bank.
+
+`index.md` is the table of contents: its second-level headings are the groups, the links below them the pages, in the
+order in which they are listed. Pages link to each other by relative file names (`../reference/errors.md#conflict`),
+which also work where the repository is read; links that begin with `/` lead to addresses of the running bank.
+Blocks between `<!-- generated: NAME -->` and `<!-- end: NAME -->` are written by `python -m tests.docs.sections`.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any
+
+FOLDER = Path(__file__).parent
+IMAGES = FOLDER / "images"
+HOME = ""  # the address of index.md
+
+_MARKER = re.compile(r"^<!-- .* -->\n", re.MULTILINE)
+_LINK = re.compile(r"\[([^\]]+)\]\(([^)\s]+)\)")
+_FENCE = re.compile(r"^ *```")
+_HEADING = re.compile(r"^(#{1,4}) (.+)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A heading with the text up to the next one; `anchor` is empty for the beginning of a page."""
+
+    page: str
+    page_title: str
+    anchor: str
+    title: str
+    level: int
+    text: str
+
+    @property
+    def address(self) -> str:
+        """Below `/docs`: `/reference/errors#conflict`."""
+        place = f"/{self.page}" if self.page else ""
+        return f"{place}#{self.anchor}" if self.anchor else place
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One file: its address below `/docs` without the suffix, and its Markdown."""
+
+    address: str
+    text: str
+
+    @property
+    def title(self) -> str:
+        """The first-level heading."""
+        return self.sections[0].title
+
+    @property
+    def sections(self) -> tuple[Section, ...]:
+        """The page from heading to heading, in order."""
+        return _sections(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A group of the table of contents: its heading and its pages."""
+
+    title: str
+    pages: tuple[Page, ...]
+
+
+def plain(text: str) -> str:
+    """Markdown as the words that a reader sees."""
+    return " ".join(re.sub(r"[`*|>]|^[-#]+ |:?-{3,}:?", " ", _LINK.sub(r"\1", text), flags=re.MULTILINE).split())
+
+
+def slug(title: str) -> str:
+    """The anchor of a heading, as the hosts of repositories make it."""
+    return re.sub(r"[^\w\- ]", "", plain(title).lower()).replace(" ", "-")
+
+
+@lru_cache(maxsize=256)
+def _sections(page: Page) -> tuple[Section, ...]:
+    found: list[tuple[int, str, list[str]]] = [(1, "", [])]
+    fenced = False
+    for line in page.text.splitlines():
+        fenced ^= _FENCE.match(line) is not None
+        heading = None if fenced else _HEADING.match(line)
+        if heading is None:
+            found[-1][2].append(line)
+        elif len(heading[1]) == 1:
+            found[0] = (1, heading[2], [])
+        else:
+            found.append((len(heading[1]), heading[2], []))
+    title = plain(found[0][1])
+    return tuple(
+        Section(
+            page=page.address,
+            page_title=title,
+            anchor=slug(heading) if level > 1 else "",
+            title=plain(heading),
+            level=level,
+            text="\n".join(lines),
+        )
+        for level, heading, lines in found
+    )
+
+
+@cache
+def pages() -> dict[str, Page]:
+    """All pages by address, `index.md` under HOME."""
+    found = {}
+    for file in sorted(FOLDER.rglob("*.md")):
+        address = file.relative_to(FOLDER).with_suffix("").as_posix()
+        address = HOME if address == "index" else address
+        found[address] = Page(address, _MARKER.sub("", file.read_text(encoding="utf-8")))
+    return found
+
+
+@cache
+def contents() -> tuple[Group, ...]:
+    """The groups of `index.md`, each with the pages that it links to."""
+    groups = []
+    for section in pages()[HOME].sections:
+        linked = [resolved(HOME, target)[0] for _, target in _LINK.findall(section.text)]
+        if section.level == 2:
+            groups.append(Group(section.title, tuple(pages()[address] for address in linked if address is not None)))
+    return tuple(group for group in groups if group.pages)
+
+
+def resolved(page: str, target: str) -> tuple[str | None, str]:
+    """The page and the anchor that a link on `page` leads to; the page is None for a link out of the manual."""
+    path, _, anchor = target.partition("#")
+    if not path:
+        return page, anchor
+    if "://" in path or path.startswith("/") or not path.endswith(".md"):
+        return None, anchor
+    address = posixpath.normpath(posixpath.join(posixpath.dirname(page), path)).removesuffix(".md")
+    return (HOME if address == "index" else address), anchor
+
+
+# Rendering
+
+
+@cache
+def _renderer() -> Any:
+    """The Markdown renderer; imported with the first page that is read. HTML in the text is shown, not obeyed."""
+    from markdown_it import MarkdownIt
+    from markdown_it.renderer import RendererHTML
+    from markdown_it.token import Token
+
+    def heading_open(
+        self: RendererHTML, tokens: Sequence[Token], index: int, options: Any, env: dict[str, Any]
+    ) -> str:
+        level = tokens[index].tag
+        if level == "h1":
+            return "<h1>"
+        anchor = slug(tokens[index + 1].content)
+        link = f'<a class="anchor" href="#{anchor}" aria-hidden="true" tabindex="-1">#</a>'
+        return f'<{level} id="{anchor}">{link}'
+
+    def link_open(self: RendererHTML, tokens: Sequence[Token], index: int, options: Any, env: dict[str, Any]) -> str:
+        token = tokens[index]
+        token.attrSet("href", _served(env["page"], str(token.attrGet("href") or ""), env["root"]))
+        return str(self.renderToken(tokens, index, options, env))
+
+    def image(self: RendererHTML, tokens: Sequence[Token], index: int, options: Any, env: dict[str, Any]) -> str:
+        token = tokens[index]
+        token.attrSet("src", f"{env['root']}/docs/images/{posixpath.basename(str(token.attrGet('src')))}")
+        token.attrSet("loading", "lazy")
+        return str(RendererHTML.image(self, tokens, index, options, env))
+
+    def fence(self: RendererHTML, tokens: Sequence[Token], index: int, options: Any, env: dict[str, Any]) -> str:
+        shown = RendererHTML.fence(self, tokens, index, options, env)
+        return shown.replace("<pre>", '<pre tabindex="0">', 1)
+
+    reader = MarkdownIt("commonmark", {"html": False}).enable("table")
+    reader.add_render_rule("heading_open", heading_open)
+    reader.add_render_rule("link_open", link_open)
+    reader.add_render_rule("image", image)
+    reader.add_render_rule("fence", fence)
+    reader.add_render_rule("code_block", fence)
+    reader.add_render_rule("table_open", lambda *_: '<div class="scroll" tabindex="0"><table>')
+    reader.add_render_rule("table_close", lambda *_: "</table></div>")
+    return reader
+
+
+def _served(page: str, target: str, root: str) -> str:
+    """A link as the bank serves it."""
+    address, anchor = resolved(page, target)
+    if address is None:
+        return root + target if target.startswith("/") else target
+    if target.startswith("#"):
+        return target
+    return f"{root}/docs" + (f"/{address}" if address else "") + (f"#{anchor}" if anchor else "")
+
+
+@lru_cache(maxsize=256)
+def rendered(address: str, root: str) -> str:
+    """A page as HTML; `root` stands before the addresses that it links to. Raises KeyError for an unknown page."""
+    page = pages()[address]
+    return str(_renderer().render(page.text, {"page": address, "root": root}))
+
+
+# Search
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What a search may find: an address below `/docs`, where it stands, its title and its words."""
+
+    address: str
+    place: str
+    title: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """An entry that fits, with the words around the first match; `parts` alternate plain and matching text."""
+
+    entry: Entry
+    parts: tuple[str, ...]
+
+
+@cache
+def entries() -> tuple[Entry, ...]:
+    """Every section of every page."""
+    return tuple(
+        Entry(section.address, section.page_title, section.title, plain(section.text))
+        for page in pages().values()
+        for section in page.sections
+    )
+
+
+MOST_HITS = 40
+_WORD = re.compile(r"[^\s,;()\"']+")
+_AROUND = 90  # characters of context on either side of a match
+
+
+def search(query: str, among: Sequence[Entry]) -> list[Hit]:
+    """The entries that hold every word of `query`, the best first; where none does, those that hold the most."""
+    words = [word.casefold() for word in _WORD.findall(query)][:8]
+    if not words:
+        return []
+    scored = [(_score(words, entry), order, entry) for order, entry in enumerate(among)]
+    most = max((found for (found, _), _, _ in scored), default=0)
+    if most == 0:
+        return []
+    best = sorted(
+        ((-points, order, entry) for (found, points), order, entry in scored if found == most), key=lambda row: row[:2]
+    )
+    return [Hit(entry, tuple(_snippet(words, entry.text))) for _, _, entry in best[:MOST_HITS]]
+
+
+def _score(words: Sequence[str], entry: Entry) -> tuple[int, int]:
+    """How many of the words the entry holds, and how well: whole words and titles count more."""
+    title, place, text = entry.title.casefold(), entry.place.casefold(), entry.text.casefold()
+    found = points = 0
+    for word in words:
+        whole = re.compile(rf"(?<![\w-]){re.escape(word)}(?![\w-])")
+        here = 0
+        if whole.search(title):
+            here += 20 + (20 if title == word else 0)
+        elif word in title:
+            here += 10
+        if word in place:
+            here += 4
+        if whole.search(text):
+            here += 6
+        elif word in text:
+            here += 2
+        found += here > 0
+        points += here
+    return found, points
+
+
+def _snippet(words: Sequence[str], text: str) -> Iterator[str]:
+    fits = re.compile("|".join(re.escape(word) for word in sorted(words, key=len, reverse=True)), re.IGNORECASE)
+    first = fits.search(text)
+    start = max(0, (first.start() if first else 0) - _AROUND)
+    start = text.rfind(" ", 0, start) + 1 if start else 0
+    shown = text[start : start + 3 * _AROUND]
+    shown = ("… " if start else "") + shown + ("…" if start + len(shown) < len(text) else "")
+    at = 0
+    for match in fits.finditer(shown):
+        yield shown[at : match.start()]
+        yield match[0]
+        at = match.end()
+    yield shown[at:]

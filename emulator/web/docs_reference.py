@@ -1,0 +1,282 @@
+"""An OpenAPI document as the documentation shows it: operations in groups, members of a shape as rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from emulator.manual import Entry
+
+_METHODS = ("get", "post", "put", "patch", "delete")
+_DEEPEST = 8  # levels of a shape that are shown; a shape may hold itself
+_MOST_VALUES = 30  # values of an enumeration that are shown
+_PLACES = {"path": "Path", "query": "Query", "header": "Headers"}
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A member of a shape, or a parameter."""
+
+    name: str
+    type: str
+    required: bool
+    limits: str
+    about: str
+    values: tuple[str, ...]
+    inner: tuple[Member, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A value by its title, as indented JSON."""
+
+    title: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """One of the shapes that a body may have."""
+
+    title: str
+    about: str
+    members: tuple[Member, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """A body: its media type, the shapes it may have, examples; `type` where it has no members."""
+
+    media_type: str
+    type: str
+    forms: tuple[Form, ...]
+    examples: tuple[Example, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer of an operation."""
+
+    status: str
+    about: str
+    contents: tuple[Content, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One operation, ready to be shown."""
+
+    id: str
+    method: str
+    path: str
+    summary: str
+    about: str
+    group: str
+    parameters: tuple[tuple[str, tuple[Member, ...]], ...]
+    body: tuple[Content, ...]
+    answers: tuple[Answer, ...]
+
+
+class Reference:
+    """The operations of an OpenAPI document."""
+
+    def __init__(self, document: Mapping[str, Any]) -> None:
+        self._document = document
+
+    @cached_property
+    def operations(self) -> dict[str, Operation]:
+        """All operations by operationId, in the order of the document."""
+        found = {}
+        for path, item in self._document.get("paths", {}).items():
+            for method in _METHODS:
+                if method in item:
+                    operation = self._operation(path, method, item[method], item.get("parameters", []))
+                    found[operation.id] = operation
+        return found
+
+    @cached_property
+    def groups(self) -> dict[str, list[Operation]]:
+        """The operations by their tag."""
+        found: dict[str, list[Operation]] = {}
+        for operation in self.operations.values():
+            found.setdefault(operation.group, []).append(operation)
+        return found
+
+    def entries(self, book: str) -> list[Entry]:
+        """What a search may find: each operation with its parameters, members and values."""
+        return [
+            Entry(f"/{book}/{operation.id}", f"{operation.method} {operation.path}", operation.id, text)
+            for operation, text in self._texts
+        ]
+
+    @cached_property
+    def _texts(self) -> list[tuple[Operation, str]]:
+        return [
+            (operation, " ".join(dict.fromkeys(filter(None, _words(operation)))))
+            for operation in self.operations.values()
+        ]
+
+    def _operation(
+        self, path: str, method: str, operation: Mapping[str, Any], shared: Sequence[Mapping[str, Any]]
+    ) -> Operation:
+        steps = [step for step in path.split("/") if step and step not in ("v1", "_emulator") and "{" not in step]
+        parameters = [self._resolved(parameter) for parameter in (*shared, *operation.get("parameters", []))]
+        body = self._resolved(operation.get("requestBody", {}))
+        return Operation(
+            id=operation.get("operationId", f"{method}-{path}"),
+            method=method.upper(),
+            path=path,
+            summary=operation.get("summary", ""),
+            about=operation.get("description", ""),
+            group=next(iter(operation.get("tags", [])), steps[0] if steps else "other"),
+            parameters=tuple(
+                (title, tuple(map(self._parameter, found)))
+                for place, title in _PLACES.items()
+                if (found := [parameter for parameter in parameters if parameter.get("in") == place])
+            ),
+            body=self._contents(body.get("content", {})),
+            answers=tuple(
+                Answer(status, answer.get("description", ""), self._contents(answer.get("content", {})))
+                for status, answer in (
+                    (status, self._resolved(one)) for status, one in operation.get("responses", {}).items()
+                )
+            ),
+        )
+
+    def _resolved(self, part: Mapping[str, Any]) -> Mapping[str, Any]:
+        seen = 0
+        while "$ref" in part and seen < 20:
+            inner: Any = self._document
+            for step in part["$ref"].removeprefix("#/").split("/"):
+                inner = inner.get(step.replace("~1", "/").replace("~0", "~"), {})
+            part, seen = inner, seen + 1
+        return part
+
+    def _parameter(self, parameter: Mapping[str, Any]) -> Member:
+        schema = parameter.get("schema", {})
+        return self._member(
+            parameter["name"],
+            {**schema, "description": parameter.get("description", "")},
+            required=parameter.get("required", False),
+            depth=0,
+        )
+
+    def _member(self, name: str, schema: Mapping[str, Any], *, required: bool, depth: int) -> Member:
+        shape = self._resolved(schema)
+        return Member(
+            name=name,
+            type=self._type(schema),
+            required=required,
+            limits=" · ".join(_limits(shape)),
+            about=schema.get("description") or shape.get("description", ""),
+            values=tuple(map(str, shape.get("enum", ()))),
+            inner=self._members(schema, depth + 1),
+        )
+
+    def _members(self, schema: Mapping[str, Any], depth: int = 0) -> tuple[Member, ...]:
+        shape = self._resolved(schema)
+        if depth > _DEEPEST:
+            return ()
+        if shape.get("type") == "array" and "items" in shape:
+            return self._members(shape["items"], depth)
+        own, required = self._properties(shape)
+        return tuple(
+            self._member(name, inner, required=name in required, depth=depth) for name, inner in own.items()
+        )
+
+    def _properties(self, schema: Mapping[str, Any]) -> tuple[dict[str, Any], set[str]]:
+        shape = self._resolved(schema)
+        own, required = dict(shape.get("properties", {})), set(shape.get("required", ()))
+        for kind in ("allOf", "anyOf", "oneOf"):
+            for part in shape.get(kind, ()):
+                inner, demanded = self._properties(part)
+                own.update(inner)
+                if kind == "allOf":
+                    required |= demanded
+        return own, required
+
+    def _type(self, schema: Mapping[str, Any]) -> str:
+        shape = self._resolved(schema)
+        if "const" in shape:
+            return json.dumps(shape["const"], ensure_ascii=False)
+        several = shape.get("anyOf") or shape.get("oneOf")
+        if several:
+            return " or ".join(dict.fromkeys(map(self._type, several)))
+        if "enum" in shape:
+            return "one of"
+        kind = shape.get("type")
+        if kind == "array":
+            return f"list of {self._type(shape.get('items', {}))}"
+        shown = " or ".join(kind) if isinstance(kind, list) else kind
+        shown = shown or ("object" if "properties" in shape or "allOf" in shape else "any")
+        return ", ".join(filter(None, (shown, shape.get("format"))))
+
+    def _contents(self, content: Mapping[str, Any]) -> tuple[Content, ...]:
+        return tuple(
+            Content(media_type, self._type(part.get("schema", {})), self._forms(part.get("schema", {})), _examples(part))
+            for media_type, part in content.items()
+        )
+
+    def _forms(self, schema: Mapping[str, Any]) -> tuple[Form, ...]:
+        """A shape that is one of several is shown once for each, under its name."""
+        shape = self._resolved(schema)
+        several = [part for part in (shape.get("oneOf") or shape.get("anyOf") or ()) if self._members(part)]
+        if len(several) < 2:
+            members = self._members(schema)
+            return (Form("", "", members),) if members else ()
+        return tuple(
+            Form(
+                title=self._resolved(part).get("title") or part.get("$ref", "").rpartition("/")[2] or f"Form {number}",
+                about=self._resolved(part).get("description", ""),
+                members=self._members(part),
+            )
+            for number, part in enumerate(several, 1)
+        )
+
+
+def _limits(shape: Mapping[str, Any]) -> Iterator[str]:
+    values = shape.get("enum")
+    if not values:
+        yield from _between(shape.get("minLength"), shape.get("maxLength"), "character")
+    yield from _between(shape.get("minimum"), shape.get("maximum"))
+    yield from _between(shape.get("minItems"), shape.get("maxItems"), "item")
+    if "pattern" in shape:
+        yield f"pattern {shape['pattern']}"
+    if "default" in shape:
+        yield f"default {json.dumps(shape['default'], ensure_ascii=False)}"
+    if values:
+        more = f" and {len(values) - _MOST_VALUES} more" if len(values) > _MOST_VALUES else ""
+        yield ", ".join(map(str, values[:_MOST_VALUES])) + more
+
+
+def _between(low: int | None, high: int | None, unit: str = "") -> Iterator[str]:
+    if low is None and high is None:
+        return
+    bounds = f"at most {high}" if low is None else f"at least {low}" if high is None else f"{low} to {high}"
+    number = low if high is None else high
+    yield f"{bounds} {unit}{'' if number == 1 else 's'}" if unit else bounds
+
+
+def _examples(part: Mapping[str, Any]) -> tuple[Example, ...]:
+    named = {f"Example: {name}": one.get("value") for name, one in part.get("examples", {}).items()}
+    if "example" in part:
+        named["Example"] = part["example"]
+    return tuple(Example(title, json.dumps(value, indent=2, ensure_ascii=False)) for title, value in named.items())
+
+
+def _words(operation: Operation) -> Iterator[str]:
+    yield from (operation.summary, operation.about, operation.method, operation.path)
+    for _, parameters in operation.parameters:
+        yield from _member_words(parameters)
+    for content in (*operation.body, *(content for answer in operation.answers for content in answer.contents)):
+        for form in content.forms:
+            yield from _member_words(form.members)
+
+
+def _member_words(members: Sequence[Member]) -> Iterator[str]:
+    for member in members:
+        yield from (member.name, member.about, *member.values)
+        yield from _member_words(member.inner)
