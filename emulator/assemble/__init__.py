@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterable
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 from emulator.api.messages import Request, Response
 from emulator.assemble.answers import response_signer

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -150,37 +151,36 @@ def _renderer() -> Any:
     from markdown_it.renderer import RendererHTML
     from markdown_it.token import Token
 
-    def heading_open(
-        self: RendererHTML, tokens: Sequence[Token], index: int, options: Any, env: dict[str, Any]
-    ) -> str:
+    # the rules of markdown-it-py are called with (renderer, tokens, index, options, env)
+    def heading_open(_renderer: Any, tokens: Sequence[Token], index: int, *_rest: Any) -> str:
         level = tokens[index].tag
         if level == "h1":
             return "<h1>"
-        anchor = slug(tokens[index + 1].content)
-        link = f'<a class="anchor" href="#{anchor}" aria-hidden="true" tabindex="-1">#</a>'
-        return f'<{level} id="{anchor}">{link}'
+        title = tokens[index + 1].content
+        anchor, label = slug(title), escape(f"Link to {plain(title)}")
+        return f'<{level} id="{anchor}"><a class="anchor" href="#{anchor}" aria-label="{label}" tabindex="-1">#</a>'
 
-    def link_open(self: RendererHTML, tokens: Sequence[Token], index: int, options: Any, env: dict[str, Any]) -> str:
+    def link_open(renderer: RendererHTML, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
         token = tokens[index]
         token.attrSet("href", _served(env["page"], str(token.attrGet("href") or ""), env["root"]))
-        return str(self.renderToken(tokens, index, options, env))
+        return renderer.renderToken(tokens, index, options, env)
 
-    def image(self: RendererHTML, tokens: Sequence[Token], index: int, options: Any, env: dict[str, Any]) -> str:
+    def image(renderer: RendererHTML, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
         token = tokens[index]
         token.attrSet("src", f"{env['root']}/docs/images/{posixpath.basename(str(token.attrGet('src')))}")
         token.attrSet("loading", "lazy")
-        return str(RendererHTML.image(self, tokens, index, options, env))
+        return renderer.image(tokens, index, options, env)
 
-    def fence(self: RendererHTML, tokens: Sequence[Token], index: int, options: Any, env: dict[str, Any]) -> str:
-        shown = RendererHTML.fence(self, tokens, index, options, env)
+    def code(renderer: RendererHTML, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
+        shown = renderer.fence(tokens, index, options, env)
         return shown.replace("<pre>", '<pre tabindex="0">', 1)
 
     reader = MarkdownIt("commonmark", {"html": False}).enable("table")
     reader.add_render_rule("heading_open", heading_open)
     reader.add_render_rule("link_open", link_open)
     reader.add_render_rule("image", image)
-    reader.add_render_rule("fence", fence)
-    reader.add_render_rule("code_block", fence)
+    reader.add_render_rule("fence", code)
+    reader.add_render_rule("code_block", code)
     reader.add_render_rule("table_open", lambda *_: '<div class="scroll" tabindex="0"><table>')
     reader.add_render_rule("table_close", lambda *_: "</table></div>")
     return reader

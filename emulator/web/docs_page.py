@@ -24,12 +24,16 @@ _IMAGE_TYPES = {".png": "image/png", ".svg": "image/svg+xml"}
 
 @dataclass(frozen=True, slots=True)
 class Book:
-    """One OpenAPI document: where it is read, what it is called, and how it is made."""
+    """One OpenAPI document: its page, what it is called, its address, where a browser reads it, and how it is made.
+
+    A page cannot send the control token; the console gives the control document to a browser that has logged in.
+    """
 
     path: str
     title: str
     lead: str
     document: str
+    source: str
     make: Callable[[], Mapping[str, Any]]
 
 
@@ -50,6 +54,7 @@ class DocsPage:
                 "TPP operations",
                 "What a third-party provider calls. Every request is signed.",
                 "/openapi.json",
+                "/openapi.json",
                 operations,
             ),
             "control": Book(
@@ -57,6 +62,7 @@ class DocsPage:
                 "Control operations",
                 "What tests and tools call. Requests are not signed.",
                 "/_emulator/openapi.json",
+                "/console/openapi.json",
                 control,
             ),
         }
@@ -97,8 +103,8 @@ class DocsPage:
             "docs/page.html",
             title=page.title,
             here=address,
-            # rendered from our own files by a renderer that lets no HTML through
-            content=Markup(manual.rendered(address, root_of(request))),
+            # rendered from our own files by a renderer that lets no HTML through; the template writes the title
+            content=Markup(manual.rendered(address, root_of(request)).partition("</h1>")[2]),
             headings=headings if len(headings) > 2 and address != manual.HOME else [],
         )
 
@@ -163,4 +169,6 @@ def _image(request: Request, name: str) -> Response:
     if path is None:
         return bare(request, 404, "Not found", "There is no such picture.")
     kind = ("Content-Type", _IMAGE_TYPES[path.suffix])
-    return Response(200, [kind, ("Cache-Control", "no-cache"), ("X-Content-Type-Options", "nosniff")], path.read_bytes())
+    return Response(
+        200, [kind, ("Cache-Control", "no-cache"), ("X-Content-Type-Options", "nosniff")], path.read_bytes()
+    )

@@ -183,9 +183,7 @@ class Reference:
         if shape.get("type") == "array" and "items" in shape:
             return self._members(shape["items"], depth)
         own, required = self._properties(shape)
-        return tuple(
-            self._member(name, inner, required=name in required, depth=depth) for name, inner in own.items()
-        )
+        return tuple(self._member(name, inner, required=name in required, depth=depth) for name, inner in own.items())
 
     def _properties(self, schema: Mapping[str, Any]) -> tuple[dict[str, Any], set[str]]:
         shape = self._resolved(schema)
@@ -216,7 +214,9 @@ class Reference:
 
     def _contents(self, content: Mapping[str, Any]) -> tuple[Content, ...]:
         return tuple(
-            Content(media_type, self._type(part.get("schema", {})), self._forms(part.get("schema", {})), _examples(part))
+            Content(
+                media_type, self._type(part.get("schema", {})), self._forms(part.get("schema", {})), _examples(part)
+            )
             for media_type, part in content.items()
         )
 

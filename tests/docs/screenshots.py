@@ -1,4 +1,4 @@
-"""The pictures of the README: `python -m tests.docs.screenshots` makes them anew with a real Chromium."""
+"""The pictures of the manual: `python -m tests.docs.screenshots` makes them anew with a real Chromium."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ from typing import Any
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 
+<<<<<<< HEAD
 from emulator.bank.kinds import ACCOUNT
+=======
+from emulator.manual import IMAGES
+>>>>>>> 77ee313 (The manual replaces the README's reference; it is searched, its tables and pictures are generated; signers in Java, Go, PHP and .NET)
 from emulator.testing import RunningBank, TestTpp, banks
 from tests.e2e.browser import chromium
 from tests.e2e.clicking import press
 
-IMAGES = Path(__file__).parent / "images"
 LARGEST = 150_000  # bytes of one picture
 NOW = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
 KARI = "14888520059"
@@ -84,7 +87,6 @@ def to_the_approval(browser: Chrome, link: str) -> None:
 
 
 def main() -> None:
-    IMAGES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as profile, banks() as make, chromium(Path(profile)) as browser:
         bank = make(now=NOW, seed=1)
         tpp = bank.tpp(name="demo")

@@ -1,4 +1,8 @@
-"""The parts of the README that are made from the code: `python -m tests.docs.sections` writes them anew."""
+"""The parts of the manual and the README that are generated from the code.
+
+`python -m tests.docs.sections` writes them: every block between `<!-- generated: NAME -->` and `<!-- end: NAME -->`,
+and the pictures that are drawn from tables.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +13,24 @@ import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from tests.docs.chart import chart
+from emulator import manual
+from tests.docs.pictures import chart, rooms_picture, statuses_picture
 
 HERE = Path(__file__).parent
-README = HERE.parents[1] / "README.md"
-SOURCE = HERE.parents[1] / "emulator"
+ROOT = HERE.parents[1]
+README = ROOT / "README.md"
+SOURCE = ROOT / "emulator"
 BENCH = HERE / "bench.json"  # the recorded run of `make bench`
-CHART = HERE / "images" / "speed.svg"
+EXAMPLES = ROOT / "tests" / "examples"
+_LANGUAGES = {
+    ".mjs": "js",
+    ".java": "java",
+    ".cs": "csharp",
+    ".go": "go",
+    ".php": "php",
+    ".sh": "bash",
+    ".py": "python",
+}
 
 
 def _table(heading: tuple[str, ...], rows: Iterable[Iterable[object]]) -> str:
@@ -33,42 +48,87 @@ def flags() -> str:
         shown = "off" if flag.switch else "none" if default in (None, ()) else default
         takes = f" {flag.takes}" if flag.takes else ""
         rows.append((f"`--{flag.name}{takes}`", f"`{flag.variable}`", shown, flag.help))
-    return _table(("Flag", "Variable", "Default", ""), rows)
+    return _table(("Flag", "Variable", "Default", "Meaning"), rows)
 
 
 def operations() -> str:
     from emulator.api.operations import table
 
-    rows = ((f"`{row.method} {row.path}`", f"`{row.id}`", row.spec, row.summary) for row in table())
-    return _table(("Address", "operationId", "SPEC", ""), rows)
+    rows = ((f"`{row.method} {row.path}`", f"[`{row.id}`](/docs/operations/{row.id})", row.summary) for row in table())
+    return _table(("Address", "operationId", "What it does"), rows)
+
+
+def headers() -> str:
+    from emulator.api.headers import COLUMNS, MATRIX
+
+    shown = ("Basket POST", "Basket GET", "Straks POST", "Payment POST", "Accounts", "Sandbox")
+    rows = ((f"`{name}`", *(marks[column] for column in COLUMNS)) for name, marks in MATRIX.items())
+    return _table(("Header", *shown), rows)
+
+
+def errors() -> str:
+    from emulator.api.render import STATUS
+
+    when = {}
+    for section in manual.pages()["reference/errors"].sections:
+        found = re.search(r"\*\*When:\*\* (.+?)(?:\.\s|\.?\n- )", section.text, re.DOTALL)
+        if found:
+            when[section.title] = re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1", " ".join(found[1].split()))
+    rows = ((f"[`{code}`](#{code.lower()})", int(status), when.get(code, "")) for code, status in STATUS.items())
+    return _table(("Code", "HTTP status", "When"), rows)
+
+
+def products() -> str:
+    from emulator.bank.products import table
+
+    return _table(("Address", "Product"), ((f"`/v1/{row.service}/{row.name}`", row.words) for row in table().values()))
+
+
+def currencies() -> str:
+    from emulator.bank.money import CURRENCIES, MINOR_UNITS
+
+    other = [f"{code} {MINOR_UNITS[code]}" for code in CURRENCIES if MINOR_UNITS[code] != 2]
+    return f"{' '.join(CURRENCIES)}\n\nTwo minor units, except: {', '.join(other)}."
+
+
+def countries() -> str:
+    from emulator.bank.reference.countries import COUNTRIES
+
+    return " ".join(COUNTRIES)
 
 
 def transitions() -> str:
     from emulator.bank.scheme.transitions import diagram
 
-    return f"```mermaid\n{diagram().strip()}\n```"
+    rows = []
+    for start, end, text in re.findall(r"^    (\w+) --> (\w+): (.+)$", diagram(), re.MULTILINE):
+        when, _, flows = text.partition(" (")
+        rows.append((f"`{start}`", f"`{end}`", when, flows.rstrip(")") or "all products"))
+    return _table(("From", "To", "When", "Products"), rows)
 
 
 def settings() -> str:
     from emulator.bank.settings import DECIDES, TAKES, Settings
 
-    rows = []
+    blocks = []
     for name, default in Settings().as_document().items():
         shown = default if isinstance(default, str) else json.dumps(default)
-        rows.append((f"`{name}`", f"`{shown}`", TAKES[name].words, DECIDES[name]))
-    return _table(("Setting", "Default", "Takes", "Decides"), rows)
+        blocks.append(f"## {name}\n\n{DECIDES[name]}\n\nTakes {TAKES[name].words}. Default: `{shown}`.")
+    return "\n\n".join(blocks)
 
 
 def effects() -> str:
-    from emulator.scenario.effects import effects as found
+    from emulator.scenario.effects import effects as kinds
 
-    return _table(("`then`", "", "Example"), ((f"`{e.name}`", e.summary, _value(e.example)) for e in found().values()))
+    rows = ((f"`{kind.name}`", kind.summary, _value(kind.example)) for kind in kinds().values())
+    return _table(("`then`", "What happens", "Example"), rows)
 
 
 def steps() -> str:
-    from emulator.scenario.steps import step_kinds as found
+    from emulator.scenario.steps import step_kinds
 
-    return _table(("Step", "", "Example"), ((f"`{s.name}`", s.summary, _value(s.example)) for s in found().values()))
+    rows = ((f"`{kind.name}`", kind.summary, _value(kind.example)) for kind in step_kinds().values())
+    return _table(("Step", "What happens", "Example"), rows)
 
 
 def _value(example: object) -> str:
@@ -78,24 +138,25 @@ def _value(example: object) -> str:
 def control() -> str:
     from emulator.control.operations import table
 
-    rows = ((f"`{row.method} {row.path}`", f"`{row.id}`", row.summary) for row in table())
-    return _table(("Below `/_emulator`", "operationId", ""), rows)
+    rows = ((f"`{row.method} {row.path}`", f"[`{row.id}`](/docs/control/{row.id})", row.summary) for row in table())
+    return _table(("Below `/_emulator`", "operationId", "What it does"), rows)
 
 
 def rooms() -> str:
     """The folders of the program, each with the first sentence of its own description."""
     folders = sorted(file.parent for file in SOURCE.glob("**/__init__.py") if file.parent != SOURCE)
-    lines = [f"{'emulator/':<22}settings.py reads the flags and the environment, and nothing else does"]
-    for folder in folders:
-        depth = len(folder.relative_to(SOURCE).parts)
-        text = (ast.get_docstring(ast.parse((folder / "__init__.py").read_text())) or "").split("\n\n")[0]
-        sentence = re.split(r"(?<=[^0-9])\.(?: |$)", " ".join(text.split()))[0]
-        lines.append(f"{'  ' * depth + folder.name + '/':<22}{sentence.replace('`', '')}")
-    return "```text\n" + "\n".join(lines) + "\n```"
+    rows = ((f"`emulator/{folder.relative_to(SOURCE).as_posix()}`", about(folder)) for folder in folders)
+    return _table(("Folder", "What it holds"), rows)
+
+
+def about(folder: Path) -> str:
+    """The first sentence of a package's docstring."""
+    text = (ast.get_docstring(ast.parse((folder / "__init__.py").read_text())) or "").split("\n\n")[0]
+    return re.split(r"(?<=[^0-9])\.(?: |$)", " ".join(text.split()))[0].replace("`", "")
 
 
 def speed() -> str:
-    """The ratios of the recorded run of `make bench`."""
+    """The recorded run of `make bench`."""
     run = json.loads(BENCH.read_text())
     rows = []
     for row in run["rows"]:
@@ -103,15 +164,17 @@ def speed() -> str:
         goal = f"at most {row['at_most']:g}" if row["at_most"] is not None else goal
         rows.append((row["section"], row["name"], f"{row['value']:,.2f} {row['unit']}", goal))
     machine = run["machine"]
-    about = f"Python {machine['python']}, {machine['machine']}, {machine['cores']} cores, one of them for the load."
-    chart = "![Rates beside those of a plain server](tests/docs/images/speed.svg)"
-    return f"{about}\n\n{chart}\n\n{_table(('Section', '', 'Measured', 'Goal'), rows)}"
+    words = f"Python {machine['python']}, {machine['machine']}, {machine['cores']} cores, one of them for the load."
+    picture = "![Rates beside those of a plain server](../images/speed.svg)"
+    return f"{words}\n\n{picture}\n\n{_table(('Section', 'What', 'Measured', 'Goal'), rows)}"
 
 
 def scenarios() -> str:
     from emulator.scenario import loader
 
-    return _table(("Scenario", ""), ((f"`{name}`", loader.named(name).summary) for name in sorted(loader.library())))
+    return _table(
+        ("Scenario", "What happens"), ((f"`{name}`", loader.named(name).summary) for name in sorted(loader.library()))
+    )
 
 
 def commands() -> str:
@@ -121,12 +184,23 @@ def commands() -> str:
     for name, command in group.commands.items():
         nested = "|".join(sorted(getattr(command, "commands", {})))
         rows.append((f"`{name} {nested}`".replace(" `", "`"), (command.help or "").strip().splitlines()[0]))
-    return _table(("Command", ""), rows)
+    return _table(("Command", "What it does"), rows)
+
+
+def example(name: str) -> str:
+    """A program of tests/examples, whole."""
+    file = EXAMPLES / name
+    return f"```{_LANGUAGES[file.suffix]}\n{file.read_text().rstrip()}\n```"
 
 
 SECTIONS: dict[str, Callable[[], str]] = {
     "flags": flags,
     "operations": operations,
+    "headers": headers,
+    "errors": errors,
+    "products": products,
+    "currencies": currencies,
+    "countries": countries,
     "transitions": transitions,
     "settings": settings,
     "effects": effects,
@@ -136,16 +210,24 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "speed": speed,
     "scenarios": scenarios,
     "commands": commands,
+    **{f"example {file.name}": (lambda name=file.name: example(name)) for file in sorted(EXAMPLES.glob("[sS]ign*"))},
 }
+PICTURES: dict[str, Callable[[], str]] = {
+    "speed.svg": lambda: chart(json.loads(BENCH.read_text())["rows"]),
+    "rooms.svg": lambda: rooms_picture(ROOT / "pyproject.toml", lambda room: about(SOURCE / room)),
+    "statuses.svg": statuses_picture,
+}
+_BLOCK = re.compile(r"(<!-- generated: (?P<name>[^>]+?) -->\n).*?(<!-- end: (?P=name) -->)", re.DOTALL)
+
+
+def texts() -> list[Path]:
+    """The README and every page of the manual."""
+    return [README, *sorted(manual.FOLDER.rglob("*.md"))]
 
 
 def renewed(text: str) -> str:
-    """`text` with every generated section made anew."""
-    for name, make in SECTIONS.items():
-        pattern = re.compile(rf"(<!-- made: {name} -->\n).*?(<!-- end: {name} -->)", re.DOTALL)
-        made = make()
-        text = pattern.sub(lambda found, made=made: f"{found[1]}{made}\n{found[2]}", text)
-    return text
+    """`text` with every generated block written anew."""
+    return _BLOCK.sub(lambda block: f"{block[1]}{SECTIONS[block['name']]()}\n{block[3]}", text)
 
 
 def main() -> None:
@@ -154,8 +236,13 @@ def main() -> None:
     asked = parser.parse_args()
     if asked.bench is not None:
         BENCH.write_text(asked.bench.read_text())
-    CHART.write_text(chart(json.loads(BENCH.read_text())["rows"]))
-    README.write_text(renewed(README.read_text()))
+    for name, draw in PICTURES.items():
+        (manual.IMAGES / name).write_text(draw())
+    for file in texts():
+        before = file.read_text()
+        after = renewed(before)
+        if after != before:
+            file.write_text(after)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The signing examples of the README, each run as a program against a live bank."""
+"""The signing examples of the manual, each run as a program against a live bank."""
 
 from __future__ import annotations
 
@@ -37,6 +37,14 @@ def program(name: str) -> str:
     return found
 
 
+def optional(name: str) -> str:
+    """The path of a program of a language that not every machine has."""
+    found = shutil.which(name)
+    if found is None:
+        pytest.skip(f"{name} is not on this machine")
+    return found
+
+
 def pem_files(tpp: TestTpp, folder: Path) -> tuple[Path, Path]:
     certificate, key = folder / "certificate.pem", folder / "key.pem"
     certificate.write_bytes(tpp.identity.certificate.public_bytes(Encoding.PEM))
@@ -58,7 +66,7 @@ def by_environment(command: list[str], tpp: TestTpp, folder: Path) -> Run:
 
     def run(*arguments: str) -> tuple[int, Any]:
         done = subprocess.run(
-            [*command, *arguments], env={**os.environ, **environment}, capture_output=True, text=True, timeout=60
+            [*command, *arguments], env={**os.environ, **environment}, capture_output=True, text=True, timeout=180
         )
         return answered(done)
 
@@ -88,6 +96,31 @@ def node(tpp: TestTpp, folder: Path) -> Run:
     return by_environment([program("node"), str(EXAMPLES / "sign.mjs")], tpp, folder)
 
 
+def java(tpp: TestTpp, folder: Path) -> Run:
+    return by_environment([optional("java"), str(EXAMPLES / "Sign.java")], tpp, folder)
+
+
+def go(tpp: TestTpp, folder: Path) -> Run:
+    return by_environment([optional("go"), "run", str(EXAMPLES / "sign.go")], tpp, folder)
+
+
+def php(tpp: TestTpp, folder: Path) -> Run:
+    return by_environment([optional("php"), str(EXAMPLES / "sign.php")], tpp, folder)
+
+
+def dotnet(tpp: TestTpp, folder: Path) -> Run:
+    command = optional("dotnet")
+    project = folder / "signer"
+    project.mkdir(exist_ok=True)
+    (project / "Program.cs").write_bytes((EXAMPLES / "Sign.cs").read_bytes())
+    (project / "signer.csproj").write_text(PROJECT)
+    return by_environment([command, "run", "--project", str(project), "--"], tpp, folder)
+
+
+PROJECT = """<Project Sdk="Microsoft.NET.Sdk"><PropertyGroup><OutputType>Exe</OutputType><Nullable>enable</Nullable>
+<TargetFramework>net8.0</TargetFramework><ImplicitUsings>enable</ImplicitUsings></PropertyGroup></Project>"""
+
+
 def with_requests(tpp: TestTpp, folder: Path) -> Run:
     return by_options("requests", tpp, folder)
 
@@ -96,7 +129,7 @@ def with_httpx(tpp: TestTpp, folder: Path) -> Run:
     return by_options("httpx", tpp, folder)
 
 
-@pytest.mark.parametrize("example", [shell, node, with_requests, with_httpx])
+@pytest.mark.parametrize("example", [shell, node, java, go, php, dotnet, with_requests, with_httpx])
 @pytest.mark.parametrize("flaw", [None, "special-characters", "leading-zero-serial"])
 def test_an_example_signs_a_get_and_a_post_that_the_bank_accepts(
     example: Callable[[TestTpp, Path], Run], flaw: str | None, bank: RunningBank, tmp_path: Path
@@ -124,7 +157,7 @@ def exchange_headers(exchange: dict[str, Any]) -> str:
     return " ".join(line.partition(": ")[0] for line in exchange["signature"]["signingString"].splitlines())
 
 
-@pytest.mark.parametrize("example", [shell, node])
+@pytest.mark.parametrize("example", [shell, node, java, go, php, dotnet])
 def test_without_a_psu_id_a_payment_names_its_customer(
     example: Callable[[TestTpp, Path], Run], bank: RunningBank, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -132,3 +165,15 @@ def test_without_a_psu_id_a_payment_names_its_customer(
     status, created = example(bank.tpp(), tmp_path)("POST", f"{bank.url}{SEPA}", BODY)
     assert (status, created["transactionStatus"]) == (201, "RCVD")
     assert "PSU-ID" not in {name for name, _ in bank.requests()[0]["request"]["headers"]}
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["bash", "sign.sh"], ["node", "sign.mjs"], ["java", "Sign.java"], ["go", "run", "sign.go"], ["php", "sign.php"]],
+)
+def test_an_example_without_arguments_says_how_it_is_called(command: list[str]) -> None:
+    name, *rest = [optional(command[0]), *command[1:-1], str(EXAMPLES / command[-1])]
+    environment = {name: value for name, value in os.environ.items() if name not in ("CERTIFICATE", "KEY")}
+    done = subprocess.run([name, *rest], env=environment, capture_output=True, text=True, timeout=180)
+    assert done.returncode != 0
+    assert done.stderr.startswith("Usage: CERTIFICATE=certificate.pem KEY=key.pem ")

@@ -4,7 +4,7 @@
 //   node sign.mjs GET  http://127.0.0.1:8080/v1/accounts
 //   node sign.mjs POST http://127.0.0.1:8080/v1/payments/sepa-credit-transfers '{"instructedAmount": ...}'
 //
-// After the first SCA the redirect tells psu-id and tpp-session-id: set PSU_ID and SESSION_ID to them. Before it, a
+// After the first SCA the redirect carries psu-id and tpp-session-id: set PSU_ID and SESSION_ID to them. Before it, a
 // payment may name its customer by the national identity number: PSU_IDENTITY.
 
 import { createHash, createPrivateKey, createSign, randomUUID, X509Certificate } from "node:crypto";
@@ -12,7 +12,7 @@ import { readFileSync } from "node:fs";
 import http from "node:http";
 import https from "node:https";
 
-// Each of these that a request carries must be signed (SPEC 5.2).
+// Each of these that a request carries must be signed.
 const SIGNED = ["date", "digest", "x-request-id", "psu-id", "psu-corporate-id", "tpp-redirect-uri"];
 
 export function signed(method, url, body, given, certificate, key) {
@@ -41,7 +41,7 @@ export function signed(method, url, body, given, certificate, key) {
   const issuer = certificate.issuer.split("\n").reverse().join(",");
   const keyId = `SN=${certificate.serialNumber},CA=${issuer}`;
   const header = `keyId="${keyId}",algorithm="rsa-sha256",headers="${names.join(" ")}",signature="${signature}"`;
-  // SPEC 5.2, rule 4: what is not plain ASCII goes as a MIME word.
+  // What is not plain ASCII goes as a MIME word.
   const ascii = /^[\x20-\x7e]*$/.test(header);
   headers["signature"] = ascii ? header : `=?utf-8?B?${Buffer.from(header).toString("base64")}?=`;
   return headers;
@@ -63,6 +63,10 @@ function send(method, url, headers, body) {
 }
 
 const [method, address, content = ""] = process.argv.slice(2);
+if (!address || !process.env.CERTIFICATE || !process.env.KEY) {
+  console.error("Usage: CERTIFICATE=certificate.pem KEY=key.pem node sign.mjs METHOD URL [BODY]");
+  process.exit(2);
+}
 const url = new URL(address);
 const body = Buffer.from(content);
 const given = {};

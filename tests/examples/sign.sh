@@ -5,12 +5,15 @@
 #   sign.sh GET  http://127.0.0.1:8080/v1/accounts
 #   sign.sh POST http://127.0.0.1:8080/v1/payments/sepa-credit-transfers '{"instructedAmount": ...}'
 #
-# After the first SCA the redirect tells psu-id and tpp-session-id: set PSU_ID and SESSION_ID to them. Before it, a
+# After the first SCA the redirect carries psu-id and tpp-session-id: set PSU_ID and SESSION_ID to them. Before it, a
 # payment may name its customer by the national identity number: PSU_IDENTITY.
 set -euo pipefail
 
-method=$1 url=$2 body=${3-}
-certificate=${CERTIFICATE:?the path of certificate.pem} key=${KEY:?the path of key.pem}
+if [ $# -lt 2 ] || [ -z "${CERTIFICATE-}" ] || [ -z "${KEY-}" ]; then
+  echo "Usage: CERTIFICATE=certificate.pem KEY=key.pem sign.sh METHOD URL [BODY]" >&2
+  exit 2
+fi
+method=$1 url=$2 body=${3-} certificate=$CERTIFICATE key=$KEY
 
 # Who signs: the serial number in upper-case hex and the issuer as RFC 2253 writes it.
 serial=$(openssl x509 -in "$certificate" -noout -serial | cut -d= -f2)
@@ -45,7 +48,7 @@ add TPP-Redirect-URI "${REDIRECT_URI:-https://tpp.example/callback}"
 text=$(printf '%s\n' "${lines[@]}")
 signature=$(printf '%s' "$text" | openssl dgst -sha256 -sign "$key" | openssl base64 -A)
 
-# Not among the signed headers: what SPEC 2.1 asks for beside them.
+# Not among the signed headers: what the bank requires beside them.
 headers+=(
   -H "TPP-Signature-Certificate: $(openssl x509 -in "$certificate" -outform DER | openssl base64 -A)"
   -H "Signature: keyId=\"$key_id\",algorithm=\"rsa-sha256\",headers=\"${names[*]}\",signature=\"$signature\""

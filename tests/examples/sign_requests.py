@@ -5,7 +5,7 @@
         --certificate .bank-emulator/tpps/demo/certificate.pem --key .bank-emulator/tpps/demo/key.pem
     python sign_requests.py POST http://127.0.0.1:8080/v1/payments/sepa-credit-transfers --body '{...}' ...
 
-After the first SCA the redirect tells psu-id and tpp-session-id: -H 'PSU-ID: ...' -H 'TPP-Session-ID: ...'.
+After the first SCA the redirect carries psu-id and tpp-session-id: -H 'PSU-ID: ...' -H 'TPP-Session-ID: ...'.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
-# Each of these that a request carries must be signed (SPEC 5.2).
+# Each of these that a request carries must be signed.
 SIGNED = ("date", "digest", "x-request-id", "psu-id", "psu-corporate-id", "tpp-redirect-uri")
 
 
@@ -60,7 +60,7 @@ def signed(
     # The serial number in upper-case hex, the issuer as RFC 2253 writes it (RFC 4514 is its successor).
     key_id = f"SN={certificate.serial_number:X},CA={certificate.issuer.rfc4514_string()}"
     header = f'keyId="{key_id}",algorithm="rsa-sha256",headers="{" ".join(lines)}",signature="{signature}"'
-    if not header.isascii():  # SPEC 5.2, rule 4: as a MIME word
+    if not header.isascii():  # as a MIME word
         header = f"=?utf-8?B?{base64.b64encode(header.encode()).decode()}?="
     return sent | {"Signature": header}
 

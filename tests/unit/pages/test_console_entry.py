@@ -69,7 +69,7 @@ def test_with_a_token_every_page_asks_for_it_first(guarded: Living) -> None:
 
 def test_the_interface_of_tools_can_be_read_by_who_has_logged_in(guarded: Living) -> None:
     browser = guarded.visitor()
-    assert 'data-source="/console/openapi.json"' in browser.get("/docs/control").source
+    assert 'href="/console/openapi.json"' in browser.get("/docs/control").source
     assert browser.get("/console/openapi.json").status == 401
     entered = browser.post("/console/login", [("token", TOKEN)])
     browser.headers["Cookie"] = entered.headers["set-cookie"].partition(";")[0]
@@ -208,7 +208,7 @@ def test_the_bare_address_leads_to_the_console_below_the_public_address(
     assert (answer.status, dict(answer.headers)["Location"]) == (303, console)
 
 
-@pytest.mark.parametrize("place", ["console", "docs"])
+@pytest.mark.parametrize("place", ["console", "docs/operations"])
 @pytest.mark.parametrize("prefix", ["", "/banks/second"])
 def test_a_page_says_the_address_of_its_bank_with_the_path_of_the_public_one(
     emulator: Living, place: str, prefix: str

@@ -44,7 +44,7 @@ class Page(HTMLParser):
         self.forms: list[PageForm] = []
         self.text = ""
         self._unset = False
-        self.source = response.body.decode()
+        self.source = response.body.decode(errors="replace")
         self.feed(self.source)
 
     @property

@@ -1,4 +1,4 @@
-"""Static files and the page that reads the interface."""
+"""Static files, and what every style sheet and template keeps to."""
 
 from __future__ import annotations
 
@@ -63,20 +63,6 @@ def test_no_template_carries_style_or_script_of_its_own() -> None:
         assert "<script>" not in text, path.name
         assert "|safe" not in text, path.name
         assert " on" + "click=" not in text, path.name
-
-
-@pytest.mark.parametrize(("path", "source"), [("/docs", "/openapi.json"), ("/docs/control", "/console/openapi.json")])
-def test_the_reference_names_the_document_that_it_reads(browser: Visitor, path: str, source: str) -> None:
-    page = browser.get(path)
-    assert page.status == 200
-    assert f'data-source="{source}"' in page.source
-    assert "script-src 'self'" in page.headers["content-security-policy"]
-
-
-def test_the_reference_has_no_other_pages(browser: Visitor) -> None:
-    assert browser.get("/docs/else").status == 404
-    assert browser.send("POST", "/docs").status == 405
-    assert browser.get("/docs", Host="evil.example").status == 403
 
 
 PAIRS = (

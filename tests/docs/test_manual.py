@@ -1,0 +1,201 @@
+"""The manual and the README: generated parts are up to date, nothing that has a name is missing, every link holds."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from emulator import manual
+from emulator.api import openapi
+from emulator.api.operations import table
+from emulator.api.render import STATUS
+from emulator.bank.scheme.transitions import STATUSES
+from emulator.bank.settings import TAKES
+from emulator.cli.main import COMMANDS
+from emulator.control import openapi as control_openapi
+from emulator.control.operations import table as control_table
+from emulator.scenario import loader
+from emulator.scenario.effects import effects
+from emulator.scenario.steps import step_kinds
+from emulator.settings import FLAGS
+from emulator.web.docs_reference import Reference
+from tests.docs.pictures import chart, layers, statuses_picture
+from tests.docs.sections import PICTURES, README, ROOT, SECTIONS, renewed, texts
+
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+BOOKS = {"operations": Reference(openapi.document()), "control": Reference(control_openapi.document(""))}
+
+
+@pytest.mark.parametrize("file", texts(), ids=lambda file: str(file.relative_to(ROOT)))
+def test_the_generated_blocks_are_up_to_date(file: Path) -> None:
+    assert renewed(file.read_text()) == file.read_text(), "python -m tests.docs.sections writes them"
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_the_drawn_pictures_are_up_to_date(name: str) -> None:
+    assert (manual.IMAGES / name).read_text() == PICTURES[name](), "python -m tests.docs.sections draws them"
+
+
+@pytest.mark.parametrize("name", SECTIONS)
+def test_every_generated_block_has_its_place(name: str) -> None:
+    assert any(f"<!-- generated: {name} -->" in file.read_text() for file in texts())
+
+
+# Where each name must stand: the page that a reader would open.
+def names() -> Iterator[tuple[str, str]]:
+    yield from (("reference/operations", f"`{row.id}`") for row in table())
+    yield from (("reference/control", f"`{row.id}`") for row in control_table())
+    yield from (("reference/flags", f"`--{flag.name}") for flag in FLAGS)
+    yield from (("reference/flags", f"`{flag.variable}`") for flag in FLAGS)
+    yield from (("reference/settings", f"## {name}\n") for name in TAKES)
+    yield from (("reference/scenario-language", f"`{name}`") for name in (*effects(), *step_kinds()))
+    yield from (("reference/ready-scenarios", f"`{name}`") for name in loader.library())
+    yield from (("reference/command-line", f"`{name}") for name in COMMANDS)
+    yield from (("reference/errors", f"### {code}\n") for code in STATUS)
+    yield from (("reference/payment-statuses", f"| `{status}` |") for status in STATUSES)
+
+
+@pytest.mark.parametrize(("page", "name"), list(names()))
+def test_nothing_that_has_a_name_is_missing(page: str, name: str) -> None:
+    assert name in manual.pages()[page].text
+
+
+@pytest.mark.parametrize("code", STATUS)
+def test_every_error_says_when_it_comes_and_what_to_do_next(code: str) -> None:
+    [section] = [one for one in manual.pages()["reference/errors"].sections if one.title == code]
+    assert "**When:**" in section.text
+    assert "**Next:**" in section.text
+
+
+def test_every_page_is_in_the_table_of_contents_once() -> None:
+    listed = Counter(page.address for group in manual.contents() for page in group.pages)
+    assert listed == Counter({address: 1 for address in manual.pages() if address != manual.HOME})
+
+
+@pytest.mark.parametrize("address", [page for page in manual.pages() if page != manual.HOME])
+def test_a_page_has_the_title_that_the_contents_give_it(address: str) -> None:
+    assert f"[{manual.pages()[address].title}]({address}.md)" in manual.pages()[manual.HOME].text
+
+
+@pytest.mark.parametrize("address", manual.pages())
+def test_the_anchors_of_a_page_are_its_own(address: str) -> None:
+    anchors = Counter(manual.slug(section.title) for section in manual.pages()[address].sections)
+    assert [anchor for anchor, number in anchors.items() if number > 1] == []
+
+
+@pytest.mark.parametrize("address", manual.pages())
+def test_every_link_of_a_page_holds(address: str) -> None:
+    for target in LINK.findall(re.sub(r"^```.*?^```$", "", manual.pages()[address].text, flags=re.M | re.S)):
+        assert holds(address, target), target
+
+
+def holds(address: str, target: str) -> bool:
+    page, anchor = manual.resolved(address, target)
+    if page is not None:
+        return page in manual.pages() and (
+            not anchor or anchor in {section.anchor for section in manual.pages()[page].sections}
+        )
+    if target.startswith("/docs/") and target.split("/")[2] in BOOKS:
+        book, _, operation = target.removeprefix("/docs/").partition("/")
+        return not operation or operation in BOOKS[book].operations
+    if target.startswith("../images/"):
+        return (manual.IMAGES / target.removeprefix("../images/")).exists()
+    return target in ("/console", "/console/requests", "/openapi.json", "/docs/search")
+
+
+def test_every_link_of_the_readme_holds() -> None:
+    text = README.read_text()
+    anchors = {manual.slug(heading) for heading in re.findall(r"^#+ (.+)$", text, re.MULTILINE)}
+    for target in LINK.findall(text):
+        if target.startswith("#"):
+            assert target[1:] in anchors, target
+        elif "://" not in target:
+            path, _, anchor = target.partition("#")
+            assert (ROOT / path).exists(), target
+            page = path.removeprefix("emulator/manual/").removesuffix(".md")
+            assert not anchor or anchor in {section.anchor for section in manual.pages()[page].sections}, target
+
+
+def test_the_readme_stays_short() -> None:
+    assert len(README.read_bytes()) < 16_500
+
+
+@pytest.mark.parametrize("file", texts(), ids=lambda file: str(file.relative_to(ROOT)))
+def test_every_code_path_that_is_named_exists(file: Path) -> None:
+    for named in re.findall(
+        r"`((?:emulator|tests|fixtures|scenarios|\.ci|\.docker)/[A-Za-z0-9_./-]+)`", file.read_text()
+    ):
+        assert (ROOT / named).exists(), named
+
+
+@pytest.mark.parametrize("file", texts(), ids=lambda file: str(file.relative_to(ROOT)))
+def test_no_text_for_users_sends_them_to_a_document_that_they_do_not_have(file: Path) -> None:
+    if file.stem in ("rules-and-code",):
+        return
+    found = re.findall(r"\b(?:SPEC|CONTRACT) ?[0-9]+", without_generated(file.read_text()))
+    assert found == []
+
+
+def without_generated(text: str) -> str:
+    return re.sub(r"<!-- generated: .*?<!-- end: ", "", text, flags=re.DOTALL)
+
+
+@pytest.mark.parametrize("section", ["1", *(f"2.{n}" for n in range(1, 11)), "3", *(f"4.{n}" for n in range(1, 8)),
+                                     "5.1", "5.2", "5.3", "6", "7", "8", "9"])  # fmt: skip
+def test_every_section_of_the_specification_has_its_place(section: str) -> None:
+    assert f"| {section} |" in manual.pages()["explanation/rules-and-code"].text
+
+
+def test_pictures_stay_small() -> None:
+    for picture in manual.IMAGES.iterdir():
+        assert picture.stat().st_size < 150_000, picture.name
+
+
+def test_every_picture_is_shown() -> None:
+    shown = "".join(file.read_text() for file in texts())
+    assert [picture.name for picture in manual.IMAGES.iterdir() if picture.name not in shown] == []
+
+
+# The pictures
+
+
+def test_the_picture_of_the_rooms_has_every_layer_and_what_stands_beside() -> None:
+    drawn = PICTURES["rooms.svg"]()
+    rooms = [room for row in layers(ROOT / "pyproject.toml") for room in row]
+    packages = [folder.parent.name for folder in (ROOT / "emulator").glob("*/__init__.py")]
+    assert set(rooms) <= set(packages)
+    for package in packages:
+        assert f">{package}</text>" in drawn
+
+
+def test_a_new_layer_changes_the_picture_of_the_rooms(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text(
+        '[[tool.importlinter.contracts]]\ntype = "layers"\nlayers = ["emulator.a | emulator.b", "emulator.c"]\n'
+    )
+    assert layers(tmp_path / "pyproject.toml") == [["a", "b"], ["c"]]
+
+
+def test_the_picture_of_the_statuses_has_them_all() -> None:
+    for status in STATUSES:
+        assert f">{status}</text>" in statuses_picture()
+
+
+def test_the_bars_of_the_chart_are_ratios_with_their_goals() -> None:
+    row = {"section": "s", "name": "a & b", "value": 0.5, "unit": "x", "at_least": 0.25, "at_most": None}
+    drawn = chart([row, {**row, "name": "seconds", "unit": "s"}])
+    assert "a &amp; b" in drawn
+    assert "seconds" not in drawn
+    assert drawn.count("<line") == 1
+
+
+def test_a_very_long_bar_of_the_chart_leaves_the_others_their_length() -> None:
+    row = {"section": "s", "name": "a", "value": 0.5, "unit": "x", "at_least": None, "at_most": None}
+    bar = re.compile(r'<rect x=.* width="([0-9.]+)"')
+    alone, beside = bar.findall(chart([row])), bar.findall(chart([row, {**row, "value": 300.0, "at_most": 10.0}]))
+    assert beside[0] == alone[0]
+    assert float(beside[1]) > float(beside[0])
+    assert "300.00 →" in chart([{**row, "value": 300.0}])
