@@ -10,11 +10,8 @@ from typing import Any
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 
-<<<<<<< HEAD
 from emulator.bank.kinds import ACCOUNT
-=======
 from emulator.manual import IMAGES
->>>>>>> 77ee313 (The manual replaces the README's reference; it is searched, its tables and pictures are generated; signers in Java, Go, PHP and .NET)
 from emulator.testing import RunningBank, TestTpp, banks
 from tests.e2e.browser import chromium
 from tests.e2e.clicking import press
