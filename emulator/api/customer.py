@@ -8,8 +8,8 @@ from typing import Any, cast
 from emulator.api.headers import Headers
 from emulator.api.operation import Access, Call
 from emulator.bank.authentication import sca
-from emulator.bank.authentication.approach import Approach
 from emulator.bank.customers import access, people
+from emulator.bank.documents import Approach, ScaTarget
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import AGREEMENT
 
@@ -81,7 +81,7 @@ def open_access(call: Call, *, purpose: str | None = None, target: str | None = 
         raise BankError(
             "HTTP_HEADER_REQUIRED", "The customer must be sent to SCA, and back to this address.", "TPP-Redirect-URI"
         )
-    known: dict[str, Any] = {**approach_of(call)}
+    known = cast(ScaTarget, {**approach_of(call)})
     psu_id, agreement, context = header("psu-id"), header("psu-corporate-id"), header("psu-context")
     psu = people.psu_of(call.bank, call.tpp.id, psu_id) if psu_id else None
     if psu is not None:

@@ -22,10 +22,9 @@ from emulator.bank import products
 from emulator.bank.bank import Bank
 from emulator.bank.customers.access import Caller
 from emulator.bank.errors import BankError, Message
-from emulator.bank.kinds import ACCOUNT
+from emulator.bank.kinds import ACCOUNT, HolderKind
 from emulator.bank.script import UNSCRIPTED, Script
 from emulator.bank.tpp import NOBODY, Tpp
-from emulator.store import Document, Kind
 
 Params = Mapping[str, str]
 NO_QUERY: Mapping[str, Any] = MappingProxyType({})
@@ -135,7 +134,7 @@ class Operation:
     values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     remembers: bool = False
     quota: str | None = None  # "balances", "transactions" or "details": 4 unattended calls in 24 h (SPEC 8)
-    resource: Kind[Document] = ACCOUNT  # what `id` in the path names: ACCOUNT or CARD
+    resource: HolderKind = ACCOUNT  # what `id` in the path names: ACCOUNT or CARD
     tag: str = ""
     before_first_sca: bool = field(init=False)
     acts: bool = field(init=False)  # for a customer in a context; to list its agreements none needs to be chosen

@@ -11,6 +11,7 @@ from emulator.api.operation import Call, Reply
 from emulator.api.render import encode
 from emulator.bank.bank import Bank
 from emulator.bank.clock import later
+from emulator.bank.documents import Repeat
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import REPEAT
 from emulator.bank.tpp import prefix
@@ -65,10 +66,8 @@ class Repeats:
         if documents.count(REPEAT) % SWEEP == 0:
             self._sweep(later(now, -WINDOW))
         reply.body = body = encode(reply.body)
-        documents.put(
-            REPEAT,
-            {"id": identity, "created": now, "print": fingerprint, "headers": reply.headers, "body": Fragment(body)},
-        )
+        headers = list(reply.headers)
+        documents.put(REPEAT, Repeat(id=identity, created=now, print=fingerprint, headers=headers, body=Fragment(body)))
 
     def _sweep(self, over: str) -> None:
         """Two for one: the collection shrinks as it is written, without a long sweep on any request."""

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from cryptography.x509 import Certificate
@@ -17,9 +17,15 @@ from emulator.api.operation import Operation, Route
 from emulator.api.pipeline import Pipeline, Rules, Signer, settle
 from emulator.api.router import Router
 from emulator.bank.bank import Bank
-from emulator.bank.kinds import ACCOUNT, CARD, CARD_TRANSACTION, CUSTOMER, META, PAYMENT, TRANSACTION
+from emulator.bank.kinds import ACCOUNT, BANK, CARD, CARD_TRANSACTION, CUSTOMER, PAYMENT, TRANSACTION
+from emulator.store import Kind
 
-COUNTED = {"customers": CUSTOMER, "accounts": ACCOUNT, "cardAccounts": CARD, "payments": PAYMENT}
+COUNTED: Mapping[str, Kind[Any]] = {
+    "customers": CUSTOMER,
+    "accounts": ACCOUNT,
+    "cardAccounts": CARD,
+    "payments": PAYMENT,
+}
 
 
 class BankService:
@@ -62,7 +68,12 @@ def health() -> dict[str, Any]:
 
 def ready(bank: Bank) -> dict[str, Any]:
     """The bank answers, with version, fixtures and counts of documents."""
-    kept = bank.documents.get(META, "bank") or {}
+    kept = BANK.read(bank.documents)
     counts = {name: bank.documents.count(kind) for name, kind in COUNTED.items()}
     counts["transactions"] = bank.documents.count(TRANSACTION) + bank.documents.count(CARD_TRANSACTION)
-    return {"status": "READY", "version": __version__, "fixtures": kept.get("fixtures"), "counts": counts}
+    return {
+        "status": "READY",
+        "version": __version__,
+        "fixtures": None if kept is None else kept["fixtures"],
+        "counts": counts,
+    }

@@ -24,7 +24,7 @@ from emulator.bank.clock import LIVE, Beginning
 from emulator.bank.errors import BankError
 from emulator.bank.fixtures import Fixture
 from emulator.bank.ids import Ids
-from emulator.bank.kinds import KINDS, META
+from emulator.bank.kinds import BANK, KINDS
 from emulator.bank.settings import Settings
 from emulator.ca import CertificateAuthority
 from emulator.scenario.transport import Transport
@@ -179,8 +179,8 @@ class BankRegistry:
         common = self._common.seed
         if name == DEFAULT and common is not None:
             return common
-        seed: int | None = (documents.get(META, "bank") or {}).get("seed", common)
-        return seed
+        origin = BANK.read(documents)
+        return common if origin is None else origin.get("seed", common)
 
     def transport(self) -> Transport:
         """A new bank in memory for a story to play on; it and its TPPs are none of those that there are."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from emulator.bank.clock import LIVE, Beginning, Clock
 from emulator.bank.ids import Ids
-from emulator.bank.kinds import ACCOUNT, AGREEMENT, CONSENT, CUSTOMER, META, PERSON, PSU, SESSION
+from emulator.bank.kinds import ACCOUNT, AGREEMENT, CONSENT, CUSTOMER, PERSON, PSU, SESSION, SETTINGS
 from emulator.bank.settings import Settings, merged
 from emulator.store import DependentCache, Kind, Store
 
@@ -55,13 +55,13 @@ class Bank:
         """Read clock, ids and settings from the documents again, after a reset or restored snapshot."""
         self.clock.refresh()
         self.ids.refresh()
-        kept = self.documents.get(META, "settings") or {}
+        kept = SETTINGS.read(self.documents) or {}
         self.settings = merged(self.defaults, {k: v for k, v in kept.items() if k != "id"})
 
     def change_settings(self, changes: Mapping[str, Any]) -> Settings:
         """Merge `changes` into the settings; raises BankError FORMAT_ERROR naming every mistake."""
         settings = merged(self.settings, changes)
-        self.documents.put(META, {"id": "settings", **settings.beside(self.defaults)})
+        SETTINGS.write(self.documents, {"id": "settings", **settings.beside(self.defaults)})
         before, self.settings = self.settings, settings
         for follow in SETTINGS_FOLLOWERS:
             follow(self, before)

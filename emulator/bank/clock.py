@@ -15,8 +15,9 @@ from functools import lru_cache
 from typing import Literal
 from zoneinfo import ZoneInfo
 
-from emulator.bank.kinds import META
-from emulator.store import Document, Store
+from emulator.bank.documents import ClockDocument
+from emulator.bank.kinds import CLOCK
+from emulator.store import Store
 
 OSLO = ZoneInfo("Europe/Oslo")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -24,6 +25,7 @@ _MICROSECOND = timedelta(microseconds=1)
 _SECONDS = len("2026-03-02T08:00:00")
 
 Mode = Literal["live", "frozen"]
+NEW_CLOCK: ClockDocument = {"id": "clock", "mode": "live", "offset": 0.0}
 
 
 def real_now() -> datetime:
@@ -105,7 +107,7 @@ class Clock:
 
     def refresh(self) -> None:
         """Take the clock from the documents again, after a reset or a restored snapshot."""
-        kept = self._documents.get(META, "clock") or {"mode": "live", "offset": 0.0}
+        kept = CLOCK.read(self._documents) or NEW_CLOCK
         self._mode: Mode = kept["mode"]
         self._offset = timedelta(seconds=kept.get("offset", 0.0))
         self._ahead = self._offset // _MICROSECOND
@@ -142,13 +144,13 @@ class Clock:
         at = now or self.now()
         mode = mode or self._mode
         if mode == "frozen":
-            document: Document = {"id": "clock", "mode": "frozen", "now": stamp(at)}
+            document: ClockDocument = {"id": "clock", "mode": "frozen", "now": stamp(at)}
         else:
             # Without a new moment a live clock keeps its offset: setting `live` twice must not let time drift.
             keeps = now is None and self._mode == "live"
             offset = self._offset if keeps else at - real_now()
             document = {"id": "clock", "mode": "live", "offset": offset.total_seconds()}
-        self._documents.put(META, document)
+        CLOCK.write(self._documents, document)
         self.refresh()
 
     @contextmanager
@@ -156,15 +158,15 @@ class Clock:
         """A `with` block in which the document of a live clock tells the moment too, for a picture of the documents."""
         with suppress(_TakenBack), self._documents.transaction():
             if self._mode == "live":
-                noted = {"id": "clock", "mode": "live", "offset": self._offset.total_seconds(), "now": self.stamp()}
-                self._documents.put(META, noted)
+                offset = self._offset.total_seconds()
+                CLOCK.write(self._documents, {"id": "clock", "mode": "live", "offset": offset, "now": self.stamp()})
             yield
             raise _TakenBack
 
     def go_back(self) -> None:
         """Take the clock from documents that are `noted`: a live one runs on from that moment."""
         self.refresh()
-        kept = self._documents.get(META, "clock")
+        kept = CLOCK.read(self._documents)
         if kept is not None and kept["mode"] == "live" and "now" in kept:
             self.set(now=moment(kept["now"]))
 

@@ -13,7 +13,7 @@ import random
 from binascii import b2a_base64
 from struct import Struct
 
-from emulator.bank.kinds import META
+from emulator.bank.kinds import IDS
 from emulator.store import Store
 
 _many = Struct("32s" * 64)  # draws of 32 bytes
@@ -68,12 +68,12 @@ class Ids:
 
     def refresh(self) -> None:
         """Count from the change number that the last reset noted; what was drawn in this change is not drawn again."""
-        kept = self._documents.get(META, "ids")
+        kept = IDS.read(self._documents)
         self._base = kept["base"] if kept else 0
 
     def restart(self) -> None:
         """After a reset: ids repeat from here on (with a seed)."""
-        self._documents.put(META, {"id": "ids", "base": self._documents.sequence + 1})
+        IDS.write(self._documents, {"id": "ids", "base": self._documents.sequence + 1})
         self.refresh()
         self._counts.pop(self._documents.sequence - self._base, None)
 

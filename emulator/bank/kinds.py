@@ -7,58 +7,116 @@ says so.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Generic, TypeVar, cast
 
-from emulator.store import Kind, Ordered
+from emulator.bank.documents import (
+    Account,
+    Agreement,
+    Authorisation,
+    BankDocument,
+    Basket,
+    Card,
+    CardTransaction,
+    ClockDocument,
+    Consent,
+    Contact,
+    Customer,
+    ExchangeDocument,
+    IdsDocument,
+    Login,
+    Payment,
+    Person,
+    Psu,
+    Quota,
+    Repeat,
+    RulesDocument,
+    Sca,
+    ScenarioDocument,
+    Session,
+    SettingsDocument,
+    Transaction,
+)
+from emulator.store import Kind, Ordered, Store
 
-_Document = dict[str, Any]
+D = TypeVar("D", bound=Mapping[str, Any])
 
-# clock, settings, ids, rules, scenario, fixtures: one document each, so that a snapshot is one thing
-META = Kind[_Document]("meta")
+META = Kind[dict[str, Any]]("meta")  # see Singleton
+
+
+class Singleton(Generic[D]):
+    """A document of which a bank has one or none, under a fixed id of the kind `meta`."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def read(self, documents: Store) -> D | None:
+        """The document, None where there is none."""
+        return cast(D | None, documents.get(META, self.name))
+
+    def write(self, documents: Store, document: D) -> None:
+        """Insert or replace the document, whose id is the name."""
+        documents.put(META, cast(dict[str, Any], document))
+
+    def delete(self, documents: Store) -> None:
+        """Delete the document, if there is one."""
+        documents.delete(META, self.name)
+
+
+CLOCK = Singleton[ClockDocument]("clock")
+IDS = Singleton[IdsDocument]("ids")
+SETTINGS = Singleton[SettingsDocument]("settings")
+BANK = Singleton[BankDocument]("bank")
+EXCHANGE = Singleton[ExchangeDocument]("exchange")
+RULES = Singleton[RulesDocument]("rules")
+SCENARIO = Singleton[ScenarioDocument]("scenario")
 
 # people
-CUSTOMER = Kind[_Document]("customer", indexes=("customerNumber",))
-PERSON = Kind[_Document]("person")  # id: the national identity number
-AGREEMENT = Kind[_Document]("agreement", indexes=("owner", "persons", "accounts"))
-PSU = Kind[_Document]("psu", indexes=("nationalId", "key"))  # id: the PSU-ID; key: `tpp|nationalId`
+CUSTOMER = Kind[Customer]("customer", indexes=("customerNumber",))
+PERSON = Kind[Person]("person")  # id: the national identity number
+AGREEMENT = Kind[Agreement]("agreement", indexes=("owner", "persons", "accounts"))
+PSU = Kind[Psu]("psu", indexes=("nationalId", "key"))  # id: the PSU-ID; key: `tpp|nationalId`
 
 # money
-ACCOUNT = Kind[_Document]("account", indexes=("customerId", "bban", "iban"))
-TRANSACTION = Kind[_Document](
+ACCOUNT = Kind[Account]("account", indexes=("customerId", "bban", "iban"))
+TRANSACTION = Kind[Transaction](
     "transaction",
     indexes=("accountId",),
     ordered={"shelf": Ordered(by="order", group="shelf"), "due": Ordered(by="due")},
 )
-CARD = Kind[_Document]("card", indexes=("customerId", "accountNumber"))
-CARD_TRANSACTION = Kind[_Document](
+CARD = Kind[Card]("card", indexes=("customerId", "accountNumber"))
+CARD_TRANSACTION = Kind[CardTransaction](
     "cardTransaction", indexes=("cardId",), ordered={"shelf": Ordered(by="order", group="shelf")}
 )
 
 # access
-SESSION = Kind[_Document](
+SESSION = Kind[Session](
     "session",
     # owner: `tpp|nationalId|context`, until a newer one takes its place; then past, dropped when there are many
     indexes=("key", "owner", "past", "nationalId"),
     ordered={"created": Ordered(by="created")},
 )
-CONSENT = Kind[_Document]("consent", indexes=("owner", "nationalId"), ordered={"created": Ordered(by="created")})
-SCA = Kind[_Document](
+CONSENT = Kind[Consent]("consent", indexes=("owner", "nationalId"), ordered={"created": Ordered(by="created")})
+SCA = Kind[Sca](
     "sca",
     # passing: of those that stand for nothing that stays, dropped when there are many
     indexes=("target", "status", "passing"),
     arrival="created",
 )
-LOGIN = Kind[_Document]("login", indexes=("passing",))  # of a customer at the bank itself; id: what its browser keeps
-QUOTA = Kind[_Document]("quota")  # id: `tpp|account|operation`
+LOGIN = Kind[Login]("login", indexes=("passing",))  # of a customer at the bank itself; id: what its browser keeps
+QUOTA = Kind[Quota]("quota")  # id: `tpp|account|operation`
 
 # payments
-PAYMENT = Kind[_Document]("payment", indexes=("likeness",), ordered={"due": Ordered(by="due")}, arrival="created")
-AUTHORISATION = Kind[_Document]("authorisation", indexes=("target",))
-BASKET = Kind[_Document]("basket", ordered={"created": Ordered(by="created")})
+PAYMENT = Kind[Payment]("payment", indexes=("likeness",), ordered={"due": Ordered(by="due")}, arrival="created")
+AUTHORISATION = Kind[Authorisation]("authorisation", indexes=("target",))
+BASKET = Kind[Basket]("basket", ordered={"created": Ordered(by="created")})
 
 # the interface
-REPEAT = Kind[_Document]("repeat", arrival="created")  # id: `tpp|x-request-id`
-CONTACT = Kind[_Document]("contact")  # id: the tppId
+REPEAT = Kind[Repeat]("repeat", arrival="created")  # id: `tpp|x-request-id`
+CONTACT = Kind[Contact]("contact")  # id: the tppId
+
+HolderKind = Kind[Account] | Kind[Card]
+EntryKind = Kind[Transaction] | Kind[CardTransaction]
 
 KINDS: tuple[Kind[Any], ...] = (
     META,

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, cast
 
+from emulator.bank.documents import SettingsDocument
 from emulator.bank.errors import BankError, Message
 
 
@@ -30,9 +31,10 @@ class Settings:
         """All settings by name, as `GET settings` answers them."""
         return asdict(self)
 
-    def beside(self, defaults: Settings) -> dict[str, Any]:
+    def beside(self, defaults: Settings) -> SettingsDocument:
         """The settings that are other than `defaults`."""
-        return {name: value for name, value in self.as_document().items() if value != getattr(defaults, name)}
+        changed = {name: value for name, value in self.as_document().items() if value != getattr(defaults, name)}
+        return cast(SettingsDocument, changed)
 
 
 @dataclass(frozen=True, slots=True)

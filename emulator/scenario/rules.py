@@ -11,14 +11,13 @@ from emulator.api.messages import Response
 from emulator.api.operation import Call, Reply
 from emulator.bank.bank import Bank
 from emulator.bank.clock import moment
-from emulator.bank.kinds import META
+from emulator.bank.documents import RuleEntry
+from emulator.bank.kinds import RULES
 from emulator.scenario.part import Part
 
 if TYPE_CHECKING:
     from emulator.scenario.effect import Effect
     from emulator.scenario.rule import Rule
-
-DOCUMENT = "rules"
 
 
 @dataclass(slots=True, eq=False)
@@ -51,7 +50,7 @@ class _Live:
         self.acted += acts
         return acts
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> RuleEntry:
         return {"rule": dict(self.rule.source), "scenario": self.scenario, "added": self.added}
 
 
@@ -89,11 +88,11 @@ class RuleSet:
 
     def refresh(self, going_on: Iterable[_Live] = ()) -> None:
         """Read the rules from the documents again; those of `going_on` that stand there count on, the others anew."""
-        kept = self._bank.documents.get(META, DOCUMENT) or {"rules": []}
+        kept = RULES.read(self._bank.documents)
         known = list(going_on)
         self.rules = []
         self._taken = None
-        for entry in kept["rules"]:
+        for entry in kept["rules"] if kept is not None else ():
             live = next((live for live in known if live.document() == entry), None)
             if live is not None:
                 known.remove(live)
@@ -101,7 +100,7 @@ class RuleSet:
             else:
                 self._read(entry)
 
-    def _read(self, entry: dict[str, Any]) -> None:
+    def _read(self, entry: RuleEntry) -> None:
         # The language of rules is imported where there are any: a start is quicker without it.
         from emulator.scenario import rule
 
@@ -188,5 +187,5 @@ class RuleSet:
 
     def _keep(self, rules: list[_Live]) -> None:
         """Write the rules, and only then go by them: what cannot be kept has not happened."""
-        self._bank.documents.put(META, {"id": DOCUMENT, "rules": [live.document() for live in rules]})
+        RULES.write(self._bank.documents, {"id": "rules", "rules": [live.document() for live in rules]})
         self.rules = rules

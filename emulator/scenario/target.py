@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import Any, cast
 
 from emulator.api.log import RequestLog
 from emulator.bank import fixtures
@@ -14,17 +14,17 @@ from emulator.bank.accounts import ledger
 from emulator.bank.bank import Bank
 from emulator.bank.clock import date_time
 from emulator.bank.customers import people
+from emulator.bank.documents import Account, Agreement
 from emulator.bank.errors import BankError
 from emulator.bank.fixtures import Fixture
 from emulator.bank.fixtures.entries import DefinitionError
-from emulator.bank.kinds import ACCOUNT, AGREEMENT, META
+from emulator.bank.kinds import ACCOUNT, AGREEMENT, SCENARIO
 from emulator.bank.money import plain, quantum
 from emulator.bank.payment import progression
 from emulator.bank.snapshots import Snapshots
 from emulator.scenario.mistakes import Mistake, Origin, Path
 from emulator.scenario.model import CURRENT, SNAPSHOT, Change, Scenario, Start
 from emulator.scenario.rules import RuleSet
-from emulator.store import Document
 
 DOCUMENT = "scenario"
 
@@ -120,12 +120,12 @@ def _perform(scenario: Scenario, scenario_target: ScenarioTarget) -> None:
     scenario_target.rules.refresh()
     scenario_target.rules.remove_scenario(scenario.name)
     scenario_target.rules.add(scenario.rules, scenario=scenario.name)
-    scenario_target.bank.documents.put(META, {"id": DOCUMENT, "source": dict(scenario.source)})
+    SCENARIO.write(scenario_target.bank.documents, {"id": "scenario", "source": dict(scenario.source)})
 
 
 def applied(bank: Bank) -> dict[str, Any] | None:
     """The scenario that was applied last, as JSON of exactly the YAML's shape."""
-    kept = bank.documents.get(META, DOCUMENT)
+    kept = SCENARIO.read(bank.documents)
     return None if kept is None else kept["source"]
 
 
@@ -137,7 +137,7 @@ def withdraw(scenario_target: ScenarioTarget) -> None:
     source = applied(scenario_target.bank)
     if source is not None:
         with scenario_target.all_or_nothing():
-            scenario_target.bank.documents.delete(META, DOCUMENT)
+            SCENARIO.delete(scenario_target.bank.documents)
             scenario_target.rules.remove_scenarios()
         _tell(scenario_target.bank, "scenario", source["scenario"], "withdrawn")
 
@@ -201,12 +201,12 @@ def _change_account(bank: Bank, change: Change, path: Path) -> None:
     if "creditLine" in values:
         line = _amount(values["creditLine"], account["currency"], (*path, "creditLine"))
         values["creditLine"] = plain(line, account["currency"])
-    bank.documents.put(ACCOUNT, {**account, **values})
+    bank.documents.put(ACCOUNT, cast(Account, {**account, **values}))
     if balance is not None:
         ledger.restate(bank, account["id"], _amount(balance, account["currency"], (*path, "balance")))
 
 
-def find_account(bank: Bank, name: str) -> Document | None:
+def find_account(bank: Bank, name: str) -> Account | None:
     """The account of this IBAN, BBAN or resourceId."""
     documents = bank.documents
     by_number = documents.first(ACCOUNT, iban=name) or documents.first(ACCOUNT, bban=name)
@@ -214,12 +214,15 @@ def find_account(bank: Bank, name: str) -> Document | None:
 
 
 def _change_agreement(bank: Bank, change: Change, path: Path) -> None:
-    names = ("id", "name", "organisationNumber")
-    found = [a for a in bank.documents.all(AGREEMENT) if change.name in [a.get(name) for name in names]]
+    found = [
+        agreement
+        for agreement in bank.documents.all(AGREEMENT)
+        if change.name in (agreement["id"], agreement["name"], agreement.get("organisationNumber"))
+    ]
     if len(found) != 1:
         told = "no agreement" if not found else f"{len(found)} agreements called"
         raise _Wrong((*path, "agreement"), f"There is {told} {change.name}; its name or psuCorporateId was expected.")
-    agreement: dict[str, Any] = {**found[0], **change.members}
+    agreement = cast(Agreement, {**found[0], **change.members})
     _check_persons(bank, agreement["persons"], change.members, path)
     if agreement["signatures"] > len(agreement["persons"]):
         raise _Wrong((*path, "signatures"), "Two signatures need two persons.")

@@ -16,8 +16,8 @@ from emulator.api.render import RENDERED_ENTRIES, RENDERERS, json_list
 from emulator.bank.accounts import accounts, transactions
 from emulator.bank.customers import people
 from emulator.bank.customers.access import Caller, shared_accounts
+from emulator.bank.documents import Account, Transaction
 from emulator.bank.errors import BankError
-from emulator.store import Document
 
 AISP = frozenset({"AISP"})
 
@@ -45,7 +45,7 @@ def get_account(call: Call) -> Reply:
     return Reply(200, fix.amounts({"account": _account(call, account, fix)}))
 
 
-def _account(call: Call, account: Document, fix: Fixes) -> dict[str, Any]:
+def _account(call: Call, account: Account, fix: Fixes) -> dict[str, Any]:
     shown = accounts.view(account)
     if accept_fix.ISO_ACCOUNT_TYPE not in fix:
         shown["cashAccountType"] = accounts.OLD_ACCOUNT_TYPES[shown["cashAccountType"]]
@@ -103,14 +103,14 @@ def _renderer(fix: Fixes, links_base: str | None) -> Callable[[bytes], bytes]:
     return rendered
 
 
-def _entry(entry: Document, links_base: str | None) -> dict[str, Any]:
+def _entry(entry: Transaction, links_base: str | None) -> dict[str, Any]:
     shown = transactions.view(entry, corporate=links_base is not None)
     if links_base is not None:
         shown["_links"] = {"transactionDetails": _details_link(links_base, entry, entry["id"])}
     return shown
 
 
-def _details_link(links_base: str, entry: Document, transaction_id: str) -> dict[str, Any]:
+def _details_link(links_base: str, entry: Transaction, transaction_id: str) -> dict[str, Any]:
     return link(links_base, f"/v1/accounts/{entry['accountId']}/transactions/{transaction_id}")
 
 

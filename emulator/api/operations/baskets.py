@@ -11,14 +11,14 @@ from emulator.api.operation import Access, Call, Operation, Reply
 from emulator.api.operations.payments import PISP, REDIRECT, authorisation_reply, payer_of
 from emulator.api.render import message_body
 from emulator.bank.authentication import authorisations
+from emulator.bank.documents import Basket
 from emulator.bank.payment import basket_status, baskets
-from emulator.store import Document
 
 _BASKETS = "/v1/signing-baskets"
 _BASKET = f"{_BASKETS}/{{basketId}}"
 
 
-def _links(call: Call, basket: Document, *, lacks_signature: bool) -> dict[str, Any]:
+def _links(call: Call, basket: Basket, *, lacks_signature: bool) -> dict[str, Any]:
     path = f"{_BASKETS}/{basket['id']}"
     own = call.link(path) if baskets.is_signed(basket) else call.link(path, "GET", "DELETE")
     links = {"self": own, "status": call.link(f"{path}/status")}
@@ -48,7 +48,7 @@ def create_basket(call: Call) -> Reply:
     return Reply(201, body, (call.location(f"{_BASKETS}/{basket['id']}"),))
 
 
-def _basket(call: Call) -> Document:
+def _basket(call: Call) -> Basket:
     caller = call.caller
     return baskets.find(
         call.bank,

@@ -16,8 +16,8 @@ from emulator.api.paging import TRANSACTION_LIST, WITH_BALANCE, page_links, wind
 from emulator.api.render import RENDERED_ENTRIES, RENDERERS, json_list
 from emulator.bank.accounts import accounts, cards, transactions
 from emulator.bank.customers.access import shared_cards
+from emulator.bank.documents import Card
 from emulator.bank.kinds import CARD, CARD_TRANSACTION
-from emulator.store import Document
 
 
 def get_card_accounts(call: Call) -> Reply:
@@ -34,7 +34,7 @@ def get_card_account(call: Call) -> Reply:
     return Reply(200, fix.amounts({"cardAccount": _card(call, card, fix)}))
 
 
-def _card(call: Call, card: Document, fix: Fixes) -> dict[str, Any]:
+def _card(call: Call, card: Card, fix: Fixes) -> dict[str, Any]:
     shown = cards.view(call.bank, card, longer_names=accept_fix.LONGER_NAMES in fix)
     if call.query["withBalance"]:
         shown["balances"] = cards.balances(call.bank, card)

@@ -32,8 +32,12 @@ def get_user(call: Call) -> Reply:
     caller = call.caller
     if caller is None or caller.psu_id is None:
         raise ScaNeeded("SCA_NOT_FOUND", "The customer is not known yet: send the PSU to scaRedirect.", "PSU-ID")
-    person = people.person(call.bank, caller.national_id) or {}
-    body: dict[str, Any] = {"psuId": caller.psu_id, "name": person.get("name"), "context": caller.context}
+    person = people.person(call.bank, caller.national_id)
+    body: dict[str, Any] = {
+        "psuId": caller.psu_id,
+        "name": None if person is None else person["name"],
+        "context": caller.context,
+    }
     if caller.agreement is not None:
         body["psuCorporateId"] = caller.agreement
     return Reply(200, body)

@@ -15,11 +15,11 @@ from emulator.api.render import message_body
 from emulator.bank import products
 from emulator.bank.authentication import authorisations
 from emulator.bank.customers import people
+from emulator.bank.documents import Payment
 from emulator.bank.errors import BankError
 from emulator.bank.payment import initiation, payment_views, payments, progression
 from emulator.bank.payment.psu_messages import in_norwegian
 from emulator.bank.scheme.transitions import FINAL, INSTANT, UNSIGNED
-from emulator.store import Document
 
 PISP = frozenset({"PISP"})
 REDIRECT = frozenset({"tpp-redirect-uri"})
@@ -30,7 +30,7 @@ def address(call: Call) -> str:
     return f"/v1/{call.params['payment-service']}/{call.params['payment-product']}"
 
 
-def _links(call: Call, payment: Document, path: str) -> dict[str, Any]:
+def _links(call: Call, payment: Payment, path: str) -> dict[str, Any]:
     status, here = payment["status"], call.links_base + path
     links = {
         "self": {"href": here, "verbs": ["GET"] if status in FINAL else ["GET", "DELETE"]},
@@ -77,7 +77,7 @@ def create_payment(call: Call) -> Reply:
     return Reply(201, body, (call.location(path),))
 
 
-def _payment(call: Call) -> Document:
+def _payment(call: Call) -> Payment:
     """The payment in the address: the TPP's own and, where the customer is known, the customer's."""
     params, caller = call.params, call.caller
     return payments.find(
@@ -91,7 +91,7 @@ def _payment(call: Call) -> Document:
     )
 
 
-def _readable(call: Call) -> Document:
+def _readable(call: Call) -> Payment:
     """The payment, unless SPEC 7's known issue is shown: a domestic one cannot be read before it is approved."""
     payment = _payment(call)
     if call.bank.settings.known_issues and payment["status"] in UNSIGNED and products.of(payment).known_issue:

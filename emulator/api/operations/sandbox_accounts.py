@@ -7,21 +7,21 @@ from typing import Any
 
 from emulator.api.operation import Call, Operation, Reply
 from emulator.bank.accounts import accounts
+from emulator.bank.documents import Account
 from emulator.bank.kinds import ACCOUNT
 from emulator.bank.sandbox import accounts as sandbox_accounts
 from emulator.bank.sandbox import data as sandbox
-from emulator.store import Document
 
 _BODY = "emulator.api.shapes.sandbox"
 _ANSWERS = "emulator.api.shapes.sandbox_answers"
 
 
-def account_shown(call: Call, account: Document) -> dict[str, Any]:
+def account_shown(call: Call, account: Account) -> dict[str, Any]:
     """An account as answers show it."""
     return {**sandbox_accounts.account_view(call.bank, account), "_links": _links(call, account)}
 
 
-def _links(call: Call, account: Document) -> dict[str, Any]:
+def _links(call: Call, account: Account) -> dict[str, Any]:
     path = f"/v1/sandbox/accounts/{account['id']}"
     return {
         "self": call.link(path, "GET", "PUT", "DELETE"),

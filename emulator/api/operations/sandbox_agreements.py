@@ -6,16 +6,16 @@ from functools import partial
 from typing import Any
 
 from emulator.api.operation import Call, Operation, Reply
+from emulator.bank.documents import Agreement, Engagement
 from emulator.bank.kinds import AGREEMENT
 from emulator.bank.sandbox import agreements as sandbox_agreements
 from emulator.bank.sandbox import data as sandbox
-from emulator.store import Document
 
 _BODY = "emulator.api.shapes.sandbox"
 _ANSWERS = "emulator.api.shapes.sandbox_answers"
 
 
-def agreement_shown(call: Call, agreement: Document) -> dict[str, Any]:
+def agreement_shown(call: Call, agreement: Agreement) -> dict[str, Any]:
     """An agreement as answers show it."""
     path = f"/v1/sandbox/agreements/{agreement['id']}"
     shown = sandbox_agreements.agreement_view(call.bank, agreement)
@@ -28,7 +28,7 @@ def agreement_shown(call: Call, agreement: Document) -> dict[str, Any]:
     return shown
 
 
-def _engagement_shown(call: Call, agreement_id: str, engagement: Document) -> dict[str, Any]:
+def _engagement_shown(call: Call, agreement_id: str, engagement: Engagement) -> dict[str, Any]:
     path = f"/v1/sandbox/agreements/{agreement_id}/engagements/{engagement['id']}"
     verbs = ("GET",) if engagement.get("joined") else ("GET", "DELETE")
     shown = sandbox_agreements.engagement_view(call.bank, engagement)

@@ -9,10 +9,10 @@ from emulator.api.operation import Call, Operation, Reply
 from emulator.api.operations.sandbox_transactions import window
 from emulator.api.paging import SANDBOX_TRANSACTION_LIST
 from emulator.bank.accounts import cards
+from emulator.bank.documents import Card, CardTransaction
 from emulator.bank.kinds import CARD
 from emulator.bank.sandbox import cards as sandbox_cards
 from emulator.bank.sandbox import data as sandbox
-from emulator.store import Document
 
 _BODY = "emulator.api.shapes.sandbox"
 _ANSWERS = "emulator.api.shapes.sandbox_answers"
@@ -22,7 +22,7 @@ def _card_id(call: Call) -> str:
     return call.params["mockCardAccountId"]
 
 
-def _shown(call: Call, card: Document) -> dict[str, Any]:
+def _shown(call: Call, card: Card) -> dict[str, Any]:
     path = f"/v1/sandbox/card-accounts/{card['id']}"
     links = {
         "self": call.link(path, "GET", "PUT", "DELETE"),
@@ -57,12 +57,12 @@ def delete(call: Call) -> Reply:
     return Reply(204)
 
 
-def _links(call: Call, entry: Document) -> dict[str, Any]:
+def _links(call: Call, entry: CardTransaction) -> dict[str, Any]:
     path = f"/v1/sandbox/card-accounts/{entry['cardId']}/transactions/{entry['id']}"
     return {"self": call.link(path, "GET")}
 
 
-def _entry_shown(call: Call, entry: Document) -> dict[str, Any]:
+def _entry_shown(call: Call, entry: CardTransaction) -> dict[str, Any]:
     return {**sandbox_cards.transaction_view(entry), "_links": _links(call, entry)}
 
 

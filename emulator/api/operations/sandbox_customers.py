@@ -11,16 +11,16 @@ from emulator.api.operations.sandbox_agreements import agreement_shown
 from emulator.api.query import Parameter
 from emulator.bank import fixtures
 from emulator.bank.accounts import accounts
+from emulator.bank.documents import Customer
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CUSTOMER
 from emulator.bank.sandbox import customers as sandbox_customers
 from emulator.bank.sandbox import data as sandbox
-from emulator.store import Document
 
 _BODY = "emulator.api.shapes.sandbox"
 _ANSWERS = "emulator.api.shapes.sandbox_answers"
 
 
-def customer_shown(call: Call, customer: Document) -> dict[str, Any]:
+def customer_shown(call: Call, customer: Customer) -> dict[str, Any]:
     """A customer as answers show it, members in this order (CONTRACT 8)."""
     links = {"self": call.link(f"/v1/sandbox/customers/{customer['id']}", "GET", "PUT", "DELETE")}
     shown: dict[str, Any] = {

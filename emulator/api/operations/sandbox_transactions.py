@@ -8,18 +8,18 @@ from typing import Any
 from emulator.api.operation import Call, Operation, Reply
 from emulator.api.paging import SANDBOX_TRANSACTION_LIST
 from emulator.bank.accounts import accounts, transactions
+from emulator.bank.documents import Transaction
 from emulator.bank.sandbox import accounts as sandbox_accounts
-from emulator.store import Document
 
 _BODY = "emulator.api.shapes.sandbox"
 _ANSWERS = "emulator.api.shapes.sandbox_answers"
 
 
-def _path(transaction: Document) -> str:
+def _path(transaction: Transaction) -> str:
     return f"/v1/sandbox/accounts/{transaction['accountId']}/transactions/{transaction['id']}"
 
 
-def _shown(call: Call, transaction: Document) -> dict[str, Any]:
+def _shown(call: Call, transaction: Transaction) -> dict[str, Any]:
     links = {"self": call.link(_path(transaction), "GET")}
     return {**sandbox_accounts.transaction_view(transaction), "_links": links}
 

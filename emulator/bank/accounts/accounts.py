@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeVar
 
 from emulator.bank.accounts import ledger
 from emulator.bank.bank import Bank
 from emulator.bank.clock import date_time
+from emulator.bank.documents import Account, AccountRef, Customer
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import ACCOUNT, CUSTOMER, TRANSACTION
 from emulator.bank.money import plain
 from emulator.bank.reference.norway import digits_of
-from emulator.store import Document
 
 BIC = "BEMUNO22XXX"  # the emulator's own; no bank has it (assumed)
 
@@ -26,32 +26,44 @@ OLD_ACCOUNT_TYPES: Mapping[str, str] = {
     "TAXE": "Tax",
 }
 
-_SHOWN = ("bban", "iban", "currency", "name", "product", "cashAccountType", "bic", "usage", "status")
+Listed = TypeVar("Listed", bound=Mapping[str, Any])
+
+_SHOWN = (
+    "bban",
+    "iban",
+    "currency",
+    "name",
+    "product",
+    "cashAccountType",
+    "bic",
+    "usage",
+    "status",
+)
 
 
-def usage(customer: Mapping[str, Any]) -> str:
+def usage(customer: Customer) -> str:
     """`ORGA` for a corporate customer's account, else `PRIV`."""
     return "ORGA" if customer["type"] == "corporate" else "PRIV"
 
 
-def reference(account: Mapping[str, Any]) -> dict[str, str]:
+def reference(account: Account) -> AccountRef:
     """The AccountRef of an account of this bank (SPEC 2.9)."""
-    return {name: account[name] for name in ("bban", "iban", "currency")}
+    return {"bban": account["bban"], "iban": account["iban"], "currency": account["currency"]}
 
 
-def holder(bank: Bank, account: Mapping[str, Any]) -> str | None:
+def holder(bank: Bank, account: Account) -> str | None:
     """The name of the customer who owns an account."""
     owner = bank.documents.get(CUSTOMER, account["customerId"])
     return owner["name"] if owner is not None else None
 
 
-def own_side(account: Mapping[str, Any], owner: str, *, outgoing: bool) -> dict[str, Any]:
+def own_side(account: Account, owner: str, *, outgoing: bool) -> dict[str, Any]:
     """The members of a transaction that name the account itself: debtor of money that leaves, else creditor."""
     role = "debtor" if outgoing else "creditor"
     return {f"{role}Name": owner, f"{role}Account": reference(account), f"{role}Agent": account["bic"]}
 
 
-def find(bank: Bank, account_id: str) -> Document:
+def find(bank: Bank, account_id: str) -> Account:
     """The account; BankError RESOURCE_UNKNOWN when there is none."""
     account = bank.documents.get(ACCOUNT, account_id)
     if account is None:
@@ -59,7 +71,7 @@ def find(bank: Bank, account_id: str) -> Document:
     return account
 
 
-def creditor(bank: Bank, named: Mapping[str, str], account_id: str | None = None) -> Document | None:
+def creditor(bank: Bank, named: Mapping[str, str], account_id: str | None = None) -> Account | None:
     """The creditor's account of a payment, when this bank holds it: the one with this id, else that of the number."""
     held = bank.documents.get(ACCOUNT, account_id) if account_id else None
     if held is not None:
@@ -69,7 +81,7 @@ def creditor(bank: Bank, named: Mapping[str, str], account_id: str | None = None
     return bank.documents.first(ACCOUNT, bban=digits_of(named["bban"])) if "bban" in named else None
 
 
-def newest_first(documents: Iterable[Document]) -> list[Document]:
+def newest_first(documents: Iterable[Listed]) -> list[Listed]:
     """Accounts, customers, cards or agreements as lists show them (CONTRACT 13): those made since the fixture, newest
     first, and then the fixture's, which are all of one age, in its order (assumed).
     """
@@ -77,12 +89,13 @@ def newest_first(documents: Iterable[Document]) -> list[Document]:
     return [*(d for d in reversed(listed) if "created" in d), *(d for d in listed if "created" not in d)]
 
 
-def view(account: Mapping[str, Any]) -> dict[str, Any]:
+def view(account: Account) -> dict[str, Any]:
     """`{resourceId, bban, iban, ...}`: the account without balances and links."""
-    return {"resourceId": account["id"], **{name: account[name] for name in _SHOWN}}
+    members: Mapping[str, Any] = account
+    return {"resourceId": account["id"], **{name: members[name] for name in _SHOWN}}
 
 
-def balances(bank: Bank, account: Document) -> list[dict[str, Any]]:
+def balances(bank: Bank, account: Account) -> list[dict[str, Any]]:
     """closingBooked, expected and interimAvailable of an account (CONTRACT 5, 13).
 
     expected is what is booked and pending together; interimAvailable is booked - reserved + credit line.

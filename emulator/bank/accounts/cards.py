@@ -8,9 +8,9 @@ from typing import Any
 
 from emulator.bank.accounts.accounts import balance_list, reference
 from emulator.bank.bank import Bank
+from emulator.bank.documents import Card
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import ACCOUNT, CARD, CARD_TRANSACTION
-from emulator.store import Document
 
 OLD_NAME_LENGTH = 35  # before the fix longer-names (SPEC 9)
 CARD_SCHEME = "creditCardAccount"  # the only schemeNameProprietary (SPEC 2.4)
@@ -34,7 +34,7 @@ _SHOWN = (
 )
 
 
-def find(bank: Bank, card_id: str) -> Document:
+def find(bank: Bank, card_id: str) -> Card:
     """The card account; BankError RESOURCE_UNKNOWN when there is none."""
     card = bank.documents.get(CARD, card_id)
     if card is None:
@@ -42,12 +42,12 @@ def find(bank: Bank, card_id: str) -> Document:
     return card
 
 
-def card_reference(card: Mapping[str, Any]) -> dict[str, str]:
+def card_reference(card: Card) -> dict[str, str]:
     """What stands for a card account: its masked number and currency."""
     return {"maskedPan": card["maskedPan"], "currency": card["currency"]}
 
 
-def view(bank: Bank, card: Document, *, longer_names: bool) -> dict[str, Any]:
+def view(bank: Bank, card: Card, *, longer_names: bool) -> dict[str, Any]:
     """`{resourceId, maskedPan, currency, name, ...}`: the card account without balances and links.
 
     `relatedAccount` names the account that payments from the card are taken from; its `other` is what a payment's
@@ -72,7 +72,7 @@ def view(bank: Bank, card: Document, *, longer_names: bool) -> dict[str, Any]:
     return shown
 
 
-def balances(bank: Bank, card: Document) -> list[dict[str, Any]]:
+def balances(bank: Bank, card: Card) -> list[dict[str, Any]]:
     """closingBooked, expected and forwardAvailable of a card account; what is owed is negative (CONTRACT 5).
 
     forwardAvailable is what may still be spent: credit limit, less what is owed and what is pending (assumed).

@@ -10,19 +10,19 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import Any
+from typing import Any, cast
 
 from emulator.bank.bank import Bank
 from emulator.bank.clock import moment, oslo_date
+from emulator.bank.documents import Account, Transaction
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import ACCOUNT, PAYMENT, TRANSACTION
 from emulator.bank.money import plain
-from emulator.store import Document
 
 ZERO = Decimal(0)
 
 
-def available(account: Document) -> Decimal:
+def available(account: Account) -> Decimal:
     """What may be spent: booked - reserved + credit line (interimAvailable, CONTRACT 13)."""
     return Decimal(account["booked"]) - Decimal(account["reserved"]) + Decimal(account["creditLine"])
 
@@ -33,7 +33,7 @@ def covers(bank: Bank, account_id: str, amount: Decimal) -> bool:
     return account is not None and available(account) >= amount
 
 
-def _account(bank: Bank, account_id: str) -> Document:
+def _account(bank: Bank, account_id: str) -> Account:
     account = bank.documents.get(ACCOUNT, account_id)
     if account is None:
         raise BankError("RESOURCE_UNKNOWN", f"There is no account {account_id}.")
@@ -78,7 +78,7 @@ def book(
     pending: str | None = None,
     released: Decimal = ZERO,
     at: str | None = None,
-) -> Document:
+) -> Transaction:
     """Book a transaction and return its document.
 
     `members`: those of a transaction document (SPEC 2.9); `amount` is signed, decimal text or Decimal, in the
@@ -101,9 +101,11 @@ def book(
     return entry
 
 
-def _entry(bank: Bank, account: Document, members: Mapping[str, Any], at: str, known_id: str | None = None) -> Document:
+def _entry(
+    bank: Bank, account: Account, members: Mapping[str, Any], at: str, known_id: str | None = None
+) -> Transaction:
     currency = account["currency"]
-    entry = {
+    entry: dict[str, Any] = {
         "id": known_id or bank.ids.new(),
         "accountId": account["id"],
         **members,
@@ -112,10 +114,10 @@ def _entry(bank: Bank, account: Document, members: Mapping[str, Any], at: str, k
     }
     if "valueDate" not in entry:
         entry["valueDate"] = entry.get("bookingDate") or _oslo(at)
-    return entry
+    return cast(Transaction, entry)
 
 
-def _shelve(entry: Document, status: str, date: str, at: str) -> None:
+def _shelve(entry: Transaction, status: str, date: str, at: str) -> None:
     entry["status"] = status
     entry["shelf"] = f"{entry['accountId']}|{status}"
     entry["order"] = f"{date}|{at}"
@@ -125,7 +127,7 @@ def _oslo(at: str) -> str:
     return oslo_date(moment(at)).isoformat()
 
 
-def settle_pending(bank: Bank, transaction: Document) -> None:
+def settle_pending(bank: Bank, transaction: Transaction) -> None:
     """Book a fixture's pending transaction whose moment (`due`) has come."""
     at = transaction["due"]
     shelved = ("status", "shelf", "order", "due", "accountId")

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import orjson
 
 from emulator.bank.bank import Bank
+from emulator.bank.documents import Transaction
 from emulator.bank.errors import BankError
-from emulator.bank.kinds import TRANSACTION
-from emulator.store import Document, Kind
+from emulator.bank.kinds import TRANSACTION, EntryKind
 
 BOOKED = "booked"
 PENDING = "pending"
@@ -87,12 +87,12 @@ class Page:
     more: bool
 
     @property
-    def entries(self) -> dict[str, list[Document]]:
+    def entries(self) -> dict[str, list[Any]]:
         """The entries themselves, decoded."""
         return {shelf: list(map(orjson.loads, texts)) for shelf, texts in self.texts.items()}
 
 
-def page(bank: Bank, holder_id: str, window: Window, *, kind: Kind[Document] = TRANSACTION) -> Page:
+def page(bank: Bank, holder_id: str, window: Window, *, kind: EntryKind = TRANSACTION) -> Page:
     """The page of an account's (or, with `kind` cardTransaction, a card's) entries that the window shows."""
     texts: dict[str, list[bytes]] = {}
     offset, room = window.offset, window.limit
@@ -113,7 +113,7 @@ def page(bank: Bank, holder_id: str, window: Window, *, kind: Kind[Document] = T
 class _Shelf:
     """The booked or the pending entries of one account, newest first."""
 
-    def __init__(self, bank: Bank, kind: Kind[Document], group: str, window: Window) -> None:
+    def __init__(self, bank: Bank, kind: EntryKind, group: str, window: Window) -> None:
         self._documents = bank.documents
         self._kind = kind
         self._group = group
@@ -162,15 +162,15 @@ def _one_by_one(texts: Iterable[bytes]) -> Iterator[bytes]:
             yield orjson.dumps(_item(transaction, number))
 
 
-def _item(transaction: Document, number: int) -> Document:
+def _item(transaction: Transaction, number: int) -> Transaction:
     """One payment of a batch as a transaction of its own, with the id `<batch>.<number>`."""
-    entry = transaction["batch"]["entries"][number - 1]
+    entry: Mapping[str, Any] = transaction["batch"]["entries"][number - 1]
     whole = {name: value for name, value in transaction.items() if name not in ("batch", "endToEndId")}
     own = {name: entry[name] for name in BATCH_MEMBERS if name in entry}
-    return {**whole, **own, "id": f"{transaction['id']}.{number}", "amount": entry["amount"]}
+    return cast(Transaction, {**whole, **own, "id": f"{transaction['id']}.{number}", "amount": entry["amount"]})
 
 
-def find(bank: Bank, account_id: str, transaction_id: str) -> Document:
+def find(bank: Bank, account_id: str, transaction_id: str) -> Transaction:
     """A transaction of the account, or one payment of a batch; BankError RESOURCE_UNKNOWN."""
     found = bank.documents.get(TRANSACTION, transaction_id)
     if found is None:
@@ -184,7 +184,7 @@ def find(bank: Bank, account_id: str, transaction_id: str) -> Document:
     return found
 
 
-def view(transaction: Mapping[str, Any], *, corporate: bool) -> dict[str, Any]:
+def view(transaction: Transaction, *, corporate: bool) -> dict[str, Any]:
     """A transaction's members of SPEC 2.9, without the entries of a batch and without links."""
     shown: dict[str, Any] = {}
     if corporate and "batch" in transaction:
@@ -204,9 +204,9 @@ def amount_of(entry: Mapping[str, Any]) -> dict[str, str]:
     return {"amount": entry["amount"], "currency": entry["currency"]}
 
 
-def batch_entries(transaction: Mapping[str, Any]) -> list[dict[str, Any]]:
+def batch_entries(transaction: Transaction) -> list[dict[str, Any]]:
     """`entryDetails` of a batch (SPEC 2.9), without links; empty for anything else."""
-    entries = transaction.get("batch", {}).get("entries", ())
+    entries: Sequence[Mapping[str, Any]] = transaction["batch"]["entries"] if "batch" in transaction else ()
     currency = transaction["currency"]
     return [
         {

@@ -6,17 +6,16 @@ CONTRACT 6, 7 and 13. The SCA that a creation opens by itself has no such id.
 from __future__ import annotations
 
 from emulator.bank.authentication import approach, sca
-from emulator.bank.authentication.approach import Approach
 from emulator.bank.bank import Bank
+from emulator.bank.documents import Approach, Authorisation, Basket, Payment
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import AUTHORISATION, SCA
-from emulator.store import Document
 
 # Of a payment or basket; the oldest that was not finalised is let go of.
 MOST_KEPT = 50
 
 
-def start(bank: Bank, how: Approach, target: Document, purpose: str, *, signer: str | None) -> tuple[str, str]:
+def start(bank: Bank, how: Approach, target: Payment | Basket, purpose: str, *, signer: str | None) -> tuple[str, str]:
     """Open an SCA of a payment or basket document: (authorisation id, token); `signer` as for `approach.open_for`."""
     token = approach.open_for(bank, how, target, purpose, signer=signer)
     documents = bank.documents
@@ -24,7 +23,7 @@ def start(bank: Bank, how: Approach, target: Document, purpose: str, *, signer: 
         _drop_oldest(bank, target["id"])
     identity = bank.ids.new()
     cancels = purpose == "cancellation"
-    documents.put(AUTHORISATION, {"id": identity, "target": target["id"], "sca": token, "cancels": cancels})
+    documents.put(AUTHORISATION, Authorisation(id=identity, target=target["id"], sca=token, cancels=cancels))
     return identity, token
 
 

@@ -7,9 +7,8 @@ that the customer's browser follows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Literal, cast
 
 from emulator.bank.authentication import redirects, sca_contexts
 from emulator.bank.authentication.sca_ends import (
@@ -27,17 +26,15 @@ from emulator.bank.authentication.sca_ends import (
 from emulator.bank.bank import Bank
 from emulator.bank.clock import moment
 from emulator.bank.customers import consents, people, sessions
+from emulator.bank.documents import Sca, ScaTarget
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import BASKET, PAYMENT, SCA
-from emulator.store import Document
 
 LIFETIME = timedelta(minutes=10)
 STEPS = ("identity", "method", "context", "approve")
 # What the bank offers; the brands of SPEC 5.3.7 are written as the sandbox's own.
 METHODS = ("ENGANGSKODEAPP_BIOMETRI", "HA2", "SANDBOX_MOBILE", "SANDBOXID")
 ACCOUNT_ACCESS = ("access", "consent")
-# Purposes, and kinds of the documents whose `sca` is the token that they link to while it can be used.
-LINKED = {"payment": PAYMENT, "basket": BASKET}
 # A client that polls without a session opens an SCA each time; the oldest of these are let go of, and of those for
 # consents that nobody gives.
 PASSING = ("access", "consent", "user")
@@ -53,14 +50,14 @@ def offered_method(preferred: str | None) -> str | None:
     return "SANDBOXID" if preferred.endswith("ID") else None
 
 
-def open_sca(bank: Bank, tpp_id: str, purpose: str, known: Mapping[str, Any]) -> str:
+def open_sca(bank: Bank, tpp_id: str, purpose: str, known: ScaTarget) -> str:
     """Open an SCA and return its token.
 
     `purpose`: access, consent, user, payment, basket or cancellation; `known`: what else its document holds at first:
     `redirectUri` at least, an `Approach`, and of `target` (the id of what is approved), `nationalId` (the only person
     who may complete it), `context` and `agreement` what there is.
     """
-    document: Document = {
+    document: Sca = {
         "id": bank.ids.token(),
         "tpp": tpp_id,
         "tppName": tpp_id,
@@ -68,8 +65,8 @@ def open_sca(bank: Bank, tpp_id: str, purpose: str, known: Mapping[str, Any]) ->
         "app": False,
         "status": "started",
         "created": bank.clock.stamp(),
-        **known,
     }
+    document.update(cast(Sca, known))
     if purpose in PASSING:
         document["passing"] = "yes"
         bank.make_room(SCA, PASSING_KEPT, passing="yes")
@@ -77,32 +74,32 @@ def open_sca(bank: Bank, tpp_id: str, purpose: str, known: Mapping[str, Any]) ->
     return str(document["id"])
 
 
-def get(bank: Bank, token: str) -> Document | None:
+def get(bank: Bank, token: str) -> Sca | None:
     """The SCA behind a token, whatever its state."""
     return bank.documents.get(SCA, token)
 
 
-def is_open(sca: Document) -> bool:
+def is_open(sca: Sca) -> bool:
     return bool(sca["status"] == "started")
 
 
-def expires(sca: Document) -> datetime:
+def expires(sca: Sca) -> datetime:
     """When it is too late: 10 minutes of bank time after it was opened."""
     return moment(sca["created"]) + LIFETIME
 
 
-def is_late(bank: Bank, sca: Document) -> bool:
+def is_late(bank: Bank, sca: Sca) -> bool:
     """Whether more than 10 minutes of bank time have passed."""
     return bank.clock.now() >= expires(sca)
 
 
-def expected(sca: Document) -> str | None:
+def expected(sca: Sca) -> str | None:
     """Who is to complete the SCA: the only one who may, or whom the request names, or whom the bank presumes."""
     number: str | None = sca.get("nationalId") or sca.get("identityHint") or sca.get("presumed")
     return number
 
 
-def obstacle(bank: Bank, sca: Document) -> Failure | None:
+def obstacle(bank: Bank, sca: Sca) -> Failure | None:
     """Why an open SCA cannot go on: it is too late or needed no more, or who identified may not act so any more."""
     if is_late(bank, sca):
         return EXPIRED
@@ -128,10 +125,11 @@ def release(bank: Bank, target: str) -> None:
     void(bank, target)
     for sca in bank.documents.find(SCA, target=target):
         bank.make_room(SCA, PASSING_KEPT, passing="yes")
-        bank.documents.put(SCA, {**sca, "passing": "yes"})
+        sca["passing"] = "yes"
+        bank.documents.put(SCA, sca)
 
 
-def step(bank: Bank, sca: Document) -> str:
+def step(bank: Bank, sca: Sca) -> str:
     """The step at which an open SCA stands."""
     if "person" not in sca:
         return "identity"
@@ -142,7 +140,7 @@ def step(bank: Bank, sca: Document) -> str:
     return "approve"
 
 
-def identify(bank: Bank, sca: Document, national_id: str) -> str | None:
+def identify(bank: Bank, sca: Sca, national_id: str) -> str | None:
     """The customer types a national identity number; the redirect of a failure, or None to go on."""
     known = people.person(bank, national_id)
     if known is None:
@@ -158,7 +156,7 @@ def identify(bank: Bank, sca: Document, national_id: str) -> str | None:
     return None
 
 
-def choose_method(bank: Bank, sca: Document, method: str) -> None:
+def choose_method(bank: Bank, sca: Sca, method: str) -> None:
     """The customer chooses how to authenticate; FORMAT_ERROR for a method that the bank does not offer."""
     if method not in METHODS:
         raise BankError("FORMAT_ERROR", f"The bank offers {', '.join(METHODS)}.", "method")
@@ -166,7 +164,7 @@ def choose_method(bank: Bank, sca: Document, method: str) -> None:
     bank.documents.put(SCA, sca)
 
 
-def choose_context(bank: Bank, sca: Document, context: str | None, agreement: str | None) -> None:
+def choose_context(bank: Bank, sca: Sca, context: str | None, agreement: str | None) -> None:
     """The customer chooses to act privately or under an agreement; FORMAT_ERROR for what it does not have."""
     fitting = people.first_fitting(sca_contexts.options(bank, sca), context, agreement)
     if fitting is not None:
@@ -180,7 +178,7 @@ def choose_context(bank: Bank, sca: Document, context: str | None, agreement: st
     raise BankError("FORMAT_ERROR", "The person does not have this context.", "context")
 
 
-def complete(bank: Bank, sca: Document, accounts: list[str] | None = None) -> str | None:
+def complete(bank: Bank, sca: Sca, accounts: list[str] | None = None) -> str | None:
     """The customer approves: session, consent or authorisation follow; the redirect (None when it is abandoned).
 
     What the business rules refuse fails the SCA; FORMAT_ERROR for `accounts` that the person does not have.
@@ -202,7 +200,7 @@ def complete(bank: Bank, sca: Document, accounts: list[str] | None = None) -> st
     return _finalise(bank, sca, accounts)
 
 
-def _finalise(bank: Bank, sca: Document, accounts: list[str] | None) -> str:
+def _finalise(bank: Bank, sca: Sca, accounts: list[str] | None) -> str:
     """Start the session, give the consent if that is what was asked for, and send the customer back; the redirect."""
     national_id = sca["person"]
     context, agreement = sca_contexts.acting_as(bank, sca)
@@ -236,7 +234,7 @@ def _finalise(bank: Bank, sca: Document, accounts: list[str] | None) -> str:
     return redirect
 
 
-def decline(bank: Bank, sca: Document) -> str:
+def decline(bank: Bank, sca: Sca) -> str:
     """The customer says no: a payment or the RCVD payments of a basket are rejected (CONTRACT 6, 13)."""
     hindrance = obstacle(bank, sca)
     if hindrance is not None:
@@ -247,19 +245,19 @@ def decline(bank: Bank, sca: Document) -> str:
     return fail(bank, sca, DECLINED)
 
 
-def expire(bank: Bank, sca: Document) -> str:
+def expire(bank: Bank, sca: Sca) -> str:
     """The customer is too late: nothing but the SCA itself changes."""
     return fail(bank, sca, EXPIRED)
 
 
-def fail(bank: Bank, sca: Document, failure: Failure = CORE_FAILED) -> str:
+def fail(bank: Bank, sca: Sca, failure: Failure = CORE_FAILED) -> str:
     """End an SCA without success and return the redirect that says why."""
     redirect = way_back(sca, failure)
     _close(bank, sca, "failed", redirect)
     return redirect
 
 
-def way_back(sca: Document, failure: Failure) -> str:
+def way_back(sca: Sca, failure: Failure) -> str:
     """The redirect that would tell of `failure`; nothing ends."""
     return redirects.failure(
         sca["redirectUri"],
@@ -270,21 +268,26 @@ def way_back(sca: Document, failure: Failure) -> str:
     )
 
 
-def _close(bank: Bank, sca: Document, status: str, redirect: str | None = None) -> None:
+def _close(bank: Bank, sca: Sca, status: Literal["finalised", "failed"], redirect: str | None = None) -> None:
     sca["status"] = status
     sca["ended"] = bank.clock.stamp()
     if redirect is not None:
         sca["redirect"] = redirect
     bank.documents.put(SCA, sca)
-    if status == "failed" and sca["purpose"] in LINKED:
+    if status == "failed":
         _unlink(bank, sca)
     bank.publish({"type": "sca", "id": sca["id"], "status": status, "target": sca.get("target"), "at": sca["ended"]})
 
 
-def _unlink(bank: Bank, sca: Document) -> None:
+def _unlink(bank: Bank, sca: Sca) -> None:
     """What an SCA was for links to it no more; here, so that no reader of a status has to look at the SCA."""
-    kind = LINKED[sca["purpose"]]
-    target = bank.documents.get(kind, sca["target"])
-    if target is not None and target.get("sca") == sca["id"]:
-        del target["sca"]
-        bank.documents.put(kind, target)
+    if sca["purpose"] == "payment":
+        payment = bank.documents.get(PAYMENT, sca["target"])
+        if payment is not None and payment.get("sca") == sca["id"]:
+            del payment["sca"]
+            bank.documents.put(PAYMENT, payment)
+    elif sca["purpose"] == "basket":
+        basket = bank.documents.get(BASKET, sca["target"])
+        if basket is not None and basket.get("sca") == sca["id"]:
+            del basket["sca"]
+            bank.documents.put(BASKET, basket)

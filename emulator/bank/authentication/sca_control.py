@@ -6,12 +6,12 @@ from emulator.bank.authentication import sca as machine
 from emulator.bank.authentication.sca_ends import EXPIRED, Failure
 from emulator.bank.bank import Bank
 from emulator.bank.customers import people
+from emulator.bank.documents import Sca
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import SCA
-from emulator.store import Document
 
 
-def find(bank: Bank, name: str) -> Document:
+def find(bank: Bank, name: str) -> Sca:
     """The SCA that the control interface means: a token, an id of what is approved, or `latest`.
 
     Of several the newest open one. Raises RESOURCE_UNKNOWN.
@@ -33,7 +33,7 @@ def find(bank: Bank, name: str) -> Document:
 
 def approve(
     bank: Bank,
-    sca: Document,
+    sca: Sca,
     *,
     national_id: str | None = None,
     method: str | None = None,
@@ -67,18 +67,18 @@ def approve(
     return machine.complete(bank, sca, accounts)
 
 
-def _must_be_open(sca: Document) -> None:
+def _must_be_open(sca: Sca) -> None:
     if not machine.is_open(sca):
         raise BankError("CONFLICT", f"The SCA has already ended: {sca['status']}.")
 
 
-def reject(bank: Bank, sca: Document) -> str:
+def reject(bank: Bank, sca: Sca) -> str:
     """`sca.decline` for the control interface: CONFLICT when the SCA has ended."""
     _must_be_open(sca)
     return machine.decline(bank, sca)
 
 
-def end(bank: Bank, sca: Document, failure: Failure) -> str:
+def end(bank: Bank, sca: Sca, failure: Failure) -> str:
     """`sca.fail` and `sca.expire` for the control interface: CONFLICT when the SCA has ended."""
     _must_be_open(sca)
     return machine.fail(bank, sca, failure)

@@ -7,13 +7,13 @@ from typing import Any
 from emulator.bank.authentication import sca as machine
 from emulator.bank.bank import Bank
 from emulator.bank.clock import date_time
+from emulator.bank.documents import Sca
 from emulator.bank.kinds import SCA
-from emulator.store import Document
 
 LOOKED_AT = 1000  # of those that nobody has ended, so that a page is there as fast when there are many
 
 
-def view(bank: Bank, sca: Document) -> dict[str, Any]:
+def view(bank: Bank, sca: Sca) -> dict[str, Any]:
     """An SCA as the control interface and the console show it."""
     shown = {
         "id": sca["id"],
@@ -31,12 +31,12 @@ def view(bank: Bank, sca: Document) -> dict[str, Any]:
     return {name: value for name, value in shown.items() if value is not None}
 
 
-def waiting(bank: Bank, limit: int) -> list[Document]:
+def waiting(bank: Bank, limit: int) -> list[Sca]:
     """The newest SCAs that a customer can still complete."""
     return [sca for sca in _started(bank, limit) if not machine.is_late(bank, sca)]
 
 
-def past(bank: Bank, limit: int) -> list[Document]:
+def past(bank: Bank, limit: int) -> list[Sca]:
     """The newest SCAs that have ended or are too late, however many are open."""
     found = [sca for sca in _started(bank, LOOKED_AT) if machine.is_late(bank, sca)]
     for status in ("finalised", "failed"):
@@ -44,7 +44,7 @@ def past(bank: Bank, limit: int) -> list[Document]:
     return sorted(found, key=lambda sca: str(sca["created"]), reverse=True)[:limit]
 
 
-def _started(bank: Bank, limit: int) -> list[Document]:
+def _started(bank: Bank, limit: int) -> list[Sca]:
     return bank.documents.find(SCA, status="started", newest_first=True, limit=limit)
 
 

@@ -17,30 +17,30 @@ from emulator.bank.bank import Bank
 from emulator.bank.booking import charges, entries
 from emulator.bank.clock import moment, oslo_date
 from emulator.bank.customers.people import CORPORATE
+from emulator.bank.documents import Account, BulkEntry, Payment
 from emulator.bank.kinds import ACCOUNT
 from emulator.bank.money import plain
-from emulator.store import Document
 
 ZERO = Decimal(0)
 OPEN, HELD, PAID, REJECTED = "OPEN", "HELD", "ACSC", "RJCT"
 
 
-def has_open(payment: Document) -> bool:
+def has_open(payment: Payment) -> bool:
     """Whether an entry still waits for money (never so for a payment that is no bulk)."""
     return any(entry["status"] == OPEN for entry in payment.get("entries", ()))
 
 
-def is_waiting(payment: Document) -> bool:
+def is_waiting(payment: Payment) -> bool:
     """Whether all that remains of a bulk is entries without money."""
     return has_open(payment) and all(entry["status"] != HELD for entry in payment["entries"])
 
 
-def is_decided(payment: Document) -> bool:
+def is_decided(payment: Payment) -> bool:
     """Whether every entry of a bulk has come to its end."""
     return all(entry["status"] not in (OPEN, HELD) for entry in payment["entries"])
 
 
-def outcome(payment: Document) -> str:
+def outcome(payment: Payment) -> str:
     """The final status that the entries come to."""
     paid = [entry["status"] == PAID for entry in payment["entries"]]
     if all(paid):
@@ -48,26 +48,26 @@ def outcome(payment: Document) -> str:
     return "PART" if any(paid) else "RJCT"
 
 
-def _cost(entry: Document) -> Decimal:
+def _cost(entry: BulkEntry) -> Decimal:
     return Decimal(entry["amount"]) + _fee(entry)
 
 
-def _fee(entry: Document) -> Decimal:
+def _fee(entry: BulkEntry) -> Decimal:
     return Decimal(entry.get("fee", "0"))
 
 
-def item(payment: Document, index: int) -> dict[str, Any]:
+def item(payment: Payment, index: int) -> dict[str, Any]:
     """An entry as if it were a payment of its own: its members and the bulk's debtor account."""
     initiation = payment["initiation"]
     return {**initiation["payments"][index], "debtorAccount": initiation["debtorAccount"]}
 
 
-def as_batch(payment: Document) -> bool:
+def as_batch(payment: Payment) -> bool:
     """Whether the entries are booked as one: asked for, and in corporate context only (SPEC 2.9)."""
     return payment["context"] == CORPORATE and bool(payment["initiation"].get("batchBookingPreferred"))
 
 
-def hold(bank: Bank, payment: Document, at: str, *, whole: bool = False, force: bool = False) -> bool:
+def hold(bank: Bank, payment: Payment, at: str, *, whole: bool = False, force: bool = False) -> bool:
     """Hold the money of open entries back, in order; whether any was. `whole`: of all entries or of none."""
     debtor = bank.documents.get(ACCOUNT, payment["debtorAccountId"])
     if debtor is None:
@@ -95,22 +95,22 @@ def hold(bank: Bank, payment: Document, at: str, *, whole: bool = False, force: 
     return True
 
 
-def _held(payment: Document) -> list[int]:
+def _held(payment: Payment) -> list[int]:
     return [index for index, entry in enumerate(payment["entries"]) if entry["status"] == HELD]
 
 
-def _fees(payment: Document, chosen: list[int]) -> Decimal:
+def _fees(payment: Payment, chosen: list[int]) -> Decimal:
     return sum((_fee(payment["entries"][index]) for index in chosen), ZERO)
 
 
-def _shown(bank: Bank, payment: Document, debtor: Document, index: int) -> tuple[dict[str, Any], Document | None]:
+def _shown(bank: Bank, payment: Payment, debtor: Account, index: int) -> tuple[dict[str, Any], Account | None]:
     one = item(payment, index)
     creditor = accounts.creditor(bank, one["creditorAccount"], payment["entries"][index].get("creditorAccountId"))
     shown = entries.parties(bank, products.of(payment), one, debtor=debtor, creditor=creditor)
     return shown, creditor
 
 
-def _debit(payment: Document, debtor: Document, index: int, shown: Mapping[str, Any], date: str) -> dict[str, Any]:
+def _debit(payment: Payment, debtor: Account, index: int, shown: Mapping[str, Any], date: str) -> dict[str, Any]:
     entry = payment["entries"][index]
     return entries.debit(
         shown,
@@ -125,7 +125,7 @@ def _debit(payment: Document, debtor: Document, index: int, shown: Mapping[str, 
 
 
 def _batch(
-    bank: Bank, payment: Document, debtor: Document, shown: Mapping[int, dict[str, Any]], date: str
+    bank: Bank, payment: Payment, debtor: Account, shown: Mapping[int, dict[str, Any]], date: str
 ) -> dict[str, Any]:
     return entries.batch(
         products.of(payment),
@@ -138,7 +138,7 @@ def _batch(
     )
 
 
-def _pend(bank: Bank, payment: Document, debtor: Document, chosen: list[int], at: str) -> None:
+def _pend(bank: Bank, payment: Payment, debtor: Account, chosen: list[int], at: str) -> None:
     """Show what is held pending: the `chosen` entries beside the others, or a batch of all in the place of the last."""
     date = oslo_date(moment(at)).isoformat()
     batched = as_batch(payment)
@@ -152,7 +152,7 @@ def _pend(bank: Bank, payment: Document, debtor: Document, chosen: list[int], at
         payment["entries"][index]["pendingId"] = ledger.pend(bank, debtor["id"], members, at=at)
 
 
-def settle(bank: Bank, payment: Document, at: str) -> None:
+def settle(bank: Bank, payment: Payment, at: str) -> None:
     """Book every entry whose money is held: one by one or as a batch, fees together, creditors in this bank each."""
     chosen = _held(payment)
     held, batch_pending = Decimal(payment.pop("held", "0")), payment.pop("pendingId", None)
@@ -182,7 +182,7 @@ def settle(bank: Bank, payment: Document, at: str) -> None:
     charges.book(bank, payment, _fees(payment, chosen), at=at)
 
 
-def let_go(bank: Bank, payment: Document, at: str) -> None:
+def let_go(bank: Bank, payment: Payment, at: str) -> None:
     """Give back what is held; its entries are open again."""
     held, batch_pending = payment.pop("held", None), payment.pop("pendingId", None)
     if held is not None and bank.documents.exists(ACCOUNT, payment["debtorAccountId"]):
@@ -197,26 +197,26 @@ def let_go(bank: Bank, payment: Document, at: str) -> None:
                 ledger.withdraw(bank, entry.pop("pendingId"))
 
 
-def close_open(payment: Document, status: str = REJECTED) -> None:
+def close_open(payment: Payment, status: str = REJECTED) -> None:
     """Give the entries that have no money this status: given up, or with CANC those of a cancelled bulk."""
     for entry in payment["entries"]:
         if entry["status"] == OPEN:
             entry["status"] = status
 
 
-def statuses(payment: Document) -> list[str]:
+def statuses(payment: Payment) -> list[str]:
     """The transactionStatus of each entry: its own once it is decided, ACCP while it alone waits for money."""
     under_way = {OPEN: "ACCP" if payment["status"] == "ACSP" else payment["status"], HELD: payment["status"]}
     return [under_way.get(entry["status"], entry["status"]) for entry in payment["entries"]]
 
 
-def finish(bank: Bank, payment: Document, at: str) -> None:
+def finish(bank: Bank, payment: Payment, at: str) -> None:
     """Book everything that is not decided yet, money or not: a status set by hand or script."""
     hold(bank, payment, at, force=True)
     settle(bank, payment, at)
 
 
-def part(bank: Bank, payment: Document, at: str) -> None:
+def part(bank: Bank, payment: Payment, at: str) -> None:
     """Book what has money and reject the rest; of entries that all have money, the last (a status set by hand)."""
     undecided = [entry for entry in payment["entries"] if entry["status"] in (OPEN, HELD)]
     if undecided and not has_open(payment):

@@ -12,11 +12,11 @@ from emulator.bank.accounts.transactions import BATCH_MEMBERS
 from emulator.bank.bank import Bank
 from emulator.bank.booking.exchange import exchange_member, table
 from emulator.bank.clock import moment, oslo_date
+from emulator.bank.documents import Account, AccountRef
 from emulator.bank.money import plain
 from emulator.bank.products import Product
 from emulator.bank.reference.norway import digits_of, iban_of
 from emulator.bank.scheme.rules import structured_references
-from emulator.store import Document
 
 _CARRIED = ("purposeCode", "ultimateDebtor")
 FEE_CODE = "PMNT-ICDT-FEES"
@@ -46,7 +46,7 @@ def changes_text(initiation: Mapping[str, Any]) -> bool:
     return any(text is not None and carried(text, len(text)) != text for text in texts)
 
 
-def creditor_ref(product: Product, initiation: Mapping[str, Any], creditor: Document | None) -> dict[str, str]:
+def creditor_ref(product: Product, initiation: Mapping[str, Any], creditor: Account | None) -> AccountRef:
     """The creditor's AccountRef: the account itself when it is here, else as the payment names it.
 
     The IBAN of a Norwegian account number is known; what goes across a border may be any country's number.
@@ -54,13 +54,13 @@ def creditor_ref(product: Product, initiation: Mapping[str, Any], creditor: Docu
     if creditor is not None:
         return reference(creditor)
     named: Mapping[str, str] = initiation["creditorAccount"]
-    ref = {"currency": named["currency"]}
+    currency = named["currency"]
     if "iban" in named:
-        return {"iban": named["iban"].replace(" ", ""), **ref}
+        return {"iban": named["iban"].replace(" ", ""), "currency": currency}
     number = digits_of(named["bban"])
     if len(number) == 11 and number.isdigit() and not product.crosses_border:
-        return {"bban": number, "iban": iban_of(number), **ref}
-    return {"bban": named["bban"], **ref}
+        return {"bban": number, "iban": iban_of(number), "currency": currency}
+    return {"bban": named["bban"], "currency": currency}
 
 
 def _texts(initiation: Mapping[str, Any]) -> dict[str, Any]:
@@ -79,7 +79,7 @@ def _texts(initiation: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def parties(
-    bank: Bank, product: Product, initiation: Mapping[str, Any], *, debtor: Document, creditor: Document | None
+    bank: Bank, product: Product, initiation: Mapping[str, Any], *, debtor: Account, creditor: Account | None
 ) -> dict[str, Any]:
     """Both sides of a payment and what it says, the same in either one's transactions."""
     shown: dict[str, Any] = {
@@ -134,7 +134,7 @@ def pending(members: Mapping[str, Any], execute_at: str) -> dict[str, Any]:
 
 
 def credit(
-    bank: Bank, shown: Mapping[str, Any], product: Product, initiation: Mapping[str, Any], *, to: Document, date: str
+    bank: Bank, shown: Mapping[str, Any], product: Product, initiation: Mapping[str, Any], *, to: Account, date: str
 ) -> dict[str, Any]:
     """The creditor's transaction in its account's currency, free of charge (assumed)."""
     instructed = initiation["instructedAmount"]
@@ -172,7 +172,7 @@ def batch(
     product: Product,
     items: list[tuple[Mapping[str, Any], Decimal]],
     *,
-    debtor: Document,
+    debtor: Account,
     debtor_name: str | None,
     payment_id: str,
     information_id: str | None,

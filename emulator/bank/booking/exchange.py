@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from decimal import ROUND_HALF_UP, Context, Decimal
 from functools import cache, lru_cache
 from typing import NamedTuple
@@ -10,8 +9,9 @@ from typing import NamedTuple
 import orjson
 
 from emulator.bank.bank import Bank
+from emulator.bank.documents import Price
 from emulator.bank.errors import BankError
-from emulator.bank.kinds import META
+from emulator.bank.kinds import EXCHANGE, META
 from emulator.bank.money import plain, quantize, quantum
 from emulator.bank.reference.rates import FEES, RATES
 
@@ -34,19 +34,19 @@ class Quote(NamedTuple):
 class Charge(NamedTuple):
     """A quote with `members`, what a payment keeps of it: `amount`, `fee` if there is one, `rate` if there is one.
 
-    DependentCache, so not to be changed.
+    It is cached, so not to be changed.
     """
 
     amount: Decimal
     fee: Decimal
-    members: Mapping[str, str]
+    members: Price
 
 
 class Table:
     """Rates and fees: those of a bank's fixture (`kept`, a JSON object), else the built-in ones.
 
     `charge` makes a Charge of an instructed amount as text, its currency, the account's currency, whether the border is
-    crossed, and a scripted fee; the last ones are dependent_cache.
+    crossed, and a scripted fee; the last ones are cached.
     """
 
     def __init__(self, kept: bytes) -> None:
@@ -104,7 +104,7 @@ class Table:
         amount, fee, rate = self.quote(
             Decimal(instructed), currency, account_currency, crosses_border=crosses_border, scripted=scripted
         )
-        members = {"amount": plain(amount, account_currency)}
+        members: Price = {"amount": plain(amount, account_currency)}
         if fee:
             members["fee"] = plain(fee, account_currency)
         if rate is not None:
@@ -117,7 +117,7 @@ _made = lru_cache(maxsize=64)(Table)
 
 def table(bank: Bank) -> Table:
     """The bank's rates and fees."""
-    return _made(bank.documents.text(META, "exchange") or b"{}")
+    return _made(bank.documents.text(META, EXCHANGE.name) or b"{}")
 
 
 def exchange_member(*, source: str, target: str, unit: str, rate: Decimal, date: str) -> dict[str, str]:

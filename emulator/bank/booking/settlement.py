@@ -12,22 +12,22 @@ from emulator.bank.accounts import accounts, ledger
 from emulator.bank.bank import Bank
 from emulator.bank.booking import bulk, charges, entries
 from emulator.bank.clock import moment, oslo_date
+from emulator.bank.documents import Account, Payment
 from emulator.bank.kinds import ACCOUNT
 from emulator.bank.money import plain
 from emulator.bank.scheme.transitions import BATCH, STANDING
-from emulator.store import Document
 
 
-def cost(payment: Document) -> Decimal:
+def cost(payment: Payment) -> Decimal:
     """What one execution takes from the debtor's account, fee included."""
     return Decimal(payment["amount"]) + _fee(payment)
 
 
-def _fee(payment: Document) -> Decimal:
+def _fee(payment: Payment) -> Decimal:
     return Decimal(payment.get("fee", "0"))
 
 
-def foresee(bank: Bank, payment: Document, at: str) -> None:
+def foresee(bank: Bank, payment: Payment, at: str) -> None:
     """At acceptance: hold the whole amount if it is there; a standing order only looks whether it is."""
     flow = products.of(payment).flow
     if flow == STANDING:
@@ -38,7 +38,7 @@ def foresee(bank: Bank, payment: Document, at: str) -> None:
         hold(bank, payment, at)
 
 
-def hold(bank: Bank, payment: Document, at: str, *, force: bool = False) -> bool:
+def hold(bank: Bank, payment: Payment, at: str, *, force: bool = False) -> bool:
     """Hold the payment's money back and show it pending; whether there was enough (of a bulk: for any entry).
 
     `force` takes the account below its credit line: a status set by hand or script is followed by its money.
@@ -53,7 +53,7 @@ def hold(bank: Bank, payment: Document, at: str, *, force: bool = False) -> bool
     return enough
 
 
-def _hold_single(bank: Bank, payment: Document, at: str, *, force: bool) -> bool:
+def _hold_single(bank: Bank, payment: Payment, at: str, *, force: bool) -> bool:
     debtor = bank.documents.get(ACCOUNT, payment["debtorAccountId"])
     if debtor is None:
         return force
@@ -68,12 +68,12 @@ def _hold_single(bank: Bank, payment: Document, at: str, *, force: bool) -> bool
     return True
 
 
-def _creditor(bank: Bank, payment: Document) -> Document | None:
+def _creditor(bank: Bank, payment: Payment) -> Account | None:
     return accounts.creditor(bank, payment["initiation"]["creditorAccount"], payment.get("creditorAccountId"))
 
 
 def _debit(
-    bank: Bank, payment: Document, debtor: Document, creditor: Document | None, at: str
+    bank: Bank, payment: Payment, debtor: Account, creditor: Account | None, at: str
 ) -> tuple[dict[str, object], dict[str, object], str]:
     """The debtor's transaction, what both sides show of the payment, and the Oslo date."""
     product = products.of(payment)
@@ -94,7 +94,7 @@ def _debit(
     return debit, shown, date
 
 
-def settle(bank: Bank, payment: Document, at: str, debtor: Document | None = None) -> None:
+def settle(bank: Bank, payment: Payment, at: str, debtor: Account | None = None) -> None:
     """Book one execution: debtor, fee, and the creditor when it is in this bank; `debtor`: its account, if at hand."""
     debtor = debtor or bank.documents.get(ACCOUNT, payment["debtorAccountId"])
     held, pending = Decimal(payment.pop("held", "0")), payment.pop("pendingId", None)
@@ -110,7 +110,7 @@ def settle(bank: Bank, payment: Document, at: str, debtor: Document | None = Non
         ledger.book(bank, creditor["id"], credit, at=at)
 
 
-def leave(bank: Bank, payment: Document, at: str) -> None:
+def leave(bank: Bank, payment: Payment, at: str) -> None:
     """The debtor's account goes: what is being executed is booked before, what waits will find no money."""
     if payment["status"] not in ("ACSP", "ACWP"):
         let_go(bank, payment, at)
@@ -120,7 +120,7 @@ def leave(bank: Bank, payment: Document, at: str) -> None:
         settle(bank, payment, at)
 
 
-def let_go(bank: Bank, payment: Document, at: str) -> None:
+def let_go(bank: Bank, payment: Payment, at: str) -> None:
     """Give back what is held and take the pending transaction away."""
     if products.of(payment).flow == BATCH:
         bulk.let_go(bank, payment, at)

@@ -6,19 +6,23 @@ the consent.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import TypeVar
 
 from emulator.bank.bank import Bank
 from emulator.bank.clock import moment, stamp
 from emulator.bank.customers import consents, people, sessions
+from emulator.bank.documents import Account, Card, Consent, Psu, Quota, Session
 from emulator.bank.errors import BankError, ScaNeeded
-from emulator.bank.kinds import ACCOUNT, QUOTA
-from emulator.store import Document, Kind
+from emulator.bank.kinds import ACCOUNT, QUOTA, HolderKind
 
 UNATTENDED_CALLS = 4
 QUOTA_WINDOW = timedelta(hours=24)
 DETAILS_CONSENT = timedelta(days=90)
+
+Held = TypeVar("Held", Account, Card)
 
 
 @dataclass(slots=True)
@@ -42,10 +46,10 @@ class Caller:
     psu_id: str | None
     context: str = people.PRIVATE
     agreement: str | None = None
-    consent: Document | None = None
+    consent: Consent | None = None
 
 
-def known_psu(bank: Bank, claim: Claim) -> Document:
+def known_psu(bank: Bank, claim: Claim) -> Psu:
     """The PSU behind PSU-ID; ScaNeeded when there is none or it is not this TPP's."""
     if claim.psu_id is None:
         raise ScaNeeded("SCA_NOT_FOUND", "The customer is not known yet: send the PSU to scaRedirect.", "PSU-ID")
@@ -55,7 +59,7 @@ def known_psu(bank: Bank, claim: Claim) -> Document:
     return psu
 
 
-def _own_sessions(bank: Bank, claim: Claim, national_id: str) -> list[Document]:
+def _own_sessions(bank: Bank, claim: Claim, national_id: str) -> list[Session]:
     if claim.session_id is None:
         return []
     return [s for s in sessions.with_id(bank, claim.tpp_id, claim.session_id) if s["nationalId"] == national_id]
@@ -136,7 +140,7 @@ def payer(bank: Bank, claim: Claim) -> Caller | None:
 
 
 def account_reader(
-    bank: Bank, claim: Claim, *, resource: str | None = None, kind: Kind[Document] = ACCOUNT, quota: str | None = None
+    bank: Bank, claim: Claim, *, resource: str | None = None, kind: HolderKind = ACCOUNT, quota: str | None = None
 ) -> Caller:
     """The customer whose account data is read, with the consent.
 
@@ -157,20 +161,22 @@ def account_reader(
     return caller
 
 
-def shared_accounts(bank: Bank, caller: Caller) -> list[Document]:
+def shared_accounts(bank: Bank, caller: Caller) -> list[Account]:
     """The accounts of the caller's consent that the customer still reaches in its context and agreement."""
-    return _shared(caller, "accounts", people.accounts_of(bank, caller.national_id, caller.context, caller.agreement))
+    reached = people.accounts_of(bank, caller.national_id, caller.context, caller.agreement)
+    return _shared(() if caller.consent is None else caller.consent["accounts"], reached)
 
 
-def shared_cards(bank: Bank, caller: Caller) -> list[Document]:
+def shared_cards(bank: Bank, caller: Caller) -> list[Card]:
     """The card accounts of the caller's consent that are still the customer's."""
-    return _shared(caller, "cards", people.cards_of(bank, caller.national_id, caller.context))
+    reached = people.cards_of(bank, caller.national_id, caller.context)
+    return _shared(() if caller.consent is None else caller.consent["cards"], reached)
 
 
-def _shared(caller: Caller, member: str, reached: list[Document]) -> list[Document]:
+def _shared(names: Sequence[str], reached: Sequence[Held]) -> list[Held]:
     """Those that the consent names, in its order."""
     by_id = {resource["id"]: resource for resource in reached}
-    return [by_id[name] for name in (caller.consent or {}).get(member, ()) if name in by_id]
+    return [by_id[name] for name in names if name in by_id]
 
 
 def session_holder(bank: Bank, claim: Claim) -> Caller:
@@ -184,7 +190,7 @@ def session_holder(bank: Bank, claim: Claim) -> Caller:
     return Caller(psu["nationalId"], psu["id"], session["context"], session["agreement"])
 
 
-def _session_missing(bank: Bank, claim: Claim, own: list[Document]) -> ScaNeeded:
+def _session_missing(bank: Bank, claim: Claim, own: list[Session]) -> ScaNeeded:
     """Why there is no live session: never one, over, or another person's."""
     path = "TPP-Session-ID"
     if claim.session_id is None:
@@ -210,7 +216,7 @@ def _check_session(bank: Bank, claim: Claim, caller: Caller) -> None:
     raise _session_missing(bank, claim, matching or own)
 
 
-def _valid_consent(bank: Bank, claim: Claim, caller: Caller, resource: str | None, kind: Kind[Document]) -> Document:
+def _valid_consent(bank: Bank, claim: Claim, caller: Caller, resource: str | None, kind: HolderKind) -> Consent:
     consent = consents.current(
         bank,
         tpp_id=claim.tpp_id,
@@ -252,7 +258,7 @@ def count_unattended(bank: Bank, claim: Claim, resource: str, operation: str, *,
         )
     consents.write_uses(bank)
     key = _quota_key(claim.tpp_id, resource, operation)
-    bank.documents.put(QUOTA, {"id": key, "calls": [*calls, stamp(now)]})
+    bank.documents.put(QUOTA, Quota(id=key, calls=[*calls, stamp(now)]))
 
 
 def unattended_calls(bank: Bank, tpp_id: str, resource: str, operation: str) -> int:

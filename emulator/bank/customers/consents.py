@@ -8,9 +8,9 @@ from typing import Any
 from emulator.bank.bank import Bank
 from emulator.bank.clock import date_time, moment, stamp
 from emulator.bank.customers import people
+from emulator.bank.documents import Consent
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import CONSENT
-from emulator.store import Document
 
 LIFETIME = timedelta(days=180)
 # Of the revoked ones of a person, TPP and context, to be looked at.
@@ -21,7 +21,7 @@ def owner_key(tpp_id: str, national_id: str, context: str, agreement: str | None
     return f"{tpp_id}|{national_id}|{context}|{agreement or ''}"
 
 
-def current(bank: Bank, *, tpp_id: str, national_id: str, context: str, agreement: str | None) -> Document | None:
+def current(bank: Bank, *, tpp_id: str, national_id: str, context: str, agreement: str | None) -> Consent | None:
     """The newest consent of a person to a TPP in a context, whatever its state."""
     found = bank.documents.find(
         CONSENT, owner=owner_key(tpp_id, national_id, context, agreement), newest_first=True, limit=1
@@ -29,12 +29,12 @@ def current(bank: Bank, *, tpp_id: str, national_id: str, context: str, agreemen
     return found[0] if found else None
 
 
-def age(bank: Bank, consent: Document) -> timedelta:
+def age(bank: Bank, consent: Consent) -> timedelta:
     """Bank time since the SCA that gave or renewed the consent."""
     return bank.clock.now() - moment(consent["lastSca"])
 
 
-def status(bank: Bank, consent: Document) -> str:
+def status(bank: Bank, consent: Consent) -> str:
     """`valid`, `revoked` or `expired`."""
     if consent.get("revoked"):
         return "revoked"
@@ -76,7 +76,7 @@ def grant(
     accounts: list[str] | None = None,
     consent_id: str | None = None,
     tpp_name: str | None = None,
-) -> Document:
+) -> Consent:
     """Give (or renew) a consent after an SCA; it takes the place of the person's earlier one in that context."""
     chosen, cards = _selected(bank, national_id, context, agreement, accounts)
     write_uses(bank)
@@ -87,7 +87,7 @@ def grant(
     for old in earlier:
         if old not in revoked[:REVOKED_KEPT]:
             bank.documents.delete(CONSENT, old["id"])
-    consent = {
+    consent: Consent = {
         "id": consent_id or bank.ids.new(),
         "owner": owner,
         "tpp": tpp_id,
@@ -106,14 +106,14 @@ def grant(
     return consent
 
 
-def note_use(bank: Bank, consent: Document) -> None:
+def note_use(bank: Bank, consent: Consent) -> None:
     """Remember the day (Oslo) of the last use: in memory, since a read must not write."""
     today = bank.clock.today().isoformat()
     if consent.get("lastUse") != today:
         bank.uses.values()[consent["id"]] = today
 
 
-def last_use(bank: Bank, consent: Document) -> str | None:
+def last_use(bank: Bank, consent: Consent) -> str | None:
     """The day of the last use, `YYYY-MM-DD`; None when none is known."""
     day: str | None = bank.uses.values().get(consent["id"]) or consent.get("lastUse")
     return day
@@ -124,10 +124,11 @@ def write_uses(bank: Bank) -> None:
     for consent_id, day in list(bank.uses.values().items()):
         consent = bank.documents.get(CONSENT, consent_id)
         if consent is not None:
-            bank.documents.put(CONSENT, {**consent, "lastUse": day})
+            consent["lastUse"] = day
+            bank.documents.put(CONSENT, consent)
 
 
-def revoke(bank: Bank, consent_id: str) -> Document:
+def revoke(bank: Bank, consent_id: str) -> Consent:
     """The person takes a consent back at the bank; effective at the next call (SPEC 5.3.10)."""
     write_uses(bank)
     consent = bank.documents.get(CONSENT, consent_id)
@@ -140,7 +141,7 @@ def revoke(bank: Bank, consent_id: str) -> Document:
     return consent
 
 
-def view(bank: Bank, consent: Document) -> dict[str, Any]:
+def view(bank: Bank, consent: Consent) -> dict[str, Any]:
     """A consent as the control interface and the console show it."""
     return {
         "consentId": consent["id"],

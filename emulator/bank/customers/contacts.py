@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from emulator.bank.bank import Bank
+from emulator.bank.documents import Contact
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import CONTACT
 
@@ -17,5 +18,5 @@ def find(bank: Bank, tpp_id: str) -> str:
 
 def register(bank: Bank, tpp_id: str, email: str) -> str:
     """Register (or replace) the TPP's e-mail address."""
-    bank.documents.put(CONTACT, {"id": tpp_id, "email": email})
+    bank.documents.put(CONTACT, Contact(id=tpp_id, email=email))
     return email

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 from emulator.bank.bank import Bank
 from emulator.bank.clock import stamp
+from emulator.bank.documents import Login
 from emulator.bank.kinds import LOGIN
 
 LIFETIME = timedelta(hours=1)
@@ -17,7 +18,7 @@ def start(bank: Bank, national_id: str) -> str:
     bank.make_room(LOGIN, MOST_KEPT, passing="yes")
     token = bank.ids.token()
     expires = stamp(bank.clock.now() + LIFETIME)
-    bank.documents.put(LOGIN, {"id": token, "nationalId": national_id, "expires": expires, "passing": "yes"})
+    bank.documents.put(LOGIN, Login(id=token, nationalId=national_id, expires=expires, passing="yes"))
     return token
 
 

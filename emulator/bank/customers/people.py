@@ -10,19 +10,19 @@ from itertools import islice
 from typing import Any
 
 from emulator.bank.bank import Bank
-from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, CUSTOMER, PERSON, PSU
-from emulator.store import Document, Kind
+from emulator.bank.documents import Account, Agreement, Card, Customer, Engagement, Person, Psu
+from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, CUSTOMER, PERSON, PSU, HolderKind
 
 PRIVATE = "PRIVATE"
 CORPORATE = "CORPORATE"
 
 
-def customer(bank: Bank, number: str) -> Document | None:
+def customer(bank: Bank, number: str) -> Customer | None:
     """The customer with this customerNumber."""
     return bank.documents.first(CUSTOMER, customerNumber=number)
 
 
-def person(bank: Bank, national_id: str) -> Document | None:
+def person(bank: Bank, national_id: str) -> Person | None:
     """`{id: national identity number, name}` of a person the bank knows, else None.
 
     A private customer made through the sandbox interface has no person document: its number stands for the person.
@@ -37,7 +37,7 @@ def person(bank: Bank, national_id: str) -> Document | None:
     return {"id": national_id, "name": owner["name"]}
 
 
-def agreements_of(bank: Bank, national_id: str) -> list[Document]:
+def agreements_of(bank: Bank, national_id: str) -> list[Agreement]:
     """The agreements under which a person may act, oldest first."""
     found = bank.documents.find(AGREEMENT, persons=national_id)
     owner = customer(bank, national_id)
@@ -49,21 +49,21 @@ def agreements_of(bank: Bank, national_id: str) -> list[Document]:
     return found
 
 
-def acting_under(bank: Bank, agreement: Document) -> list[str]:
+def acting_under(bank: Bank, agreement: Agreement) -> list[str]:
     """Who may act under an agreement: the persons that it names, and a private owner."""
     owner = _private(bank.documents.get(CUSTOMER, agreement["owner"]))
     owning = [] if owner is None else [owner["customerNumber"]]
     return list(dict.fromkeys([*agreement.get("persons", ()), *owning]))
 
 
-def _private(owner: Document | None) -> Document | None:
+def _private(owner: Customer | None) -> Customer | None:
     """The customer where it is a private one."""
     return owner if owner is not None and owner["type"] == "private" else None
 
 
-def contexts_of(bank: Bank, national_id: str) -> list[tuple[str, Document | None]]:
+def contexts_of(bank: Bank, national_id: str) -> list[tuple[str, Agreement | None]]:
     """What a person may act as: privately, or under each of the agreements."""
-    options: list[tuple[str, Document | None]] = []
+    options: list[tuple[str, Agreement | None]] = []
     if _private(customer(bank, national_id)) is not None:
         options.append((PRIVATE, None))
     options += [(CORPORATE, agreement) for agreement in agreements_of(bank, national_id)]
@@ -71,7 +71,7 @@ def contexts_of(bank: Bank, national_id: str) -> list[tuple[str, Document | None
 
 
 def first_fitting(
-    options: list[tuple[str, Document | None]], context: str | None, agreement: str | None
+    options: list[tuple[str, Agreement | None]], context: str | None, agreement: str | None
 ) -> tuple[str, str | None] | None:
     """Context and agreement id of the first of `contexts_of` that is as asked for; None leaves either open."""
     for candidate, document in options:
@@ -81,7 +81,7 @@ def first_fitting(
     return None
 
 
-def engagements_for(bank: Bank, agreement: Document, role: str, national_id: str) -> list[Document]:
+def engagements_for(bank: Bank, agreement: Agreement, role: str, national_id: str) -> list[Engagement]:
     """The engagements of an agreement that give a person `role`.
 
     An engagement of a private customer is that person's own; one of a corporate customer is everybody's who acts
@@ -96,20 +96,21 @@ def engagements_for(bank: Bank, agreement: Document, role: str, national_id: str
     return found
 
 
-def _under_agreement(bank: Bank, agreement: Document, role: str, national_id: str) -> list[str]:
+def _under_agreement(bank: Bank, agreement: Agreement, role: str, national_id: str) -> list[str]:
     """Account ids of an agreement; a private owner's own accounts belong to it by themselves (CONTRACT 8)."""
     engaged = [engagement["accountId"] for engagement in engagements_for(bank, agreement, role, national_id)]
     own = [] if _is_guest(bank, agreement, national_id) else [account["id"] for account in own_in(bank, agreement)]
     return list(dict.fromkeys([*engaged, *own]))
 
 
-def _is_guest(bank: Bank, agreement: Document, national_id: str) -> bool:
+def _is_guest(bank: Bank, agreement: Agreement, national_id: str) -> bool:
     """Whether a person acts under an agreement because of an engagement, and so as far as engagements go."""
     admitting = (e["customer"] for e in agreement["engagements"] if e.get("admits"))
-    return any((bank.documents.get(CUSTOMER, c) or {}).get("customerNumber") == national_id for c in admitting)
+    guests = (bank.documents.get(CUSTOMER, customer_id) for customer_id in admitting)
+    return any(guest is not None and guest["customerNumber"] == national_id for guest in guests)
 
 
-def admit(agreement: Document, engagement: Document, customer: Document) -> None:
+def admit(agreement: Agreement, engagement: Engagement, customer: Customer) -> None:
     """A private customer in a new engagement becomes one of those who may act under the agreement, as a guest."""
     number = customer["customerNumber"]
     if customer["type"] == "private" and number not in agreement["persons"]:
@@ -117,7 +118,7 @@ def admit(agreement: Document, engagement: Document, customer: Document) -> None
         engagement["admits"] = True
 
 
-def own_in(bank: Bank, agreement: Document) -> list[Document]:
+def own_in(bank: Bank, agreement: Agreement) -> list[Account]:
     """The accounts that are in an agreement by themselves: a private owner's own, but those it engages otherwise."""
     owner = _private(bank.documents.get(CUSTOMER, agreement["owner"]))
     if owner is None:
@@ -126,12 +127,12 @@ def own_in(bank: Bank, agreement: Document) -> list[Document]:
     return [a for a in bank.documents.find(ACCOUNT, customerId=owner["id"]) if a["id"] not in engaged]
 
 
-def accounts_of(bank: Bank, national_id: str, context: str, agreement: str | None) -> list[Document]:
+def accounts_of(bank: Bank, national_id: str, context: str, agreement: str | None) -> list[Account]:
     """The accounts a person may see in a context (agreement None in CORPORATE: under any agreement)."""
     if context == PRIVATE:
         owner = _private(customer(bank, national_id))
         return [] if owner is None else bank.documents.find(ACCOUNT, customerId=owner["id"])
-    found: dict[str, Document] = {}
+    found: dict[str, Account] = {}
     for candidate in agreements_of(bank, national_id):
         if agreement is None or candidate["id"] == agreement:
             for account_id in _under_agreement(bank, candidate, "VIEW", national_id):
@@ -141,7 +142,7 @@ def accounts_of(bank: Bank, national_id: str, context: str, agreement: str | Non
     return list(found.values())
 
 
-def cards_of(bank: Bank, national_id: str, context: str) -> list[Document]:
+def cards_of(bank: Bank, national_id: str, context: str) -> list[Card]:
     """The card accounts of a private customer; agreements hold none."""
     owner = _private(customer(bank, national_id))
     if context != PRIVATE or owner is None:
@@ -156,10 +157,11 @@ def reaches(
     agreement: str | None,
     resource_id: str,
     *,
-    kind: Kind[Document] = ACCOUNT,
+    kind: HolderKind = ACCOUNT,
 ) -> bool:
     """Whether an account (or card account) is among those of `accounts_of` (or `cards_of`)."""
-    resource = bank.documents.get(kind, resource_id)
+    documents = bank.documents
+    resource = documents.get(ACCOUNT, resource_id) if kind is ACCOUNT else documents.get(CARD, resource_id)
     if resource is None:
         return False
     if context == PRIVATE:
@@ -172,12 +174,12 @@ def reaches(
     )
 
 
-def owns(bank: Bank, national_id: str, resource_id: str, *, kind: Kind[Document] = ACCOUNT) -> bool:
+def owns(bank: Bank, national_id: str, resource_id: str, *, kind: HolderKind = ACCOUNT) -> bool:
     """Whether an account (or card account) is the person's in any context: what decides 404 (CONTRACT 3)."""
     return any(reaches(bank, national_id, context, None, resource_id, kind=kind) for context in (PRIVATE, CORPORATE))
 
 
-def may_pay_from(bank: Bank, national_id: str, context: str, agreement: str | None, account: Document) -> bool:
+def may_pay_from(bank: Bank, national_id: str, context: str, agreement: str | None, account: Account) -> bool:
     """Whether a person may pay from `account`: privately its own, else REGISTER and VIEW in the agreement."""
     if context == PRIVATE:
         owner = bank.documents.get(CUSTOMER, account["customerId"])  # asked of every payment: one call less
@@ -190,7 +192,7 @@ def may_pay_from(bank: Bank, national_id: str, context: str, agreement: str | No
     return False
 
 
-def psu_for(bank: Bank, tpp_id: str, national_id: str) -> Document:
+def psu_for(bank: Bank, tpp_id: str, national_id: str) -> Psu:
     """The PSU of a person at a TPP: one UUID per TPP and person, made at the first SCA (CONTRACT 4)."""
     key = f"{tpp_id}|{national_id}"
     known = bank.documents.first(PSU, key=key)
@@ -206,7 +208,7 @@ def psu_for(bank: Bank, tpp_id: str, national_id: str) -> Document:
     return known
 
 
-def psu_of(bank: Bank, tpp_id: str, psu_id: str) -> Document | None:
+def psu_of(bank: Bank, tpp_id: str, psu_id: str) -> Psu | None:
     """The PSU behind a PSU-ID, or None when the id is not this TPP's."""
     known = bank.documents.get(PSU, psu_id.lower())
     return known if known is not None and known["tpp"] == tpp_id else None

@@ -7,29 +7,29 @@ from datetime import timedelta
 from emulator.bank.bank import Bank
 from emulator.bank.clock import stamp
 from emulator.bank.customers import consents, people
+from emulator.bank.documents import Session
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import SESSION
 from emulator.bank.tpp import prefix
-from emulator.store import Document
 
 LIFETIME = timedelta(hours=1)
 # Those whose place a newer one has taken are remembered, to say so; the oldest of these are let go of.
 PAST_KEPT = 5_000
 
 
-def with_id(bank: Bank, tpp_id: str, session_id: str) -> list[Document]:
+def with_id(bank: Bank, tpp_id: str, session_id: str) -> list[Session]:
     """Every session of a TPP under this TPP-Session-ID: one per person, context and agreement."""
     return bank.documents.find(SESSION, key=prefix(tpp_id) + session_id)
 
 
-def is_live(bank: Bank, session: Document) -> bool:
+def is_live(bank: Bank, session: Session) -> bool:
     """Whether the hour is not over and no newer session has taken its place."""
     return not session.get("ended") and bank.clock.stamp() < str(session["expires"])
 
 
 def start(
     bank: Bank, *, tpp_id: str, national_id: str, session_id: str, context: str, agreement: str | None
-) -> Document:
+) -> Session:
     """Begin (or renew) the session after a completed SCA; a live one under another id ends here (SPEC 5.3.9)."""
     owner = f"{tpp_id}|{national_id}|{context}"
     now = bank.clock.now()
@@ -40,7 +40,7 @@ def start(
     same = (s for s in with_id(bank, tpp_id, session_id) if (s["nationalId"], s["context"], s["agreement"]) == acting)
     renewed = next(same, None)
     psu = people.psu_for(bank, tpp_id, national_id)
-    session = {
+    session: Session = {
         "id": renewed["id"] if renewed is not None else bank.ids.uuid(),
         "key": prefix(tpp_id) + session_id,
         "owner": owner,
@@ -57,7 +57,7 @@ def start(
     return session
 
 
-def _set_aside(bank: Bank, session: Document, at: str) -> None:
+def _set_aside(bank: Bank, session: Session, at: str) -> None:
     """A newer session takes the place of this one, which ends if its hour is not over."""
     if is_live(bank, session):
         session["ended"] = at
@@ -122,5 +122,6 @@ def end(bank: Bank, session_id: str) -> bool:
     session = bank.documents.get(SESSION, session_id)
     if session is None or not is_live(bank, session):
         return False
-    bank.documents.put(SESSION, {**session, "ended": bank.clock.stamp()})
+    session["ended"] = bank.clock.stamp()
+    bank.documents.put(SESSION, session)
     return True

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from emulator.bank.bank import Bank
+from emulator.bank.documents import Basket, Payment
 from emulator.bank.kinds import BASKET, PAYMENT
 from emulator.bank.scheme.transitions import UNSIGNED
-from emulator.store import Document
 
 # Worst first; what a payment counts as: itself, or by this table (CONTRACT 7).
 WORST_FIRST = ("RJCT", "RCVD", "PATC", "ACTC")
@@ -20,19 +20,19 @@ def status_of(statuses: Iterable[str]) -> str:
     return next((status for status in WORST_FIRST if status in counted), "RJCT")
 
 
-def members(bank: Bank, basket: Document) -> list[Document]:
+def members(bank: Bank, basket: Basket) -> list[Payment]:
     """The payments of a basket, in its order."""
     found = (bank.documents.get(PAYMENT, payment_id) for payment_id in basket["payments"])
     return [payment for payment in found if payment is not None]
 
 
-def state(bank: Bank, basket: Document) -> tuple[str, bool]:
+def state(bank: Bank, basket: Basket) -> tuple[str, bool]:
     """The basket's status, the worst case of its payments now, and whether one lacks a signature."""
     statuses = [payment["status"] for payment in members(bank, basket)]
     return status_of(statuses), any(status in UNSIGNED for status in statuses)
 
 
-def tell_change(bank: Bank, payment: Document, before: str, at: str) -> None:
+def tell_change(bank: Bank, payment: Payment, before: str, at: str) -> None:
     """Publish the new status of the payment's basket where the payment's change from `before` made it another."""
     basket = bank.documents.get(BASKET, payment["basketId"])
     if basket is None:

@@ -6,15 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from emulator.bank.authentication import approach, authorisations, sca, sca_ends
-from emulator.bank.authentication.approach import Approach
 from emulator.bank.bank import Bank
+from emulator.bank.documents import Approach, Basket, Payment
 from emulator.bank.errors import BankError, Message
 from emulator.bank.kinds import BASKET, PAYMENT
 from emulator.bank.payment import payment_views, payments
 from emulator.bank.payment.basket_status import members, state
 from emulator.bank.products import PAYMENTS
 from emulator.bank.scheme.transitions import UNSIGNED
-from emulator.store import Document
 
 
 def create(
@@ -26,7 +25,7 @@ def create(
     agreement: str | None,
     payment_ids: Sequence[str],
     how: Approach,
-) -> Document:
+) -> Basket:
     """Group payments into a basket whose SCA is open (`sca`: the token); BankError names every payment at fault.
 
     RESOURCE_UNKNOWN (in the body), REFERENCE_MIX_INVALID or CONFLICT.
@@ -36,7 +35,7 @@ def create(
     agreement = agreement or next((payment["agreement"] for payment in own if payment is not None), None)
     members = [payment if payment is not None and payment["agreement"] == agreement else None for payment in own]
     _refuse(members)
-    basket: Document = {
+    basket: Basket = {
         "id": bank.ids.new(),
         "tpp": tpp_id,
         "nationalId": national_id,
@@ -55,14 +54,14 @@ def create(
     return basket
 
 
-def _own(bank: Bank, payment_id: str, owner: tuple[str, str | None, str]) -> Document | None:
+def _own(bank: Bank, payment_id: str, owner: tuple[str, str | None, str]) -> Payment | None:
     payment = bank.documents.get(PAYMENT, payment_id)
     if payment is None or (payment["tpp"], payment["nationalId"], payment["context"]) != owner:
         return None
     return payment
 
 
-def _refuse(members: Sequence[Document | None]) -> None:
+def _refuse(members: Sequence[Payment | None]) -> None:
     """Say of each payment why it cannot be in the basket: which are none for one (400), else which are taken (409)."""
     wrong, taken = [], []
     for index, payment in enumerate(members):
@@ -81,7 +80,7 @@ def _refuse(members: Sequence[Document | None]) -> None:
         raise error
 
 
-def find(bank: Bank, basket_id: str, *, tpp_id: str, national_id: str | None, agreement: str | None = None) -> Document:
+def find(bank: Bank, basket_id: str, *, tpp_id: str, national_id: str | None, agreement: str | None = None) -> Basket:
     """The TPP's own basket; RESOURCE_UNKNOWN for any other."""
     basket = bank.documents.get(BASKET, basket_id)
     if basket is None or basket["tpp"] != tpp_id or not payments.concerns(basket, national_id, agreement):
@@ -89,16 +88,16 @@ def find(bank: Bank, basket_id: str, *, tpp_id: str, national_id: str | None, ag
     return basket
 
 
-def _waiting(bank: Bank, basket: Document) -> list[Document]:
+def _waiting(bank: Bank, basket: Basket) -> list[Payment]:
     return [payment for payment in members(bank, basket) if payment["status"] in UNSIGNED]
 
 
-def is_signed(basket: Document) -> bool:
+def is_signed(basket: Basket) -> bool:
     """Whether the basket's SCA is done."""
     return "signed" in basket
 
 
-def delete(bank: Bank, basket: Document) -> None:
+def delete(bank: Bank, basket: Basket) -> None:
     """Take the basket away while it is not authorised; its payments stay. CONFLICT afterwards."""
     if is_signed(basket):
         raise BankError("CONFLICT", "The basket is authorised and cannot be deleted any more.")
@@ -109,7 +108,7 @@ def delete(bank: Bank, basket: Document) -> None:
     bank.documents.delete(BASKET, basket["id"])
 
 
-def start_authorisation(bank: Bank, basket: Document, how: Approach, *, national_id: str | None) -> tuple[str, str]:
+def start_authorisation(bank: Bank, basket: Basket, how: Approach, *, national_id: str | None) -> tuple[str, str]:
     """Open a further SCA for the basket: (authorisation id, token); CONFLICT when no payment lacks a signature."""
     waiting = _waiting(bank, basket)
     if not waiting:
@@ -134,7 +133,7 @@ def authorised(bank: Bank, basket_id: str, national_id: str, agreement: str | No
         if payment["status"] not in UNSIGNED:
             sca.void(bank, payment["id"])  # its own is needed no more
     if basket["nationalId"] is None:  # then it is the first signer's
-        basket |= {name: signed[0][name] for name in ("nationalId", "agreement")}
+        basket["nationalId"], basket["agreement"] = signed[0]["nationalId"], signed[0]["agreement"]
     basket["signed"] = bank.clock.stamp()
     basket.pop("sca", None)
     halfway = next((payment for payment in _waiting(bank, basket) if payment["status"] == "PATC"), None)
@@ -145,7 +144,7 @@ def authorised(bank: Bank, basket_id: str, national_id: str, agreement: str | No
     bank.documents.put(BASKET, basket)
 
 
-def _sign(bank: Bank, basket: Document, national_id: str, agreement: str | None) -> list[Document]:
+def _sign(bank: Bank, basket: Basket, national_id: str, agreement: str | None) -> list[Payment]:
     """Sign what waits as far as this person may: at least one payment, as they are afterwards."""
     signed, refusals = [], []
     for payment in _waiting(bank, basket):

@@ -7,17 +7,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from decimal import Decimal
-from typing import Any
+from typing import Any, Literal, cast
 
 import orjson
 
 from emulator.bank.accounts import accounts, ledger
 from emulator.bank.authentication import approach
-from emulator.bank.authentication.approach import Approach
 from emulator.bank.bank import Bank
 from emulator.bank.booking import bulk, exchange
 from emulator.bank.clock import later
 from emulator.bank.customers import people
+from emulator.bank.documents import Account, Approach, BulkEntry, Payment, Price
 from emulator.bank.errors import BankError, Message
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, PAYMENT
 from emulator.bank.money import plain
@@ -27,12 +27,11 @@ from emulator.bank.reference.norway import digits_of
 from emulator.bank.scheme import rules, schedule
 from emulator.bank.scheme.transitions import BATCH
 from emulator.bank.script import Script
-from emulator.store import Document
 
 DUPLICATE_WINDOW = timedelta(hours=24)
 DEAD = ("RJCT", "CANC")
 # The accounts of earlier orders by what those said of them, while nothing changed (None: not of this bank).
-Known = dict[tuple[str | None, ...], Document | None]
+Known = dict[tuple[str | None, ...], Account | None]
 # What may earn a warning, alone or inside.
 _WARNED_OF = frozenset({"remittanceInformationStructured", "dayOfExecution", "payments"})
 NOT_PAYABLE = ("LOAN",)  # assumed: the bank offers no payments from loans
@@ -55,14 +54,13 @@ class Order:
     script: Script = field(default_factory=Script)
 
 
-def initiate(bank: Bank, product: Product, order: Order) -> Document:
+def initiate(bank: Bank, product: Product, order: Order) -> Payment:
     """Create a payment in RCVD with its SCA open (`sca`: the token); BankError names all that is wrong with it."""
     known = bank.accounts.values()
     debtor = _debtor(bank, order, known)
     drafts = _drafts(bank, product, order.initiation, known, debtor)
     payment = _received(bank, product, order, debtor, drafts)
-    _price(bank, product, payment, drafts, debtor, order.script)
-    if payment["agreement"] is not None and order.national_id is not None:
+    if payment["agreement"] is not None:
         check_register_limit(bank, payment)
     if not order.allow_duplicate:
         _refuse_duplicate(bank, payment, later(payment["created"], -DUPLICATE_WINDOW))
@@ -73,13 +71,14 @@ def initiate(bank: Bank, product: Product, order: Order) -> Document:
     return payment
 
 
-def _received(bank: Bank, product: Product, order: Order, debtor: Document, drafts: list[rules.Draft]) -> Document:
-    """The document of a new payment, without what it costs."""
+def _received(bank: Bank, product: Product, order: Order, debtor: Account, drafts: list[rules.Draft]) -> Payment:
+    """The document of a new payment."""
     agreement = order.agreement
     if order.context == people.CORPORATE and agreement is None and order.national_id is not None:
         agreement = agreement_for(bank, order.national_id, debtor)
+    price, entries = _price(bank, product, drafts, debtor, order.script)
     created = bank.clock.stamp()
-    payment: Document = {
+    payment: Payment = {
         "id": bank.ids.new(),
         "service": product.service,
         "product": product.name,
@@ -93,14 +92,19 @@ def _received(bank: Bank, product: Product, order: Order, debtor: Document, draf
         "created": created,
         "due": later(created, UNSIGNED_LIFETIME),
         "debtorAccountId": debtor["id"],
+        "currency": debtor["currency"],
         "likeness": _likeness(order, debtor, drafts),
+        "amount": price["amount"],
     }
+    payment.update(cast(Payment, price))
+    if entries is not None:
+        payment["entries"] = entries
     if order.script.progress:
         payment["progress"] = list(order.script.progress)
     return payment
 
 
-def _debtor(bank: Bank, order: Order, known: Known) -> Document:
+def _debtor(bank: Bank, order: Order, known: Known) -> Account:
     """The account to pay from, not to be changed; of an IBAN that of the last order alike, while nothing changed."""
     named = order.initiation["debtorAccount"]
     iban = named.get("iban")
@@ -113,7 +117,7 @@ def _debtor(bank: Bank, order: Order, known: Known) -> Document:
     return account
 
 
-def _creditor(bank: Bank, initiation: Mapping[str, Any], known: Known) -> Document | None:
+def _creditor(bank: Bank, initiation: Mapping[str, Any], known: Known) -> Account | None:
     """The creditor's account when this bank holds it, not to be changed."""
     named: Mapping[str, str] = initiation["creditorAccount"]
     said = (named.get("iban"), named.get("bban"))
@@ -122,7 +126,7 @@ def _creditor(bank: Bank, initiation: Mapping[str, Any], known: Known) -> Docume
     return known[said]
 
 
-def _payable(bank: Bank, order: Order, named: Mapping[str, Any]) -> Document:
+def _payable(bank: Bank, order: Order, named: Mapping[str, Any]) -> Account:
     """The named account; FORBIDDEN for one that is unknown, another's or shut to payments (CONTRACT 6, 13)."""
     account = _named(bank, named)
     allowed = account is not None and (
@@ -135,7 +139,7 @@ def _payable(bank: Bank, order: Order, named: Mapping[str, Any]) -> Document:
     return account
 
 
-def check_open(account: Document, *, removed: bool = False) -> None:
+def check_open(account: Account, *, removed: bool = False) -> None:
     """Refuse an account from which the bank allows no payments.
 
     FORBIDDEN where it has taken the permission away (SPEC 5.3.10; `removed`: a scripted rule has), PRODUCT_INVALID for
@@ -148,7 +152,7 @@ def check_open(account: Document, *, removed: bool = False) -> None:
         raise BankError("PRODUCT_INVALID", text, "debtorAccount")
 
 
-def _named(bank: Bank, named: Mapping[str, Any]) -> Document | None:
+def _named(bank: Bank, named: Mapping[str, Any]) -> Account | None:
     documents = bank.documents
     if "iban" in named:
         return documents.first(ACCOUNT, iban=named["iban"].replace(" ", ""))
@@ -164,7 +168,7 @@ def _named(bank: Bank, named: Mapping[str, Any]) -> Document | None:
 
 
 def _drafts(
-    bank: Bank, product: Product, initiation: Mapping[str, Any], known: Known, debtor: Document
+    bank: Bank, product: Product, initiation: Mapping[str, Any], known: Known, debtor: Account
 ) -> list[rules.Draft]:
     """The payment, or the entries of a bulk; every rule of the product is run, and all that they find told at once."""
     if product.flow != BATCH:
@@ -188,47 +192,37 @@ def _drafts(
 
 
 def _price(
-    bank: Bank, product: Product, payment: Document, drafts: list[rules.Draft], debtor: Document, script: Script
-) -> None:
-    """Set `amount` and `fee` in the debtor account's currency, and of a bulk its `entries`."""
-    currency = payment["currency"] = debtor["currency"]
-    table, crosses_border = exchange.table(bank), product.crosses_border
-    if product.flow == BATCH:
-        amount, fee = _bulk_price(table, crosses_border, payment, drafts, script)
-    else:
-        (draft,) = drafts
-        paid = draft.initiation["instructedAmount"]
-        amount, fee, members = table.charge(paid["amount"], paid["currency"], currency, crosses_border, script.fee)
-        payment.update(members)
-        if draft.creditor is not None:
-            payment["creditorAccountId"] = draft.creditor["id"]
-    if bank.settings.funds_check == "initiation" and ledger.available(debtor) < amount + fee:
-        raise BankError("PAYMENT_FAILED", "There is not enough money on the account.", "debtorAccount")
-
-
-def _bulk_price(
-    table: exchange.Table, crosses_border: bool, payment: Document, drafts: list[rules.Draft], script: Script
-) -> tuple[Decimal, Decimal]:
-    currency = payment["currency"]
+    bank: Bank, product: Product, drafts: list[rules.Draft], debtor: Account, script: Script
+) -> tuple[Price, list[BulkEntry] | None]:
+    """What the payment costs, and of a bulk what each entry does; PAYMENT_FAILED where `funds_check` asks for it."""
+    charge, currency, crosses_border = exchange.table(bank).charge, debtor["currency"], product.crosses_border
     total = fees = Decimal(0)
-    payment["entries"] = entries = []
+    entries: list[BulkEntry] = []
+    price: Price = {"amount": ""}
     for index, draft in enumerate(drafts):
-        scripted = script.fee if script.fee is None or index == 0 else "0"
+        scripted = script.fee if script.fee is None or index == 0 else "0"  # of a bulk: once
         paid = draft.initiation["instructedAmount"]
-        amount, fee, members = table.charge(paid["amount"], paid["currency"], currency, crosses_border, scripted)
+        amount, fee, members = charge(paid["amount"], paid["currency"], currency, crosses_border, scripted)
         total += amount
         fees += fee
-        entry = {"status": bulk.OPEN, **members}
+        price = {**members}
         if draft.creditor is not None:
-            entry["creditorAccountId"] = draft.creditor["id"]
-        entries.append(entry)
-    payment["amount"] = plain(total, currency)
+            price["creditorAccountId"] = draft.creditor["id"]
+        if product.flow == BATCH:
+            entry: BulkEntry = {"status": bulk.OPEN, "amount": price["amount"]}
+            entry.update(cast(BulkEntry, price))
+            entries.append(entry)
+    if bank.settings.funds_check == "initiation" and ledger.available(debtor) < total + fees:
+        raise BankError("PAYMENT_FAILED", "There is not enough money on the account.", "debtorAccount")
+    if product.flow != BATCH:
+        return price, None
+    price = {"amount": plain(total, currency)}
     if fees:
-        payment["fee"] = plain(fees, currency)
-    return total, fees
+        price["fee"] = plain(fees, currency)
+    return price, entries
 
 
-def agreement_for(bank: Bank, national_id: str, account: Document) -> str | None:
+def agreement_for(bank: Bank, national_id: str, account: Account) -> str | None:
     """The first agreement that lets a person pay from an account: what a request that names none acts under."""
     for agreement in people.agreements_of(bank, national_id):
         if people.may_pay_from(bank, national_id, people.CORPORATE, agreement["id"], account):
@@ -236,11 +230,13 @@ def agreement_for(bank: Bank, national_id: str, account: Document) -> str | None
     return None
 
 
-def check_register_limit(bank: Bank, payment: Document) -> None:
+def check_register_limit(bank: Bank, payment: Payment) -> None:
     """Refuse a payment above the registerLimit of its customer's engagement: FORBIDDEN.
 
     Assumed: of the sum, in the account's currency.
     """
+    if payment["nationalId"] is None:
+        return
     limit = engagement_limit(bank, payment, payment["nationalId"], "registerLimit")
     if limit is not None and Decimal(payment["amount"]) > limit:
         what, path = ("a bulk", "payments") if "entries" in payment else ("a payment", "instructedAmount.amount")
@@ -248,9 +244,11 @@ def check_register_limit(bank: Bank, payment: Document) -> None:
         raise BankError("FORBIDDEN", text, path)
 
 
-def engagement_limit(bank: Bank, payment: Document, national_id: str, name: str) -> Decimal | None:
+def engagement_limit(
+    bank: Bank, payment: Payment, national_id: str, name: Literal["registerLimit", "approvalLimit"]
+) -> Decimal | None:
     """`registerLimit` or `approvalLimit` of the engagement that lets a person pay a payment; of several the highest."""
-    agreement = bank.documents.get(AGREEMENT, payment["agreement"])
+    agreement = bank.documents.get(AGREEMENT, payment["agreement"]) if payment["agreement"] else None
     if agreement is None:
         return None
     registering = people.engagements_for(bank, agreement, "REGISTER", national_id)
@@ -260,7 +258,7 @@ def engagement_limit(bank: Bank, payment: Document, national_id: str, name: str)
     return max(Decimal(str(e[name])) for e in engagements)
 
 
-def _likeness(order: Order, debtor: Document, drafts: list[rules.Draft]) -> str:
+def _likeness(order: Order, debtor: Account, drafts: list[rules.Draft]) -> str:
     """A hash of what logical duplicates have in common: TPP, debtor, creditor, amount, reference (CONTRACT 3.4)."""
     parts: list[object] = [order.tpp_id, debtor["id"]]
     for draft in drafts:
@@ -279,7 +277,7 @@ def _likeness(order: Order, debtor: Document, drafts: list[rules.Draft]) -> str:
     return hashlib.blake2b(orjson.dumps(parts), digest_size=16).hexdigest()
 
 
-def _refuse_duplicate(bank: Bank, payment: Document, since: str) -> None:
+def _refuse_duplicate(bank: Bank, payment: Payment, since: str) -> None:
     # Newest first: of a thousand alike the first few decide, unless those were all rejected or cancelled.
     for limit in (20, None):
         alike = bank.documents.find(PAYMENT, likeness=payment["likeness"], newest_first=True, limit=limit)

@@ -6,22 +6,31 @@ Nobody here asks whether the change is allowed: progression follows the table, a
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from typing import Literal
 
 from emulator.bank import products
 from emulator.bank.bank import Bank
 from emulator.bank.booking import bulk, settlement
 from emulator.bank.clock import moment, stamp
+from emulator.bank.documents import Payment
 from emulator.bank.payment import basket_status
 from emulator.bank.payment.psu_messages import CHANGED, REJECTED
 from emulator.bank.scheme import execution
 from emulator.bank.scheme.transitions import BATCH, FINAL, INSTANT, STANDING
-from emulator.store import Document
 
 A_SECOND = timedelta(seconds=1)  # that time takes from the due moment to the execution
+_UNTIL_FINAL: tuple[Literal["due", "progress", "sca", "executeAt", "giveUpAt", "polls"], ...] = (
+    "due",
+    "progress",
+    "sca",
+    "executeAt",
+    "giveUpAt",
+    "polls",
+)
 REASONS = {"RJCT": REJECTED, "ACWC": CHANGED}
 
 
-def change(bank: Bank, payment: Document, status: str, at: datetime, *, reason: str | None = None) -> None:
+def change(bank: Bank, payment: Payment, status: str, at: datetime, *, reason: str | None = None) -> None:
     """Give the payment a status at a moment, with all that follows from it; the caller puts the document.
 
     `reason`: the psuMessage of ACWC and RJCT (CONTRACT 13). A script may name the status that the payment has.
@@ -36,14 +45,14 @@ def change(bank: Bank, payment: Document, status: str, at: datetime, *, reason: 
     if status in REASONS:
         payment["psuMessage"] = reason or REASONS[status]
     if status in FINAL:
-        for name in ("due", "progress", "sca", "executeAt", "giveUpAt", "polls"):
+        for name in _UNTIL_FINAL:
             payment.pop(name, None)
     bank.publish({"type": "payment", "id": payment["id"], "status": status, "at": when})
     if bank.watchers and "basketId" in payment:
         basket_status.tell_change(bank, payment, before, when)
 
 
-def _move_money(bank: Bank, payment: Document, status: str, at: str) -> None:
+def _move_money(bank: Bank, payment: Payment, status: str, at: str) -> None:
     flow = products.of(payment).flow
     if status == "ACCP":
         settlement.let_go(bank, payment, at)
@@ -67,7 +76,7 @@ def _move_money(bank: Bank, payment: Document, status: str, at: str) -> None:
         settlement.let_go(bank, payment, at)
 
 
-def _book(bank: Bank, payment: Document, at: str) -> None:
+def _book(bank: Bank, payment: Payment, at: str) -> None:
     settlement.hold(bank, payment, at, force=True)
     if products.of(payment).flow == BATCH:
         bulk.finish(bank, payment, at)
@@ -76,7 +85,7 @@ def _book(bank: Bank, payment: Document, at: str) -> None:
     payment["fundsAvailable"] = True
 
 
-def _give_up_at(bank: Bank, payment: Document, at: datetime) -> datetime:
+def _give_up_at(bank: Bank, payment: Payment, at: datetime) -> datetime:
     """When what lacks money is rejected, a payment or entries of a bulk: 10 minutes for straks, else 3 banking days."""
     # CONTRACT 6. Counted from the moment the execution was due, a second before the money was found missing; where
     # reads or a hand bring the steps, any time may lie between.

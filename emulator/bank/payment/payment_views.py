@@ -10,14 +10,14 @@ from emulator.bank.accounts import accounts
 from emulator.bank.bank import Bank
 from emulator.bank.booking import bulk
 from emulator.bank.clock import date_time
+from emulator.bank.documents import Payment
 from emulator.bank.kinds import ACCOUNT, PAYMENT
 from emulator.bank.payment import standing
 from emulator.bank.scheme.rules import says_kid, structured_references
 from emulator.bank.scheme.transitions import BATCH, STANDING, UNSIGNED
-from emulator.store import Document
 
 
-def fees(payment: Document) -> dict[str, Any]:
+def fees(payment: Payment) -> dict[str, Any]:
     """`transactionFees` and `transactionFeeIndicator`, if and only if there is a fee (CONTRACT 13)."""
     if "fee" not in payment:
         return {}
@@ -25,9 +25,9 @@ def fees(payment: Document) -> dict[str, Any]:
     return {"transactionFees": total, "transactionFeeIndicator": True}
 
 
-def status(payment: Document) -> dict[str, Any]:
+def status(payment: Payment) -> dict[str, Any]:
     """`{paymentId, transactionStatus, fundsAvailable?, psuMessage?}`: fundsAvailable from authorisation on."""
-    shown = {"paymentId": payment["id"], "transactionStatus": payment["status"]}
+    shown: dict[str, Any] = {"paymentId": payment["id"], "transactionStatus": payment["status"]}
     if "fundsAvailable" in payment:
         shown["fundsAvailable"] = payment["fundsAvailable"]
     if "psuMessage" in payment:
@@ -35,7 +35,7 @@ def status(payment: Document) -> dict[str, Any]:
     return shown
 
 
-def details(bank: Bank, payment: Document) -> dict[str, Any]:
+def details(bank: Bank, payment: Payment) -> dict[str, Any]:
     """The members of the initiation, and what has become of it, but for fundsAvailable (CONTRACT 6; SPEC 2.8)."""
     shown = {**payment["initiation"], **status(payment), **fees(payment)}
     shown.pop("fundsAvailable", None)
@@ -70,8 +70,8 @@ def summary(bank: Bank, payment_id: str) -> list[dict[str, Any]]:
     ]
 
 
-def _item(bank: Bank, payment: Document, initiation: Mapping[str, Any], fee: str | None) -> dict[str, Any]:
-    account = bank.documents.get(ACCOUNT, payment["debtorAccountId"]) or {}
+def _item(bank: Bank, payment: Payment, initiation: Mapping[str, Any], fee: str | None) -> dict[str, Any]:
+    account = bank.documents.get(ACCOUNT, payment["debtorAccountId"])
     creditor = initiation["creditorAccount"]
     amount = initiation["instructedAmount"]
     item = {
@@ -80,8 +80,8 @@ def _item(bank: Bank, payment: Document, initiation: Mapping[str, Any], fee: str
         "currency": amount["currency"],
         "creditorName": initiation["creditorName"],
         "creditorAccount": creditor.get("iban") or creditor.get("bban") or "",
-        "debtorAccount": account.get("iban") or account.get("bban") or "",
-        "debtorAccountName": account.get("name") or "",
+        "debtorAccount": account["iban"] or account["bban"] if account is not None else "",
+        "debtorAccountName": account["name"] if account is not None else "",
     }
     if fee is not None:
         item["fee"] = f"{fee} {payment['currency']}"
@@ -102,7 +102,7 @@ def _remittance(initiation: Mapping[str, Any]) -> dict[str, str]:
     return {name: ", ".join(references) for name, references in told.items()}
 
 
-def _kind(payment: Document) -> str:
+def _kind(payment: Payment) -> str:
     """In plain words: `Instant transfer`, `Standing order, monthly from 2026-03-02`."""
     words, initiation = products.of(payment).words, payment["initiation"]
     frequency = initiation.get("frequency")
@@ -113,7 +113,7 @@ def _kind(payment: Document) -> str:
     return f"{kind} to {end}" if end is not None else kind
 
 
-def view(payment: Document) -> dict[str, Any]:
+def view(payment: Payment) -> dict[str, Any]:
     """A payment as the control interface and the console show it (CONTRACT 9.3)."""
     initiation = payment["initiation"]
     instructed = initiation.get("instructedAmount") or {"amount": payment["amount"], "currency": payment["currency"]}

@@ -11,16 +11,15 @@ from decimal import Decimal
 
 from emulator.bank import products
 from emulator.bank.authentication import approach, authorisations, sca, sca_ends
-from emulator.bank.authentication.approach import Approach
 from emulator.bank.bank import Bank
 from emulator.bank.customers import people
+from emulator.bank.documents import Account, Approach, Basket, Payment
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, PAYMENT
 from emulator.bank.payment import lifecycle, progression
 from emulator.bank.payment.initiation import agreement_for, check_open, check_register_limit, engagement_limit
 from emulator.bank.payment.psu_messages import DECLINED
 from emulator.bank.scheme.transitions import UNSIGNED, allowed
-from emulator.store import Document
 
 
 def find(
@@ -31,7 +30,7 @@ def find(
     tpp_id: str,
     national_id: str | None,
     agreement: str | None = None,
-) -> Document:
+) -> Payment:
     """The TPP's own payment under this address; RESOURCE_UNKNOWN for any other, whoever's it is (CONTRACT 3.3).
 
     `national_id` None: any customer's. Who acts under the payment's agreement may see and sign it too.
@@ -48,14 +47,14 @@ def find(
     return payment
 
 
-def concerns(target: Document, national_id: str | None, agreement: str | None) -> bool:
+def concerns(target: Payment | Basket, national_id: str | None, agreement: str | None) -> bool:
     """Whether a payment or basket is this customer's, or of the agreement it acts under."""
     if national_id is None or target["nationalId"] in (None, national_id):
         return True
     return agreement is not None and bool(target["agreement"] == agreement)
 
 
-def start_authorisation(bank: Bank, payment: Document, how: Approach, *, national_id: str | None) -> tuple[str, str]:
+def start_authorisation(bank: Bank, payment: Payment, how: Approach, *, national_id: str | None) -> tuple[str, str]:
     """Open a further SCA for a payment that lacks a signature: (authorisation id, token); CONFLICT for others."""
     if payment["status"] not in UNSIGNED:
         raise BankError("CONFLICT", f"A payment in {payment['status']} needs no authorisation.")
@@ -94,7 +93,7 @@ def authorised(bank: Bank, payment_id: str, national_id: str, agreement: str | N
     bank.documents.put(PAYMENT, payment)
 
 
-def _belongs_to(bank: Bank, payment: Document, national_id: str, agreement: str | None) -> None:
+def _belongs_to(bank: Bank, payment: Payment, national_id: str, agreement: str | None) -> None:
     """A payment whose customer was not known is the first signer's, and of the agreement that it acts under."""
     payment["nationalId"] = national_id
     account = bank.documents.get(ACCOUNT, payment["debtorAccountId"])
@@ -104,7 +103,7 @@ def _belongs_to(bank: Bank, payment: Document, national_id: str, agreement: str 
         check_register_limit(bank, payment)
 
 
-def _check_signer(bank: Bank, payment: Document, national_id: str) -> None:
+def _check_signer(bank: Bank, payment: Payment, national_id: str) -> None:
     if national_id in payment.get("signedBy", ()) and national_id not in next_signers(bank, payment):
         raise BankError("SCA_INVALID", "Another person has to sign this payment now.")
     another = payment["status"] == "RCVD" and payment["nationalId"] != national_id
@@ -114,7 +113,7 @@ def _check_signer(bank: Bank, payment: Document, national_id: str) -> None:
     check_open(account)
 
 
-def _payable(bank: Bank, payment: Document, national_id: str) -> Document | None:
+def _payable(bank: Bank, payment: Payment, national_id: str) -> Account | None:
     """The account of a payment, if the person may pay from it in the payment's context and agreement."""
     account = bank.documents.get(ACCOUNT, payment["debtorAccountId"])
     if account is None:
@@ -123,7 +122,7 @@ def _payable(bank: Bank, payment: Document, national_id: str) -> Document | None
     return account if may else None
 
 
-def _signatures_needed(bank: Bank, payment: Document) -> int:
+def _signatures_needed(bank: Bank, payment: Payment) -> int:
     """Two where the agreement says so, or above the first signer's approvalLimit (assumed), if two persons may sign."""
     agreement = bank.documents.get(AGREEMENT, payment["agreement"]) if payment["agreement"] else None
     if agreement is None or len(_signers(bank, payment)) < 2:
@@ -133,7 +132,7 @@ def _signatures_needed(bank: Bank, payment: Document) -> int:
     return 2 if above else int(agreement.get("signatures", 1))
 
 
-def _signers(bank: Bank, payment: Document) -> list[str]:
+def _signers(bank: Bank, payment: Payment) -> list[str]:
     """The persons of a payment's agreement who may pay from its account."""
     agreement = bank.documents.get(AGREEMENT, payment["agreement"]) if payment["agreement"] else None
     account = bank.documents.get(ACCOUNT, payment["debtorAccountId"])
@@ -146,9 +145,7 @@ def _signers(bank: Bank, payment: Document) -> list[str]:
     ]
 
 
-def addressed(
-    bank: Bank, how: Approach, waiting: Sequence[Document], asking: str | None
-) -> tuple[Approach, str | None]:
+def addressed(bank: Bank, how: Approach, waiting: Sequence[Payment], asking: str | None) -> tuple[Approach, str | None]:
     """Whom a further SCA for payments that lack a signature is for: `how` to reach them, and the only one who may.
 
     It is for who asks, where that person may sign one of them, else for whoever may.
@@ -165,14 +162,14 @@ def addressed(
     return how, waiting[0]["nationalId"] if owner_alone else None
 
 
-def may_sign_next(bank: Bank, payment: Document, person: str) -> bool:
+def may_sign_next(bank: Bank, payment: Payment, person: str) -> bool:
     """Whether a person may give the signature that a payment lacks: anybody who may pay where it is nobody's yet."""
     if payment["status"] == "RCVD" and payment["nationalId"] is None:
         return _payable(bank, payment, person) is not None
     return person in next_signers(bank, payment)
 
 
-def next_signers(bank: Bank, payment: Document) -> list[str]:
+def next_signers(bank: Bank, payment: Payment) -> list[str]:
     """Who may sign a payment next: first its own customer (CONTRACT 13), then the others who may pay from its account.
 
     Of a payment whose customer is not known yet there is nobody to name. Once no other is left who may sign, who has
@@ -192,13 +189,13 @@ def declined(bank: Bank, payment_id: str) -> None:
         bank.documents.put(PAYMENT, payment)
 
 
-def cancellable(payment: Document) -> bool:
+def cancellable(payment: Payment) -> bool:
     """Whether the customer can cancel an authorised payment: the table says so, and nothing is executed yet."""
     status = payment["status"]
     return status not in UNSIGNED and allowed(products.of(payment).flow, status, "CANC")
 
 
-def cancel(bank: Bank, payment: Document) -> bool:
+def cancel(bank: Bank, payment: Payment) -> bool:
     """DELETE: cancel at once what is not authorised (True), else say that an SCA must follow (False); CONFLICT."""
     if payment["status"] in UNSIGNED:
         sca.void(bank, payment["id"])
@@ -209,12 +206,12 @@ def cancel(bank: Bank, payment: Document) -> bool:
     return False
 
 
-def _refuse_unless_cancellable(payment: Document) -> None:
+def _refuse_unless_cancellable(payment: Payment) -> None:
     if not cancellable(payment):
         raise BankError("CONFLICT", f"A payment in {payment['status']} cannot be cancelled any more.")
 
 
-def start_cancellation(bank: Bank, payment: Document, how: Approach, *, national_id: str | None) -> tuple[str, str]:
+def start_cancellation(bank: Bank, payment: Payment, how: Approach, *, national_id: str | None) -> tuple[str, str]:
     """Open the SCA that cancels an authorised payment: (authorisation id, token); CONFLICT when it is too late.
 
     One signature cancels, also where two were needed to pay (assumed): of who asks, if that person may cancel it,
@@ -229,7 +226,7 @@ def start_cancellation(bank: Bank, payment: Document, how: Approach, *, national
     return authorisations.start(bank, how, payment, "cancellation", signer=national_id)
 
 
-def _may_cancel(bank: Bank, payment: Document, person: str) -> bool:
+def _may_cancel(bank: Bank, payment: Payment, person: str) -> bool:
     """Whether a person ordered a payment or may pay from its account."""
     return person == payment["nationalId"] or _payable(bank, payment, person) is not None
 

@@ -16,6 +16,7 @@ from emulator.bank.authentication import sca
 from emulator.bank.bank import SETTINGS_FOLLOWERS, Bank
 from emulator.bank.booking import bulk, entries, settlement
 from emulator.bank.clock import moment, stamp
+from emulator.bank.documents import Payment
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import PAYMENT, TRANSACTION
 from emulator.bank.payment import lifecycle, standing
@@ -23,7 +24,6 @@ from emulator.bank.payment.psu_messages import MOVED, NO_MONEY, NOT_APPROVED, TE
 from emulator.bank.scheme import execution
 from emulator.bank.scheme.transitions import BATCH, FINAL, FOREIGN, INSTANT, STANDING, STATUSES, UNSIGNED, path
 from emulator.bank.settings import Settings
-from emulator.store import Document
 
 UNSIGNED_LIFETIME = timedelta(hours=24)
 SECOND = timedelta(seconds=1)
@@ -58,7 +58,7 @@ def run_due(bank: Bank) -> None:
                 ledger.settle_pending(bank, transaction)
 
 
-def accept(bank: Bank, payment: Document, at: datetime, status: str | None = None) -> None:
+def accept(bank: Bank, payment: Payment, at: datetime, status: str | None = None) -> None:
     """The payment is authorised: plan its execution, hold its money, begin its way; the caller puts the document.
 
     `status`: the first one, when a hand chooses it; else ACTC, or ACWC when the date is moved or a text changed.
@@ -83,7 +83,7 @@ def accept(bank: Bank, payment: Document, at: datetime, status: str | None = Non
         _run_on(bank, payment, at)
 
 
-def _planned(bank: Bank, payment: Document, at: datetime) -> tuple[str, str | None]:
+def _planned(bank: Bank, payment: Payment, at: datetime) -> tuple[str, str | None]:
     initiation = payment["initiation"]
     run, moved = execution.first_run(bank, payment, at)
     payment["executeAt"] = stamp(run)
@@ -93,14 +93,14 @@ def _planned(bank: Bank, payment: Document, at: datetime) -> tuple[str, str | No
     return ("ACWC", " ".join(reasons)) if reasons else ("ACTC", None)
 
 
-def _run_on(bank: Bank, payment: Document, at: datetime) -> None:
+def _run_on(bank: Bank, payment: Payment, at: datetime) -> None:
     """Take the steps that are due by `at` already, on the document in hand."""
     until = stamp(at)
     while payment.get("due") and payment["due"] <= until:
         _step(bank, payment, moment(payment["due"]))
 
 
-def _step(bank: Bank, payment: Document, at: datetime, *, by_hand: bool = False) -> None:
+def _step(bank: Bank, payment: Payment, at: datetime, *, by_hand: bool = False) -> None:
     """Take the next step at `at`, a scripted one or that of the table, and schedule the one after it.
 
     `by_hand`: what waits for money waits no more.
@@ -113,7 +113,7 @@ def _step(bank: Bank, payment: Document, at: datetime, *, by_hand: bool = False)
     schedule(bank, payment, at)
 
 
-def _natural(bank: Bank, payment: Document, at: datetime, *, by_hand: bool) -> None:
+def _natural(bank: Bank, payment: Payment, at: datetime, *, by_hand: bool) -> None:
     status, flow = payment["status"], products.of(payment).flow
     if status == "RCVD":
         sca.void(bank, payment["id"])
@@ -132,7 +132,7 @@ def _natural(bank: Bank, payment: Document, at: datetime, *, by_hand: bool) -> N
         lifecycle.change(bank, payment, "ACSC", at)
 
 
-def _execute(bank: Bank, payment: Document, at: datetime, *, force: bool) -> None:
+def _execute(bank: Bank, payment: Payment, at: datetime, *, force: bool) -> None:
     if settlement.hold(bank, payment, stamp(at), force=force):
         lifecycle.change(bank, payment, "ACSP", at)
     elif payment["status"] != "ACCP":
@@ -141,7 +141,7 @@ def _execute(bank: Bank, payment: Document, at: datetime, *, force: bool) -> Non
         lifecycle.change(bank, payment, "RJCT", at, reason=NO_MONEY)
 
 
-def _run_bulk(bank: Bank, payment: Document, at: datetime, *, force: bool) -> None:
+def _run_bulk(bank: Bank, payment: Payment, at: datetime, *, force: bool) -> None:
     """Book the entries that have money, else look for it at this run; what has none at the last run is given up.
 
     Meanwhile the bulk is ACSP (assumed): some of it is executed, so it cannot be cancelled any more.
@@ -156,12 +156,12 @@ def _run_bulk(bank: Bank, payment: Document, at: datetime, *, force: bool) -> No
         lifecycle.change(bank, payment, bulk.outcome(payment), at)
 
 
-def _lacks_signature(payment: Document) -> bool:
+def _lacks_signature(payment: Payment) -> bool:
     """Whether the payment waits for its customer; one that a script brings to PATC does not."""
     return payment["status"] in UNSIGNED and "executeAt" not in payment
 
 
-def schedule(bank: Bank, payment: Document, at: datetime) -> None:
+def schedule(bank: Bank, payment: Payment, at: datetime) -> None:
     """Set `due`, the moment of the next step after one taken at `at`; nothing when no time brings it."""
     payment.pop("due", None)
     if payment["status"] not in FINAL and not _lacks_signature(payment):
@@ -170,7 +170,7 @@ def schedule(bank: Bank, payment: Document, at: datetime) -> None:
             payment["due"] = stamp(due)
 
 
-def _due(bank: Bank, payment: Document, at: datetime) -> datetime | None:
+def _due(bank: Bank, payment: Payment, at: datetime) -> datetime | None:
     status, flow, pace = payment["status"], products.of(payment).flow, bank.settings.progression
     progress = payment.get("progress")
     if progress is not None:
@@ -213,7 +213,7 @@ def plan_anew(bank: Bank, before: Settings) -> None:
 SETTINGS_FOLLOWERS.append(plan_anew)
 
 
-def read(bank: Bank, payment: Document) -> None:
+def read(bank: Bank, payment: Payment) -> None:
     """Count a status read; with `{polls: N}` the one that reaches N brings a step (CONTRACT 13)."""
     pace = bank.settings.progression
     if not isinstance(pace, dict) or not _polls_help(bank, payment):
@@ -225,7 +225,7 @@ def read(bank: Bank, payment: Document) -> None:
     bank.documents.put(PAYMENT, payment)
 
 
-def _polls_help(bank: Bank, payment: Document) -> bool:
+def _polls_help(bank: Bank, payment: Payment) -> bool:
     """Whether the next step is one that status reads bring: no date, run or approval has to come first."""
     status = payment["status"]
     if status in FINAL or _lacks_signature(payment):
@@ -237,7 +237,7 @@ def _polls_help(bank: Bank, payment: Document) -> bool:
     return status != "PDNG" or str(payment["executeAt"]) <= bank.clock.stamp()
 
 
-def advance(bank: Bank, payment_id: str, to: str | None = None) -> Document:
+def advance(bank: Bank, payment_id: str, to: str | None = None) -> Payment:
     """Take the next step by hand, or go to the status `to` along the table; the payment's document.
 
     Dates and missing money are no hindrance; RESOURCE_UNKNOWN, FORMAT_ERROR (no status) or CONFLICT (no way there).
@@ -267,14 +267,14 @@ def advance(bank: Bank, payment_id: str, to: str | None = None) -> Document:
     return payment
 
 
-def _way(payment: Document, to: str) -> tuple[str, ...]:
+def _way(payment: Payment, to: str) -> tuple[str, ...]:
     """The statuses that lead to `to` along the table; at once where a script may have led off it; else none."""
     way = path(products.of(payment).flow, payment["status"], to)
     led = "progress" in payment and not _lacks_signature(payment)
     return (to,) if not way and led and to not in UNSIGNED else way
 
 
-def _go(bank: Bank, payment: Document, status: str, at: datetime) -> None:
+def _go(bank: Bank, payment: Payment, status: str, at: datetime) -> None:
     if payment["status"] in UNSIGNED and status in ("ACTC", "ACWC"):
         accept(bank, payment, at, status)
     else:

@@ -13,12 +13,12 @@ from emulator.bank.accounts import cards, ledger
 from emulator.bank.authentication import sca, sca_control, sca_views
 from emulator.bank.bank import Bank
 from emulator.bank.customers import access, consents, people
+from emulator.bank.documents import Card, Consent, Payment, Sca
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import CONSENT, PAYMENT, SCA
 from emulator.bank.money import plain
 from emulator.bank.payment import payment_views, payments
 from emulator.bank.scheme.transitions import UNSIGNED
-from emulator.store import Document
 
 LOOKED_AT = 2_000  # payments of the bank, the newest first, so that the page is as fast when there are many
 _OPERATIONS = ("balances", "transactions", "details")
@@ -61,7 +61,7 @@ def _contexts(bank: Bank, national_id: str) -> list[dict[str, Any]]:
     return shown
 
 
-def _card(bank: Bank, card: Document) -> dict[str, Any]:
+def _card(bank: Bank, card: Card) -> dict[str, Any]:
     amounts = {b["balanceType"]: b["balanceAmount"]["amount"] for b in cards.balances(bank, card)}
     return {
         "resourceId": card["id"],
@@ -86,7 +86,7 @@ def _consents(bank: Bank, national_id: str) -> list[dict[str, Any]]:
     ]
 
 
-def _reads(bank: Bank, consent: Document) -> list[dict[str, Any]]:
+def _reads(bank: Bank, consent: Consent) -> list[dict[str, Any]]:
     reads = []
     for resource in (*consent["accounts"], *consent["cards"]):
         for operation in _OPERATIONS:
@@ -109,7 +109,7 @@ def waiting(bank: Bank, national_id: str) -> list[dict[str, Any]]:
     return [*(_waiting(bank, one, cancels=True) for one in _to_cancel(bank, national_id)), *shown]
 
 
-def _to_cancel(bank: Bank, national_id: str) -> Iterator[Document]:
+def _to_cancel(bank: Bank, national_id: str) -> Iterator[Payment]:
     for opened in sca_views.waiting(bank, sca_views.LOOKED_AT):
         if opened["purpose"] == "cancellation" and opened.get("nationalId") == national_id:
             payment = bank.documents.get(PAYMENT, opened["target"])
@@ -117,7 +117,7 @@ def _to_cancel(bank: Bank, national_id: str) -> Iterator[Document]:
                 yield payment
 
 
-def _waiting(bank: Bank, payment: Document, *, cancels: bool) -> dict[str, Any]:
+def _waiting(bank: Bank, payment: Payment, *, cancels: bool) -> dict[str, Any]:
     opened = bank.documents.find(SCA, target=payment["id"], newest_first=True, limit=1)
     return {
         "paymentId": payment["id"],
@@ -161,7 +161,7 @@ def decline(bank: Bank, national_id: str, payment_id: str, *, cancels: bool = Fa
         return _outcome(bank, payment_id, None)
 
 
-def _awaiting(bank: Bank, national_id: str, payment_id: str, *, cancels: bool) -> Document:
+def _awaiting(bank: Bank, national_id: str, payment_id: str, *, cancels: bool) -> Payment:
     payment = bank.documents.get(PAYMENT, payment_id)
     if payment is None:
         raise BankError("RESOURCE_UNKNOWN", f"There is no payment {payment_id}.")
@@ -175,7 +175,7 @@ def _awaiting(bank: Bank, national_id: str, payment_id: str, *, cancels: bool) -
     return payment
 
 
-def _open_sca(bank: Bank, national_id: str, payment: Document, *, cancels: bool) -> Document | None:
+def _open_sca(bank: Bank, national_id: str, payment: Payment, *, cancels: bool) -> Sca | None:
     """The newest SCA of the payment that this person can complete."""
     purpose = "cancellation" if cancels else "payment"
     for opened in bank.documents.find(SCA, target=payment["id"], newest_first=True):

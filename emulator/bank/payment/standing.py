@@ -12,12 +12,12 @@ from emulator.bank.accounts import ledger
 from emulator.bank.bank import Bank
 from emulator.bank.booking import settlement
 from emulator.bank.clock import oslo_date, stamp
+from emulator.bank.documents import Execution, Payment
 from emulator.bank.kinds import ACCOUNT
 from emulator.bank.payment import lifecycle
 from emulator.bank.reference import calendar
 from emulator.bank.scheme import execution
 from emulator.bank.scheme.schedule import DAYS, next_execution, plan_of
-from emulator.store import Document
 
 EXECUTIONS_KEPT = 100
 
@@ -39,7 +39,7 @@ def frequency_in_words(frequency: str) -> str:
     return _IN_WORDS[frequency]
 
 
-def days_in_words(bank: Bank, payment: Document) -> dict[str, str]:
+def days_in_words(bank: Bank, payment: Payment) -> dict[str, str]:
     """On which days it is paid, for the page where it is approved: `{first?, months?, day?}`.
 
     `first`: the date of the first execution if it is approved now; `months` of a variable order, `1, 6, 12`; `day` of
@@ -55,28 +55,28 @@ def days_in_words(bank: Bank, payment: Document) -> dict[str, str]:
     return told
 
 
-def begin(bank: Bank, payment: Document, at: datetime) -> None:
+def begin(bank: Bank, payment: Payment, at: datetime) -> None:
     """Plan the first execution of an order accepted at `at`."""
     first = _next(bank, payment, None)
     _plan(bank, payment, first or oslo_date(at), at)
 
 
-def _next(bank: Bank, payment: Document, after: date | None) -> date | None:
+def _next(bank: Bank, payment: Payment, after: date | None) -> date | None:
     days = execution.open_days(bank, execution.currency_of(payment))
     return next_execution(plan_of(payment["initiation"]), after, days)
 
 
-def _plan(bank: Bank, payment: Document, day: date, at: datetime) -> None:
+def _plan(bank: Bank, payment: Payment, day: date, at: datetime) -> None:
     """Note the execution of `day` and its moment, as it stands at `at`."""
     payment["executeOn"] = day.isoformat()
     payment["executeAt"] = stamp(_moment(bank, payment, day, at))
 
 
-def _moment(bank: Bank, payment: Document, day: date, at: datetime) -> datetime:
+def _moment(bank: Bank, payment: Payment, day: date, at: datetime) -> datetime:
     return run_from(bank, payment, calendar.execution_time(day, bank.settings.calendar), at)
 
 
-def run_from(bank: Bank, payment: Document, run: datetime, at: datetime) -> datetime:
+def run_from(bank: Bank, payment: Payment, run: datetime, at: datetime) -> datetime:
     """`run`, or where that is over at `at` when it is made up for (assumed).
 
     `always-open` makes up for it at once, `norway` at the next run.
@@ -86,7 +86,7 @@ def run_from(bank: Bank, payment: Document, run: datetime, at: datetime) -> date
     return at if bank.settings.calendar == calendar.ALWAYS_OPEN else execution.next_run(bank, payment, at)
 
 
-def execute(bank: Bank, payment: Document, at: datetime) -> None:
+def execute(bank: Bank, payment: Payment, at: datetime) -> None:
     """Book one execution, or skip it when there is no money, and plan the next; after the last: ACSC."""
     when = stamp(at)
     debtor = bank.documents.get(ACCOUNT, payment["debtorAccountId"])
@@ -94,10 +94,10 @@ def execute(bank: Bank, payment: Document, at: datetime) -> None:
     payment["fundsAvailable"] = funded
     if funded:
         settlement.settle(bank, payment, when, debtor)
-        told = {"executionDate": oslo_date(at).isoformat(), "transactionStatus": "ACSC"}
+        made: Execution = {"executionDate": oslo_date(at).isoformat(), "transactionStatus": "ACSC"}
     else:
-        told = {"executionDate": payment["executeOn"], "transactionStatus": "RJCT"}
-    payment["executions"] = [*payment.get("executions", ()), told][-EXECUTIONS_KEPT:]
+        made = {"executionDate": payment["executeOn"], "transactionStatus": "RJCT"}
+    payment["executions"] = [*payment.get("executions", ()), made][-EXECUTIONS_KEPT:]
     done = date.fromisoformat(payment["executeOn"])
     if "due" in payment:  # one made up for late stands for all whose dates had come; under `manual` each has its hand
         done = max(done, oslo_date(at))
@@ -108,6 +108,6 @@ def execute(bank: Bank, payment: Document, at: datetime) -> None:
         _plan(bank, payment, following, at)
 
 
-def executions(payment: Document) -> list[dict[str, str]]:
+def executions(payment: Payment) -> list[Execution]:
     """What has been executed and skipped, newest first: `{executionDate, transactionStatus}`, at most 100."""
-    return list(reversed(payment.get("executions", ())))
+    return payment.get("executions", [])[::-1]

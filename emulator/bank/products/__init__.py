@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass
 from functools import cache
 
+from emulator.bank.documents import Payment
 from emulator.bank.errors import BankError
 from emulator.bank.scheme import transitions
 from emulator.bank.scheme.rules import Check
@@ -100,6 +101,6 @@ def find(service: str, name: str) -> Product:
     return product
 
 
-def of(payment: dict[str, str]) -> Product:
+def of(payment: Payment) -> Product:
     """The product of a payment document."""
     return table()[payment["service"], payment["product"]]

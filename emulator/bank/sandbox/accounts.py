@@ -8,13 +8,13 @@ from typing import Any
 
 from emulator.bank.accounts import accounts, ledger, transactions
 from emulator.bank.bank import Bank
+from emulator.bank.documents import Account, Identity, Transaction
 from emulator.bank.errors import BankError, Message
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, CUSTOMER, PAYMENT, TRANSACTION
 from emulator.bank.money import plain, too_fine
-from emulator.bank.sandbox.data import Body, customer_named, kept, moments_after, new
+from emulator.bank.sandbox.data import Body, customer_named, identity_of, moments_after, new_identity
 from emulator.bank.sandbox.patterns import transfer_code
 from emulator.bank.scheme.transitions import FINAL
-from emulator.store import Document
 
 INT32 = (-(2**31), 2**31 - 1)
 _ISO_TYPES = {old.lower(): iso for iso, old in accounts.OLD_ACCOUNT_TYPES.items()}
@@ -36,34 +36,36 @@ _KEPT = (
 )
 
 
-def create_account(bank: Bank, body: Body) -> Document:
+def create_account(bank: Bank, body: Body) -> Account:
     """A new account; RESOURCE_UNKNOWN (400) for the customer, CONFLICT when BBAN or IBAN are taken."""
-    document = _account(bank, new(bank), body)
-    balance = plain(booked_balance(body.get("balances")), document["currency"])
-    zero = plain(Decimal(0), document["currency"])
-    document |= {"opening": balance, "booked": balance, "reserved": zero, "lastChange": bank.clock.stamp()}
+    document = _account(bank, new_identity(bank), body)
+    document["opening"] = document["booked"] = plain(booked_balance(body.get("balances")), document["currency"])
     bank.documents.put(ACCOUNT, document)
     return document
 
 
-def replace_account(bank: Bank, account_id: str, body: Body) -> Document:
+def replace_account(bank: Bank, account_id: str, body: Body) -> Account:
     """The account with all its members replaced; its transactions and payments stay.
 
     CONFLICT for another currency than theirs, of payments as long as one is under way.
     """
     known = accounts.find(bank, account_id)
-    document = _account(bank, kept(known), body)
+    document = _account(bank, identity_of(known), body)
     if document["currency"] != known["currency"]:
         _refuse_another_currency(bank, account_id)
-    for name in ("opening", "booked", "reserved"):
-        document[name] = plain(Decimal(known[name]), document["currency"])
-    for name in ("demandsKid", "paymentsRemoved", "lastChange"):
-        if name in known:
-            document[name] = known[name]
+    document["opening"] = plain(Decimal(known["opening"]), document["currency"])
+    document["booked"] = plain(Decimal(known["booked"]), document["currency"])
+    document["reserved"] = plain(Decimal(known["reserved"]), document["currency"])
+    document["lastChange"] = known["lastChange"]
+    if "demandsKid" in known:
+        document["demandsKid"] = known["demandsKid"]
+    if "paymentsRemoved" in known:
+        document["paymentsRemoved"] = known["paymentsRemoved"]
     bank.documents.put(ACCOUNT, document)
     ledger.restate(bank, account_id, booked_balance(body.get("balances")))
     for card in bank.documents.find(CARD, accountNumber=known["bban"]):
-        bank.documents.put(CARD, {**card, "accountNumber": document["bban"]})
+        card["accountNumber"] = document["bban"]
+        bank.documents.put(CARD, card)
     for agreement in bank.documents.find(AGREEMENT, accounts=account_id):
         for engagement in agreement["engagements"]:
             if engagement["accountId"] == account_id:
@@ -80,7 +82,7 @@ def _refuse_another_currency(bank: Bank, account_id: str) -> None:
             raise BankError("CONFLICT", "A payment from the account is under way in another currency.", "currency")
 
 
-def _account(bank: Bank, identity: Document, body: Body) -> Document:
+def _account(bank: Bank, identity: Identity, body: Body) -> Account:
     owner = customer_named(bank, body["customerNumber"], "customerNumber")
     currency = body["currency"]
     for index in ("bban", "iban"):
@@ -89,8 +91,9 @@ def _account(bank: Bank, identity: Document, body: Body) -> Document:
             raise BankError("CONFLICT", f"There is an account {body[index]} already.", index)
     kind = body.get("cashAccountType") or "CACC"
     product = body.get("product") or "Brukskonto"
-    return {
-        **identity,
+    zero = plain(Decimal(0), currency)
+    account: Account = {
+        "id": identity["id"],
         "customerId": owner["id"],
         "bban": body["bban"],
         "iban": body["iban"],
@@ -102,8 +105,15 @@ def _account(bank: Bank, identity: Document, body: Body) -> Document:
         "usage": accounts.usage(owner),
         "status": "enabled",
         "creditLine": plain(decimal(body.get("creditLine") or 0), currency),
+        "opening": zero,
+        "booked": zero,
+        "reserved": zero,
+        "lastChange": bank.clock.stamp(),
         "posted": {name: body[name] for name in ("cashAccountType", "creditLine", "balances") if name in body},
     }
+    if "created" in identity:
+        account["created"] = identity["created"]
+    return account
 
 
 def decimal(value: Any) -> Decimal:
@@ -123,12 +133,12 @@ def booked_among(balances: Sequence[tuple[str, Decimal]]) -> Decimal:
     return next((by_type[name] for name in _BOOKED_FIRST if name in by_type), first)
 
 
-def account_view(bank: Bank, account: Mapping[str, Any]) -> dict[str, Any]:
+def account_view(bank: Bank, account: Account) -> dict[str, Any]:
     """An account as the sandbox shows it, without links: the posted members, with the balance as it is now."""
-    owner = bank.documents.get(CUSTOMER, account["customerId"]) or {}
+    owner = bank.documents.get(CUSTOMER, account["customerId"])
     posted = account.get("posted", {})
     return {
-        "customerNumber": owner.get("customerNumber", ""),
+        "customerNumber": owner["customerNumber"] if owner is not None else "",
         "accountName": account["name"],
         "bban": account["bban"],
         "iban": account["iban"],
@@ -141,7 +151,7 @@ def account_view(bank: Bank, account: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _credit_line(account: Mapping[str, Any], posted: Any) -> Any:
+def _credit_line(account: Account, posted: Any) -> Any:
     """The credit line as it was posted, or what a scenario has made of it since."""
     line = account["creditLine"]
     if posted is None:
@@ -172,7 +182,7 @@ def _like(posted: Any, amount: str) -> Any:
     return int(number) if number == number.to_integral_value() else float(number)
 
 
-def create_transactions(bank: Bank, account_id: str, bodies: Sequence[Body], *, single: bool) -> list[Document]:
+def create_transactions(bank: Bank, account_id: str, bodies: Sequence[Body], *, single: bool) -> list[Transaction]:
     """Booked transactions of the past: they become part of the history, and the balance stays as it is (assumed).
 
     `single`: the body was one object, so that paths in messages have no index.
@@ -209,7 +219,7 @@ def _dates(bank: Bank, body: Body) -> tuple[str, str]:
     return booking, body.get("valueDate") or booking
 
 
-def _mistakes(bank: Bank, account: Document, body: Body, prefix: str) -> list[Message]:
+def _mistakes(bank: Bank, account: Account, body: Body, prefix: str) -> list[Message]:
     wrong = []
     currency = body.get("currency") or account["currency"]
     if currency != account["currency"]:
@@ -229,7 +239,7 @@ def _mistakes(bank: Bank, account: Document, body: Body, prefix: str) -> list[Me
 
 def list_transactions(
     bank: Bank, account_id: str, *, first: str | None, last: str | None, offset: int, limit: int
-) -> list[Document]:
+) -> list[Transaction]:
     """An account's transactions, pending and then booked, newest first (SPEC 4.6)."""
     accounts.find(bank, account_id)
     window = transactions.Window(first=first, last=last, offset=offset, limit=limit)
@@ -246,14 +256,16 @@ def delete_transactions(bank: Bank, account_id: str) -> None:
             bank.documents.delete(TRANSACTION, transaction["id"])
 
 
-def transaction_view(transaction: Mapping[str, Any]) -> dict[str, Any]:
+def transaction_view(transaction: Transaction) -> dict[str, Any]:
     """A sandbox transaction (SPEC 2.10) without links: whole currency units, absent text is ``""``."""
 
+    members: Mapping[str, Any] = transaction
+
     def text(name: str) -> str:
-        return str(transaction.get(name) or "")
+        return str(members.get(name) or "")
 
     def account(name: str) -> dict[str, str]:
-        reference = transaction.get(name) or {}
+        reference = members.get(name) or {}
         return {"iban": reference.get("iban") or "", "bban": reference.get("bban") or ""}
 
     return {

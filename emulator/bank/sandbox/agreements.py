@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from emulator.bank.bank import Bank
 from emulator.bank.customers import people
+from emulator.bank.documents import Agreement, Engagement
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CUSTOMER
 from emulator.bank.money import too_fine
 from emulator.bank.sandbox.accounts import decimal
 from emulator.bank.sandbox.data import Body, customer_named, keep_engagements, organisation_number
-from emulator.store import Document
 
-_LIMITS = ("registerLimit", "approvalLimit")
+_LIMITS: tuple[Literal["registerLimit", "approvalLimit"], ...] = ("registerLimit", "approvalLimit")
 
 
-def find_agreement(bank: Bank, agreement_id: str) -> Document:
+def find_agreement(bank: Bank, agreement_id: str) -> Agreement:
     """The agreement with this id; BankError RESOURCE_UNKNOWN."""
     found = bank.documents.get(AGREEMENT, agreement_id)
     if found is None:
@@ -25,13 +24,13 @@ def find_agreement(bank: Bank, agreement_id: str) -> Document:
     return found
 
 
-def create_agreement(bank: Bank, body: Body) -> Document:
+def create_agreement(bank: Bank, body: Body) -> Agreement:
     """A new agreement from `{owner, name, engagements?, signatures?}`.
 
     RESOURCE_UNKNOWN (400) for customers and accounts.
     """
     owner = customer_named(bank, body["owner"], "owner")
-    document: Document = {
+    document: Agreement = {
         "id": bank.ids.uuid(),  # psuCorporateId is a UUID whatever `--ids` says (CONTRACT 13)
         "created": bank.clock.stamp(),
         "owner": owner["id"],
@@ -40,15 +39,17 @@ def create_agreement(bank: Bank, body: Body) -> Document:
         "persons": [owner["customerNumber"]] if owner["type"] == "private" else [],
         "engagements": [],
         "accounts": [],
-        **organisation_number(owner),
     }
+    number = organisation_number(owner)
+    if number is not None:
+        document["organisationNumber"] = number
     for index, engagement in enumerate(body.get("engagements") or ()):
         _engage(bank, document, engagement, f"engagements[{index}].")
     bank.documents.put(AGREEMENT, document)
     return document
 
 
-def add_engagement(bank: Bank, agreement_id: str, body: Body) -> Document:
+def add_engagement(bank: Bank, agreement_id: str, body: Body) -> Engagement:
     """A further engagement of an agreement."""
     agreement = find_agreement(bank, agreement_id)
     engagement = _engage(bank, agreement, body, "")
@@ -56,7 +57,7 @@ def add_engagement(bank: Bank, agreement_id: str, body: Body) -> Document:
     return engagement
 
 
-def _engage(bank: Bank, agreement: Document, body: Body, prefix: str) -> Document:
+def _engage(bank: Bank, agreement: Agreement, body: Body, prefix: str) -> Engagement:
     """Add an engagement to the agreement."""
     customer = customer_named(bank, body["customer"], f"{prefix}customer")
     iban = body["account"]["iban"]
@@ -64,18 +65,21 @@ def _engage(bank: Bank, agreement: Document, body: Body, prefix: str) -> Documen
     if account is None:
         text = f"There is no account {iban}."
         raise BankError("RESOURCE_UNKNOWN", text, f"{prefix}account.iban", in_body=True)
-    limits = {name: body[name] for name in _LIMITS if body.get(name) is not None}
-    for name, limit in limits.items():
-        if (told := too_fine(format(decimal(limit), "f"), account["currency"])) is not None:
-            raise BankError("FORMAT_ERROR", told, f"{prefix}{name}")
-    engagement: Document = {
+    for name in _LIMITS:
+        if body.get(name) is not None:
+            wrong = too_fine(format(decimal(body[name]), "f"), account["currency"])
+            if wrong is not None:
+                raise BankError("FORMAT_ERROR", wrong, f"{prefix}{name}")
+    engagement: Engagement = {
         "id": bank.ids.new(),
         "customer": customer["id"],
         "accountId": account["id"],
         "iban": account["iban"],
         "roles": list(dict.fromkeys(body["roles"])),
-        **limits,
     }
+    for name in _LIMITS:
+        if body.get(name) is not None:
+            engagement[name] = body[name]
     agreement["engagements"].append(engagement)
     if account["id"] not in agreement["accounts"]:
         agreement["accounts"].append(account["id"])
@@ -83,12 +87,12 @@ def _engage(bank: Bank, agreement: Document, body: Body, prefix: str) -> Documen
     return engagement
 
 
-def engagements(bank: Bank, agreement: Document) -> list[Document]:
+def engagements(bank: Bank, agreement: Agreement) -> list[Engagement]:
     """The engagements of an agreement; those of a private owner's own accounts are there by themselves (`joined`).
 
     As they are stored nowhere, they go by the ids of their accounts.
     """
-    own = [
+    own: list[Engagement] = [
         {
             "id": account["id"],
             "customer": agreement["owner"],
@@ -102,7 +106,7 @@ def engagements(bank: Bank, agreement: Document) -> list[Document]:
     return [*agreement["engagements"], *own]
 
 
-def find_engagement(bank: Bank, agreement_id: str, engagement_id: str) -> Document:
+def find_engagement(bank: Bank, agreement_id: str, engagement_id: str) -> Engagement:
     """One engagement of an agreement; BankError RESOURCE_UNKNOWN."""
     for engagement in engagements(bank, find_agreement(bank, agreement_id)):
         if engagement["id"] == engagement_id:
@@ -121,7 +125,7 @@ def delete_engagement(bank: Bank, agreement_id: str, engagement_id: str) -> None
     keep_engagements(bank, agreement, lambda stored: stored["id"] != engagement_id)
 
 
-def agreement_view(bank: Bank, agreement: Document) -> dict[str, Any]:
+def agreement_view(bank: Bank, agreement: Agreement) -> dict[str, Any]:
     """An agreement as the sandbox shows it, without engagements and links; `owner` is a customerNumber.
 
     `signatures` stands in it where more than one is needed.
@@ -134,15 +138,15 @@ def agreement_view(bank: Bank, agreement: Document) -> dict[str, Any]:
     return shown | {"signatures": agreement["signatures"]} if agreement["signatures"] > 1 else shown
 
 
-def engagement_view(bank: Bank, engagement: Mapping[str, Any]) -> dict[str, Any]:
+def engagement_view(bank: Bank, engagement: Engagement) -> dict[str, Any]:
     """An engagement as the sandbox shows it, without links; `customer` is a customerNumber."""
-    return {
+    shown = {
         "engagementId": engagement["id"],
         "customer": _number(bank, engagement["customer"]),
         "account": {"iban": engagement["iban"]},
         "roles": engagement["roles"],
-        **{name: engagement[name] for name in _LIMITS if name in engagement},
     }
+    return shown | {name: engagement[name] for name in _LIMITS if name in engagement}
 
 
 def _number(bank: Bank, customer_id: str) -> str:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from typing import Any
+from typing import Any, Literal, cast
 
 from emulator.bank.accounts import accounts, cards, transactions
 from emulator.bank.bank import Bank
+from emulator.bank.documents import Card, CardTransaction, Identity
 from emulator.bank.errors import BankError, Message
 from emulator.bank.kinds import CARD, CARD_TRANSACTION, CUSTOMER
 from emulator.bank.money import plain
 from emulator.bank.sandbox.accounts import balances_view, booked_balance, decimal
-from emulator.bank.sandbox.data import Body, customer_named, kept, moments_after, new
-from emulator.store import Document
+from emulator.bank.sandbox.data import Body, customer_named, identity_of, moments_after, new_identity
 
+_CARD_TEXTS: tuple[Literal["cardId", "cardIdVNo", "expiry"], ...] = ("cardId", "cardIdVNo", "expiry")
 _AMOUNTS = ("transactionAmount", "originalAmount", "markupFee")
 _POSTED_TEXTS = (
     "terminalId",
@@ -29,25 +30,25 @@ _POSTED_TEXTS = (
 )
 
 
-def create_card(bank: Bank, body: Body) -> Document:
+def create_card(bank: Bank, body: Body) -> Card:
     """A new card account; RESOURCE_UNKNOWN (400) for the customer."""
-    return _put_card(bank, new(bank), body)
+    return _put_card(bank, new_identity(bank), body)
 
 
-def replace_card(bank: Bank, card_id: str, body: Body) -> Document:
+def replace_card(bank: Bank, card_id: str, body: Body) -> Card:
     """The card account with all its members replaced; its transactions stay, and so does its currency if it has any."""
     known = cards.find(bank, card_id)
     if body["currency"] != known["currency"] and bank.documents.count(CARD_TRANSACTION, cardId=card_id):
         raise BankError("CONFLICT", "The card account has transactions in another currency.", "currency")
-    return _put_card(bank, kept(known), body)
+    return _put_card(bank, identity_of(known), body)
 
 
-def _put_card(bank: Bank, identity: Document, body: Body) -> Document:
+def _put_card(bank: Bank, identity: Identity, body: Body) -> Card:
     owner = customer_named(bank, body["customerNumber"], "customerNumber")
     currency = body["currency"]
     number = body.get("accountNumber") or ""
-    document = {
-        **identity,
+    document: Card = {
+        "id": identity["id"],
         "customerId": owner["id"],
         "maskedPan": body["maskedPan"],
         "currency": currency,
@@ -59,8 +60,12 @@ def _put_card(bank: Bank, identity: Document, body: Body) -> Document:
         "booked": plain(booked_balance(body.get("balances")), currency),
         "lastChange": bank.clock.stamp(),
         "posted": {name: body[name] for name in ("creditLimit", "balances") if name in body},
-        **{name: body[name] for name in ("cardId", "cardIdVNo", "expiry") if body.get(name)},
     }
+    for name in _CARD_TEXTS:
+        if body.get(name):
+            document[name] = body[name]
+    if "created" in identity:
+        document["created"] = identity["created"]
     if number:
         document["accountNumber"] = number
     bank.documents.put(CARD, document)
@@ -72,12 +77,12 @@ def _limit(value: Any) -> Decimal:
     return decimal((value["amount"] if isinstance(value, Mapping) else value) or 0)
 
 
-def card_view(bank: Bank, card: Mapping[str, Any]) -> dict[str, Any]:
+def card_view(bank: Bank, card: Card) -> dict[str, Any]:
     """A card account as the sandbox shows it, without links."""
-    owner = bank.documents.get(CUSTOMER, card["customerId"]) or {}
+    owner = bank.documents.get(CUSTOMER, card["customerId"])
     posted = card.get("posted", {})
     return {
-        "customerNumber": owner.get("customerNumber", ""),
+        "customerNumber": owner["customerNumber"] if owner is not None else "",
         "maskedPan": card["maskedPan"],
         "currency": card["currency"],
         "creditLimit": posted.get("creditLimit", card["creditLimit"]),
@@ -93,7 +98,7 @@ def card_view(bank: Bank, card: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def create_transactions(bank: Bank, card_id: str, bodies: Sequence[Body], *, single: bool) -> list[Document]:
+def create_transactions(bank: Bank, card_id: str, bodies: Sequence[Body], *, single: bool) -> list[CardTransaction]:
     """Booked card transactions of the past; the balance stays as it is (assumed).
 
     `single`: the body was one object, so that paths in messages have no index.
@@ -107,11 +112,12 @@ def create_transactions(bank: Bank, card_id: str, bodies: Sequence[Body], *, sin
     made = [_transaction(bank, card, body, at) for body, at in zip(bodies, moments, strict=True)]
     for document in made:
         bank.documents.put(CARD_TRANSACTION, document)
-    bank.documents.put(CARD, {**card, "lastChange": bank.clock.stamp()})
+    card["lastChange"] = bank.clock.stamp()
+    bank.documents.put(CARD, card)
     return made
 
 
-def _mistakes(bank: Bank, card: Document, body: Body, prefix: str) -> list[Message]:
+def _mistakes(bank: Bank, card: Card, body: Body, prefix: str) -> list[Message]:
     wrong = []
     if body["transactionAmount"]["currency"] != card["currency"]:
         text = f"The currency of the card account was expected, {card['currency']}."
@@ -127,10 +133,10 @@ def _booking(bank: Bank, body: Body) -> str:
     return body.get("bookingDate") or body.get("transactionDate") or bank.clock.today().isoformat()
 
 
-def _transaction(bank: Bank, card: Document, body: Body, at: str) -> Document:
+def _transaction(bank: Bank, card: Card, body: Body, at: str) -> CardTransaction:
     identity = bank.ids.new()
     booking = _booking(bank, body)
-    document = {
+    document: dict[str, Any] = {
         "id": identity,
         "cardTransactionId": body.get("cardTransactionId") or identity,
         "cardId": card["id"],
@@ -149,12 +155,12 @@ def _transaction(bank: Bank, card: Document, body: Body, at: str) -> Document:
     document.setdefault("maskedPan", card["maskedPan"])
     if "markupFeePercentage" in document:
         document["markupFeePercentage"] = str(document["markupFeePercentage"])
-    return document
+    return cast(CardTransaction, document)
 
 
 def list_transactions(
     bank: Bank, card_id: str, *, first: str | None, last: str | None, offset: int, limit: int
-) -> list[Document]:
+) -> list[CardTransaction]:
     """A card account's transactions, pending and then booked, newest first."""
     cards.find(bank, card_id)
     window = transactions.Window(first=first, last=last, offset=offset, limit=limit)
@@ -162,7 +168,7 @@ def list_transactions(
     return page.entries[transactions.PENDING] + page.entries[transactions.BOOKED]
 
 
-def find_transaction(bank: Bank, card_id: str, transaction_id: str) -> Document:
+def find_transaction(bank: Bank, card_id: str, transaction_id: str) -> CardTransaction:
     """A transaction of the card account, by its id or its cardTransactionId; BankError RESOURCE_UNKNOWN."""
     cards.find(bank, card_id)
     found = bank.documents.get(CARD_TRANSACTION, transaction_id)

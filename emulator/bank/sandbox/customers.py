@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from emulator.bank.accounts import accounts
 from emulator.bank.bank import Bank
+from emulator.bank.documents import Customer, Identity, Person
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, CONSENT, CUSTOMER, PERSON, PSU, SESSION
 from emulator.bank.sandbox.data import (
@@ -12,33 +13,35 @@ from emulator.bank.sandbox.data import (
     delete_agreement,
     delete_card,
     find_customer,
+    identity_of,
     keep_engagements,
-    kept,
-    new,
+    new_identity,
     organisation_number,
 )
-from emulator.store import Document
 
 
-def create_customer(bank: Bank, body: Body) -> Document:
+def create_customer(bank: Bank, body: Body) -> Customer:
     """A new customer from `{customerNumber, name, type}`; CONFLICT when the number is taken."""
-    return _put_customer(bank, new(bank), body)
+    return _put_customer(bank, new_identity(bank), body)
 
 
-def replace_customer(bank: Bank, customer_id: str, body: Body) -> Document:
+def replace_customer(bank: Bank, customer_id: str, body: Body) -> Customer:
     """The customer with all its members replaced; of another number or type it is another person (assumed)."""
     known = find_customer(bank, customer_id)
-    replaced = _put_customer(bank, kept(known), body)
-    if any(known[name] != replaced[name] for name in ("customerNumber", "type")):
+    replaced = _put_customer(bank, identity_of(known), body)
+    if (known["customerNumber"], known["type"]) != (replaced["customerNumber"], replaced["type"]):
         _forget_person(bank, known["customerNumber"])
         _renumber(bank, customer_id, known["customerNumber"], replaced)
-    for kind in (ACCOUNT, CARD):
-        for held in bank.documents.find(kind, customerId=customer_id):
-            bank.documents.put(kind, {**held, "usage": accounts.usage(replaced)})
+    for account in bank.documents.find(ACCOUNT, customerId=customer_id):
+        account["usage"] = accounts.usage(replaced)
+        bank.documents.put(ACCOUNT, account)
+    for card in bank.documents.find(CARD, customerId=customer_id):
+        card["usage"] = accounts.usage(replaced)
+        bank.documents.put(CARD, card)
     return replaced
 
 
-def _renumber(bank: Bank, customer_id: str, old: str, replaced: Document) -> None:
+def _renumber(bank: Bank, customer_id: str, old: str, replaced: Customer) -> None:
     """In agreements the new number stands for the old, which nobody has now.
 
     Among the persons it does where the customer is a private one, and acts by itself.
@@ -47,28 +50,34 @@ def _renumber(bank: Bank, customer_id: str, old: str, replaced: Document) -> Non
         engaged = {agreement["owner"], *(engagement["customer"] for engagement in agreement["engagements"])}
         instead = [replaced["customerNumber"]] if replaced["type"] == "private" and customer_id in engaged else []
         persons = [new for person in agreement["persons"] for new in (instead if person == old else [person])]
-        bank.documents.put(AGREEMENT, {**agreement, "persons": list(dict.fromkeys(persons))})
+        agreement["persons"] = list(dict.fromkeys(persons))
+        bank.documents.put(AGREEMENT, agreement)
     for agreement in bank.documents.find(AGREEMENT, owner=customer_id):
         if agreement.get("organisationNumber") == old:
             del agreement["organisationNumber"]
-            bank.documents.put(AGREEMENT, {**agreement, **organisation_number(replaced)})
+            number = organisation_number(replaced)
+            if number is not None:
+                agreement["organisationNumber"] = number
+            bank.documents.put(AGREEMENT, agreement)
 
 
-def _put_customer(bank: Bank, identity: Document, body: Body) -> Document:
+def _put_customer(bank: Bank, identity: Identity, body: Body) -> Customer:
     number = body["customerNumber"]
     known = bank.documents.first(CUSTOMER, customerNumber=number)
     if known is not None and known["id"] != identity["id"]:
         raise BankError("CONFLICT", f"There is a customer {number} already.", "customerNumber")
-    document = {
-        **identity,
+    document: Customer = {
+        "id": identity["id"],
         "customerNumber": number,
-        "type": str(body["type"]).lower(),
+        "type": "private" if body["type"].lower() == "private" else "corporate",
         "name": body["name"],
     }
+    if "created" in identity:
+        document["created"] = identity["created"]
     bank.documents.put(CUSTOMER, document)
     person = bank.documents.get(PERSON, number)
     if person is not None and document["type"] == "private":
-        bank.documents.put(PERSON, {**person, "name": document["name"]})
+        bank.documents.put(PERSON, Person(id=number, name=document["name"]))
     return document
 
 
@@ -93,7 +102,10 @@ def delete_customer(bank: Bank, customer_id: str) -> None:
 
 def _forget_person(bank: Bank, national_id: str) -> None:
     """What the bank and its TPPs know of a person who is no longer there."""
-    for kind in (PSU, SESSION, CONSENT):
-        for document in bank.documents.find(kind, nationalId=national_id):
-            bank.documents.delete(kind, document["id"])
+    for psu in bank.documents.find(PSU, nationalId=national_id):
+        bank.documents.delete(PSU, psu["id"])
+    for session in bank.documents.find(SESSION, nationalId=national_id):
+        bank.documents.delete(SESSION, session["id"])
+    for consent in bank.documents.find(CONSENT, nationalId=national_id):
+        bank.documents.delete(CONSENT, consent["id"])
     bank.documents.delete(PERSON, national_id)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, Literal, TypeVar
+
+import orjson
 
 from emulator.bank.accounts import accounts, cards
 from emulator.bank.bank import Bank
 from emulator.bank.booking import settlement
 from emulator.bank.clock import moment, stamp
+from emulator.bank.documents import Account, Agreement, Card, Customer, Engagement, Identity
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import (
     ACCOUNT,
@@ -22,14 +25,17 @@ from emulator.bank.kinds import (
     QUOTA,
     SESSION,
     TRANSACTION,
+    EntryKind,
 )
-from emulator.store import Document, Kind
+from emulator.store import Kind
 
 Body = Mapping[str, Any]
 _MICROSECOND = timedelta(microseconds=1)
 
+Listed = TypeVar("Listed", bound=Mapping[str, Any])
 
-def find_customer(bank: Bank, customer_id: str) -> Document:
+
+def find_customer(bank: Bank, customer_id: str) -> Customer:
     """The customer with this customerId; BankError RESOURCE_UNKNOWN."""
     found = bank.documents.get(CUSTOMER, customer_id)
     if found is None:
@@ -37,7 +43,7 @@ def find_customer(bank: Bank, customer_id: str) -> Document:
     return found
 
 
-def customer_named(bank: Bank, name: str, path: str) -> Document:
+def customer_named(bank: Bank, name: str, path: str) -> Customer:
     """The customer with this customerNumber or customerId, named in a body at `path`; RESOURCE_UNKNOWN (400)."""
     found = bank.documents.first(CUSTOMER, customerNumber=name) or bank.documents.get(CUSTOMER, name)
     if found is None:
@@ -45,22 +51,25 @@ def customer_named(bank: Bank, name: str, path: str) -> Document:
     return found
 
 
-def list_documents(bank: Bank, kind: Kind[Document]) -> list[Document]:
+def list_documents(bank: Bank, kind: Kind[Listed]) -> list[Listed]:
     """All customers, accounts, cards, agreements (`kind` as in `kinds`), newest first (CONTRACT 13)."""
     return accounts.newest_first(bank.documents.all(kind))
 
 
-def new(bank: Bank) -> Document:
-    """What a document begins with that is made here."""
+def new_identity(bank: Bank) -> Identity:
+    """What a document created here begins with."""
     return {"id": bank.ids.new(), "created": bank.clock.stamp()}
 
 
-def kept(known: Mapping[str, Any]) -> Document:
+def identity_of(document: Customer | Account | Card) -> Identity:
     """What stays of a document that is replaced."""
-    return {name: known[name] for name in ("id", "created") if name in known}
+    identity: Identity = {"id": document["id"]}
+    if "created" in document:
+        identity["created"] = document["created"]
+    return identity
 
 
-def moments_after(bank: Bank, kind: Kind[Document], holder: Document, dates: Sequence[str]) -> list[str]:
+def moments_after(bank: Bank, kind: EntryKind, holder: Account | Card, dates: Sequence[str]) -> list[str]:
     """A moment for each entry that is posted to an account or card, so that the order in which they were posted shows.
 
     `dates` are those under which they stand. The moments are a microsecond apart, and after those of the entries that
@@ -68,17 +77,18 @@ def moments_after(bank: Bank, kind: Kind[Document], holder: Document, dates: Seq
     """
     first = bank.clock.now()
     for date in set(dates):
-        there = bank.documents.range(
+        there = bank.documents.range_texts(
             kind, "shelf", group=f"{holder['id']}|booked", low=f"{date}|", high=f"{date}|~", reverse=True, limit=1
         )
-        first = max([first, *(moment(entry["order"].partition("|")[2]) + _MICROSECOND for entry in there)])
+        orders: list[str] = [orjson.loads(entry)["order"] for entry in there]
+        first = max([first, *(moment(order.partition("|")[2]) + _MICROSECOND for order in orders)])
     return [stamp(first + number * _MICROSECOND) for number in range(len(dates))]
 
 
-def organisation_number(owner: Document) -> Document:
+def organisation_number(owner: Customer) -> str | None:
     """`organisationNumber` of the agreements of a customer, where its number is one."""
     number = owner.get("organisationNumber") or owner["customerNumber"]
-    return {"organisationNumber": number} if len(number) == 9 else {}
+    return number if len(number) == 9 else None
 
 
 def delete_account(bank: Bank, account_id: str) -> None:
@@ -115,13 +125,15 @@ def delete_agreement(bank: Bank, agreement_id: str) -> None:
     """Remove an agreement, and the consents and sessions under it."""
     if not bank.documents.delete(AGREEMENT, agreement_id):
         raise BankError("RESOURCE_UNKNOWN", f"There is no agreement {agreement_id}.", "agreementId")
-    for kind in (CONSENT, SESSION):
-        for document in list(bank.documents.all(kind)):
-            if document["agreement"] == agreement_id:
-                bank.documents.delete(kind, document["id"])
+    for consent in bank.documents.all(CONSENT):
+        if consent["agreement"] == agreement_id:
+            bank.documents.delete(CONSENT, consent["id"])
+    for session in bank.documents.all(SESSION):
+        if session["agreement"] == agreement_id:
+            bank.documents.delete(SESSION, session["id"])
 
 
-def keep_engagements(bank: Bank, agreement: Document, keep: Callable[[Document], bool]) -> None:
+def keep_engagements(bank: Bank, agreement: Agreement, keep: Callable[[Engagement], bool]) -> None:
     """Store the agreement with only those of its engagements that `keep` accepts.
 
     With the last engagement of a person whom they admitted the person goes too.
@@ -139,7 +151,7 @@ def keep_engagements(bank: Bank, agreement: Document, keep: Callable[[Document],
     bank.documents.put(AGREEMENT, agreement)
 
 
-def _unshare(bank: Bank, member: str, resource_id: str) -> None:
+def _unshare(bank: Bank, member: Literal["accounts", "cards"], resource_id: str) -> None:
     for consent in list(bank.documents.all(CONSENT)):
         if resource_id in consent[member]:
             consent[member].remove(resource_id)

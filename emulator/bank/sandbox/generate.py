@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from operator import attrgetter
-from typing import Any
+from typing import Any, cast
 
 from emulator.bank.accounts.accounts import BIC, own_side, usage
 from emulator.bank.bank import Bank
+from emulator.bank.documents import Account, Agreement, Customer, Engagement, Person, Transaction
 from emulator.bank.errors import BankError
 from emulator.bank.ids import Ids, fixed_id
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CUSTOMER, PERSON, TRANSACTION
@@ -20,7 +21,6 @@ from emulator.bank.reference.norway import (
 )
 from emulator.bank.sandbox.generate_plan import Plan
 from emulator.bank.sandbox.patterns import Move, Pools, firm, household, savings, transfer_code, transfers
-from emulator.store import Document
 
 MOST_DRAWS = 10_000  # of a number that nobody has: as many are taken only where next to none are left
 BATCH = 2_000  # documents in one change of the store
@@ -69,13 +69,24 @@ class _Generator:
 
     def _customer(self, number: int) -> dict[str, Any]:
         corporate = number % FIRMS == FIRMS - 1
-        person = {"id": self._national_number(), "name": self._pools.person()}
-        customer: Document = {"customerNumber": person["id"], "type": "private", "name": person["name"]}
+        person: Person = {"id": self._national_number(), "name": self._pools.person()}
+        customer: Customer = {
+            "id": self._customer_id(person["id"]),
+            "customerNumber": person["id"],
+            "type": "private",
+            "name": person["name"],
+            "created": self._created,
+        }
         if corporate:
             organisation = self._organisation_number()
-            customer |= {"customerNumber": organisation, "type": "corporate", "name": self._pools.company()}
-            customer["organisationNumber"] = organisation
-        customer = {"id": self._customer_id(customer["customerNumber"]), **customer, "created": self._created}
+            customer = {
+                "id": self._customer_id(organisation),
+                "customerNumber": organisation,
+                "type": "corporate",
+                "name": self._pools.company(),
+                "organisationNumber": organisation,
+                "created": self._created,
+            }
         with self._documents.transaction():
             self._documents.put(PERSON, person)
             self._documents.put(CUSTOMER, customer)
@@ -131,12 +142,12 @@ class _Generator:
 
     # documents
 
-    def _account(self, customer: Document, index: int) -> Document:
+    def _account(self, customer: Customer, index: int) -> Account:
         private = customer["type"] == "private"
         bban = self._account_number("9990" if private else "9991")
         names = ("Brukskonto", "Sparekonto") if private else ("Driftskonto", "Plasseringskonto")
         kind = "CACC" if index == 0 else "SVGS"
-        account = {
+        account: Account = {
             "id": self._account_id(bban),
             "customerId": customer["id"],
             "bban": bban,
@@ -158,9 +169,9 @@ class _Generator:
         self._documents.put(ACCOUNT, account)
         return account
 
-    def _agreement(self, customer: Document, person: Document, accounts: list[Document]) -> Document:
+    def _agreement(self, customer: Customer, person: Person, accounts: list[Account]) -> Agreement:
         identity = fixed_id(f"agreement:{customer['customerNumber']}:generated")
-        engagements = [
+        engagements: list[Engagement] = [
             {
                 "id": self._bank.ids.fixed(f"engagement:{identity}:{account['bban']}"),
                 "customer": customer["id"],
@@ -174,7 +185,7 @@ class _Generator:
             "id": identity,
             "owner": customer["id"],
             "name": f"Nettbank {customer['name']}",
-            "organisationNumber": customer["organisationNumber"],
+            "organisationNumber": customer["customerNumber"],
             "signatures": 1,
             "persons": [person["id"]],
             "engagements": engagements,
@@ -182,7 +193,7 @@ class _Generator:
             "created": self._created,
         }
 
-    def _fill(self, customer: Document, accounts: list[Document]) -> None:
+    def _fill(self, customer: Customer, accounts: list[Account]) -> None:
         """The transactions of a customer's accounts, with the transfers between them on both sides."""
         count, days = self._plan.transactions_per_account, self._plan.days
         own: list[list[Move]] = [[] for _ in accounts]
@@ -196,7 +207,7 @@ class _Generator:
             moves += pattern(self._draw, self._pools, days=days, count=count - len(moves))
             self._book(customer, account, moves)
 
-    def _book(self, customer: Document, account: Document, moves: list[Move]) -> None:
+    def _book(self, customer: Customer, account: Account, moves: list[Move]) -> None:
         """Write an account's transactions, oldest first; the balance has never been below zero."""
         moves.sort(key=attrgetter("day"), reverse=True)
         balance = lowest = 0
@@ -216,14 +227,16 @@ class _Generator:
                 self._documents.put(ACCOUNT, account)
             self._made += len(batch)
 
-    def _transactions(self, customer: Document, account: Document, moves: list[Move], first: int) -> Iterator[Document]:
+    def _transactions(
+        self, customer: Customer, account: Account, moves: list[Move], first: int
+    ) -> Iterator[Transaction]:
         """The documents of `moves`, of which `first` came before."""
         fixed, holder = self._bank.ids.fixed, account["id"]
         start = {"accountId": holder, "status": "booked", "shelf": f"{holder}|booked", "currency": account["currency"]}
         sides = {out: own_side(account, customer["name"], outgoing=out) for out in (True, False)}
         for number, move in enumerate(moves, first):
             day = self._days[move.day]
-            yield {
+            document: dict[str, Any] = {
                 "id": fixed(f"entry:{holder}:{number}"),
                 **start,
                 # Within a day in the order of their numbers.
@@ -234,6 +247,7 @@ class _Generator:
                 **sides[move.amount < 0],
                 **move.members,
             }
+            yield cast(Transaction, document)
 
 
 def _kroner(amount: int) -> str:
@@ -242,7 +256,7 @@ def _kroner(amount: int) -> str:
     return f"{sign}{rest // 100}.{rest % 100:02}"
 
 
-def _transfer(customer: Document, other: Document, day: int, amount: int) -> Move:
+def _transfer(customer: Customer, other: Account, day: int, amount: int) -> Move:
     """One side of a transfer between a customer's own accounts."""
     role = "creditor" if amount < 0 else "debtor"
     members = {

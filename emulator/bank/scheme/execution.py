@@ -8,6 +8,7 @@ from typing import Any
 
 from emulator.bank.bank import Bank
 from emulator.bank.clock import oslo_date
+from emulator.bank.documents import Payment
 from emulator.bank.reference.calendar import (
     ALWAYS_OPEN,
     effective_date,
@@ -16,26 +17,25 @@ from emulator.bank.reference.calendar import (
     next_banking_day,
 )
 from emulator.bank.scheme.schedule import IsOpen, every_day, next_execution, plan_of
-from emulator.store import Document
 
 RUNS_WITHOUT_MONEY = 3  # CONTRACT 6: RJCT after 3 banking days; assumed: at the third run after the first
 INSTANT_RETRY = timedelta(minutes=1)
 INSTANT_PATIENCE = timedelta(minutes=10)  # assumed: from the moment the execution was due, that is the approval
 
 
-def currency_of(payment: Document) -> str:
+def currency_of(payment: Payment) -> str:
     """The currency whose banking days a payment follows: the instructed one, NOK for a bulk."""
     amount = payment["initiation"].get("instructedAmount")
     return str(amount["currency"]) if amount else "NOK"
 
 
-def wanted_date(payment: Document) -> date | None:
+def wanted_date(payment: Payment) -> date | None:
     """The date that a payment asks for."""
     written = payment["initiation"].get("requestedExecutionDate")
     return date.fromisoformat(written) if written is not None else None
 
 
-def first_run(bank: Bank, payment: Document, accepted: datetime) -> tuple[datetime, bool]:
+def first_run(bank: Bank, payment: Payment, accepted: datetime) -> tuple[datetime, bool]:
     """When a payment accepted at `accepted` is executed, and whether that is another date than it asked for.
 
     `always-open` executes what is for today at once, `norway` at 14:00 Oslo.
@@ -45,7 +45,7 @@ def first_run(bank: Bank, payment: Document, accepted: datetime) -> tuple[dateti
     return max(execution_time(day, calendar), accepted), moved
 
 
-def next_run(bank: Bank, payment: Document, after: datetime) -> datetime:
+def next_run(bank: Bank, payment: Payment, after: datetime) -> datetime:
     """The first execution run later than `after`: 00:00 Oslo of the next day, in `norway` 14:00 of a banking day."""
     calendar, currency = bank.settings.calendar, currency_of(payment)
     day = oslo_date(after)
@@ -56,7 +56,7 @@ def next_run(bank: Bank, payment: Document, after: datetime) -> datetime:
     return execution_time(next_banking_day(day, currency, calendar), calendar)
 
 
-def last_run(bank: Bank, payment: Document, first: datetime) -> datetime:
+def last_run(bank: Bank, payment: Payment, first: datetime) -> datetime:
     """The run at which a payment without money since `first` is given up."""
     run = first
     for _ in range(RUNS_WITHOUT_MONEY):

@@ -12,11 +12,11 @@ from decimal import Decimal
 from typing import Any
 
 from emulator.bank.bank import Bank
+from emulator.bank.documents import Account
 from emulator.bank.errors import Message
 from emulator.bank.reference.countries import SEPA_COUNTRIES
 from emulator.bank.reference.norway import digits_of, is_account_number, is_iban, is_kid
 from emulator.bank.scheme.execution import has_execution
-from emulator.store import Document
 
 DAYS_AHEAD = timedelta(days=365)  # CONTRACT 6: at most 365 days ahead
 DEPRECATED_FROM = date(2024, 9, 5)  # SPEC 9, planned deprecation
@@ -31,7 +31,7 @@ class Draft:
 
     bank: Bank
     initiation: Mapping[str, Any]
-    creditor: Document | None = None
+    creditor: Account | None = None
     prefix: str = ""
 
     def wrong(self, code: str, text: str, path: str) -> Message:

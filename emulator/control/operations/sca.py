@@ -7,9 +7,9 @@ from collections.abc import Callable
 from emulator.api.messages import Response
 from emulator.api.render import STATUS, json_response
 from emulator.bank.authentication import sca, sca_control, sca_ends, sca_views
+from emulator.bank.documents import Sca
 from emulator.control.choices import WHO, WHO_SCHEMA, chosen_person
 from emulator.control.operation import LIMIT, TEXT, ControlCall, ControlOperation, object_of
-from emulator.store import Document
 
 
 def _list(call: ControlCall) -> Response:
@@ -20,7 +20,7 @@ def _show(call: ControlCall) -> Response:
     return json_response(200, sca_views.view(call.bank, sca_control.find(call.bank, call.params["id"])))
 
 
-def _ended(call: ControlCall, end: Callable[[Document], str | None]) -> Response:
+def _ended(call: ControlCall, end: Callable[[Sca], str | None]) -> Response:
     """Do something with an open SCA, all or nothing; where the browser would go."""
     call.refuse_mistakes()
     with call.bank.documents.transaction():

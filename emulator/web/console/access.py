@@ -8,8 +8,8 @@ from urllib.parse import parse_qsl, urlsplit
 from emulator.api.messages import Response
 from emulator.bank.authentication import sca, sca_views
 from emulator.bank.customers import consents, sessions
+from emulator.bank.documents import Sca
 from emulator.bank.kinds import CONSENT, CUSTOMER, SESSION
-from emulator.store import Document
 from emulator.web.console import payments
 from emulator.web.console.screen import ControlRefused, Names, Screen
 from emulator.web.pages import sca_pages
@@ -38,12 +38,12 @@ def sca_listing(screen: Screen, refused: ControlRefused | None = None) -> Respon
     )
 
 
-def _row(screen: Screen, document: Document) -> dict[str, Any]:
+def _row(screen: Screen, document: Sca) -> dict[str, Any]:
     page = f"{screen.home.removesuffix('/console')}/sca/{document['id']}"
     return {**document, **sca_views.view(screen.bank, document), "page": page}
 
 
-def _who(screen: Screen, document: Document) -> list[dict[str, Any]]:
+def _who(screen: Screen, document: Sca) -> list[dict[str, Any]]:
     """Whom the approval may be made by: the person of the SCA where there is one, else some of those who could."""
     behind = document.get("person") or document.get("nationalId")
     if behind is None:

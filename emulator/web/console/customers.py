@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from itertools import islice
 from typing import Any
@@ -13,9 +13,9 @@ from emulator.bank.accounts import cards as card_rules
 from emulator.bank.accounts import ledger
 from emulator.bank.bank import Bank
 from emulator.bank.customers import people
-from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, CARD_TRANSACTION, CONSENT, CUSTOMER, TRANSACTION
+from emulator.bank.documents import Account, Card, Customer, Person, Transaction
+from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, CARD_TRANSACTION, CONSENT, CUSTOMER, TRANSACTION, EntryKind
 from emulator.bank.money import plain
-from emulator.store import Document, Kind
 from emulator.web.console import plot
 from emulator.web.console.screen import Screen
 
@@ -26,11 +26,11 @@ MOST = 100
 def listing(screen: Screen) -> Response:
     """Customers page by page, and people who act for others; all, or those whose name or number holds a search."""
     documents, said = screen.bank.documents, screen.query.get("q")
-    found: Iterable[Document] = documents.all(CUSTOMER)
+    found: Iterable[Customer] = documents.all(CUSTOMER)
     total = documents.count(CUSTOMER)
     if said:  # only a search reads all of them
-        found = [one for one in found if _holds(said.lower(), one["name"], one["customerNumber"])]
-        total = len(found)
+        fitting = [one for one in found if _holds(said.lower(), one["name"], one["customerNumber"])]
+        found, total = fitting, len(fitting)
     offset = screen.offset(total)
     acting = list(islice(_acting(screen.bank, said.lower()), MOST + 1))
     return screen.page(
@@ -49,7 +49,7 @@ def listing(screen: Screen) -> Response:
     )
 
 
-def _acting(bank: Bank, wanted: str) -> Iterator[Document]:
+def _acting(bank: Bank, wanted: str) -> Iterator[Person]:
     """People whom agreements name and who are no customers themselves, as far as they fit."""
     named = (number for agreement in bank.documents.all(AGREEMENT) for number in agreement["persons"])
     for number in dict.fromkeys(named):
@@ -87,12 +87,12 @@ def one(screen: Screen) -> Response:
     )
 
 
-def _card_available(screen: Screen, card: Document) -> str:
+def _card_available(screen: Screen, card: Card) -> str:
     amounts = {b["balanceType"]: b["balanceAmount"]["amount"] for b in card_rules.balances(screen.bank, card)}
     return str(amounts["forwardAvailable"])
 
 
-def _plot(screen: Screen, holder: Document, kind: Kind[Document] = TRANSACTION) -> plot.Plot:
+def _plot(screen: Screen, holder: Account | Card, kind: EntryKind = TRANSACTION) -> plot.Plot:
     return plot.draw(plot.closing_balances(screen.bank, holder, kind=kind))
 
 
@@ -119,11 +119,12 @@ def account(screen: Screen) -> Response:
     )
 
 
-def _line(transaction: Document) -> dict[str, Any]:
+def _line(transaction: Transaction) -> dict[str, Any]:
     """A transaction with the other side's name and number, and its text."""
     outgoing = Decimal(transaction["amount"]) < 0
     side = "creditor" if outgoing else "debtor"
-    account = transaction.get(f"{side}Account") or {}
+    members: Mapping[str, Any] = transaction
+    account = members.get(f"{side}Account") or {}
     structured = transaction.get("remittanceInformationStructuredArray") or []
     text = transaction.get("remittanceInformationUnstructured") or " ".join(
         [
@@ -133,10 +134,10 @@ def _line(transaction: Document) -> dict[str, Any]:
     )
     return {
         **transaction,
-        "other": transaction.get(f"{side}Name") or "",
+        "other": members.get(f"{side}Name") or "",
         "otherAccount": account.get("iban") or account.get("bban") or "",
         "text": text,
-        "entries": (transaction.get("batch") or {}).get("entries", []),
+        "entries": transaction["batch"]["entries"] if "batch" in transaction else [],
     }
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from emulator.api.messages import Response
 from emulator.bank.authentication import sca_views
-from emulator.bank.kinds import ACCOUNT, CONSENT, CUSTOMER, META, PAYMENT
+from emulator.bank.kinds import ACCOUNT, BANK, CONSENT, CUSTOMER, PAYMENT
 from emulator.scenario import target
 from emulator.web.console import payments
 from emulator.web.console.screen import ControlRefused, Screen
@@ -23,14 +23,14 @@ COUNTED = (
 def show(screen: Screen, refused: ControlRefused | None = None) -> Response:
     """The overview."""
     bank = screen.bank
-    kept = bank.documents.get(META, "bank") or {}
+    kept = BANK.read(bank.documents)
     return screen.page(
         "overview",
         refused=refused,
         steps=STEPS,
         counts=[(page, bank.documents.count(kind), label) for page, kind, label in COUNTED],
         requests_kept=sum(1 for _ in screen.service.log.newest()),
-        fixtures=kept.get("fixtures", ""),
+        fixtures=kept["fixtures"] if kept is not None else "",
         scenario=scenario(screen),
         rules=rules(screen),
         waiting=[{**sca, "asks": payments.asked_for(screen, sca)} for sca in sca_views.waiting(bank, 5)],

@@ -10,10 +10,10 @@ from urllib.parse import urlencode
 from emulator.api.messages import Response
 from emulator.bank import products
 from emulator.bank.clock import moment
+from emulator.bank.documents import Payment, Sca
 from emulator.bank.kinds import BASKET, PAYMENT, SCA
 from emulator.bank.payment import basket_status, baskets, payment_views
 from emulator.bank.scheme import transitions
-from emulator.store import Document
 from emulator.web.console.screen import ControlRefused, Screen
 
 MOST = 100
@@ -62,7 +62,7 @@ def listing(screen: Screen) -> Response:
     )
 
 
-def _row(screen: Screen, payment: Document) -> dict[str, Any]:
+def _row(screen: Screen, payment: Payment) -> dict[str, Any]:
     # The entries of a bulk are counted and not read: the list may have hundreds of bulks with hundreds of entries.
     entries = len(payment["entries"]) if "entries" in payment else 1
     if entries == 1:
@@ -73,7 +73,7 @@ def _row(screen: Screen, payment: Document) -> dict[str, Any]:
     return {**payment, "kind": products.of(payment).words, "to": to, "shown_amount": amount}
 
 
-def asked_for(screen: Screen, sca: Document) -> dict[str, Any] | None:
+def asked_for(screen: Screen, sca: Sca) -> dict[str, Any] | None:
     """What an SCA is to approve, in short: `to` and, of a payment, its `amount`; None where no money is asked for."""
     target = sca.get("target", "")
     if (payment := screen.bank.documents.get(PAYMENT, target)) is not None:
@@ -85,7 +85,7 @@ def asked_for(screen: Screen, sca: Document) -> dict[str, Any] | None:
     return None
 
 
-def _timeline(payment: Document) -> list[dict[str, Any]]:
+def _timeline(payment: Payment) -> list[dict[str, Any]]:
     """The statuses so far, each with its moment and the time since the one before."""
     shown = []
     before: datetime | None = None

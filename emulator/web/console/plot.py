@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
+import orjson
+
 from emulator.bank.bank import Bank
-from emulator.bank.kinds import TRANSACTION
-from emulator.store import Document, Kind
+from emulator.bank.documents import Account, Card
+from emulator.bank.kinds import TRANSACTION, EntryKind
 
 DAYS = 90
 WIDTH, HEIGHT = 720, 200
@@ -45,14 +47,15 @@ class Plot:
 
 
 def closing_balances(
-    bank: Bank, holder: Document, *, kind: Kind[Document] = TRANSACTION, days: int = DAYS
+    bank: Bank, holder: Account | Card, *, kind: EntryKind = TRANSACTION, days: int = DAYS
 ) -> list[tuple[date, Decimal]]:
     """The booked balance at the end of each of the last days, worked out backwards from what is booked now."""
     today = bank.clock.today()
     first = today - timedelta(days=days)
     moved: dict[str, Decimal] = defaultdict(Decimal)
     # `order` begins with the booking date, so a date is a lower bound of its own day.
-    for entry in bank.documents.range(kind, "shelf", group=f"{holder['id']}|booked", low=first.isoformat()):
+    for text in bank.documents.range_texts(kind, "shelf", group=f"{holder['id']}|booked", low=first.isoformat()):
+        entry = orjson.loads(text)
         amount = entry["amount"] if kind is TRANSACTION else entry["transactionAmount"]["amount"]
         moved[str(entry["order"])[:10]] += Decimal(amount)
     # What is booked on later dates than today (a fixture may say so) is part of the balance of now.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -202,7 +202,7 @@ class Names:
         self._bank = bank
         self._known: dict[tuple[str, str], str] = {}
 
-    def _look_up(self, kind: str, key: str, find: Callable[[], dict[str, Any] | None], member: str = "name") -> str:
+    def _look_up(self, kind: str, key: str, find: Callable[[], Mapping[str, Any] | None], member: str = "name") -> str:
         if (kind, key) not in self._known:
             found = find()
             self._known[kind, key] = str(found[member]) if found and found.get(member) else key

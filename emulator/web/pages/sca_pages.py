@@ -16,10 +16,11 @@ from emulator.api.messages import Request, Response
 from emulator.bank.authentication import sca, sca_contexts
 from emulator.bank.bank import Bank
 from emulator.bank.customers import people
+from emulator.bank.documents import Sca
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import AGREEMENT, CUSTOMER, PERSON
 from emulator.bank.payment import baskets, payment_views
-from emulator.store import Document, StoreUnwritable
+from emulator.store import StoreUnwritable
 from emulator.web.pages.browser import Form, FormRefused, Guard, path_below, read_form
 from emulator.web.pages.rendering import see_other
 from emulator.web.pages.texts import KINDS_IN_NORWEGIAN, METHOD_TEXTS
@@ -82,7 +83,7 @@ def _unknown(visit: Visit) -> Response:
 class _Turn:
     """One visit to an open SCA: the page of its step, or what its form asks for."""
 
-    def __init__(self, bank: Bank, visit: Visit, document: Document, csrf: str) -> None:
+    def __init__(self, bank: Bank, visit: Visit, document: Sca, csrf: str) -> None:
         self._bank = bank
         self._visit = visit
         self._document = document
@@ -221,7 +222,7 @@ def methods(language: str) -> list[tuple[str, str, str]]:
     return [(method, *METHOD_TEXTS[language][method]) for method in sca.METHODS]
 
 
-def _accounts_to_share(bank: Bank, document: Document) -> list[dict[str, str]]:
+def _accounts_to_share(bank: Bank, document: Sca) -> list[dict[str, str]]:
     """The accounts and cards of the identified person in its context: `{id, name, number, currency, kind}`."""
     context, agreement = sca_contexts.acting_as(bank, document)
     person = document["person"]
@@ -248,7 +249,7 @@ def _accounts_to_share(bank: Bank, document: Document) -> list[dict[str, str]]:
     return shown
 
 
-def _lines(bank: Bank, document: Document) -> list[Line]:
+def _lines(bank: Bank, document: Sca) -> list[Line]:
     """The payments behind an SCA, one line each (dynamic linking, SPEC 5.3.9): members of `payment_views.summary`."""
     if document["purpose"] in ("payment", "cancellation"):
         return payment_views.summary(bank, document["target"])
@@ -275,21 +276,19 @@ def _totals(payments: list[Line]) -> list[tuple[str, str]]:
     return [(str(amount), currency) for currency, amount in sums.items()]
 
 
-def known_people(
-    bank: Bank, document: Document | None = None, *, most: int = 8, scanned: int = 200
-) -> list[dict[str, Any]]:
+def known_people(bank: Bank, document: Sca | None = None, *, most: int = 8, scanned: int = 200) -> list[dict[str, Any]]:
     """Whom the sandbox strip offers: the person of the request first, then others who could go on with the SCA.
 
     At most `most` of the first `scanned` customers and persons, so that a bank with many shows its page as fast.
     """
     expected = None if document is None else sca.expected(document)
     candidates = [] if expected is None else [expected]
-    for kind, member in ((CUSTOMER, "customerNumber"), (PERSON, "id")):
-        candidates += [known[member] for known in islice(bank.documents.all(kind), scanned)]
+    candidates += [customer["customerNumber"] for customer in islice(bank.documents.all(CUSTOMER), scanned)]
+    candidates += [person["id"] for person in islice(bank.documents.all(PERSON), scanned)]
     shown: list[dict[str, Any]] = []
     for national_id in dict.fromkeys(candidates):
         known = people.person(bank, national_id)
-        options = sca_contexts.options(bank, {**(document or {}), "person": national_id}) if known else []
+        options = sca_contexts.options_of(bank, national_id, document) if known else []
         if known is None or not options:
             continue
         shown.append(

@@ -1,0 +1,545 @@
+"""The documents of a bank, one TypedDict per kind of `kinds`: JSON objects, as they are stored.
+
+Members are required unless marked NotRequired. Unless a comment says otherwise: ids are text in the form of `--ids`;
+amounts are decimal text with exactly the minor units of their currency (`money.plain`); dates are YYYY-MM-DD in Oslo;
+moments are stamps of bank time (`clock.stamp`: UTC with microseconds, so that text order is time order). `tpp` is the
+TPP's id (`tpp.Tpp.id`), `nationalId` a national identity number, `context` PRIVATE or CORPORATE, `agreement` the id of
+an agreement (psuCorporateId) or None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, NotRequired, TypedDict
+
+# ---- meta: one document each, so that a snapshot holds them too (see `kinds.Singleton`)
+
+
+class ClockDocument(TypedDict):
+    """Bank time."""
+
+    id: Literal["clock"]
+    mode: Literal["live", "frozen"]
+    now: NotRequired[str]  # frozen: the moment; live: only in a snapshot, bank time when it was saved
+    offset: NotRequired[float]  # live: seconds that bank time is ahead of real time
+
+
+class IdsDocument(TypedDict):
+    """Where the drawing of ids with a seed began again."""
+
+    id: Literal["ids"]
+    base: int  # the store's change number of the last reset
+
+
+class SettingsDocument(TypedDict, total=False):
+    """The settings that differ from the bank's defaults, by the names of `settings.Settings`."""
+
+    id: Literal["settings"]
+    profile: str
+    links: str
+    trust: str
+    date_skew: int
+    sign_responses: bool
+    pending: str
+    progression: str | dict[str, int]
+    funds_check: str
+    calendar: str
+    straks_limit: str
+    known_issues: bool
+
+
+class FixtureSource(TypedDict):
+    """A fixture, so that it is found again after a restart."""
+
+    fixtures: str  # NAME or FILE, as it was asked for
+    text: NotRequired[str]  # of a file: its content, for the file may have changed since
+
+
+class BankDocument(FixtureSource):
+    """What the bank was filled from last, by a reset or a scenario."""
+
+    id: Literal["bank"]
+    madeWith: NotRequired[FixtureSource]  # what the bank was created with, where that is another
+    seed: NotRequired[int]  # the seed that the bank was created with
+
+
+class ExchangeDocument(TypedDict):
+    """The fixture's exchange rates and fees, laid over the built-in ones."""
+
+    id: Literal["exchange"]
+    rates: NotRequired[dict[str, str]]  # currency -> NOK for one unit
+    fees: NotRequired[dict[str, str]]  # conversion, crossBorder -> NOK
+
+
+class RuleEntry(TypedDict):
+    """A scripted rule."""
+
+    rule: dict[str, Any]  # the rule as JSON of its YAML
+    scenario: str | None  # the scenario that brought it
+    added: str  # the moment it was added
+
+
+class RulesDocument(TypedDict):
+    """The scripted rules, the first first."""
+
+    id: Literal["rules"]
+    rules: list[RuleEntry]
+
+
+class ScenarioDocument(TypedDict):
+    """The scenario that was applied last."""
+
+    id: Literal["scenario"]
+    source: dict[str, Any]  # the scenario as JSON of its YAML
+
+
+# ---- customers
+
+
+class Identity(TypedDict):
+    """What a document of the sandbox keeps when its other members are replaced."""
+
+    id: str
+    created: NotRequired[str]
+
+
+class Customer(TypedDict):
+    """Who owns accounts."""
+
+    id: str
+    customerNumber: str  # private: the national identity number; corporate: the organisation number, usually
+    type: Literal["private", "corporate"]
+    name: str
+    organisationNumber: NotRequired[str]
+    created: NotRequired[str]  # not of a customer of the fixture; so in all lists
+
+
+class Person(TypedDict):
+    """Who authenticates: a private customer, or somebody who acts for a firm."""
+
+    id: str  # the national identity number
+    name: str
+
+
+class Engagement(TypedDict):
+    """What an agreement allows with one account."""
+
+    id: str
+    customer: str  # id of the customer who may act; a corporate one: everybody under the agreement
+    accountId: str
+    iban: str  # of the account
+    roles: list[str]  # VIEW, REGISTER
+    registerLimit: NotRequired[str | float]  # most that one payment may be, in the account's currency
+    approvalLimit: NotRequired[str | float]  # above it a second signature is needed
+    admits: NotRequired[bool]  # its private customer acts under the agreement because of it
+    joined: NotRequired[bool]  # shown only, stored nowhere: an owner's account, in the agreement by itself
+
+
+class Agreement(TypedDict):
+    """A corporate agreement: who acts with which accounts."""
+
+    id: str  # psuCorporateId, a UUID
+    owner: str  # id of a customer
+    name: str
+    signatures: int  # that a payment needs: 1 or 2
+    persons: list[str]  # national identity numbers of those who act under it
+    engagements: list[Engagement]
+    accounts: list[str]  # ids of the accounts of the engagements
+    organisationNumber: NotRequired[str]
+    created: NotRequired[str]
+
+
+class Psu(TypedDict):
+    """A person as one TPP knows it."""
+
+    id: str  # PSU-ID, a UUID
+    tpp: str
+    nationalId: str
+    key: str  # `tpp|nationalId`
+    created: str
+
+
+class Contact(TypedDict):
+    """The contact address that a TPP left."""
+
+    id: str  # the TPP's id
+    email: str
+
+
+# ---- accounts
+
+
+class AccountRef(TypedDict, total=False):
+    """An account as transactions name it (SPEC 2.9)."""
+
+    bban: str
+    iban: str
+    currency: str
+
+
+class Amount(TypedDict):
+    """An amount (SPEC 2.6)."""
+
+    amount: str
+    currency: str
+
+
+class Account(TypedDict):
+    """An account. Always: opening + booked transactions == booked; reserved == what its payments hold."""
+
+    id: str
+    customerId: str
+    bban: str
+    iban: str
+    currency: str
+    name: str
+    product: str
+    cashAccountType: str  # ISO 20022: CACC, SVGS, LOAN, TRAN, TAXE
+    bic: str
+    usage: str  # PRIV or ORGA
+    status: str  # enabled, or as a scenario says
+    creditLine: str
+    opening: str  # balance before the first transaction
+    booked: str  # balance
+    reserved: str  # held back for payments, and by pending items of the fixture
+    lastChange: str  # moment
+    demandsKid: NotRequired[bool]  # takes payments with a KID only
+    paymentsRemoved: NotRequired[bool]  # the bank allows no payments from it (SPEC 5.3.10)
+    posted: NotRequired[dict[str, Any]]  # cashAccountType, creditLine, balances as the sandbox interface got them
+    created: NotRequired[str]
+
+
+class StructuredReference(TypedDict):
+    """A payment reference."""
+
+    reference: str
+    referenceType: NotRequired[str]  # SCOR, or left out: a KID
+
+
+class CurrencyExchange(TypedDict):
+    """How an amount was converted (SPEC 2.9)."""
+
+    sourceCurrency: str
+    targetCurrency: str
+    unitCurrency: str
+    exchangeRate: str  # the price of one unit
+    quotationDate: str
+    contractIdentification: NotRequired[str]
+
+
+class Texts(TypedDict, total=False):
+    """The two sides of a payment and what it says, as its transactions show them (SPEC 2.9)."""
+
+    creditorName: str
+    creditorAccount: AccountRef
+    creditorAgent: str  # BIC
+    debtorName: str
+    debtorAccount: AccountRef
+    debtorAgent: str  # BIC
+    endToEndId: str
+    purposeCode: str
+    ultimateDebtor: str
+    ultimateCreditor: str
+    creditorId: str
+    remittanceInformationUnstructured: str
+    remittanceInformationUnstructuredArray: list[str]
+    remittanceInformationStructuredArray: list[StructuredReference]
+
+
+class BatchEntry(Texts):
+    """One payment inside a batch."""
+
+    amount: str  # signed, as the transaction's
+    currency: str
+
+
+class Batch(TypedDict):
+    """The payments that were booked as one transaction."""
+
+    entries: list[BatchEntry]
+
+
+class Entry(Texts, total=False):
+    """What a transaction says (SPEC 2.9), before it has a place in an account."""
+
+    amount: str  # signed: negative leaves the account
+    bookingDate: str  # not while pending
+    valueDate: str
+    bankTransactionCode: str  # ISO 20022, PMNT-ICDT-DMCT
+    proprietaryBankTransactionCode: str
+    currencyExchange: CurrencyExchange
+    batch: Batch
+    paymentId: str  # the payment that it executes
+    feeFor: str  # the payment whose fee it is
+
+
+class Transaction(Texts):
+    """A transaction of an account, booked or pending."""
+
+    id: str
+    accountId: str
+    status: str  # booked or pending
+    shelf: str  # `accountId|status`, the group of the order `shelf`
+    order: str  # `date|moment`: the date it is listed under, and when it came
+    amount: str  # signed: negative leaves the account
+    currency: str
+    valueDate: str
+    bookingDate: NotRequired[str]  # not while pending
+    due: NotRequired[str]  # the moment at which a pending one of the fixture is booked
+    bankTransactionCode: NotRequired[str]  # ISO 20022, PMNT-ICDT-DMCT
+    proprietaryBankTransactionCode: NotRequired[str]
+    currencyExchange: NotRequired[CurrencyExchange]
+    batch: NotRequired[Batch]
+    paymentId: NotRequired[str]  # the payment that it executes
+    feeFor: NotRequired[str]  # the payment whose fee it is
+
+
+class Card(TypedDict):
+    """A card account."""
+
+    id: str
+    customerId: str
+    maskedPan: str
+    currency: str
+    name: str
+    product: str
+    status: str
+    usage: str  # PRIV or ORGA
+    creditLimit: str
+    booked: str  # balance: what is owed is negative
+    lastChange: str  # moment
+    accountNumber: NotRequired[str]  # BBAN of the account that it is settled through
+    posted: NotRequired[dict[str, Any]]  # creditLimit, balances as the sandbox interface got them
+    cardId: NotRequired[str]
+    cardIdVNo: NotRequired[str]
+    expiry: NotRequired[str]
+    created: NotRequired[str]
+
+
+class CardTransaction(TypedDict):
+    """A purchase with a card, or a payment to it."""
+
+    id: str
+    cardTransactionId: str  # at most 35 characters
+    cardId: str
+    status: str  # booked or pending
+    shelf: str  # `cardId|status`
+    order: str  # `date|moment`
+    transactionDate: str  # of the purchase
+    transactionAmount: Amount  # signed, in the card's currency
+    originalAmount: Amount  # in the currency of the purchase
+    maskedPan: str
+    bookingDate: NotRequired[str]  # not while pending
+    markupFee: NotRequired[Amount]
+    markupFeePercentage: NotRequired[str]
+    terminalId: NotRequired[str]
+    merchantCategoryCode: NotRequired[str]
+    cardAcceptorId: NotRequired[str]
+    cardAcceptorAddress: NotRequired[dict[str, str]]  # city, country, ...
+    transactionDetails: NotRequired[str]
+    invoiced: NotRequired[bool]
+    proprietaryBankTransactionCode: NotRequired[str]
+
+
+# ---- access
+
+
+class Session(TypedDict):
+    """An SCA under a TPP-Session-ID: spares further ones for an hour."""
+
+    id: str
+    key: str  # `tpp|TPP-Session-ID`
+    tpp: str
+    nationalId: str
+    psuId: str
+    tppSessionId: str
+    context: str
+    agreement: str | None
+    created: str
+    expires: str  # moment
+    owner: NotRequired[str]  # `tpp|nationalId|context`, until a newer session replaces it
+    past: NotRequired[Literal["yes"]]  # replaced: deleted when there are many
+    ended: NotRequired[str]  # moment, where it ended before it expired
+
+
+class Consent(TypedDict):
+    """The accounts that a person shares with a TPP in one context."""
+
+    id: str
+    owner: str  # `tpp|nationalId|context|agreement`
+    tpp: str
+    nationalId: str
+    context: str
+    agreement: str | None
+    accounts: list[str]  # ids
+    cards: list[str]  # ids
+    created: str
+    lastSca: str  # moment; valid for 180 days from it
+    tppName: NotRequired[str]  # for people
+    lastUse: NotRequired[str]  # date
+    revoked: NotRequired[str]  # moment
+
+
+class Acting(TypedDict):
+    """As whom a person acts."""
+
+    context: str
+    agreement: str | None
+
+
+class Approach(TypedDict, total=False):
+    """What the headers of a request say of the SCA to come (SPEC 2.1, 5.3); what was not said is left out."""
+
+    redirectUri: str  # of every SCA: TPP-Redirect-URI
+    tppName: str  # for people
+    app: bool  # shown as if in the bank's app (TPP-Redirect-Preferred: false)
+    sessionId: str  # TPP-Session-ID
+    identityHint: str  # X-PSU-IDENTITY: preselected
+    presumed: str  # whom the bank expects without being told
+    method: str  # X-PSU-AuthMethod-Preferred, then the chosen one
+    language: str  # nb or en
+    outcome: str  # what a scripted rule makes of it: reject, expire, fail, abandon
+
+
+class ScaTarget(Approach, total=False):
+    """What an SCA is opened with: its approach, and what is known of its target and customer."""
+
+    target: str  # id of the payment, basket or consent that is approved
+    nationalId: str  # the only person who may complete it
+    context: str  # the only one it is for
+    agreement: str  # the only one it is for
+
+
+class Sca(ScaTarget):
+    """A strong customer authentication; its id is the token of the scaRedirect."""
+
+    id: str  # 43 URL-safe characters
+    tpp: str
+    purpose: str  # access, consent, user, payment, basket or cancellation
+    status: Literal["started", "finalised", "failed"]
+    created: str
+    passing: NotRequired[Literal["yes"]]  # of no lasting interest: deleted when there are many
+    person: NotRequired[str]  # national identity number of who identified
+    chosen: NotRequired[Acting]  # what the person chose to act as
+    ended: NotRequired[str]  # moment
+    redirect: NotRequired[str]  # where the browser was sent in the end
+
+
+class Login(TypedDict):
+    """A customer logged in at the bank itself (/my)."""
+
+    id: str  # the secret that its browser keeps
+    nationalId: str
+    expires: str  # moment
+    passing: Literal["yes"]  # deleted when there are many
+
+
+class Quota(TypedDict):
+    """Calls without the customer present, of one TPP, account and operation."""
+
+    id: str  # `tpp|accountId|operation`
+    calls: list[str]  # moments of the last 24 hours
+
+
+# ---- payments
+
+
+class StatusChange(TypedDict):
+    """A status that a payment got."""
+
+    status: str
+    at: str  # moment
+
+
+class Execution(TypedDict):
+    """One execution of a standing order."""
+
+    executionDate: str
+    transactionStatus: str  # ACSC: booked, RJCT: skipped
+
+
+class Price(TypedDict):
+    """What a payment costs its debtor, in the currency of the debtor's account."""
+
+    amount: str
+    fee: NotRequired[str]  # where there is one
+    rate: NotRequired[str]  # account currency for one unit of the instructed one, where they differ
+    creditorAccountId: NotRequired[str]  # the creditor's account, where this bank holds it
+
+
+class BulkEntry(Price):
+    """The state of one entry of a bulk, beside its member of `initiation.payments`."""
+
+    status: str  # OPEN (not funded yet), HELD, ACSC, RJCT, CANC
+    pendingId: NotRequired[str]  # its pending transaction
+
+
+class Payment(Price):
+    """A payment: a transfer, a standing order or a bulk."""
+
+    id: str
+    service: str  # payments, periodic-payments, bulk-payments
+    product: str
+    tpp: str
+    nationalId: str | None  # None: the customer is not known before the first SCA (lenient profile only)
+    context: str
+    agreement: str | None
+    initiation: Mapping[str, Any]  # the TPP's body as it came, in the shape of the product
+    status: str  # transactionStatus
+    history: list[StatusChange]  # oldest first
+    created: str
+    debtorAccountId: str
+    currency: str  # of the debtor's account
+    likeness: str  # a hash, the same for logical duplicates
+    entries: NotRequired[list[BulkEntry]]  # of a bulk
+    sca: NotRequired[str]  # token of the SCA that the links lead to, while one is open
+    basketId: NotRequired[str]
+    signedBy: NotRequired[list[str]]  # national identity numbers, in order
+    due: NotRequired[str]  # moment of the next step, where time brings it
+    executeAt: NotRequired[str]  # moment of the (next) execution, once it is authorised
+    executeOn: NotRequired[str]  # standing order: date of the next execution
+    executions: NotRequired[list[Execution]]  # standing order: the last 100, oldest first
+    giveUpAt: NotRequired[str]  # moment at which it is rejected unless money has come
+    fundsAvailable: NotRequired[bool]  # from authorisation on
+    held: NotRequired[str]  # reserved on the debtor's account, fee included
+    pendingId: NotRequired[str]  # its pending transaction
+    feePendingId: NotRequired[str]  # the pending transaction of its fee
+    progress: NotRequired[list[tuple[str, float]]]  # scripted: statuses to come, and the seconds before each
+    polls: NotRequired[int]  # status reads since the last step, with progression {polls: N}
+    psuMessage: NotRequired[str]  # of ACWC and RJCT, in English
+
+
+class Authorisation(TypedDict):
+    """An SCA that a TPP asked for, with an id to read its scaStatus by."""
+
+    id: str
+    target: str  # id of a payment or basket
+    sca: str  # token
+    cancels: bool  # of a cancellation
+
+
+class Basket(TypedDict):
+    """A signing basket."""
+
+    id: str
+    tpp: str
+    nationalId: str | None
+    context: str
+    agreement: str | None
+    payments: list[str]  # ids, in the order of the request
+    created: str
+    sca: NotRequired[str]  # token of the SCA that the links lead to, while one is open
+    signed: NotRequired[str]  # moment
+
+
+# ---- the interface
+
+
+class Repeat(TypedDict):
+    """A creation's answer, for its repeats under the same X-Request-ID."""
+
+    id: str  # `tpp|x-request-id`
+    created: str
+    print: str  # a hash of the request
+    headers: list[tuple[str, str]]  # of the answer
+    body: Any  # of the answer, JSON
