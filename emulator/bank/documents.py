@@ -423,6 +423,8 @@ class Sca(ScaTarget):
     chosen: NotRequired[Acting]  # what the person chose to act as
     ended: NotRequired[str]  # moment
     redirect: NotRequired[str]  # where the browser was sent in the end
+    passed: NotRequired[list[str]]  # the steps that the customer has taken
+    mistyped: NotRequired[bool]  # the one number that nobody has was typed
 
 
 class Login(TypedDict):

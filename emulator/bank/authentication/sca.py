@@ -140,6 +140,32 @@ def step(bank: Bank, sca: Sca) -> str:
     return "approve"
 
 
+def steps_ahead(bank: Bank, sca: Sca) -> int:
+    """How many steps follow the one at which an open SCA stands, as far as the person behind it is known."""
+    ahead = STEPS[STEPS.index(step(bank, sca)) + 1 :]
+    who = sca.get("person") or expected(sca)
+    needed = {
+        "method": "method" not in sca,
+        "context": who is not None and sca_contexts.needs_choice(bank, {**sca, "person": who}),
+        "approve": True,
+    }
+    return sum(needed[name] for name in ahead)
+
+
+def may_try_again(bank: Bank, sca: Sca) -> bool:
+    """Whether this is the first number that nobody has: it may be mistyped; the second one fails the SCA."""
+    if sca.get("mistyped"):
+        return False
+    sca["mistyped"] = True
+    bank.documents.put(SCA, sca)
+    return True
+
+
+def _pass(sca: Sca, name: str) -> None:
+    """Note a step that the customer has taken, so that a page can say how many there were."""
+    sca["passed"] = [*(one for one in sca.get("passed", ()) if one != name), name]
+
+
 def identify(bank: Bank, sca: Sca, national_id: str) -> str | None:
     """The customer types a national identity number; the redirect of a failure, or None to go on."""
     known = people.person(bank, national_id)
@@ -152,6 +178,7 @@ def identify(bank: Bank, sca: Sca, national_id: str) -> str | None:
     sca["person"] = national_id
     if not sca_contexts.options(bank, sca):
         return fail(bank, sca, NO_CONTEXT)
+    _pass(sca, "identity")
     bank.documents.put(SCA, sca)
     return None
 
@@ -161,6 +188,7 @@ def choose_method(bank: Bank, sca: Sca, method: str) -> None:
     if method not in METHODS:
         raise BankError("FORMAT_ERROR", f"The bank offers {', '.join(METHODS)}.", "method")
     sca["method"] = method
+    _pass(sca, "method")
     bank.documents.put(SCA, sca)
 
 
@@ -169,6 +197,7 @@ def choose_context(bank: Bank, sca: Sca, context: str | None, agreement: str | N
     fitting = people.first_fitting(sca_contexts.options(bank, sca), context, agreement)
     if fitting is not None:
         sca["chosen"] = {"context": fitting[0], "agreement": fitting[1]}
+        _pass(sca, "context")
         bank.documents.put(SCA, sca)
         return
     if context not in (None, sca.get("context", context)):

@@ -55,8 +55,9 @@ def details(bank: Bank, payment: Payment) -> dict[str, Any]:
 def summary(bank: Bank, payment_id: str) -> list[dict[str, Any]]:
     """What the customer approves, one item per payment or entry of a bulk.
 
-    `{kind, amount, currency, creditorName, creditorAccount, debtorAccount, debtorAccountName, fee?, date?,
-    message?, kid?, reference?}`, all text; of a standing order the `days_in_words` instead of the date.
+    `{service, product, amount, currency, creditorName, creditorAccount, debtorAccount, debtorAccountName, fee?, date?,
+    message?, kid?, reference?}`, all text; of a standing order frequency, startDate, endDate?
+    and the `days_in_words` instead of the date.
     """
     payment = bank.documents.get(PAYMENT, payment_id)
     if payment is None:
@@ -75,7 +76,8 @@ def _item(bank: Bank, payment: Payment, initiation: Mapping[str, Any], fee: str 
     creditor = initiation["creditorAccount"]
     amount = initiation["instructedAmount"]
     item = {
-        "kind": _kind(payment),
+        "service": payment["service"],
+        "product": payment["product"],
         "amount": amount["amount"],
         "currency": amount["currency"],
         "creditorName": initiation["creditorName"],
@@ -86,6 +88,7 @@ def _item(bank: Bank, payment: Payment, initiation: Mapping[str, Any], fee: str 
     if fee is not None:
         item["fee"] = f"{fee} {payment['currency']}"
     if products.of(payment).flow == STANDING:
+        item |= {name: initiation[name] for name in ("frequency", "startDate", "endDate") if name in initiation}
         item |= standing.days_in_words(bank, payment)
     elif (date := initiation.get("requestedExecutionDate")) is not None:
         item["date"] = date
@@ -100,17 +103,6 @@ def _remittance(initiation: Mapping[str, Any]) -> dict[str, str]:
     for _, reference in structured_references(initiation):
         told.setdefault("kid" if says_kid(reference) else "reference", []).append(reference["reference"])
     return {name: ", ".join(references) for name, references in told.items()}
-
-
-def _kind(payment: Payment) -> str:
-    """In plain words: `Instant transfer`, `Standing order, monthly from 2026-03-02`."""
-    words, initiation = products.of(payment).words, payment["initiation"]
-    frequency = initiation.get("frequency")
-    if frequency is None:
-        return words
-    kind = f"{words}, {standing.frequency_in_words(frequency)} from {initiation['startDate']}"
-    end = initiation.get("endDate")
-    return f"{kind} to {end}" if end is not None else kind
 
 
 def view(payment: Payment) -> dict[str, Any]:

@@ -21,23 +21,6 @@ from emulator.bank.scheme.schedule import DAYS, next_execution, plan_of
 
 EXECUTIONS_KEPT = 100
 
-_IN_WORDS = {
-    "Daily": "daily",
-    "Weekly": "weekly",
-    "EveryTwoWeeks": "every two weeks",
-    "Monthly": "monthly",
-    "EveryTwoMonths": "every two months",
-    "Quarterly": "quarterly",
-    "SemiAnnual": "twice a year",
-    "Annual": "yearly",
-    "MonthlyVariable": "in chosen months",
-}
-
-
-def frequency_in_words(frequency: str) -> str:
-    """`monthly`, `every two weeks`, ... for the page where a standing order is approved."""
-    return _IN_WORDS[frequency]
-
 
 def days_in_words(bank: Bank, payment: Payment) -> dict[str, str]:
     """On which days it is paid, for the page where it is approved: `{first?, months?, day?}`.

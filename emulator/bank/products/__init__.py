@@ -35,10 +35,11 @@ class MalformedProduct(ValueError):
 class Product:
     """One payment product of one service.
 
-    `flow`: its way through the table of transitions; `body`: the shape of its initiation, by name; `words`: what
-    the customer is told it is; `checks`: the rules of one payment (of each entry of a bulk), all run so that all
-    mistakes are told at once; `whole`: the rules of a bulk itself; `issued`, `received`: ISO 20022 bank transaction
-    codes; `code`: the bank's own; `known_issue`: SPEC 7's known issue is this product's.
+    `flow`: its way through the table of transitions; `body`: the shape of its initiation, by name; `words`,
+    `norwegian`: what the customer is told it is, in English and Norwegian; `checks`: the rules of one payment (of each
+    entry of a bulk), all run so that all mistakes are told at once; `whole`: the rules of a bulk itself; `issued`,
+    `received`: ISO 20022 bank transaction codes; `code`: the bank's own; `known_issue`: SPEC 7's known issue is this
+    product's.
     """
 
     service: str
@@ -46,6 +47,7 @@ class Product:
     flow: str
     body: str
     words: str
+    norwegian: str
     checks: tuple[Check, ...]
     issued: str
     received: str

@@ -10,6 +10,7 @@ PRODUCT = Product(
     flow=BATCH,
     body="BulkTransfer",
     words="Bulk payment",
+    norwegian="Masseutbetaling",
     checks=(rules.norwegian_creditor, rules.norwegian_reference),
     whole=(rules.execution_date,),
     issued="PMNT-ICDT-DMCT",

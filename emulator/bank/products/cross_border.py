@@ -10,6 +10,7 @@ PRODUCT = Product(
     flow=FOREIGN,
     body="CrossBorderTransfer",
     words="Transfer abroad",
+    norwegian="Betaling til utlandet",
     checks=(rules.iban_creditor, rules.execution_date),
     issued="PMNT-ICDT-XBCT",
     received="PMNT-RCDT-XBCT",

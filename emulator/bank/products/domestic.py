@@ -10,6 +10,7 @@ PRODUCT = Product(
     flow=DATED,
     body="DomesticTransfer",
     words="Transfer",
+    norwegian="Betaling",
     checks=(rules.norwegian_creditor, rules.norwegian_reference, rules.execution_date),
     issued="PMNT-ICDT-DMCT",
     received="PMNT-RCDT-DMCT",

@@ -10,6 +10,7 @@ PRODUCT = Product(
     flow=STANDING,
     body="PeriodicTransfer",
     words="Standing order",
+    norwegian="Fast betaling",
     checks=(rules.norwegian_creditor, rules.norwegian_reference, rules.period),
     issued="PMNT-ICDT-STDO",
     received="PMNT-RCDT-DMCT",

@@ -10,6 +10,7 @@ PRODUCT = Product(
     flow=FOREIGN,
     body="SepaTransfer",
     words="SEPA transfer",
+    norwegian="SEPA-betaling",
     checks=(rules.only_in("EUR"), rules.iban_creditor, rules.creditor_in_sepa, rules.execution_date),
     issued="PMNT-ICDT-ESCT",
     received="PMNT-RCDT-ESCT",

@@ -10,6 +10,7 @@ PRODUCT = Product(
     flow=INSTANT,
     body="InstantTransfer",
     words="Instant transfer",
+    norwegian="Straksbetaling",
     checks=(rules.only_in("NOK"), rules.straks_limit, rules.norwegian_creditor, rules.norwegian_reference),
     issued="PMNT-IRCT-DMCT",
     received="PMNT-RRCT-DMCT",

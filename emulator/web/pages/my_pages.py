@@ -20,7 +20,7 @@ from emulator.bank.payment import self_service
 from emulator.store import Kind, StoreUnwritable
 from emulator.web.pages.browser import Form, FormRefused, Guard, cookie, path_below, read_form, root_of
 from emulator.web.pages.rendering import BANK, see_other
-from emulator.web.pages.sca_pages import identity_number, kind_in, known_people, methods
+from emulator.web.pages.sca_pages import identity_number, known_people, methods, payment_kind
 from emulator.web.pages.texts import TEXTS
 from emulator.web.pages.visit import Visit
 
@@ -126,7 +126,7 @@ class _Turn:
         if number is None:
             return self._login_page("identity", wrong="identity_wrong", typed=form.get("nationalId")[:40])
         if people.person(self._bank, number) is None:
-            return self._login_page("identity", wrong="my_unknown", typed=number)
+            return self._login_page("identity", wrong="identity_unknown", typed=number)
         if form.get("step") != "method":
             return self._login_page("method", typed=number)
         if form.get("method") not in sca.METHODS:
@@ -181,7 +181,7 @@ class _Turn:
             waiting=[self._waiting(payment) for payment in shown["payments"]],
             consents=[consent for consent in given if consent["state"] == "valid"],
             past=[consent for consent in given if consent["state"] != "valid"],
-            kind_in=kind_in,
+            payment_kind=payment_kind,
         )
 
     def _waiting(self, payment: dict[str, Any]) -> dict[str, Any]:

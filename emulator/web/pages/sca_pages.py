@@ -13,6 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from emulator.api.messages import Request, Response
+from emulator.bank import products
 from emulator.bank.authentication import sca, sca_contexts
 from emulator.bank.bank import Bank
 from emulator.bank.customers import people
@@ -23,7 +24,7 @@ from emulator.bank.payment import baskets, payment_views
 from emulator.store import StoreUnwritable
 from emulator.web.pages.browser import Form, FormRefused, Guard, path_below, read_form
 from emulator.web.pages.rendering import see_other
-from emulator.web.pages.texts import KINDS_IN_NORWEGIAN, METHOD_TEXTS
+from emulator.web.pages.texts import METHOD_TEXTS, TEXTS
 from emulator.web.pages.visit import Visit
 from emulator.web.pages.wording import NORWEGIAN, day
 
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from emulator.api.service import BankService
 
 _NATIONAL_ID = re.compile(r"[0-9]{8,11}", re.ASCII)
-_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _TITLES = {"access": "access", "consent": "access", "user": "user", "cancellation": "cancellation"}
 
 Line = dict[str, Any]
@@ -135,6 +135,8 @@ class _Turn:
         national_id = identity_number(typed)
         if national_id is None:
             return self._page(wrong="identity_wrong", typed=typed[:40])
+        if people.person(self._bank, national_id) is None and sca.may_try_again(self._bank, self._document):
+            return self._page(wrong="identity_unknown", typed=typed[:40])
         with self._bank.documents.transaction():
             redirect = sca.identify(self._bank, self._document, national_id)
         return see_other(redirect or self._visit.address)
@@ -183,8 +185,8 @@ class _Turn:
             status=400 if wrong else 200,
             csrf=self._csrf,
             step=step,
-            steps_done=sca.STEPS.index(step),
-            steps_ahead=len(sca.STEPS) - sca.STEPS.index(step) - 1,
+            steps_done=len(document.get("passed", ())),
+            steps_ahead=sca.steps_ahead(self._bank, document),
             tpp=document["tppName"],
             app=bool(document.get("app")),
             wrong=visit.say(wrong) if wrong else None,
@@ -204,7 +206,7 @@ class _Turn:
             "kind": _TITLES.get(purpose, "payments" if len(lines) > 1 else "payment"),
             "lines": lines,
             "totals": _totals(lines),
-            "kind_in": kind_in,
+            "payment_kind": payment_kind,
             "accounts": [account for account in accounts if account["kind"] == "account"],
             "cards": [account for account in accounts if account["kind"] == "card"],
             "company": agreement["name"] if agreement else None,
@@ -258,12 +260,19 @@ def _lines(bank: Bank, document: Sca) -> list[Line]:
     return []
 
 
-def kind_in(language: str, kind: str) -> str:
-    """What kind of payment a line is, in the language of the page; the bank writes English, and dates as ISO does."""
-    if language == NORWEGIAN:
-        for english, norwegian in KINDS_IN_NORWEGIAN:
-            kind = kind.replace(english, norwegian)
-    return _DATE.sub(lambda found: day(found[0], language), kind)
+def payment_kind(language: str, line: Line) -> str:
+    """What kind of payment a line is: `Instant transfer`, `Standing order, monthly from 2 March 2026`."""
+    product = products.table()[line["service"], line["product"]]
+    words = product.norwegian if language == NORWEGIAN else product.words
+    if "frequency" not in line:
+        return words
+    texts = TEXTS[language]
+    return texts["order_until" if "endDate" in line else "order_from"].format(
+        product=words,
+        frequency=texts[f"frequency_{line['frequency']}"],
+        start=day(line["startDate"], language),
+        end=day(line.get("endDate", ""), language),
+    )
 
 
 def _totals(payments: list[Line]) -> list[tuple[str, str]]:

@@ -65,13 +65,24 @@ def test_a_customer_with_thousands_of_accounts_shares_them(bank: Bank, visitor: 
     assert len(consent["accounts"]) == 2501
 
 
-def test_who_does_not_see_the_progress_is_told_it(bank: Bank, visitor: Visitor) -> None:
+def test_steps_are_counted_as_they_come(bank: Bank, visitor: Visitor) -> None:
     token = open_access(bank)
     page = visitor.get(f"/sca/{token}?lang=en")
-    assert "Step 1 of 4" in page.text
+    assert "Step 1 of 3" in page.text
     page = go_on(visitor, visitor.submit(page, nationalId=KARI))
-    assert "Step 2 of 4" in page.text
+    assert "Step 2 of 4" in page.text  # Kari also has to say for whom she acts
     assert "Steg 2 av 4" in visitor.get(f"/sca/{token}?lang=nb").text
+    page = go_on(visitor, visitor.submit(page, method="HA2", action="continue"))
+    assert "Step 3 of 4" in page.text
+    page = go_on(visitor, visitor.submit(page, acting=FIRM, action="continue"))
+    assert "Step 4 of 4" in page.text
+
+
+def test_a_step_that_is_skipped_is_not_counted(bank: Bank, visitor: Visitor) -> None:
+    token = open_access(bank, method="HA2", identityHint=OLA)
+    page = visitor.get(f"/sca/{token}?lang=en")
+    assert "Step 1 of 2" in page.text
+    assert "Step 2 of 2" in go_on(visitor, visitor.submit(page, nationalId=OLA)).text
 
 
 def test_acting_for_a_firm_shares_the_firms_accounts_and_names_the_agreement(bank: Bank, visitor: Visitor) -> None:
@@ -127,8 +138,18 @@ def test_blanks_in_a_number_do_not_matter(bank: Bank, visitor: Visitor) -> None:
     assert page.headers["location"].startswith("/sca/")
 
 
-def test_an_unknown_number_fails_the_sca(bank: Bank, visitor: Visitor) -> None:
-    page = visitor.submit(visitor.get(f"/sca/{open_access(bank)}"), nationalId="12345678901")
+def test_a_mistyped_number_gets_a_second_try(bank: Bank, visitor: Visitor) -> None:
+    token = open_access(bank)
+    again = visitor.submit(visitor.get(f"/sca/{token}"), nationalId="12345678901")
+    assert again.status == 400
+    assert "kjenner ingen kunde" in again.text
+    assert ("nationalId", "12345678901") in again.forms[-1].sent()
+    assert visitor.submit(again, nationalId=OLA).headers["location"] == f"/sca/{token}"
+
+
+def test_a_second_unknown_number_fails_the_sca(bank: Bank, visitor: Visitor) -> None:
+    again = visitor.submit(visitor.get(f"/sca/{open_access(bank)}"), nationalId="12345678901")
+    page = visitor.submit(again, nationalId="12345678902")
     assert query(page.headers["location"])["code"] == "PSU_CREDENTIALS_INVALID"
     assert query(page.headers["location"])["status"] == "401"
 

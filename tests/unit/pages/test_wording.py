@@ -10,7 +10,7 @@ import pytest
 
 from emulator.bank import products
 from emulator.bank.authentication import sca
-from emulator.bank.payment import standing
+from emulator.bank.scheme.schedule import FREQUENCIES
 from emulator.web.pages import sca_pages, wording
 from emulator.web.pages.texts import METHOD_TEXTS, TEXTS
 
@@ -39,7 +39,7 @@ def test_every_text_that_a_page_names_exists_and_every_text_is_used() -> None:
     unused = [
         key
         for key in TEXTS["nb"]
-        if not key.startswith((*beginnings, "refused"))
+        if not key.startswith((*beginnings, "refused", "frequency_"))
         and not re.search(rf"""["']({key}|_?{key.rpartition("_")[2]}|{key.removeprefix("my_")})["']""", written)
     ]
     assert unused == []
@@ -84,26 +84,40 @@ def test_days_are_written_out() -> None:
     assert wording.day("soon", "en") == "soon"
 
 
+STANDING = {
+    "service": "periodic-payments",
+    "product": "norwegian-domestic-credit-transfers",
+    "frequency": "EveryTwoWeeks",
+    "startDate": "2026-03-02",
+}
+
+
 @pytest.mark.parametrize(
-    ("kind", "norwegian", "english"),
+    ("line", "norwegian", "english"),
     [
-        ("Instant transfer", "Straksbetaling", "Instant transfer"),
-        ("Transfer", "Betaling", "Transfer"),
-        ("Transfer abroad", "Betaling til utlandet", "Transfer abroad"),
+        ({"service": "payments", "product": "sepa-credit-transfers"}, "SEPA-betaling", "SEPA transfer"),
         (
-            "Standing order, every two weeks from 2026-03-02 to 2026-12-31",
+            STANDING,
+            "Fast betaling, annenhver uke fra 2. mars 2026",
+            "Standing order, every two weeks from 2 March 2026",
+        ),
+        (
+            {**STANDING, "endDate": "2026-12-31"},
             "Fast betaling, annenhver uke fra 2. mars 2026 til 31. des. 2026",
             "Standing order, every two weeks from 2 March 2026 to 31 Dec 2026",
         ),
     ],
 )
 def test_kinds_of_payments_are_told_with_dates_as_the_language_writes_them(
-    kind: str, norwegian: str, english: str
+    line: dict[str, str], norwegian: str, english: str
 ) -> None:
-    assert sca_pages.kind_in("nb", kind) == norwegian
-    assert sca_pages.kind_in("en", kind) == english
+    assert sca_pages.payment_kind("nb", line) == norwegian
+    assert sca_pages.payment_kind("en", line) == english
 
 
-def test_every_kind_that_the_bank_has_is_known_in_norwegian() -> None:
-    words = [product.words for product in products.table().values()] + list(standing._IN_WORDS.values())
-    assert [word for word in words if sca_pages.kind_in("nb", word) == word] == []
+def test_every_product_and_frequency_has_a_name_in_both_languages() -> None:
+    for service, product in products.table():
+        line = {"service": service, "product": product}
+        assert sca_pages.payment_kind("nb", line) != sca_pages.payment_kind("en", line)
+    for frequency in FREQUENCIES:
+        assert f"frequency_{frequency}" in TEXTS["nb"]

@@ -14,8 +14,8 @@ from emulator.bank.products import MalformedProduct
 GOOD = """
 from emulator.bank.products import PAYMENTS, Product
 
-PRODUCT = Product(service=PAYMENTS, name="{name}", flow="{flow}", body="Body", words="Words", checks=(),
-                  issued="{code}", received="PMNT-RCDT-DMCT", code="Own")
+PRODUCT = Product(service=PAYMENTS, name="{name}", flow="{flow}", body="Body", words="Words", norwegian="Ord",
+                  checks=(), issued="{code}", received="PMNT-RCDT-DMCT", code="Own")
 """
 
 

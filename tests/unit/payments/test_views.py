@@ -164,7 +164,8 @@ def test_the_summary_says_what_is_approved(bank: Bank) -> None:
     payment_id = initiate(bank, STRAKS, domestic(remittanceInformationUnstructured="Husleie"))
     assert payment_views.summary(bank, payment_id) == [
         {
-            "kind": "Instant transfer",
+            "service": "payments",
+            "product": "instant-norwegian-domestic-credit-transfers-straks",
             "amount": "100.00",
             "currency": "NOK",
             "creditorName": "Takstein Utleie AS",
@@ -184,7 +185,7 @@ def test_the_summary_says_what_is_approved(bank: Bank) -> None:
             DOMESTIC,
             domestic(requestedExecutionDate="2026-03-09", remittanceInformationStructured={"reference": "18"}),
             KARI,
-            {"kind": "Transfer", "date": "2026-03-09", "kid": "18"},
+            {"date": "2026-03-09", "kid": "18"},
         ),
         (
             DOMESTIC,
@@ -198,13 +199,13 @@ def test_the_summary_says_what_is_approved(bank: Bank) -> None:
             KARI,
             {"kid": "18, 1234567897", "reference": "INV 7"},
         ),
-        (CROSS_BORDER, sepa(), EVEN, {"kind": "Transfer abroad", "fee": "4.26 EUR"}),
-        (SEPA, sepa(), EVEN, {"kind": "SEPA transfer", "creditorAccount": world.GERMAN}),
+        (CROSS_BORDER, sepa(), EVEN, {"product": "cross-border-credit-transfers", "fee": "4.26 EUR"}),
+        (SEPA, sepa(), EVEN, {"product": "sepa-credit-transfers", "creditorAccount": world.GERMAN}),
         (
             PERIODIC,
             domestic(frequency="EveryTwoWeeks", startDate="2026-03-10", endDate="2026-09-01"),
             KARI,
-            {"kind": "Standing order, every two weeks from 2026-03-10 to 2026-09-01", "first": "2026-03-10"},
+            {"frequency": "EveryTwoWeeks", "startDate": "2026-03-10", "endDate": "2026-09-01", "first": "2026-03-10"},
         ),
         (
             PERIODIC,
@@ -216,14 +217,13 @@ def test_the_summary_says_what_is_approved(bank: Bank) -> None:
                 executionRule="preceding",
             ),
             KARI,
-            {"kind": "Standing order, in chosen months from 2026-03-10", "first": "2026-03-31", "months": "3, 6, 12"}
-            | {"day": "31"},
+            {"frequency": "MonthlyVariable", "first": "2026-03-31", "months": "3, 6, 12"} | {"day": "31"},
         ),
         (
             PERIODIC,
             domestic(frequency="Monthly", startDate="2026-03-10", dayOfExecution="5"),
             KARI,
-            {"kind": "Standing order, monthly from 2026-03-10", "first": "2026-04-05", "day": "5"},
+            {"frequency": "Monthly", "startDate": "2026-03-10", "first": "2026-04-05", "day": "5"},
         ),
     ],
 )
@@ -237,9 +237,9 @@ def test_the_summary_is_in_plain_words(
 
 def test_the_summary_of_a_bulk_lists_its_entries(bank: Bank) -> None:
     items = payment_views.summary(bank, initiate(bank, BULK, bulk("1.00", "2.00", requestedExecutionDate="2026-03-09")))
-    assert [(item["kind"], item["amount"], item["date"]) for item in items] == [
-        ("Bulk payment", "1.00", "2026-03-09"),
-        ("Bulk payment", "2.00", "2026-03-09"),
+    assert [(item["service"], item["amount"], item["date"]) for item in items] == [
+        ("bulk-payments", "1.00", "2026-03-09"),
+        ("bulk-payments", "2.00", "2026-03-09"),
     ]
 
 
