@@ -20,7 +20,7 @@ from emulator.bank.settings import Settings
 from emulator.ca import AuthorityDamaged, CertificateAuthority
 from emulator.control.room import Control
 from emulator.scenario import loader, target
-from emulator.scenario.mistakes import ScenarioRefused
+from emulator.scenario.problems import ScenarioRefused
 from emulator.scenario.rules import RuleSet
 from emulator.scenario.target import ScenarioTarget
 from emulator.settings import ServeSettings

@@ -16,9 +16,9 @@ from emulator.cli.options import DEFAULT_URL, bank_url, ca_option, complete_scen
 from emulator.settings import variable
 
 if TYPE_CHECKING:
-    from emulator.scenario.mistakes import ScenarioRefused
     from emulator.scenario.model import Scenario
     from emulator.scenario.player import Played, StepResult
+    from emulator.scenario.problems import ScenarioRefused
     from emulator.scenario.transport import Transport
 
 EPILOG = "Example: bank-emulator scenario play my-shop.yaml --junit stories.xml"
@@ -32,7 +32,7 @@ def command() -> None:
 
 def _loaded(source: str) -> Scenario:
     from emulator.scenario import loader
-    from emulator.scenario.mistakes import ScenarioRefused
+    from emulator.scenario.problems import ScenarioRefused
 
     try:
         return loader.named_or_file(source)
@@ -44,7 +44,7 @@ def _failed(refused: ScenarioRefused) -> Failed:
     """All mistakes in one line."""
     lines = refused.lines()
     told = "; ".join(lines)
-    return Failed(told if len(lines) == 1 else f"{refused.source} has {len(lines)} mistakes: {told}")
+    return Failed(told if len(lines) == 1 else f"{refused.source} has {len(lines)} problems: {told}")
 
 
 @command.command("list", epilog="Example: bank-emulator scenario list --output json")
@@ -89,7 +89,7 @@ def check(files: tuple[str, ...], output: str) -> None:
 
     A file whose `from` names a fixture is also started, on a new bank in this process; its story is not played.
     """
-    from emulator.scenario.mistakes import ScenarioMissing, ScenarioRefused
+    from emulator.scenario.problems import ScenarioMissing, ScenarioRefused
 
     results: list[dict[str, Any]] = []
     for file in files:
@@ -100,7 +100,7 @@ def check(files: tuple[str, ...], output: str) -> None:
             raise _failed(missing) from missing
         except ScenarioRefused as refused:
             mistakes = [
-                {"line": m.line, "column": m.column, "path": m.where(), "text": m.text} for m in refused.mistakes
+                {"line": m.line, "column": m.column, "path": m.where(), "text": m.text} for m in refused.problems
             ]
             for line in refused.lines() if output == "text" else ():
                 click.echo(line)
@@ -167,7 +167,7 @@ def play(sources: tuple[str, ...], every: bool, junit: str | None, output: str, 
             click.echo(f"{scenario.name}: {scenario.summary}")
             if not scenario.story:
                 click.echo("  it tells no story: nothing but its start is tried")
-        stories.append(play_story(scenario, transport(), told=_tell if output == "text" else None))
+        stories.append(play_story(scenario, transport(), on_step=_tell if output == "text" else None))
     if output == "json":
         click.echo(json.dumps([story.as_json() for story in stories], indent=2, ensure_ascii=False))
     if junit is not None:
@@ -205,7 +205,7 @@ def _tell(result: StepResult) -> None:
         return
     for difference in result.differences:
         click.echo(f"      {difference}")
-    for word, value in (("expected", result.expected), ("found", result.found())):
+    for word, value in (("expected", result.expected), ("found", result.received())):
         if value is not None:
             text = json.dumps(value, ensure_ascii=False)
             click.echo(f"      {word}: {text if len(text) <= 1000 else f'{text[:1000]} ...'}")

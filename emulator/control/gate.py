@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any
+from urllib.parse import urlsplit
 
 from emulator.api.headers import Headers
 from emulator.api.hosts import HostNames
@@ -37,6 +38,11 @@ class Gate:
             if scheme.lower() != "bearer" or not hmac.compare_digest(given.strip().encode(), self._token):
                 text = "The control interface asks for Authorization: Bearer with the --control-token."
                 raise BankError("FORBIDDEN", text, "Authorization", status=401)
+        origin = headers.get("origin")
+        if origin is not None and request.method in CHANGING:
+            host_of_page = urlsplit(origin).netloc
+            if not host_of_page or not self._hosts.include(host_of_page, request.base):
+                raise BankError("FORBIDDEN", "A page of another origin may not change the bank.", "Origin", status=403)
         if headers.get("sec-fetch-site") == "cross-site" and request.method in CHANGING:
             raise BankError("FORBIDDEN", "Another site's page may not change the bank.", "Sec-Fetch-Site", status=403)
 
@@ -54,9 +60,10 @@ def media_type(headers: Headers) -> str:
 def demand_json(request: Request, headers: Headers) -> None:
     """Raise 415 for a change whose content type is not JSON: what a form on a foreign page could send.
 
-    A DELETE without a body needs none: no form can send one.
+    Without a body and a content type it counts as {}: a form always sends a content type, and a script of a foreign
+    page is known by its Origin.
     """
-    if request.method == "DELETE" and not request.body and "content-type" not in headers:
+    if not request.body and "content-type" not in headers:
         return
     if media_type(headers) != "application/json":
         text = "Changes need Content-Type: application/json."

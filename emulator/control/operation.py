@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 from emulator.api.messages import Request, Response, Stream
 from emulator.api.query import Parameter
@@ -13,13 +14,14 @@ from emulator.api.service import BankService
 from emulator.bank.bank import Bank, Event
 from emulator.bank.errors import BankError, Message
 from emulator.bank.fixtures import Fixture
+from emulator.bank.problems import Problem
 from emulator.ca import CertificateAuthority
-from emulator.scenario.mistakes import ScenarioRefused
-from emulator.scenario.part import Part
 from emulator.scenario.target import ScenarioTarget
 from emulator.scenario.transport import Transport
 
 LIMIT = Parameter("limit", "int", "How many at most.", minimum=1, maximum=1000, default=100)
+
+Body = TypeVar("Body")
 
 
 class Banks(Protocol):
@@ -40,15 +42,16 @@ class Banks(Protocol):
     def close_bank(self, name: str) -> None: ...
     def services(self) -> Iterator[BankService]: ...
     def transport(self) -> Transport:
-        """A bank for a story to play on, which nobody else knows."""
+        """A new bank for a story to play on, which is none of those that there are."""
         ...
 
 
 @dataclass(slots=True)
-class ControlCall:
-    """A request on its way to its handler: the bank it is about, its parameters and its JSON body.
+class ControlCall(Generic[Body]):
+    """A request on its way to its handler: the bank it is about, its parameters and its body.
 
-    `scenario_target` has what scenarios change; `text` is a body that came as YAML.
+    `scenario_target` has what scenarios change; `body` is the checked body, `value` the JSON value that it was made
+    from, `text` a body that came as YAML.
     """
 
     service: BankService
@@ -57,53 +60,60 @@ class ControlCall:
     authority: CertificateAuthority
     target_of: Callable[[BankService], ScenarioTarget]
     request: Request
+    body: Body
+    value: Any = None
     params: Mapping[str, str] = field(default_factory=dict)
     query: Mapping[str, Any] = field(default_factory=dict)
-    body: Part = field(default_factory=lambda: Part({}))
     text: str | None = None
 
     @property
     def bank(self) -> Bank:
         return self.service.bank
 
-    def tell(self, kind: str, status: str) -> None:
+    def publish(self, kind: str, status: str) -> None:
         """Tell whoever watches what has changed about the bank as a whole (CONTRACT 9.4, events)."""
         self.bank.publish(_event(self.bank, kind, self.bank.name, status))
 
-    def tell_all(self, kind: str, name: str, status: str) -> None:
+    def publish_to_all(self, kind: str, name: str, status: str) -> None:
         """Tell whoever watches any bank what has changed about the process: its TPPs, its banks."""
         for service in self.banks.services():
             if service.bank.watchers:  # of hundreds of banks hardly one is watched
                 service.bank.publish(_event(service.bank, kind, name, status))
-
-    def refuse_mistakes(self) -> None:
-        """Raise FORMAT_ERROR for what was noted about the body, all of it at once."""
-        if self.body.report:
-            raise refused(ScenarioRefused("body", self.body.report.mistakes))
 
 
 def _event(bank: Bank, kind: str, name: str, status: str) -> Event:
     return {"type": kind, "id": name, "status": status, "at": bank.clock.stamp()}
 
 
-def refused(error: ScenarioRefused) -> BankError:
-    """The mistakes of a body or scenario as one FORMAT_ERROR with an entry each."""
-    found = []
-    for mistake in error.mistakes:
-        place = f"Line {mistake.line}, column {mistake.column}: " if mistake.line else ""
-        found.append(Message("FORMAT_ERROR", f"{place}{mistake.text}", mistake.where() or None))
-    return BankError.several(found)
+def refusal(problems: list[Problem] | tuple[Problem, ...]) -> BankError:
+    """The problems of a body or scenario as one FORMAT_ERROR with an entry each."""
+    messages = []
+    for problem in problems:
+        place = f"Line {problem.line}, column {problem.column}: " if problem.line else ""
+        messages.append(Message("FORMAT_ERROR", f"{place}{problem.text}", problem.where() or None))
+    return BankError.several(messages)
 
 
-Handler = Callable[[ControlCall], Response | Stream]
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer of an operation: what it is, in a phrase, and the form of its body (None: it has none)."""
+
+    text: str
+    form: Any = None
+    media: str = "application/json"
+
+
+Handler = Callable[[ControlCall[Any]], Response | Stream]
 
 
 @dataclass(frozen=True, slots=True)
 class ControlOperation:
-    """One operation; `path` follows /_emulator. `body` is JSON Schema, None when there is none; `example` one of it.
+    """One operation; `path` follows /_emulator.
 
-    `yaml`: the body may come as application/yaml; `answers`: by status what they are; `values`: what a parameter of the
-    path may be, by its name.
+    `answers`: by status; refusals all have the form of an error. `body`: the form that the body is checked with, a
+    type or `module:Name`; None: it takes none. An empty body counts as {}; `required`: the form has members that must
+    be there. `checks_body`: the handler checks the body itself. `yaml`: the body may come as application/yaml;
+    `values`: what a parameter of the path may be, by its name.
     """
 
     id: str
@@ -111,18 +121,23 @@ class ControlOperation:
     path: str
     summary: str
     handler: Handler
-    answers: Mapping[int, str]
+    answers: Mapping[int, Answer]
     query: tuple[Parameter, ...] = ()
-    body: Mapping[str, Any] | None = None
+    body: Any = None
+    required: bool = False
     example: Any = None
     yaml: bool = False
     values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    checks_body: bool = False
+
+    def body_form(self) -> Any:
+        """The form of the body, imported where it is named by its module."""
+        return form(self.body)
 
 
-def object_of(required: tuple[str, ...] = (), /, **properties: Any) -> dict[str, Any]:
-    """JSON Schema of an object with these members and no others."""
-    schema: dict[str, Any] = {"type": "object", "properties": properties, "additionalProperties": False}
-    return {**schema, "required": list(required)} if required else schema
-
-
-TEXT = {"type": "string", "minLength": 1}
+def form(reference: Any) -> Any:
+    """The type that a row names: itself, or `module:Name`, whose module is imported here and not before."""
+    if not isinstance(reference, str):
+        return reference
+    module, _, name = reference.partition(":")
+    return getattr(importlib.import_module(module), name)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from emulator.api import render
@@ -20,10 +22,9 @@ from emulator.bank.fixtures import FixtureError
 from emulator.bank.snapshots import Snapshots
 from emulator.ca import CertificateAuthority
 from emulator.control import gate
-from emulator.control.operation import Banks, ControlCall, ControlOperation, refused
-from emulator.control.operations import table
-from emulator.scenario.mistakes import ScenarioRefused
-from emulator.scenario.part import Part
+from emulator.control.operation import Banks, ControlCall, ControlOperation, refusal
+from emulator.scenario.loader import too_large
+from emulator.scenario.problems import ScenarioRefused
 from emulator.scenario.rules import RuleSet
 from emulator.scenario.target import ScenarioTarget
 from emulator.store import StoreUnwritable
@@ -55,7 +56,13 @@ class Control:
         self._gate = gate.Gate(token=token, allowed_hosts=allowed_hosts)
         self._directory_of = directory_of
         self._snapshots: WeakKeyDictionary[Bank, Snapshots] = WeakKeyDictionary()
-        self._router = Router(table(), _with_parameters, prefix=PREFIX, hint=f"; see {PREFIX}/openapi.json")
+
+    @cached_property
+    def _router(self) -> Router[ControlOperation, tuple[ControlOperation, Mapping[str, str]]]:
+        # The table is imported with the first request: a start is quicker without the forms of the bodies.
+        from emulator.control.operations import table
+
+        return Router(table(), _with_parameters, prefix=PREFIX, hint=f"; see {PREFIX}/openapi.json")
 
     def scenario_target(self, service: BankService) -> ScenarioTarget:
         """A bank with all that a scenario changes."""
@@ -83,7 +90,7 @@ class Control:
             challenge = [("WWW-Authenticate", "Bearer")] if error.status == 401 else []
             response = render.refusal(error, headers=challenge)
         except ScenarioRefused as error:
-            response = render.refusal(refused(error))
+            response = render.refusal(refusal(error.problems))
         except FixtureError as error:
             response = render.refusal(BankError("FORMAT_ERROR", str(error), "fixtures"))
         except StoreUnwritable as error:
@@ -100,33 +107,43 @@ class Control:
         if request.method == "OPTIONS":
             return Response(204, [("Allow", ", ".join(self._router.methods(path)))])
         operation, params = self._router.find(request.method, path)
-        call = ControlCall(
+        call: ControlCall[Any] = ControlCall(
             service=service,
             scenario_target=self.scenario_target(service),
             banks=self._banks,
             authority=self._authority,
             target_of=self.scenario_target,
             request=request,
+            body=None,
             params=params,
             query=parse(operation.query, query),
         )
         if operation.method in gate.CHANGING:
-            self._read_body(call, operation, headers)
+            _read_body(call, operation, headers)
         answer = operation.handler(call)
         if request.method == "HEAD" and isinstance(answer, Stream):
             return Response(answer.status, answer.headers)
         return answer
 
-    def _read_body(self, call: ControlCall, operation: ControlOperation, headers: Headers) -> None:
-        if operation.yaml and gate.is_yaml(headers):
-            call.text = gate.yaml_text(call.request)
-            return
-        gate.demand_json(call.request, headers)
-        call.body = Part(gate.json_value(call.request, headers))
-        call.body.check_numbers()
-        call.refuse_mistakes()
-        if operation.body is None and call.body.value != {}:
-            raise BankError("FORMAT_ERROR", "This operation takes no body.")
+
+def _read_body(call: ControlCall[Any], operation: ControlOperation, headers: Headers) -> None:
+    """Check the body with the form of the operation; FORMAT_ERROR names every problem at once."""
+    from emulator.bank.validation import validate_as
+
+    if operation.yaml and gate.is_yaml(headers):
+        call.text = gate.yaml_text(call.request)
+        return
+    gate.demand_json(call.request, headers)
+    call.value = gate.json_value(call.request, headers)
+    large = list(too_large(call.value))
+    if large:
+        raise refusal(large)
+    if operation.body is None and call.value != {}:
+        raise BankError("FORMAT_ERROR", "This operation takes no body.")
+    if operation.body is not None and not operation.checks_body:
+        call.body, problems = validate_as(operation.body_form(), call.value)
+        if problems:
+            raise refusal(problems)
 
 
 def _with_parameters(

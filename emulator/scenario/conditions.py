@@ -6,7 +6,6 @@ stands in headers and amounts is text), an expectation strictly (text is text, a
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
@@ -14,12 +13,8 @@ from math import isfinite
 from typing import Any, Protocol
 
 from emulator.bank.errors import counted
-from emulator.scenario.mistakes import Path
-from emulator.scenario.part import kind
-from emulator.scenario.regex import Pattern
-
-_DECIMAL = re.compile(r"[+-]?[0-9]{1,30}(?:\.[0-9]{1,30})?")
-NUMBER = f"^{_DECIMAL.pattern}$"  # as JSON Schema has it
+from emulator.bank.problems import Path, described
+from emulator.scenario.operators import DECIMAL, Operators, Pattern, expression
 
 
 class _Absent:
@@ -55,7 +50,7 @@ def number(value: Any) -> Decimal | None:
         return Decimal(value)
     if isinstance(value, float):
         return Decimal(repr(value)) if isfinite(value) else None
-    if isinstance(value, str) and _DECIMAL.fullmatch(value):
+    if isinstance(value, str) and DECIMAL.fullmatch(value):
         return Decimal(value)
     return None
 
@@ -70,15 +65,15 @@ def wildcard(pattern: str, text: str) -> bool:
         return False
     at, end = len(first), len(text) - len(last)
     for piece in others:
-        found = text.find(piece, at, end)
-        if found < 0:
+        start = text.find(piece, at, end)
+        if start < 0:
             return False
-        at = found + len(piece)
+        at = start + len(piece)
     return True
 
 
-def _found(value: Any) -> str:
-    return "nothing there" if value is ABSENT else kind(value)
+def _described(value: Any) -> str:
+    return "nothing there" if value is ABSENT else described(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +85,7 @@ class Exactly:
 
     def differences(self, value: Any, path: Path = ()) -> Iterator[Difference]:
         if not self._is(value):
-            yield path, f"expected {kind(self.wanted)}, found {_found(value)}"
+            yield path, f"expected {described(self.wanted)}, found {_described(value)}"
 
     def _is(self, value: Any) -> bool:
         wanted = self.wanted
@@ -130,10 +125,10 @@ class Compared:
     bound: Decimal
 
     def differences(self, value: Any, path: Path = ()) -> Iterator[Difference]:
-        found = number(value)
-        if found is None or not (found > self.bound if self.sign == "gt" else found < self.bound):
+        given = number(value)
+        if given is None or not (given > self.bound if self.sign == "gt" else given < self.bound):
             word = "more" if self.sign == "gt" else "less"
-            yield path, f"expected {word} than {self.bound}, found {_found(value)}"
+            yield path, f"expected {word} than {self.bound}, found {_described(value)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,14 +142,14 @@ class OneOf:
 
     @classmethod
     def of(cls, wanted: list[Any], strict: bool) -> OneOf:
-        """The condition that a value is one of those wanted."""
+        """A condition that holds for each of those wanted."""
         texts = frozenset(one for one in wanted if isinstance(one, str) and "*" not in one)
         others = tuple(Exactly(one, strict) for one in wanted if not isinstance(one, str) or "*" in one)
         return cls(texts, others, ", ".join(map(str, wanted)), strict)
 
     def differences(self, value: Any, path: Path = ()) -> Iterator[Difference]:
         if _text_of(value, self.strict) not in self.texts and not any(fits(other, value) for other in self.others):
-            yield path, f"expected one of {self.named}, found {_found(value)}"
+            yield path, f"expected one of {self.named}, found {_described(value)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,8 +159,8 @@ class Matching:
     pattern: Pattern
 
     def differences(self, value: Any, path: Path = ()) -> Iterator[Difference]:
-        if not isinstance(value, str | int | float) or not self.pattern.found_in(_as_text(value)):
-            yield path, f"expected text that matches {self.pattern.text}, found {_found(value)}"
+        if not isinstance(value, str | int | float) or not self.pattern.matches(_as_text(value)):
+            yield path, f"expected text that matches {self.pattern.text}, found {_described(value)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +171,7 @@ class There:
 
     def differences(self, value: Any, path: Path = ()) -> Iterator[Difference]:
         if (value is ABSENT) != self.absent:
-            yield path, f"expected {'nothing here' if self.absent else 'a value'}, found {_found(value)}"
+            yield path, f"expected {'nothing here' if self.absent else 'a value'}, found {_described(value)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +200,7 @@ class Members:
         if value is ABSENT and self.members:
             value = {}
         if not isinstance(value, dict):
-            yield path, f"expected a mapping, found {_found(value)}"
+            yield path, f"expected a mapping, found {_described(value)}"
             return
         for name, condition in self.members:
             yield from condition.differences(value.get(name, ABSENT), (*path, name))
@@ -219,17 +214,17 @@ class Entries:
 
     def differences(self, value: Any, path: Path = ()) -> Iterator[Difference]:
         if not isinstance(value, list):
-            yield path, f"expected a list, found {_found(value)}"
+            yield path, f"expected a list, found {_described(value)}"
             return
         if not self.entries and value:
             yield path, f"expected an empty list, found {counted(len(value), 'entry', 'entries')}"
         at = 0
         for index, entry in enumerate(self.entries):
-            found = next((i for i in range(at, len(value)) if fits(entry, value[i])), None)
-            if found is None:
+            position = next((i for i in range(at, len(value)) if fits(entry, value[i])), None)
+            if position is None:
                 yield from self._nearest(entry, index, value[at:], at, path)
                 return
-            at = found + 1
+            at = position + 1
 
     def _nearest(self, entry: Condition, index: int, rest: list[Any], start: int, path: Path) -> Iterator[Difference]:
         """Why the entry that differs least does not fit."""
@@ -238,3 +233,26 @@ class Entries:
             return
         several = [list(entry.differences(value, (*path, start + at))) for at, value in enumerate(rest[:MOST_COMPARED])]
         yield from min(several, key=len)
+
+
+def compiled(stated: Any, *, strict: bool = False) -> Condition:
+    """The condition that a validated form states: a value, a text with `*`, Operators, a list or a mapping."""
+    if isinstance(stated, Operators):
+        return Every(tuple(_operators(stated, strict)))
+    if isinstance(stated, list):
+        return Entries(tuple(compiled(entry, strict=strict) for entry in stated))
+    if isinstance(stated, dict):
+        return Members(tuple((name, compiled(inner, strict=strict)) for name, inner in stated.items()), strict)
+    return Exactly(stated, strict)
+
+
+def _operators(stated: Operators, strict: bool) -> Iterator[Condition]:
+    for sign, bound in (("gt", stated.gt), ("lt", stated.lt)):
+        if bound is not None:
+            yield Compared(sign, number(bound) or Decimal(0))
+    if stated.in_ is not None:
+        yield OneOf.of(stated.in_, strict) if isinstance(stated.in_, list) else Exactly(stated.in_, strict)
+    if stated.regex is not None:
+        yield Matching(expression(stated.regex))
+    if stated.absent is not None:
+        yield There(stated.absent)

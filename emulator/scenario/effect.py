@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from random import Random
 from typing import Any
 
 from emulator.api.messages import Response
 from emulator.api.operation import Call, Reply
-from emulator.scenario.part import Part
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,15 +30,15 @@ class Effect:
 class EffectKind:
     """An effect as its file declares it.
 
-    `name`: the word under `then`; `summary`: one sentence for the documents; `schema`: JSON Schema of its value;
-    `read`: the effect that a file states, None with its mistakes noted; `operations`: the operationIds on which it
-    can do anything, empty for all; `example`: a value for the documents; `inside`: it acts inside the bank.
+    `name`: the word under `then`; `summary`: one sentence for the documents; `form`: the type of its value, from
+    which it is checked and its JSON Schema made; `effect`: what a checked value does; `operations`: the operationIds
+    on which it can do anything, empty for all; `example`: a value for the documents; `inside`: it acts inside the bank.
     """
 
     name: str
     summary: str
-    schema: Mapping[str, Any]
-    read: Callable[[Part], Effect | None]
+    form: Any
+    effect: Callable[[Any], Effect]
     example: Any
     operations: Collection[str] = ()
     inside: bool = False

@@ -3,68 +3,73 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from emulator.scenario import stated
-from emulator.scenario.conditions import ABSENT
-from emulator.scenario.mistakes import shown
-from emulator.scenario.part import Part
+from pydantic import ConfigDict, Field
+
+from emulator.bank.problems import written
+from emulator.bank.validation import Maybe, Model, validate
+from emulator.scenario.conditions import ABSENT, compiled
+from emulator.scenario.operators import Nested, Single
 from emulator.scenario.transport import Answer
 
-MEMBERS = ("status", "json", "headers", "body", "lost", "seconds")
 LEAST_FAILURE = 400
 LONGEST_SHOWN = 600
 
 
-def read(part: Part) -> None:
-    """Note the mistakes of an expectation."""
-    for name, member in part.members(MEMBERS).items():
-        if name == "lost":
-            member.boolean()
-        elif name == "headers":
-            for header in member.mapping().values():
-                stated.read(header, nested=False)
-        elif "${" not in str(member.value):
-            # With names in it, it can only be judged when they are known.
-            stated.read(member, nested=name == "json", strict=True)
+class Expect(Model):
+    """What the answer to a step must be like."""
+
+    model_config = ConfigDict(title="expect")
+
+    status: Maybe[Single] = None
+    json_body: Maybe[Nested] = Field(
+        None, alias="json", description="Members that the answer must have; others may be there too."
+    )
+    headers: dict[str, Single] = Field(default_factory=dict)
+    body: Maybe[Single] = None
+    lost: bool = Field(False, description="The connection was closed without an answer.")
+    seconds: Maybe[Single] = None
 
 
 def differences(expected: Mapping[str, Any] | None, answer: Answer) -> list[str]:
     """What about the answer is not as expected, one sentence each; without an expectation it must not be an error."""
-    part = Part(dict(expected or {}))
-    read(part)
-    if part.report:
-        return [f"expect.{mistake.where()}: {mistake.text}" for mistake in part.report.mistakes]
-    wanted = part.mapping()
-    may_be_lost = bool(wanted["lost"].value) if "lost" in wanted else False
-    if answer.lost != may_be_lost:
+    wanted, problems = validate(Expect, dict(expected or {}))
+    if wanted is None:
+        return [f"expect.{problem.where()}: {problem.text}" for problem in problems]
+    if answer.lost != wanted.lost:
         return ["expected an answer, the connection was closed" if answer.lost else "expected no answer, one came"]
     if answer.lost:
         return []
     if expected is None and answer.status >= LEAST_FAILURE:
         return [f"expected no error, found status {answer.status}: {brief(answer)}"]
-    return [text for name, member in wanted.items() for text in _differing(name, member, answer)]
+    return list(_differences(wanted, answer))
 
 
-def _differing(name: str, part: Part, answer: Answer) -> list[str]:
-    if name == "headers":
-        values = {sent.lower(): value for sent, value in answer.headers}
-        return [
-            text
-            for header, member in part.mapping().items()
-            for text in _told(member, values.get(header.lower(), ABSENT), f"header {header}")
-        ]
-    if name == "json":
-        return _told(part, answer.json() if answer.body else ABSENT, "")
-    found = {"status": answer.status, "body": answer.body.decode("utf-8", "replace"), "seconds": answer.seconds}
-    return _told(part, found[name], name) if name in found else []
+def _differences(wanted: Expect, answer: Answer) -> Iterator[str]:
+    """In the order of the form."""
+    received: Mapping[str, Callable[[], Any]] = {
+        "status": lambda: answer.status,
+        "json_body": lambda: answer.json() if answer.body else ABSENT,
+        "body": lambda: answer.body.decode("utf-8", "replace"),
+        "seconds": lambda: answer.seconds,
+    }
+    for name, field in Expect.model_fields.items():
+        if name == "headers":
+            values = {sent.lower(): value for sent, value in answer.headers}
+            for header, stated in wanted.headers.items():
+                value = values.get(header.lower(), ABSENT)
+                yield from _compared(stated, value, f"header {header}", strict=False)
+        elif name in received and name in wanted.model_fields_set:
+            shown = "" if name == "json_body" else (field.alias or name)
+            yield from _compared(getattr(wanted, name), received[name](), shown, strict=True)
 
 
-def _told(part: Part, value: Any, name: str) -> list[str]:
-    condition = stated.read(part, strict=not name.startswith("header"))
-    told = condition.differences(value) if condition is not None else ()
-    return [f"{shown((name, *path)) if name else shown(path) or 'the body'}: {text}" for path, text in told]
+def _compared(stated: Any, value: Any, name: str, *, strict: bool) -> Iterator[str]:
+    for path, text in compiled(stated, strict=strict).differences(value):
+        place = written((name, *path)) if name else written(path) or "the body"
+        yield f"{place}: {text}"
 
 
 def brief(answer: Answer) -> str:

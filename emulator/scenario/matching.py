@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Annotated, Any
 
-from emulator.scenario import conditions, stated
-from emulator.scenario.conditions import ABSENT, Condition, OneOf, wildcard
+from pydantic import ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler, model_validator
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, core_schema
+
+from emulator.bank.problems import Path
+from emulator.bank.validation import Maybe, Model, Unfit, refuse
+from emulator.scenario import conditions
+from emulator.scenario.conditions import ABSENT, Condition, OneOf, compiled, wildcard
 from emulator.scenario.facts import SINGLE, Facts
-from emulator.scenario.part import Part
+from emulator.scenario.operators import Nested, Operators, Single
 from emulator.scenario.vocabulary import Vocabulary, vocabulary
-
-KNOWN = (*SINGLE, "headers", "query", "body")
 
 _Values = Callable[[Facts], tuple[Any, ...]]
 
@@ -32,52 +37,38 @@ def _any_fits(condition: Condition, values: tuple[Any, ...]) -> bool:
     return any(conditions.fits(condition, value) for value in values or (ABSENT,))
 
 
-def read(part: Part, *, answered: bool = False) -> Matcher:
-    """The matcher that `when` states; mistakes are noted.
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """The words that a fact can have; what a condition names outright must be one, or fit one by its `*`."""
 
-    `answered`: the requests are in the log, so that `status` may be asked for.
-    """
-    found: list[tuple[_Values, Condition]] = []
-    for name, member in part.members(KNOWN).items():
-        if name == "status" and not answered:
-            member.wrong("A rule is asked before there is an answer; status is known only in requests/count.")
-        elif name in SINGLE:
-            _note(found, SINGLE[name], _single(name, member))
-        elif name == "body":
-            _note(found, lambda facts: (facts.body,), stated.read(member))
+    fact: str
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(self._check, handler(source))
+
+    def _check(self, stated: Any) -> Any:
+        known = vocabulary().of(self.fact) or ()
+        if isinstance(stated, Operators):
+            listed = stated.in_ if isinstance(stated.in_, list) else []
+            named: list[tuple[Path, Any]] = [(("in", index), word) for index, word in enumerate(listed)]
         else:
-            by_name = Facts.header if name == "headers" else Facts.query
-            for inner, named in member.mapping().items():
-                _note(found, _named(by_name, inner), stated.read(named, nested=False))
-    return Matcher(tuple(found))
+            named = [((), stated)]
+        unknown = [
+            Unfit(text=f"There is no {self.fact}", path=path, known=known, value=word)
+            for path, word in named
+            if not _is_among(word, known)
+        ]
+        if unknown:
+            refuse(*unknown)
+        return stated
 
-
-def _note(found: list[tuple[_Values, Condition]], values: _Values, condition: Condition | None) -> None:
-    if condition is not None:
-        found.append((values, condition))
-
-
-def _named(by_name: Callable[[Facts, str], tuple[Any, ...]], name: str) -> _Values:
-    return lambda facts: by_name(facts, name)
-
-
-def _single(name: str, part: Part) -> Condition | None:
-    condition = stated.read(part, nested=False)
-    known = vocabulary().of(name)
-    if condition is None or known is None:
-        return condition
-    for place in _words(part):
-        if not isinstance(place.value, dict | list) and not _is_among(place.value, known):
-            place.unknown(place.value, known, f"There is no {name}")
-    return condition
-
-
-def _words(part: Part) -> list[Part]:
-    """What a condition names outright."""
-    if not isinstance(part.value, dict):
-        return [part]
-    choices = part.value.get("in")
-    return list(part.inner("in", choices).items()) if isinstance(choices, list) else []
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        """The words in place of any value, also in `in`."""
+        made = handler(schema)
+        word = {"anyOf": [{"enum": list(vocabulary().of(self.fact) or ())}, {"type": "string", "pattern": r"\*"}]}
+        listed = {"type": "array", "minItems": 1, "items": word}
+        narrowed = {"allOf": [made["oneOf"][1], {"properties": {"in": listed}}]}
+        return {"anyOf": [*word["anyOf"], narrowed]}
 
 
 def _is_among(word: Any, known: Collection[str]) -> bool:
@@ -86,12 +77,76 @@ def _is_among(word: Any, known: Collection[str]) -> bool:
     return word in known or ("*" in word and any(wildcard(word, candidate) for candidate in known))
 
 
-def operations_meant(value: Any, words: Vocabulary) -> frozenset[str]:
-    """The operationIds that the `operation` of a `when` can fit; all of them where it does not say."""
-    named = value.get("operation") if isinstance(value, dict) else None
-    listed = named.get("in") if isinstance(named, dict) else None
-    chosen: list[Any] = listed if isinstance(listed, list) else [named]
-    if not all(isinstance(word, str) for word in chosen):
+class When(Model):
+    """Which requests are meant; all must hold."""
+
+    model_config = ConfigDict(title="when")
+
+    operation: Annotated[Maybe[Single], _Known("operation")] = None
+    service: Annotated[Maybe[Single], _Known("service")] = None
+    product: Annotated[Maybe[Single], _Known("product")] = None
+    payment: Maybe[Single] = None
+    account: Maybe[Single] = None
+    method: Annotated[Maybe[Single], _Known("method")] = None
+    path: Maybe[Single] = None
+    tpp: Maybe[Single] = None
+    psu: Maybe[Single] = None
+    context: Annotated[Maybe[Single], _Known("context")] = None
+    headers: Maybe[dict[str, Single]] = None
+    query: Maybe[dict[str, Single]] = None
+    body: Maybe[Nested] = Field(None, description="Members of the body, nested as they are there.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_no_status(cls, value: Any) -> Any:
+        if isinstance(value, dict) and "status" in value and "status" not in cls.model_fields:
+            text = "A rule is asked before there is an answer; status is known only in requests/count."
+            refuse(Unfit(text=text, path=("status",), value=value["status"]))
+        return value
+
+    @cached_property
+    def matcher(self) -> Matcher:
+        """The conditions ready to be asked."""
+        found: list[tuple[_Values, Condition]] = []
+        for name in sorted(self.model_fields_set, key=list(type(self).model_fields).index):
+            stated = getattr(self, name)
+            if name in SINGLE:
+                found.append((SINGLE[name], compiled(stated)))
+            elif name == "body":
+                found.append((lambda facts: (facts.body,), compiled(stated)))
+            else:
+                by_name = Facts.header if name == "headers" else Facts.query
+                found += [(_named(by_name, inner), compiled(value)) for inner, value in stated.items()]
+        return Matcher(tuple(found))
+
+    @cached_property
+    def operations(self) -> frozenset[str]:
+        """The operationIds that `operation` can fit; all of them where it does not say."""
+        return operations_meant(self.operation if "operation" in self.model_fields_set else None, vocabulary())
+
+
+class Match(When):
+    """What `match` of requests/count asks of a request in the log: as `when`, and its status."""
+
+    model_config = ConfigDict(title="match")
+
+    status: Maybe[Single] = None
+
+
+class Count(Model):
+    """The body of requests/count."""
+
+    match: Match
+
+
+def _named(by_name: Callable[[Facts, str], tuple[Any, ...]], name: str) -> _Values:
+    return lambda facts: by_name(facts, name)
+
+
+def operations_meant(stated: Any, words: Vocabulary) -> frozenset[str]:
+    """The operationIds that a condition about the operation can fit."""
+    chosen: Any = stated.in_ if isinstance(stated, Operators) and set(stated.model_fields_set) == {"in_"} else [stated]
+    if not isinstance(chosen, list) or not all(isinstance(word, str) for word in chosen):
         return frozenset(words.operations)
     meant = OneOf.of(chosen, strict=False)
     return frozenset(operation for operation in words.operations if conditions.fits(meant, operation))

@@ -1,51 +1,104 @@
-"""A scenario as its file states it, checked and ready (CONTRACT 10)."""
+"""A scenario: the form of its file, and what it is when it has been read (CONTRACT 10, 14)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from functools import cache
+from typing import Annotated, Any, Literal
 
-from emulator.scenario.mistakes import Origin
+from pydantic import AfterValidator, ConfigDict, Field
 
-if TYPE_CHECKING:
-    from emulator.bank.fixtures.definitions import Additions
-    from emulator.scenario.rule import Rule
-    from emulator.scenario.step import Step
-
-CURRENT = "current"
-SNAPSHOT = "snapshot:"
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """A change to what is there: `kind` is account or agreement, `name` what it is called, `members` what changes."""
-
-    kind: str
-    name: str
-    members: Mapping[str, Any]
+from emulator.bank.validation import Adds, Maybe, Model, Unfit, json_schema, matching, refuse
+from emulator.scenario.loader import NAME
+from emulator.scenario.operators import Scalar
+from emulator.scenario.parameters import Parameter
+from emulator.scenario.persona import As
+from emulator.scenario.problems import Origin
+from emulator.scenario.rule import MOST_RULES, Rule
+from emulator.scenario.start import Start
+from emulator.scenario.step import Scene
+from emulator.scenario.story import MOST_STEPS, AnyStep
+from emulator.scenario.variables import NAME as VARIABLE
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
-    """What the bank starts from: `base` is a fixture, `current` or `snapshot:NAME`."""
+def _check_names(parameters: dict[str, Parameter]) -> dict[str, Parameter]:
+    text = "The name of a parameter has letters, digits, - and _, and starts with a letter."
+    wrong = [Unfit(text=text, path=(name,)) for name in parameters if not VARIABLE.fullmatch(name)]
+    if wrong:
+        refuse(*wrong)
+    return parameters
 
-    base: str = CURRENT
-    clock: datetime | None = None
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    add: Additions | None = None
-    changes: tuple[Change, ...] = ()
+
+def _check_rules(rules: list[Rule]) -> list[Rule]:
+    """Two rules of one name in one file are a slip: nobody could tell which of them acted."""
+    names: set[str] = set()
+    wrong = []
+    for index, rule in enumerate(rules):
+        if rule.name is not None and rule.name in names:
+            wrong.append(Unfit(text=f"There are two rules called {rule.name!r}.", path=(index,)))
+        names.add(rule.name or "")
+    if wrong:
+        refuse(*wrong)
+    return rules
+
+
+class ScenarioFile(Model):
+    """Scenario of the bank emulator."""
+
+    model_config = ConfigDict(alias_generator=None, title="Scenario of the bank emulator")
+
+    scenario: Annotated[
+        str, matching(NAME, "a scenario's name of small letters, digits and dashes, such as slow-bank")
+    ] = Field(description="Its name.")
+    summary: Maybe[Annotated[str, Field(pattern=r"\S", max_length=500)]] = Field(
+        None, description="What it shows, in one sentence."
+    )
+    play: Maybe[Literal["only"]] = Field(None, description="only: its story can be played, but it cannot be applied.")
+    parameters: Annotated[
+        dict[str, Parameter],
+        AfterValidator(_check_names),
+        Adds({"propertyNames": {"pattern": f"^{VARIABLE.pattern}$"}}),
+    ] = Field({}, description="Values that whoever applies it may choose; ${name} in start and rules.")
+    start: Start = Field(default_factory=lambda: Start.model_validate({}))
+    rules: Annotated[list[Rule], Field(max_length=MOST_RULES), AfterValidator(_check_rules)] = Field(
+        default_factory=list
+    )
+    with_: dict[str, Scalar] = Field({}, alias="with", description="The parameters with which the story is played.")
+    story_start: Maybe[Start] = Field(
+        None, description="What the bank starts from when the story is played, before start."
+    )
+    as_: Maybe[As] = Field(None, alias="as")
+    story: Annotated[list[AnyStep], Field(max_length=MOST_STEPS)] = Field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A whole scenario; `source` is its JSON, exactly of the YAML's shape, `origin` the file that it stands in."""
+    """A whole scenario with values in place of its parameters.
+
+    `source` is its JSON, exactly of the YAML's shape; `rule_sources` that of its rules with the values in them;
+    `origin` the file that it stands in; `story_values` what the story is played with.
+    """
 
     name: str
     summary: str
+    play_only: bool
+    parameters: Mapping[str, Parameter]
     start: Start
     rules: tuple[Rule, ...]
-    story: tuple[Step, ...]
+    rule_sources: tuple[Mapping[str, Any], ...]
+    story: tuple[Scene, ...]
+    story_values: Mapping[str, Any]
     source: Mapping[str, Any]
     origin: Origin
+
+    @property
+    def resets(self) -> bool:
+        """Whether applying it replaces the documents of the bank."""
+        return self.start.resets
+
+
+@cache
+def scenario_schema() -> dict[str, Any]:
+    """JSON Schema (2020-12) of a scenario; made once, so not to be changed."""
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **json_schema(ScenarioFile)}

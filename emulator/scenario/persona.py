@@ -2,23 +2,66 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
+from pydantic import ConfigDict, Discriminator, Field, Tag
+
+from emulator.bank.validation import Maybe, Model, Reads, Text, Text100, Unfit, one_of
 from emulator.ca import FLAWS, TPP_NAME
-from emulator.scenario.part import Part
-from emulator.scenario.vocabulary import CONTEXTS
+from emulator.scenario.values import Context
 
-MEMBERS = ("tpp", "nationalId", "context", "agreement", "accounts", "session")
-TPP_MEMBERS = ("name", "roles", "organizationIdentifier", "flaw")
 ROLES = ("PISP", "AISP")
 DEFAULT_TPP = "demo"
-# Kept under other names, the story's certificates never take the place of a TPP's own.
+# Stored under other names, the story's certificates never take the place of a TPP's own.
 STORED_AS = "story-"
 LONGEST_NAME = 63 - len(STORED_AS)
-LONGEST_IDENTIFIER = 256
-LONGEST = 100  # of what names a person or an agreement
+
+
+def _name(value: Any) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise Unfit("text")
+    if len(value) > LONGEST_NAME:
+        raise Unfit(text=f"Expected text of at most {LONGEST_NAME} characters.")
+    if not re.fullmatch(TPP_NAME, value):
+        raise Unfit("a TPP's name of letters, digits, blanks, dots, dashes and underscores")
+    return value
+
+
+TppName = Annotated[
+    str, Reads(_name, {"type": "string", "pattern": f"^{TPP_NAME.pattern}$", "maxLength": LONGEST_NAME})
+]
+
+
+class NewTpp(Model):
+    """A TPP that the story describes."""
+
+    name: TppName
+    roles: Annotated[list[Annotated[str, one_of("role", ROLES)]], Field(min_length=1)] = Field(
+        default_factory=lambda: [*ROLES]
+    )
+    organization_identifier: Maybe[Annotated[str, Field(pattern=r"\S", max_length=256)]] = None
+    flaw: Maybe[Annotated[str, one_of("flaw", FLAWS)]] = None
+
+
+class As(Model):
+    """Who acts; what is left out is as the story says, or as the bank suggests."""
+
+    model_config = ConfigDict(title="as")
+
+    tpp: Maybe[
+        Annotated[
+            Annotated[TppName, Tag("(name)")] | Annotated[NewTpp, Tag("(new)")],
+            Discriminator(lambda value: "(new)" if isinstance(value, dict | NewTpp) else "(name)"),
+        ]
+    ] = Field(None, description="The TPP whose certificate signs; a name alone: as it was described last.")
+    national_id: Maybe[Text100] = Field(None, description="The customer; left out: who owns the account that pays.")
+    context: Maybe[Context] = None
+    agreement: Maybe[Text100] = Field(None, description="psuCorporateId of the agreement.")
+    accounts: Maybe[list[Text]] = Field(None, description="What is shared: iban, bban or resourceId.")
+    session: bool = Field(True, description="false: the TPP does not know the customer yet.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,51 +100,21 @@ class Persona:
 Declared = dict[str, TppWish]
 
 
-def read(part: Part, base: Persona, declared: Declared) -> Persona:
-    """The persona that `as` states, over that of the story; mistakes are noted.
+def acting(form: As, base: Persona, declared: Declared) -> Persona:
+    """The persona that `as` states, over that of the story.
 
     `declared`: the TPPs that the story has described so far; a name alone means the one described last under it.
     """
-    members = part.members(MEMBERS)
-    changes: dict[str, Any] = {}
-    for name, member in members.items():
-        if name == "tpp":
-            changes["tpp"] = _tpp(member, declared)
-        elif name == "context":
-            changes["context"] = member.one_of(CONTEXTS, "context")
-        elif name == "session":
-            changes["session"] = bool(member.boolean())
-        elif name == "accounts":
-            changes["accounts"] = tuple(text for item in member.items() if (text := item.text()))
-        else:
-            changes["national_id" if name == "nationalId" else name] = member.text(longest=LONGEST)
-    if "nationalId" in members:
+    changes: dict[str, Any] = {name: getattr(form, name) for name in form.model_fields_set}
+    if form.accounts is not None:
+        changes["accounts"] = tuple(form.accounts)
+    if isinstance(form.tpp, NewTpp):
+        tpp = form.tpp
+        declared[tpp.name] = TppWish(tpp.name, tuple(tpp.roles), tpp.organization_identifier, tpp.flaw)
+        changes["tpp"] = declared[tpp.name]
+    elif form.tpp is not None:
+        changes["tpp"] = declared.get(form.tpp) or TppWish(form.tpp)
+    if form.national_id is not None:
         # Another person acts in another context: what the story says of the first does not hold for it.
         changes = {"context": None, "agreement": None, "accounts": None, **changes}
     return replace(base, **changes)
-
-
-def _tpp(part: Part, declared: Declared) -> TppWish:
-    if not isinstance(part.value, dict):
-        name = _name(part)
-        return declared.get(name) or TppWish(name)
-    members = part.members(TPP_MEMBERS, required=("name",))
-    name = _name(members["name"]) if "name" in members else DEFAULT_TPP
-    roles: tuple[str, ...] = ROLES
-    if "roles" in members:
-        roles = tuple(role for item in members["roles"].items(least=1) if (role := item.one_of(ROLES, "role")))
-    identifier = (
-        members["organizationIdentifier"].text(longest=LONGEST_IDENTIFIER)
-        if "organizationIdentifier" in members
-        else None
-    )
-    flaw = members["flaw"].one_of(FLAWS, "flaw") if "flaw" in members else None
-    declared[name] = TppWish(name, roles, identifier, flaw)
-    return declared[name]
-
-
-def _name(part: Part) -> str:
-    name = part.text(longest=LONGEST_NAME)
-    if name is not None and not TPP_NAME.fullmatch(name):
-        part.expected("a TPP's name of letters, digits, blanks, dots, dashes and underscores")
-    return name or DEFAULT_TPP

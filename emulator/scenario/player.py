@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from emulator.scenario import expectation
 from emulator.scenario.actors import ActorFailed, Actors
 from emulator.scenario.model import Scenario
-from emulator.scenario.step import Step
+from emulator.scenario.parameters import chosen
+from emulator.scenario.step import Scene
 from emulator.scenario.transport import Answer, Transport, TransportFailed
 from emulator.scenario.variables import Unknown, Variables, member_at
 
@@ -33,7 +34,7 @@ class StepResult:
     seconds: float = 0.0
     written: str = ""
 
-    def found(self) -> dict[str, Any] | None:
+    def received(self) -> dict[str, Any] | None:
         """What came back, for people and tools."""
         if self.answer is None:
             return None
@@ -50,7 +51,7 @@ class StepResult:
             "action": self.title,
             "outcome": self.outcome,
             "expected": self.expected,
-            "found": self.found(),
+            "found": self.received(),
             "differences": self.differences,
         }
         return {name: value for name, value in shown.items() if value not in (None, [])}
@@ -79,29 +80,29 @@ class Played:
         }
 
 
-def play(scenario: Scenario, transport: Transport, *, told: Callable[[StepResult], None] | None = None) -> Played:
+def play(scenario: Scenario, transport: Transport, *, on_step: Callable[[StepResult], None] | None = None) -> Played:
     """Apply the scenario to the bank on the transport and play its story; the steps after a failed one are skipped.
 
-    `told` is called with each step's result as it is known.
+    `on_step` is called with each step's result as it is known.
     """
     results: list[StepResult] = []
 
     def note(result: StepResult) -> None:
         results.append(result)
-        if told is not None:
-            told(result)
+        if on_step is not None:
+            on_step(result)
 
     refused = _applied(scenario, transport)
     if refused is not None:
         note(refused)
-    cast = Actors(transport)
-    variables = Variables(cast.today)
+    actors = Actors(transport)
+    variables = Variables(actors.today, scenario.story_values)
     failed = refused is not None
-    for number, step in enumerate(scenario.story, 1):
+    for number, scene in enumerate(scenario.story, 1):
         if failed:
-            note(StepResult(number, step.title, SKIPPED))
+            note(StepResult(number, scene.title, SKIPPED))
             continue
-        result = _play_step(number, step, cast, variables)
+        result = _play_scene(number, scene, actors, variables)
         failed = result.outcome == FAILED
         note(result)
     return Played(scenario.name, scenario.summary, results, refused=_is_refusal(refused))
@@ -110,16 +111,30 @@ def play(scenario: Scenario, transport: Transport, *, told: Callable[[StepResult
 def _applied(scenario: Scenario, transport: Transport) -> StepResult | None:
     """Start the bank as the scenario says; the result of a failure."""
     result = StepResult(0, f"start {scenario.name}", FAILED)
-    try:
-        answer = transport.control("POST", "/scenario", dict(scenario.source))
-    except TransportFailed as failed:
-        result.differences = [str(failed)]
-        return result
-    result.answer = answer
-    result.differences = expectation.differences(None, answer)
-    if _is_refusal(result):
-        result.differences = scenario.origin.refused_by((answer.json() or {}).get("tppMessages", ())).lines()
-    return result if result.differences else None
+    for start, source in _starts(scenario):
+        try:
+            answer = transport.control("POST", "/scenario", source)
+        except TransportFailed as failed:
+            result.differences = [str(failed)]
+            return result
+        result.answer = answer
+        result.differences = expectation.differences(None, answer)
+        if _is_refusal(result):
+            messages = (answer.json() or {}).get("tppMessages", ())
+            result.differences = scenario.origin.refused_by(messages, start=start).lines()
+        if result.differences:
+            return result
+    return None
+
+
+def _starts(scenario: Scenario) -> Iterator[tuple[str, dict[str, Any]]]:
+    """What is applied before the story: `story_start`, if there is one, then the scenario with the story's values."""
+    source = chosen(scenario.source, scenario.source.get("with") or {})
+    story_start = source.pop("story_start", None)
+    if story_start is not None:
+        yield "story_start", {"scenario": scenario.name, "start": story_start}
+    source.pop("play", None)
+    yield "start", source
 
 
 def _is_refusal(result: StepResult | None) -> bool:
@@ -127,16 +142,16 @@ def _is_refusal(result: StepResult | None) -> bool:
     return result is not None and result.answer is not None and result.answer.status == 400
 
 
-def _play_step(number: int, step: Step, cast: Actors, variables: Variables) -> StepResult:
-    result = StepResult(number, step.title, FAILED, step.expect, written=step.title)
+def _play_scene(number: int, scene: Scene, actors: Actors, variables: Variables) -> StepResult:
+    result = StepResult(number, scene.title, FAILED, scene.expect, written=scene.title)
     began = time.perf_counter()
     try:
-        result.title = f"{step.kind} {variables.fill(step.title.partition(' ')[2])}"
-        result.expected = variables.fill(step.expect)
-        result.answer = step.action.play(cast, step.persona, variables.fill)
+        result.title = f"{scene.step.word} {variables.fill(scene.title.partition(' ')[2])}"
+        result.expected = variables.fill(scene.expect)
+        result.answer = scene.step.play(actors, scene.persona, variables.fill)
         result.differences = expectation.differences(result.expected, result.answer)
         if not result.differences:
-            _save(step, result.answer, variables)
+            _save(scene, result.answer, variables)
     except (Unknown, ActorFailed, TransportFailed) as failed:
         result.differences = [str(failed)]
     result.seconds = time.perf_counter() - began
@@ -145,6 +160,6 @@ def _play_step(number: int, step: Step, cast: Actors, variables: Variables) -> S
     return result
 
 
-def _save(step: Step, answer: Answer, variables: Variables) -> None:
-    for name, path in step.save.items():
+def _save(scene: Scene, answer: Answer, variables: Variables) -> None:
+    for name, path in scene.step.save.items():
         variables.save(name, member_at(answer.json(), path))

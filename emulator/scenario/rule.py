@@ -3,95 +3,139 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
-from emulator.scenario import matching
+from pydantic import ConfigDict, Discriminator, Field, Tag, create_model, model_validator
+
+from emulator.bank.validation import Maybe, Model, Text200, Unfit, refuse
 from emulator.scenario.effect import Effect
 from emulator.scenario.effects import effects
-from emulator.scenario.matching import Matcher
-from emulator.scenario.part import Part
-from emulator.scenario.vocabulary import vocabulary
+from emulator.scenario.matching import When
+from emulator.scenario.values import Duration
 
-MEMBERS = ("name", "unsigned", "when", "times", "then")
-TIMES = ("first", "every", "after", "chance", "for")
 MOST_COUNTED = 10**9
-LONGEST_NAME = 200
+MOST_RULES = 500
 
 
-@dataclass(frozen=True, slots=True)
-class Times:
-    """On which matches a rule acts: `kind` is a word of TIMES, or empty for every match."""
+class Times(Model):
+    """On which matches a rule acts: one of these; left out, on every match."""
 
-    kind: str = ""
-    value: float = 0.0
+    model_config = ConfigDict(title="times", json_schema_extra={"minProperties": 1, "maxProperties": 1})
 
+    first: Maybe[Annotated[int, Field(ge=1, le=MOST_COUNTED)]] = Field(None, description="The first N matches.")
+    every: Maybe[Annotated[int, Field(ge=1, le=MOST_COUNTED)]] = Field(None, description="Each Nth match.")
+    after: Maybe[Annotated[int, Field(ge=0, le=MOST_COUNTED)]] = Field(None, description="From match N+1 on.")
+    chance: Maybe[Annotated[float, Field(ge=0, le=1)]] = Field(None, description="Drawn from the bank's seed.")
+    for_: Maybe[Duration] = Field(
+        None, alias="for", description="This long in bank time, counted from when it was added."
+    )
 
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """A rule ready to act, which may have no name; `source` is its JSON, exactly of the YAML's shape."""
+    @model_validator(mode="after")
+    def _is_one(self) -> Self:
+        if len(self.model_fields_set) != 1:
+            names = (field.alias or name for name, field in type(self).model_fields.items())
+            refuse(Unfit(text=f"Expected one of {', '.join(names)}."))
+        return self
 
-    name: str | None
-    unsigned: bool
-    matcher: Matcher
-    times: Times
-    effects: Mapping[str, Effect]
-    source: Mapping[str, Any]
-
-
-def read(part: Part) -> Rule | None:
-    """The rule that a file states; None, with its mistakes noted, when it is none."""
-    members = part.members(MEMBERS, required=("then",))
-    name = members["name"].text(longest=LONGEST_NAME) if "name" in members else None
-    unsigned = bool(members["unsigned"].boolean()) if "unsigned" in members else False
-    matcher = matching.read(members["when"]) if "when" in members else Matcher(())
-    times = _times(members["times"]) if "times" in members else Times()
-    if "then" not in members:
-        return None
-    found = _effects(members["then"], members["when"].value if "when" in members else {})
-    return Rule(name, unsigned, matcher, times, found, part.value)
-
-
-def _times(part: Part) -> Times:
-    members = part.members(TIMES)
-    if isinstance(part.value, dict) and len(part.value) != 1:
-        part.wrong(f"Expected one of {', '.join(TIMES)}.")
-    for kind, member in members.items():
-        if kind == "chance":
-            value: float | timedelta | None = member.number(0, 1)
-        elif kind == "for":
-            value = member.duration()
-        else:
-            value = member.whole(0 if kind == "after" else 1, MOST_COUNTED)
-        if isinstance(value, timedelta):
-            value = value.total_seconds()
-        if value is not None:
-            return Times(kind, value)
-    return Times()
+    def acts(self, matched: int, *, dice: float, since: timedelta) -> bool:
+        """Whether a rule acts on its match number `matched`, `since` it was added, with `dice` from 0 to 1."""
+        if self.first is not None:
+            return matched <= self.first
+        if self.every is not None:
+            return matched % self.every == 0
+        if self.after is not None:
+            return matched > self.after
+        if self.chance is not None:
+            return dice < self.chance
+        return self.for_ is None or since < self.for_
 
 
-def _effects(part: Part, when: Any) -> dict[str, Effect]:
-    known = effects()
-    members = part.members(known)
-    if isinstance(part.value, dict) and not part.value:
-        part.wrong(f"A rule needs an effect: one of {', '.join(known)}.")
-    found: dict[str, Effect] = {}
-    for name, member in members.items():
-        effect = known[name].read(member)
-        _check_useful(name, member, when)
-        if effect is not None:
-            found[name] = effect
-    for instead in (name for name, effect in found.items() if effect.instead):
-        for name in found:
-            if known[name].inside and name not in found[instead].leaves:
-                members[name].wrong(f"{name} has no use beside {instead}, which keeps the bank from acting.")
-    return found
+class EffectsModel(Model):
+    """The effects of a rule, at least one."""
+
+    model_config = ConfigDict(title="then", json_schema_extra={"minProperties": 1})
+
+    @model_validator(mode="after")
+    def _fit_together(self) -> Self:
+        if not self.model_fields_set:
+            refuse(Unfit(text=f"A rule needs an effect: one of {', '.join(effects())}."))
+        wrong = [
+            Unfit(text=f"{name} has no use beside {instead}, which keeps the bank from acting.", path=(name,))
+            for instead, acting in self.effects.items()
+            if acting.instead
+            for name in self.effects
+            if effects()[name].inside and name not in acting.leaves
+        ]
+        if wrong:
+            refuse(*wrong)
+        return self
+
+    @cached_property
+    def effects(self) -> Mapping[str, Effect]:
+        """What the rule does, by the names of the effects, in their order."""
+        known = effects()
+        return {name: known[name].effect(getattr(self, name)) for name in known if name in self.model_fields_set}
 
 
-def _check_useful(name: str, part: Part, when: Any) -> None:
-    """An effect on operations that it does nothing to is a slip that nobody would notice."""
-    useful = effects()[name].operations
-    meant = matching.operations_meant(when, vocabulary())
-    if useful and meant and not meant & frozenset(useful):
-        part.wrong(f"{name} does nothing to {', '.join(sorted(meant))}; it acts on {', '.join(useful)}.")
+if TYPE_CHECKING:
+    Then = EffectsModel
+else:
+    Then = create_model(
+        "Then",
+        __base__=EffectsModel,
+        **{name: (kind.form, Field(None, description=kind.summary)) for name, kind in effects().items()},
+    )
+
+
+class Rule(Model):
+    """A scripted rule: which requests are meant, on how many of them it acts, and what happens then."""
+
+    model_config = ConfigDict(title="rule")
+
+    name: Maybe[Text200] = None
+    unsigned: bool = Field(False, description="Acts and counts before the signature is checked.")
+    when: When = Field(default_factory=lambda: When.model_validate({}))
+    times: Maybe[Times] = None
+    then: Then
+
+    @model_validator(mode="after")
+    def _does_something(self) -> Self:
+        """An effect on operations that it does nothing to is a slip that nobody would notice."""
+        wrong = []
+        for name in self.then.effects:
+            useful = effects()[name].operations
+            meant = self.when.operations
+            if useful and meant and not meant & frozenset(useful):
+                text = f"{name} does nothing to {', '.join(sorted(meant))}; it acts on {', '.join(useful)}."
+                wrong.append(Unfit(text=text, path=("then", name)))
+        if wrong:
+            refuse(*wrong)
+        return self
+
+    @property
+    def effects(self) -> Mapping[str, Effect]:
+        """What the rule does, by the names of the effects."""
+        return self.then.effects
+
+
+class RuleList(Model):
+    """Several rules."""
+
+    rules: Annotated[list[Rule], Field(max_length=MOST_RULES)]
+
+
+def _form(value: Any) -> str:
+    if isinstance(value, list):
+        return "(list)"
+    return "(rules)" if isinstance(value, RuleList) or (isinstance(value, dict) and "rules" in value) else "(rule)"
+
+
+# The body of `POST rules`: a rule, or several.
+RulesBody = Annotated[
+    Annotated[Rule, Tag("(rule)")]
+    | Annotated[list[Rule], Field(max_length=MOST_RULES), Tag("(list)")]
+    | Annotated[RuleList, Tag("(rules)")],
+    Discriminator(_form),
+]

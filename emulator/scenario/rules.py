@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -13,45 +13,49 @@ from emulator.bank.bank import Bank
 from emulator.bank.clock import moment
 from emulator.bank.documents import RuleEntry
 from emulator.bank.kinds import RULES
-from emulator.scenario.part import Part
 
 if TYPE_CHECKING:
     from emulator.scenario.effect import Effect
     from emulator.scenario.rule import Rule
 
 
-@dataclass(slots=True, eq=False)
-class _Live:
-    """A rule at work. Its counters live in memory: a refused request leaves the documents as they were."""
+@dataclass(frozen=True, slots=True)
+class AddedRule:
+    """A rule with its JSON, exactly of the YAML's shape, and the scenario that brought it, if any."""
 
     rule: Rule
-    scenario: str | None
-    added: str
+    source: Mapping[str, Any]
+    scenario: str | None = None
+
+
+@dataclass(slots=True, eq=False)
+class _ActiveRule:
+    """A rule that is asked. Its counters live in memory: a refused request leaves the documents as they were."""
+
+    added: AddedRule
+    at: str
     dice: Random
     matched: int = 0
     acted: int = 0
+
+    @property
+    def rule(self) -> Rule:
+        return self.added.rule
 
     def acts(self, bank: Bank) -> bool:
         """Count a match, and whether the rule acts on it."""
         self.matched += 1
         times = self.rule.times
-        if times.kind == "first":
-            acts = self.matched <= times.value
-        elif times.kind == "every":
-            acts = self.matched % int(times.value) == 0
-        elif times.kind == "after":
-            acts = self.matched > times.value
-        elif times.kind == "chance":
-            acts = self.dice.random() < times.value
-        elif times.kind == "for":
-            acts = (bank.clock.now() - moment(self.added)).total_seconds() < times.value
-        else:
-            acts = True
+        acts = times is None or times.acts(
+            self.matched,
+            dice=self.dice.random() if times.chance is not None else 0.0,
+            since=bank.clock.now() - moment(self.at),
+        )
         self.acted += acts
         return acts
 
     def document(self) -> RuleEntry:
-        return {"rule": dict(self.rule.source), "scenario": self.scenario, "added": self.added}
+        return {"rule": dict(self.added.source), "scenario": self.added.scenario, "added": self.at}
 
 
 @dataclass(slots=True)
@@ -66,8 +70,8 @@ class ActingRules:
         reply: Reply | None = None
         # An answer may send the customer to an SCA, and what is scripted for that one has to be known by then.
         for effect, _ in sorted(self.effects.values(), key=lambda acting: acting[0].instead):
-            given = effect.before(call) if effect.before is not None else None
-            reply = reply or given
+            instead = effect.before(call) if effect.before is not None else None
+            reply = reply or instead
         return reply
 
     def after(self, response: Response) -> None:
@@ -78,67 +82,93 @@ class ActingRules:
 
 
 class RuleSet:
-    """The rules in the order in which they are asked; kept in the document `meta/rules`, counted in memory."""
+    """The rules in the order in which they are asked; stored in the document `meta/rules`, counted in memory."""
 
     def __init__(self, bank: Bank) -> None:
         self._bank = bank
-        self.rules: list[_Live] = []
+        self.rules: list[_ActiveRule] = []
         self._taken: tuple[Call, set[str]] | None = None
+        self._named: list[tuple[str, _ActiveRule]] = []
+        self._by_operation: dict[str, list[tuple[str, _ActiveRule]]] = {}
         self.refresh()
 
-    def refresh(self, going_on: Iterable[_Live] = ()) -> None:
-        """Read the rules from the documents again; those of `going_on` that stand there count on, the others anew."""
-        kept = RULES.read(self._bank.documents)
-        known = list(going_on)
-        self.rules = []
+    def refresh(self, counted: Iterable[_ActiveRule] = ()) -> None:
+        """Read the rules from the documents; those of `counted` that stand there count on, the others from 0."""
+        stored = RULES.read(self._bank.documents)
+        known = list(counted)
+        rules: list[_ActiveRule] = []
         self._taken = None
-        for entry in kept["rules"] if kept is not None else ():
-            live = next((live for live in known if live.document() == entry), None)
-            if live is not None:
-                known.remove(live)
-                self.rules.append(live)
+        for place, entry in enumerate(stored["rules"] if stored is not None else ()):
+            active = next((one for one in known if one.document() == entry), None)
+            if active is not None:
+                known.remove(active)
             else:
-                self._read(entry)
+                active = self._read(place, entry)
+            if active is not None:
+                rules.append(active)
+        self._set(rules)
 
-    def _read(self, entry: RuleEntry) -> None:
+    def _read(self, place: int, entry: RuleEntry) -> _ActiveRule | None:
+        """The rule of a document; None for one that this version does not know, which no start fails for."""
         # The language of rules is imported where there are any: a start is quicker without it.
-        from emulator.scenario import rule
+        from emulator.bank.validation import validate
+        from emulator.scenario.rule import Rule
 
-        read = rule.read(Part(entry["rule"]))
-        if read is not None:
-            self.rules.append(self._live(len(self.rules), read, entry.get("scenario"), entry["added"]))
+        rule, _ = validate(Rule, entry["rule"])
+        if rule is None:
+            return None
+        return self._active(place, AddedRule(rule, entry["rule"], entry.get("scenario")), entry["added"])
 
-    def _live(self, place: int, added: Rule, scenario: str | None, at: str) -> _Live:
+    def _active(self, place: int, added: AddedRule, at: str) -> _ActiveRule:
         # Each rule draws for itself, so that the draws of one do not depend on how often another matches.
-        return _Live(added, scenario, at, self._bank.ids.random(f"rule {place} {added.name}"))
+        return _ActiveRule(added, at, self._bank.ids.random(f"rule {place} {added.rule.name}"))
+
+    def _set(self, rules: list[_ActiveRule]) -> None:
+        self.rules = rules
+        self._named = list(self._by_name())
+        self._by_operation = {}
 
     def match(self, call: Call, signed: bool) -> ActingRules | None:
         """The effects that act on a request: unsigned rules are asked before the signature, the others after it.
 
         A rule all of whose effects an earlier rule has taken is not asked, and does not count the request.
         """
+        asked = self._asked_about(call.operation.id)
+        if not asked:
+            return None
         from emulator.scenario.facts import Facts
 
         taken = self._taken_by(call)
         facts = Facts.of_call(call)
         acting = ActingRules()
-        for name, live in self._by_name():
-            if live.rule.unsigned == signed or taken.issuperset(live.rule.effects):
+        for name, active in asked:
+            rule = active.rule
+            if rule.unsigned == signed or taken.issuperset(rule.effects):
                 continue
-            if live.rule.matcher.fits(facts) and live.acts(self._bank):
+            if rule.when.matcher.fits(facts) and active.acts(self._bank):
                 acting.names.append(name)
-                for kind, effect in live.rule.effects.items():
+                for kind, effect in rule.effects.items():
                     if kind not in taken:
                         taken.add(kind)
-                        acting.effects[kind] = (effect, live.dice)
+                        acting.effects[kind] = (effect, active.dice)
         return acting if acting.names else None
 
-    def _by_name(self) -> Iterator[tuple[str, _Live]]:
-        """The rules with what they are called: one without a name by its place, in a way that no other is called."""
-        given = {live.rule.name for live in self.rules}
-        for number, live in enumerate(self.rules, 1):
+    def _asked_about(self, operation: str) -> list[tuple[str, _ActiveRule]]:
+        """The rules that a request for an operation may concern, so that those about others cost it nothing."""
+        if not self.rules:
+            return []
+        asked = self._by_operation.get(operation)
+        if asked is None:
+            asked = [(name, active) for name, active in self._named if operation in active.rule.when.operations]
+            self._by_operation[operation] = asked
+        return asked
+
+    def _by_name(self) -> Iterator[tuple[str, _ActiveRule]]:
+        """The rules with their names: a rule without one is called by its place, as no other is called."""
+        given = {active.rule.name for active in self.rules}
+        for number, active in enumerate(self.rules, 1):
             place = f"rule {number}"
-            yield live.rule.name or (f"{place} without a name" if place in given else place), live
+            yield active.rule.name or (f"{place} without a name" if place in given else place), active
 
     def _taken_by(self, call: Call) -> set[str]:
         """The effects that have a rule already, also from before the signature of the same request."""
@@ -148,44 +178,44 @@ class RuleSet:
 
     def sources(self) -> list[dict[str, Any]]:
         """The rules in their order, as JSON of exactly the YAML's shape."""
-        return [dict(live.rule.source) for live in self.rules]
+        return [dict(active.added.source) for active in self.rules]
 
     def counts(self) -> list[dict[str, Any]]:
         """How often each rule has matched and acted since it was added."""
         return [
-            {"name": name, "scenario": live.scenario, "matched": live.matched, "acted": live.acted}
-            for name, live in self._by_name()
+            {"name": name, "scenario": active.added.scenario, "matched": active.matched, "acted": active.acted}
+            for name, active in self._named
         ]
 
-    def add(self, rules: Iterable[Rule], *, scenario: str | None = None) -> None:
+    def add(self, rules: Iterable[AddedRule]) -> None:
         """Append rules; they are asked after those that are there."""
         at = self._bank.clock.stamp()
-        new = [self._live(place, added, scenario, at) for place, added in enumerate(rules, len(self.rules))]
-        self._keep([*self.rules, *new])
+        new = [self._active(place, added, at) for place, added in enumerate(rules, len(self.rules))]
+        self._store([*self.rules, *new])
 
     def remove(self, name: str) -> int:
-        """Take out the rules of this name; how many there were."""
-        return self._remove([live for called, live in self._by_name() if called != name])
+        """Remove the rules of this name; how many there were."""
+        return self._remove([active for called, active in self._named if called != name])
 
     def remove_scenario(self, scenario: str) -> int:
-        """Take out the rules that a scenario brought."""
-        return self._remove([live for live in self.rules if live.scenario != scenario])
+        """Remove the rules that a scenario brought."""
+        return self._remove([active for active in self.rules if active.added.scenario != scenario])
 
     def remove_scenarios(self) -> int:
-        """Take out the rules that any scenario brought."""
-        return self._remove([live for live in self.rules if live.scenario is None])
+        """Remove the rules that any scenario brought."""
+        return self._remove([active for active in self.rules if active.added.scenario is None])
 
     def clear(self) -> int:
-        """Take out all rules."""
+        """Remove all rules."""
         return self._remove([])
 
-    def _remove(self, remaining: list[_Live]) -> int:
+    def _remove(self, remaining: list[_ActiveRule]) -> int:
         removed = len(self.rules) - len(remaining)
         if removed:
-            self._keep(remaining)
+            self._store(remaining)
         return removed
 
-    def _keep(self, rules: list[_Live]) -> None:
-        """Write the rules, and only then go by them: what cannot be kept has not happened."""
-        RULES.write(self._bank.documents, {"id": "rules", "rules": [live.document() for live in rules]})
-        self.rules = rules
+    def _store(self, rules: list[_ActiveRule]) -> None:
+        """Write the rules before they are asked: what cannot be stored has not happened."""
+        RULES.write(self._bank.documents, {"id": "rules", "rules": [active.document() for active in rules]})
+        self._set(rules)

@@ -1,128 +1,113 @@
-"""`start` of a scenario: read and checked here, brought about by `staging`."""
+"""`start` and `story_start` of a scenario: the forms; `target` brings them about."""
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING, Any
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import ConfigDict, Discriminator, Field, Tag, model_validator
 
 from emulator.bank import fixtures
-from emulator.bank.settings import TAKES, mistakes
-from emulator.scenario.model import CURRENT, SNAPSHOT, Change, Start
-from emulator.scenario.part import Part
+from emulator.bank.fixtures.definitions import Additions
+from emulator.bank.validation import Maybe, Model, Moment, Reads, Text100, Unfit, refuse
+from emulator.scenario.values import Settings, amount
 
-if TYPE_CHECKING:
-    from pydantic import ValidationError
-
-    from emulator.bank.fixtures.definitions import Additions
-
-MEMBERS = ("from", "clock", "settings", "add", "change")
-ACCOUNT_CHANGES = ("balance", "creditLine", "paymentsRemoved", "demandsKid", "name")
-AGREEMENT_CHANGES = ("signatures", "persons")
-LONGEST_NAME, LONGEST_ACCOUNT_NAME, LONGEST_PERSON = 100, 70, 11
-AMOUNTS = {
-    "balance": re.compile(r"-?[0-9]{1,13}(\.[0-9]{1,5})?"),
-    "creditLine": re.compile(r"[0-9]{1,13}(\.[0-9]{1,5})?"),
-}
+CURRENT = "current"
+SNAPSHOT = "snapshot:"
+LONGEST_PERSON = 11
 
 
-def read(part: Part) -> Start:
-    """The start that a file states; mistakes are noted."""
-    members = part.members(MEMBERS)
-    base, clock, settings, add, changes = CURRENT, None, {}, None, []
-    if "from" in members:
-        base = _base(members["from"])
-    if "clock" in members:
-        clock = members["clock"].moment()
-    if "settings" in members:
-        settings = _settings(members["settings"])
-    if "add" in members:
-        add = _additions(members["add"])
-    if "change" in members:
-        changes = [change for item in members["change"].items() if (change := _change(item)) is not None]
-    return Start(base, clock, settings, add, tuple(changes))
-
-
-def _base(part: Part) -> str:
-    text = part.text(longest=200)
-    if text is None:
-        return CURRENT
-    if text.startswith(SNAPSHOT):
-        if len(text) == len(SNAPSHOT):
-            part.wrong("Expected the name of a snapshot after snapshot:.")
-        return text
+def _base(value: Any) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise Unfit("text")
+    if len(value) > 200:
+        raise Unfit(text="Expected text of at most 200 characters.")
+    if value == SNAPSHOT:
+        raise Unfit(text="Expected the name of a snapshot after snapshot:.")
     known = (*fixtures.names(), CURRENT)
-    if text not in known:
-        part.unknown(text, known, "There is no fixture")
-    return text
+    if not value.startswith(SNAPSHOT) and value not in known:
+        raise Unfit(text="There is no fixture", known=known)
+    return value
 
 
-def _settings(part: Part) -> dict[str, Any]:
-    settings = {name: member.value for name, member in part.members(TAKES).items()}
-    for mistake in mistakes(settings):
-        part.inner(mistake.path or "", None).wrong(mistake.text)
-    return settings
+_BASES = [{"enum": [*fixtures.names(), CURRENT]}, {"type": "string", "pattern": f"^{SNAPSHOT}.", "maxLength": 200}]
 
 
-def _additions(part: Part) -> Additions | None:
-    from pydantic import ValidationError
+class _Change(Model):
+    """A change to an account or an agreement that is there; at least one member besides its name."""
 
-    from emulator.bank.fixtures.definitions import Additions
+    model_config = ConfigDict(json_schema_extra={"minProperties": 2})
 
-    try:
-        return Additions.model_validate(part.value)
-    except ValidationError as error:
-        _note(part, error)
-        return None
+    @model_validator(mode="after")
+    def _changes_something(self) -> Self:
+        if len(self.model_fields_set) == 1:
+            names = [field.alias or name for name, field in list(type(self).model_fields.items())[1:]]
+            refuse(Unfit(text=f"What is to change is missing: one of {', '.join(names)}."))
+        return self
 
-
-def _note(part: Part, error: ValidationError) -> None:
-    """The mistakes that pydantic found, in our words."""
-    from emulator.bank.fixtures.definition_values import expected, standing
-    from emulator.bank.fixtures.definitions import members_at
-
-    for detail in error.errors(include_url=False):
-        path = standing(detail["loc"], part.value)
-        place = Part(detail["input"], (*part.path, *path), part.report)
-        if detail["type"] == "extra_forbidden":
-            place.unknown(path[-1], members_at(path[:-1]), "There is no member")
-        elif detail["type"] == "missing":
-            Part(None, (*part.path, *path[:-1]), part.report).wrong(f"The member {path[-1]} is missing.")
-        elif detail["type"] == "string_type":
-            place.text()
-        elif (what := expected(detail)) is not None:
-            place.expected(what)
-        else:
-            text = detail["msg"].removeprefix("Value error, ")
-            place.wrong(f"{text[:1].upper()}{text[1:]}.")
+    def members(self) -> dict[str, Any]:
+        """What changes, by the names that documents have."""
+        _, *others = type(self).model_fields.items()
+        return {field.alias or key: getattr(self, key) for key, field in others if key in self.model_fields_set}
 
 
-def _change(part: Part) -> Change | None:
-    found = part.mapping()
-    kinds = [kind for kind in ("account", "agreement") if kind in found]
-    if len(kinds) != 1:
-        if isinstance(part.value, dict):
-            part.wrong("A change names an account or an agreement.")
-        return None
-    kind = kinds[0]
-    allowed = ACCOUNT_CHANGES if kind == "account" else AGREEMENT_CHANGES
-    members = part.members((kind, *allowed))
-    if len(members) == 1:
-        part.wrong(f"What is to change is missing: one of {', '.join(allowed)}.")
-    name = members[kind].text(longest=LONGEST_NAME)
-    values = {other: _value(other, member) for other, member in members.items() if other != kind}
-    return None if name is None else Change(kind, name, values)
+class AccountChange(_Change):
+    """A change to the account of this IBAN, BBAN or resourceId."""
+
+    account: Text100
+    balance: Maybe[Annotated[str, amount(r"-?[0-9]{1,13}(\.[0-9]{1,5})?")]] = None
+    credit_line: Maybe[Annotated[str, amount(r"[0-9]{1,13}(\.[0-9]{1,5})?")]] = None
+    payments_removed: Maybe[bool] = None
+    demands_kid: Maybe[bool] = None
+    name: Maybe[Annotated[str, Field(pattern=r"\S", max_length=70)]] = None
 
 
-def _value(name: str, part: Part) -> Any:
-    if name in AMOUNTS:
-        text = part.text()
-        if text is not None and not AMOUNTS[name].fullmatch(text):
-            part.expected('an amount in quotes, such as "100.00"')
-        return text
-    if name in ("paymentsRemoved", "demandsKid"):
-        return part.boolean()
-    if name == "signatures":
-        return part.whole(1, 2)
-    if name == "persons":
-        return [text for item in part.items(least=1) if (text := item.text(longest=LONGEST_PERSON)) is not None]
-    return part.text(longest=LONGEST_ACCOUNT_NAME)
+class AgreementChange(_Change):
+    """A change to the agreement of this psuCorporateId, name or organisation number."""
+
+    agreement: Text100
+    signatures: Maybe[Literal[1, 2]] = None
+    persons: Maybe[
+        Annotated[list[Annotated[str, Field(pattern=r"\S", max_length=LONGEST_PERSON)]], Field(min_length=1)]
+    ] = None
+
+
+def _no_change(value: Any) -> Any:
+    if not isinstance(value, dict):
+        raise Unfit("a mapping")
+    raise Unfit(text="A change names an account or an agreement.")
+
+
+def _what_changes(value: Any) -> str:
+    named = [name for name in ("account", "agreement") if isinstance(value, dict) and name in value]
+    if isinstance(value, _Change):
+        return "(account)" if isinstance(value, AccountChange) else "(agreement)"
+    return f"({named[0]})" if len(named) == 1 else "(nothing)"
+
+
+Change = Annotated[
+    Annotated[AccountChange, Tag("(account)")]
+    | Annotated[AgreementChange, Tag("(agreement)")]
+    | Annotated[Any, Reads(_no_change, {"not": {}}), Tag("(nothing)")],
+    Discriminator(_what_changes),
+]
+
+
+class Start(Model):
+    """What the bank starts from, and what is changed then."""
+
+    model_config = ConfigDict(title="start")
+
+    base: Annotated[str, Reads(_base, {"anyOf": _BASES})] = Field(
+        CURRENT, alias="from", description="A fixture, current, or snapshot:NAME."
+    )
+    clock: Maybe[Moment] = Field(
+        None, description="A moment with its zone; bank time stands still there until advanced."
+    )
+    settings: Settings = Field(default_factory=dict)
+    add: Maybe[Additions] = None
+    change: list[Change] = Field(default_factory=list)
+
+    @property
+    def resets(self) -> bool:
+        """Whether the documents of the bank are replaced."""
+        return self.base != CURRENT

@@ -1,57 +1,61 @@
-"""One step of a story: the base of the step kinds, one file each in `steps/`."""
+"""One step of a story: what all steps have in common; each kind has a file of its own in `steps/`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Annotated, Any, ClassVar
 
-from emulator.scenario.part import Part
+from pydantic import AfterValidator, Field
+
+from emulator.bank.validation import Adds, Maybe, Model, Unfit, refuse
+from emulator.scenario.actors import Actors
+from emulator.scenario.expectation import Expect
+from emulator.scenario.persona import As, Persona
 from emulator.scenario.transport import Answer
-
-if TYPE_CHECKING:
-    from emulator.scenario.actors import Actors
-    from emulator.scenario.persona import Persona
-
-COMMON = ("expect", "save", "as")
+from emulator.scenario.variables import NAME
 
 
-class Action(Protocol):
-    """What a step does; its values, and those of the persona, still hold `${names}`."""
+def _check_names(save: dict[str, str]) -> dict[str, str]:
+    text = "A name to save under has letters, digits, - and _, and starts with a letter."
+    wrong = [Unfit(text=text, path=(name,)) for name in save if not NAME.fullmatch(name)]
+    if wrong:
+        refuse(*wrong)
+    return save
 
-    def play(self, cast: Actors, persona: Persona, fill: Callable[[Any], Any]) -> Answer:
-        """Do it, as `persona`; what came back."""
-        ...
+
+Save = Annotated[
+    dict[str, Annotated[str, Field(pattern=r"\S", max_length=500)]],
+    AfterValidator(_check_names),
+    Adds({"propertyNames": {"pattern": f"^{NAME.pattern}$"}}),
+]
 
 
-@dataclass(frozen=True, slots=True)
-class StepKind:
-    """A kind of step as its file declares it.
+class Step(Model):
+    """A step: a word that says who acts, its value, what is expected and what is saved.
 
-    `name`: its word in the story; `summary`: one sentence for the documents; `members`: what may stand beside the
-    word, with the JSON Schema of each; `schema`: that of the word's value; `read`: the action that the members
-    state, None with its mistakes noted.
+    `word` is the member by which the kind of a step is known; `summary` and `example` are for the documents. Values,
+    and those of the persona, still hold `${names}` when a step is played.
     """
 
-    name: str
-    summary: str
-    schema: Mapping[str, Any]
-    members: Mapping[str, Mapping[str, Any]]
-    read: Callable[[Mapping[str, Part]], Action | None]
-    example: Mapping[str, Any]
+    word: ClassVar[str]
+    summary: ClassVar[str]
+    example: ClassVar[Mapping[str, Any]]
 
-    def known(self) -> Collection[str]:
-        """Every member that such a step may have."""
-        return (self.name, *self.members, *COMMON)
+    expect: Maybe[Expect] = None
+    save: Save = Field({}, description="Name: path in the answer.")
+    as_: Maybe[As] = Field(None, alias="as")
+
+    def play(self, actors: Actors, persona: Persona, fill: Callable[[Any], Any]) -> Answer:
+        """Do it, as `persona`; what came back."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """A step ready to play."""
+class Scene:
+    """A step ready to play: who acts, and what is expected as the file states it."""
 
-    kind: str
+    step: Step
     title: str
-    action: Action
     persona: Persona
     expect: Mapping[str, Any] | None
-    save: Mapping[str, str]

@@ -1,79 +1,67 @@
-"""The story of a scenario: its steps read and checked against one another."""
+"""The story of a scenario: its steps, and who acts in each."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Union
 
-from emulator.scenario import expectation, persona, variables
-from emulator.scenario.part import Part
-from emulator.scenario.persona import Declared, Persona
-from emulator.scenario.step import COMMON, Step, StepKind
+from pydantic import Discriminator, Tag
+
+from emulator.bank.problems import Problem, guess
+from emulator.bank.validation import Reads, Unfit
+from emulator.scenario.persona import As, Declared, Persona, acting
+from emulator.scenario.step import Scene, Step
 from emulator.scenario.steps import step_kinds
+from emulator.scenario.variables import is_day, names_in
 
 MOST_STEPS = 1000
-LONGEST_PATH = 500
 
 
-def read(part: Part, base: Persona, declared: Declared) -> tuple[Step, ...]:
-    """The steps that a file states; mistakes are noted, names that no earlier step saves among them.
-
-    `declared`: the TPPs that are described already; those of the steps are added.
-    """
-    steps: list[Step] = []
-    saved: set[str] = set()
-    for item in part.items():
-        kind = _kind(item)
-        if kind is None:
-            continue
-        members = item.members(kind.known())
-        variables.check(item, saved)
-        # What a step with mistakes saves is known to the steps after it.
-        save = _save(members["save"]) if "save" in members else {}
-        saved |= save.keys()
-        acting = persona.read(members["as"], base, declared) if "as" in members else base
-        step = _step(item, kind, members, acting, save)
-        if step is not None:
-            steps.append(step)
-    if len(steps) > MOST_STEPS:
-        part.wrong(f"At most {MOST_STEPS} steps were expected.")
-    return tuple(steps)
-
-
-def _kind(part: Part) -> StepKind | None:
+def _no_step(value: Any) -> Any:
     kinds = step_kinds()
-    found = part.mapping()
-    named = [name for name in found if name in kinds]
-    if len(named) == 1:
-        return kinds[named[0]]
+    if not isinstance(value, dict):
+        raise Unfit("a mapping")
+    named = [name for name in value if name in kinds]
     if named:
-        part.wrong(f"One step is one of {', '.join(named)}; write two steps.")
-    elif isinstance(part.value, dict):
-        part.unknown(next(iter(found), ""), kinds, f"A step is one of {', '.join(kinds)}; there is no")
-    return None
+        raise Unfit(text=f"One step is one of {', '.join(named)}; write two steps.")
+    first = next(iter(value), "")
+    raise Unfit(text=f"A step is one of {', '.join(kinds)}; there is no", known=tuple(kinds), value=first)
 
 
-def _step(
-    part: Part, kind: StepKind, members: Mapping[str, Part], acting: Persona, save: Mapping[str, str]
-) -> Step | None:
-    action = kind.read({name: member for name, member in members.items() if name not in COMMON})
-    expect = _expect(members["expect"]) if "expect" in members else None
-    if action is None:
-        return None
-    return Step(kind.name, f"{kind.name} {part.value[kind.name]}", action, acting, expect, save)
+def _kind(value: Any) -> str:
+    if isinstance(value, Step):
+        return f"({value.word})"
+    named = [name for name in step_kinds() if isinstance(value, dict) and name in value]
+    return f"({named[0]})" if len(named) == 1 else "(none)"
 
 
-def _expect(part: Part) -> Mapping[str, Any] | None:
-    expectation.read(part)
-    return part.value if isinstance(part.value, dict) else None
+if TYPE_CHECKING:
+    AnyStep = Step
+else:
+    _ARMS = [Annotated[kind, Tag(f"({word})")] for word, kind in step_kinds().items()]
+    _NONE = Annotated[Any, Reads(_no_step, {"not": {}}), Tag("(none)")]
+    AnyStep = Annotated[Union[(*_ARMS, _NONE)], Discriminator(_kind)]
 
 
-def _save(part: Part) -> dict[str, str]:
-    save: dict[str, str] = {}
-    for name, member in part.mapping().items():
-        if not variables.NAME.fullmatch(name):
-            member.wrong("A name to save under has letters, digits, - and _, and starts with a letter.")
-        path = member.text(longest=LONGEST_PATH)
-        if path is not None:
-            save[name] = path
-    return save
+def scenes(steps: Sequence[Step], stated: Sequence[Mapping[str, Any]], everybody: As | None) -> tuple[Scene, ...]:
+    """The steps ready to play; `stated`: as the file has them; `everybody`: `as` of the story."""
+    declared = Declared()
+    base = Persona() if everybody is None else acting(everybody, Persona(), declared)
+    made = []
+    for step, source in zip(steps, stated, strict=True):
+        persona = base if step.as_ is None else acting(step.as_, base, declared)
+        made.append(Scene(step, f"{step.word} {source[step.word]}", persona, source.get("expect")))
+    return tuple(made)
+
+
+def unsaved_names(story: Any, known: Collection[str]) -> Iterator[Problem]:
+    """Each name in a step that no earlier step saves, and that is none of `known`."""
+    saved = set(known)
+    for index, step in enumerate(story if isinstance(story, list) else ()):
+        for name, path in names_in(step):
+            if name not in saved and not is_day(name):
+                similar = guess(name, saved) or "."
+                yield Problem(("story", index, *path), f"No earlier step saves {name!r}{similar}")
+        # What a step with problems saves is known to the steps after it.
+        save = step.get("save") if isinstance(step, dict) else None
+        saved |= save.keys() if isinstance(save, dict) else set()

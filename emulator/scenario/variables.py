@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import date, timedelta
 from typing import Any
 
-from emulator.scenario.mistakes import Path, guess
-from emulator.scenario.part import Part
+from emulator.bank.problems import Path, guess
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,60}", re.ASCII)
-NAMED = r"\$\{"
-SAVED: Mapping[str, Any] = {"type": "string", "pattern": NAMED}  # JSON Schema of text with a name in it
-_PLACE = re.compile(r"\$\{([^{}]*)\}")
+PLACE = re.compile(r"\$\{([^{}]*)\}")
 _DAY = re.compile(r"today(?:([+-]\d{1,4})d)?", re.ASCII)
 _STEP = re.compile(r"([^.\[\]]+)|\[(-?\d{1,4})\]", re.ASCII)
 
@@ -30,7 +27,7 @@ def is_day(name: str) -> bool:
 def names_in(value: Any, path: Path = ()) -> Iterator[tuple[str, Path]]:
     """Every name that is used somewhere in a value, with where."""
     if isinstance(value, str):
-        for name in _PLACE.findall(value):
+        for name in PLACE.findall(value):
             yield name, path
     elif isinstance(value, dict):
         for member, inner in value.items():
@@ -40,34 +37,24 @@ def names_in(value: Any, path: Path = ()) -> Iterator[tuple[str, Path]]:
             yield from names_in(inner, (*path, index))
 
 
-def check(part: Part, saved: Collection[str]) -> None:
-    """Note each name in a step that no earlier step saves."""
-    for name, path in names_in(part.value):
-        if part.report.full:
-            return
-        if name not in saved and not is_day(name):
-            near = guess(name, saved) or "."
-            Part(None, (*part.path, *path), part.report).wrong(f"No earlier step saves {name!r}{near}")
-
-
 class Variables:
     """What a story has saved so far; `today` asks the bank for its date."""
 
-    def __init__(self, today: Callable[[], date]) -> None:
-        self._saved: dict[str, Any] = {}
+    def __init__(self, today: Callable[[], date], saved: Mapping[str, Any] | None = None) -> None:
+        self._saved: dict[str, Any] = dict(saved or {})
         self._today = today
 
     def save(self, name: str, value: Any) -> None:
-        """Keep a value; a later step that saves the name again replaces it."""
+        """Save a value; a later step that saves the name again replaces it."""
         self._saved[name] = value
 
     def fill(self, value: Any) -> Any:
         """A value with every `${name}` replaced; a text that is one name only becomes the saved value itself."""
         if isinstance(value, str):
-            whole = _PLACE.fullmatch(value)
+            whole = PLACE.fullmatch(value)
             if whole is not None:
                 return self._of(whole[1])
-            return _PLACE.sub(lambda found: str(self._of(found[1])), value)
+            return PLACE.sub(lambda match: str(self._of(match[1])), value)
         if isinstance(value, dict):
             return {name: self.fill(inner) for name, inner in value.items()}
         if isinstance(value, list):

@@ -8,7 +8,7 @@ from functools import cache
 
 from emulator.bank import products
 from emulator.bank.errors import BankError
-from emulator.scenario.mistakes import unknown
+from emulator.bank.problems import unknown
 
 METHODS = ("GET", "POST", "PUT", "DELETE")
 CONTEXTS = ("PRIVATE", "CORPORATE")

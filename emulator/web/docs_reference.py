@@ -196,18 +196,23 @@ class Reference:
                     required |= demanded
         return own, required
 
-    def _type(self, schema: Mapping[str, Any]) -> str:
+    def _type(self, schema: Mapping[str, Any], within: tuple[str, ...] = ()) -> str:
+        """In words; `within`: the references that led here, since a shape may contain itself."""
+        reference = str(schema.get("$ref", ""))
+        if reference in within:
+            return reference.rpartition("/")[2]
+        within = (*within, reference) if reference else within
         shape = self._resolved(schema)
         if "const" in shape:
             return json.dumps(shape["const"], ensure_ascii=False)
         several = shape.get("anyOf") or shape.get("oneOf")
         if several:
-            return " or ".join(dict.fromkeys(map(self._type, several)))
+            return " or ".join(dict.fromkeys(self._type(one, within) for one in several))
         if "enum" in shape:
             return "one of"
         kind = shape.get("type")
         if kind == "array":
-            return f"list of {self._type(shape.get('items', {}))}"
+            return f"list of {self._type(shape.get('items', {}), within)}"
         shown = " or ".join(kind) if isinstance(kind, list) else kind
         shown = shown or ("object" if "properties" in shape or "allOf" in shape else "any")
         return ", ".join(filter(None, (shown, shape.get("format"))))

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
+
+from pydantic import TypeAdapter
 
 from emulator.api.messages import Request, Response
 from emulator.api.service import BankService
 from emulator.assemble.application import BankApplication
-from emulator.control import Control
+from emulator.control import Control, answers
+from emulator.control.operation import form
+from emulator.control.operations import table
 
 BASE = "http://127.0.0.1:8080"
 JSON = ("Content-Type", "application/json")
@@ -32,6 +37,30 @@ class Answer:
         return " ".join(message["text"] for message in self.json["tppMessages"])
 
 
+def check_form(method: str, path: str, response: Response) -> None:
+    """Every answer has the form that its operation declares, every refusal that of an error (CONTRACT 15)."""
+    segments = path.partition("?")[0].strip("/").split("/")
+    row = next((row for row in table() if row.method == method and _names(row.path, segments)), None)
+    if response.status >= 400:
+        _form(answers.Error).validate_json(response.body)
+    elif row is not None:
+        declared = row.answers[response.status].form
+        assert (declared is None) == (response.body == b"")
+        if declared is not None:
+            _form(declared).validate_json(response.body)
+
+
+def _names(pattern: str, segments: list[str]) -> bool:
+    wanted = pattern.strip("/").split("/")
+    same = (name == segment or name.startswith("{") for name, segment in zip(wanted, segments, strict=False))
+    return len(wanted) == len(segments) and all(same)
+
+
+@cache
+def _form(declared: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(form(declared))
+
+
 class ControlDesk:
     """Asks the control interface about one bank."""
 
@@ -47,6 +76,7 @@ class ControlDesk:
         request = Request(method, f"{self._prefix}/_emulator{path}", sent, body, BASE, self._prefix)
         response = self.control.handle(self.service, request)
         assert isinstance(response, Response)
+        check_form(method, path, response)
         return response
 
     def ask(self, method: str, path: str, body: Any = None) -> Answer:

@@ -298,7 +298,7 @@ def test_scenarios_are_listed_shown_checked_and_applied(run: Run, tmp_path: Path
     status, out, err = run("scenario", "check", str(own))
     assert (status, err) == (1, "")
     told = [
-        f"{own}:13:13: Expected a whole number from 1 to 1000000000, found the number 0. (rules[0].times.every)",
+        f"{own}:13:13: Expected a number of at least 1, found the number 0. (rules[0].times.every)",
         f"{own}:14:12: There is no member 'dealy'; did you mean delay? (rules[0].then.dealy)",
     ]
     assert out.splitlines() == told
@@ -306,7 +306,7 @@ def test_scenarios_are_listed_shown_checked_and_applied(run: Run, tmp_path: Path
     assert [len(result["mistakes"]) for result in json.loads(out)] == [2, 0]
     status, out, err = run("scenario", "apply", str(own))
     mistakes = "; ".join(told)
-    assert (status, out, err) == (2, "", f"bank-emulator: {own} has 2 mistakes: {mistakes}\n")
+    assert (status, out, err) == (2, "", f"bank-emulator: {own} has 2 problems: {mistakes}\n")
     for missing in ("none.yaml", "slow-bnk"):
         status, out, err = run("scenario", "check", missing)
         assert (status, out, err.count("\n")) == (2, "", 1)

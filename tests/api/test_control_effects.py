@@ -10,6 +10,7 @@ import pytest
 from emulator.api.messages import Request, Response
 from emulator.api.service import BankService
 from emulator.assemble.registry import BankRegistry
+from emulator.bank.validation import json_schema
 from emulator.ca import CertificateAuthority
 from emulator.control import Control
 from emulator.scenario.effects import effects
@@ -377,7 +378,7 @@ def test_every_file_of_the_folders_is_a_part_with_its_documents() -> None:
     assert list(step_kinds()) == ["clock", "control", "psu", "tpp"]
     for kind in effects().values():
         assert kind.summary.endswith(".")
-        assert kind.schema
+        assert json_schema(kind.form)
 
 
 def test_a_file_without_its_part_or_a_second_of_one_name_stops_the_start(tmp_path: Any, monkeypatch: Any) -> None:

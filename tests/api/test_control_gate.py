@@ -12,6 +12,7 @@ from emulator.api.messages import Request
 from emulator.api.service import BankService
 from emulator.assemble.registry import BankRegistry
 from emulator.bank.settings import SCHEMAS, Settings
+from emulator.bank.validation import json_schema
 from emulator.ca import CertificateAuthority
 from emulator.control import Control
 from emulator.control.operation import ControlOperation
@@ -170,7 +171,7 @@ def test_every_operation_is_in_the_openapi_document_which_is_valid(desk: Control
 @pytest.mark.parametrize("row", [row for row in table() if row.example is not None], ids=lambda row: row.id)
 def test_the_openapi_document_takes_its_own_examples(row: ControlOperation) -> None:
     assert row.body is not None
-    jsonschema.validate(row.example, row.body, jsonschema.Draft202012Validator)
+    jsonschema.validate(row.example, json_schema(row.body_form()), jsonschema.Draft202012Validator)
 
 
 @pytest.mark.parametrize(
@@ -197,7 +198,7 @@ def test_what_the_openapi_document_takes_of_a_body_the_bank_takes(
     desk: ControlDesk, path: str, body: dict[str, Any]
 ) -> None:
     (row,) = (row for row in table() if row.path == path and row.body is not None)
-    taken = jsonschema.Draft202012Validator(row.body).is_valid(body)
+    taken = jsonschema.Draft202012Validator(json_schema(row.body_form())).is_valid(body)
     assert (desk.ask(row.method, path, body).status == 200) is taken
 
 
@@ -205,3 +206,26 @@ def test_the_longest_skew_of_clocks_is_told(desk: ControlDesk) -> None:
     assert desk.ask("PUT", "/settings", {"date_skew": 10**9}).status == 200
     refused = desk.ask("PUT", "/settings", {"date_skew": 10**9 + 1})
     assert refused.texts() == "The setting date_skew takes a whole number of seconds from 0 to 1000000000."
+
+
+def test_every_body_is_marked_and_every_answer_has_a_schema(desk: ControlDesk) -> None:
+    for path in desk.get("/openapi.json")["paths"].values():
+        for operation in path.values():
+            if "requestBody" in operation:
+                assert isinstance(operation["requestBody"]["required"], bool), operation["operationId"]
+            for status, answer in operation["responses"].items():
+                content = answer.get("content", {})
+                assert status == "204" or "$ref" in answer or all("$ref" in one["schema"] for one in content.values())
+                assert status == "204" or "$ref" in answer or content, operation["operationId"]
+
+
+@pytest.mark.parametrize("path", ["/reset", "/clock/advance", "/rules", "/scenario", "/requests/count"])
+def test_an_empty_body_counts_as_an_empty_object(desk: ControlDesk, path: str) -> None:
+    empty, spelt = desk.raw("POST", path), desk.raw("POST", path, JSON, body=b"{}")
+    assert (empty.status, empty.body) == (spelt.status, spelt.body)
+
+
+@pytest.mark.parametrize("origin", ["https://evil.example", "null", "file://"])
+def test_a_page_of_another_origin_may_change_nothing(desk: ControlDesk, origin: str) -> None:
+    assert desk.raw("POST", "/reset", ("Origin", origin)).status == 403
+    assert desk.raw("POST", "/reset", ("Origin", "http://localhost:8080")).status == 200

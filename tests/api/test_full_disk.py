@@ -162,7 +162,7 @@ CHANGES: dict[str, Any] = {
 }
 ELSEWHERE = {
     "PUT /banks/{name}", "DELETE /banks/{name}", "DELETE /requests", "POST /requests/count", "POST /tpps",
-    "POST /scenarios/{name}/play", "PUT /snapshots/{name}", "DELETE /snapshots/{name}",
+    "POST /scenario/preview", "POST /scenarios/{name}/play", "PUT /snapshots/{name}", "DELETE /snapshots/{name}",
 }  # fmt: skip
 
 

@@ -127,7 +127,7 @@ def effects() -> str:
 def steps() -> str:
     from emulator.scenario.steps import step_kinds
 
-    rows = ((f"`{kind.name}`", kind.summary, _value(kind.example)) for kind in step_kinds().values())
+    rows = ((f"`{kind.word}`", kind.summary, _value(kind.example)) for kind in step_kinds().values())
     return _table(("Step", "What happens", "Example"), rows)
 
 

@@ -16,7 +16,7 @@ import pytest
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import CUSTOMER, META
 from emulator.ca import CertificateAuthority
-from emulator.scenario.mistakes import ScenarioRefused
+from emulator.scenario.problems import ScenarioRefused
 from emulator.testing import BankFactory, RunningBank, TestTpp, banks, running
 
 SHOP = Path(__file__).parents[1] / "examples" / "shop"

@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 
 from emulator.scenario import loader
-from emulator.scenario.schema import scenario_schema
+from emulator.scenario.model import scenario_schema
 from tests.scenarios.conftest import Play
 
 LIBRARY = loader.library()

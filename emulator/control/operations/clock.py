@@ -3,60 +3,83 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Annotated, Any, Self
+
+from pydantic import ConfigDict, model_validator
 
 from emulator.api.messages import Response
 from emulator.api.render import json_response
 from emulator.bank.clock import Mode, date_time
+from emulator.bank.errors import BankError
 from emulator.bank.payment import progression
-from emulator.control.operation import TEXT, ControlCall, ControlOperation, object_of
+from emulator.bank.validation import LATEST_YEAR, Maybe, Model, Moment, Reads, Unfit, one_of, refuse
+from emulator.control import answers
+from emulator.control.operation import Answer, ControlCall, ControlOperation
 from emulator.scenario import durations
-from emulator.scenario.part import LATEST_YEAR
+from emulator.scenario.durations import Duration
 
 MODES = ("live", "frozen")
 
 
-def _shown(call: ControlCall) -> Response:
+class SetClock(Model):
+    """Bank time, and whether it runs; at least one of the two."""
+
+    model_config = ConfigDict(json_schema_extra={"minProperties": 1})
+
+    now: Maybe[Moment] = None
+    mode: Maybe[Annotated[str, one_of("mode of the clock", MODES)]] = None
+
+    @model_validator(mode="after")
+    def _changes_something(self) -> Self:
+        if not self.model_fields_set:
+            refuse(Unfit(text="Expected now, mode or both."))
+        return self
+
+
+def _duration(value: Any) -> Duration:
+    length = durations.parse(value)
+    if length is None:
+        raise Unfit(durations.expected(value))
+    return length
+
+
+class Advance(Model):
+    """How far bank time moves on."""
+
+    by: Annotated[Any, Reads(_duration, {"type": "string", "minLength": 1, "description": durations.EXPECTED})]
+
+
+def _shown(call: ControlCall[Any]) -> Response:
     clock = call.bank.clock
     return json_response(200, {"now": date_time(clock.now()), "mode": clock.mode})
 
 
-def _set(call: ControlCall) -> Response:
-    members = call.body.members(("now", "mode"))
-    now = members["now"].moment() if "now" in members else None
+def _set(call: ControlCall[SetClock]) -> Response:
+    now = call.body.now
     mode: Mode | None = None
-    if "mode" in members:
-        mode = "live" if members["mode"].one_of(MODES, "mode of the clock") == "live" else "frozen"
-    if not members:
-        call.body.wrong("Expected now, mode or both.")
+    if call.body.mode is not None:
+        mode = "live" if call.body.mode == "live" else "frozen"
     if now is not None and now < (standing := call.bank.clock.now()):
         if date_time(now) != date_time(standing):
-            members["now"].wrong(f"Bank time is {date_time(standing)} already; it goes back only by a reset.")
+            text = f"Bank time is {date_time(standing)} already; it goes back only by a reset."
+            raise BankError("FORMAT_ERROR", text, "now")
         now = None  # what the clock shows is no change, although it stands between two seconds
-    call.refuse_mistakes()
     return _moved(call, now, mode)
 
 
-def _advance(call: ControlCall) -> Response:
-    members = call.body.members(("by",), required=("by",))
-    to: datetime | None = None
-    if "by" in members:
-        by = durations.parse(members["by"].value)
-        if by is None:
-            members["by"].expected(durations.expected(members["by"].value))
-        else:
-            to = by.after(call.bank.clock.now())
-            if to.year > LATEST_YEAR:
-                members["by"].wrong(f"Bank time ends with the year {LATEST_YEAR}.")
-    call.refuse_mistakes()
+def _advance(call: ControlCall[Advance]) -> Response:
+    to = call.body.by.after(call.bank.clock.now())
+    if to.year > LATEST_YEAR:
+        raise BankError("FORMAT_ERROR", f"Bank time ends with the year {LATEST_YEAR}.", "by")
     return _moved(call, to, None)
 
 
-def _moved(call: ControlCall, now: datetime | None, mode: Mode | None) -> Response:
+def _moved(call: ControlCall[Any], now: datetime | None, mode: Mode | None) -> Response:
     bank = call.bank
     with call.scenario_target.all_or_nothing():
         bank.clock.set(now=now, mode=mode)
         progression.run_due(bank)
-    call.tell("clock", bank.clock.mode)
+    call.publish("clock", bank.clock.mode)
     return _shown(call)
 
 
@@ -67,7 +90,7 @@ OPERATIONS = (
         path="/clock",
         summary="Bank time, and whether it is live or frozen.",
         handler=_shown,
-        answers={200: "now and mode."},
+        answers={200: Answer("Bank time.", answers.ClockTime)},
     ),
     ControlOperation(
         id="putClock",
@@ -75,11 +98,9 @@ OPERATIONS = (
         path="/clock",
         summary="Set bank time to a later moment, or let it run or stand still.",
         handler=_set,
-        answers={200: "now and mode."},
-        body={
-            **object_of(now={"type": "string", "format": "date-time"}, mode={"enum": list(MODES)}),
-            "minProperties": 1,
-        },
+        answers={200: Answer("Bank time.", answers.ClockTime)},
+        body=SetClock,
+        required=True,
         example={"now": "2026-03-02T09:00:00+01:00", "mode": "frozen"},
     ),
     ControlOperation(
@@ -88,8 +109,9 @@ OPERATIONS = (
         path="/clock/advance",
         summary="Move bank time forward; all that falls due happens in order.",
         handler=_advance,
-        answers={200: "now and mode."},
-        body=object_of(("by",), by={**TEXT, "description": durations.EXPECTED}),
+        answers={200: Answer("Bank time.", answers.ClockTime)},
+        body=Advance,
+        required=True,
         example={"by": "PT1H"},
     ),
 )

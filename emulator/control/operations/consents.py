@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from emulator.api.messages import Response
 from emulator.api.render import json_response
 from emulator.bank.customers import consents
-from emulator.control.operation import LIMIT, ControlCall, ControlOperation
+from emulator.control import answers
+from emulator.control.operation import LIMIT, Answer, ControlCall, ControlOperation
 
 
-def _list(call: ControlCall) -> Response:
+def _list(call: ControlCall[Any]) -> Response:
     return json_response(200, {"consents": consents.listing(call.bank, call.query["limit"])})
 
 
-def _revoke(call: ControlCall) -> Response:
+def _revoke(call: ControlCall[Any]) -> Response:
     return json_response(200, consents.view(call.bank, consents.revoke(call.bank, call.params["id"])))
 
 
@@ -23,15 +26,15 @@ OPERATIONS = (
         path="/consents",
         summary="All consents, newest first.",
         handler=_list,
-        answers={200: "The consents."},
+        answers={200: Answer("The consents.", answers.Consents)},
         query=(LIMIT,),
     ),
     ControlOperation(
         id="revokeConsent",
         method="POST",
         path="/consents/{id}/revoke",
-        summary="The customer takes a consent back at the bank.",
+        summary="The customer withdraws a consent at the bank.",
         handler=_revoke,
-        answers={200: "The consent.", 404: "There is no such consent."},
+        answers={200: Answer("The consent.", answers.Consent), 404: Answer("There is no such consent.")},
     ),
 )

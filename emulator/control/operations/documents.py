@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from emulator.api.messages import Response
 from emulator.api.render import json_response
-from emulator.control.operation import ControlCall, ControlOperation
+from emulator.control import answers
+from emulator.control.operation import Answer, ControlCall, ControlOperation
 
 
-def _openapi(call: ControlCall) -> Response:
+def _openapi(call: ControlCall[Any]) -> Response:
     from emulator.control.openapi import document
 
     return json_response(200, document(call.request.base + call.request.prefix))
 
 
-def _schema(_call: ControlCall) -> Response:
-    from emulator.scenario.schema import scenario_schema
+def _schema(_call: ControlCall[Any]) -> Response:
+    from emulator.scenario.model import scenario_schema
 
     return json_response(200, scenario_schema())
 
@@ -26,7 +29,7 @@ OPERATIONS = (
         path="/openapi.json",
         summary="OpenAPI 3.1 document of the control interface.",
         handler=_openapi,
-        answers={200: "The document."},
+        answers={200: Answer("The document.", answers.AnyObject)},
     ),
     ControlOperation(
         id="getScenarioSchema",
@@ -34,6 +37,6 @@ OPERATIONS = (
         path="/scenario-schema.json",
         summary="JSON Schema of scenario files.",
         handler=_schema,
-        answers={200: "The schema."},
+        answers={200: Answer("The schema.", answers.AnyObject)},
     ),
 )

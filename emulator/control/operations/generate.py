@@ -1,35 +1,42 @@
-"""`generate`: made-up customers, accounts and transactions, as many as are asked for (CONTRACT 9.3)."""
+"""`generate`: generated customers, accounts and transactions, as many as are asked for (CONTRACT 9.3)."""
 
 from __future__ import annotations
+
+from typing import Annotated, Any
 
 from emulator.api.messages import Response
 from emulator.api.render import json_response
 from emulator.bank.errors import BankError, counted
 from emulator.bank.kinds import CUSTOMER
 from emulator.bank.sandbox.generate_plan import SCHEMAS, plan_from
-from emulator.control.operation import ControlCall, ControlOperation, object_of
+from emulator.bank.validation import Reads
+from emulator.control import answers
+from emulator.control.operation import Answer, ControlCall, ControlOperation
 from emulator.store import StoreUnwritable
 
+_PLAN = {"type": "object", "properties": {**SCHEMAS}, "additionalProperties": False}
+Plan = Annotated[Any, Reads(lambda value: value, _PLAN)]
 
-def _generate(call: ControlCall) -> Response:
+
+def _generate(call: ControlCall[Any]) -> Response:
     # Most banks are never filled: what makes people up is imported when somebody asks for it.
     from emulator.bank.sandbox.generate import generate
 
-    if not isinstance(call.body.value, dict):
+    if not isinstance(call.value, dict):
         raise BankError("FORMAT_ERROR", "Expected a mapping.")
     documents = call.bank.documents
     before = documents.count(CUSTOMER)
     try:
-        made = generate(call.bank, plan_from(call.body.value))
+        made = generate(call.bank, plan_from(call.value))
     except StoreUnwritable as error:
         stay = documents.count(CUSTOMER) - before
         if not stay:
             raise
-        call.tell("customers", "generated")
+        call.publish("customers", "generated")
         kept = counted(stay, "customer")
         text = f"The bank cannot write its state at the moment; made before that, and kept: {kept}."
         raise BankError("SYSTEM_ERROR", text, status=503) from error
-    call.tell("customers", "generated")
+    call.publish("customers", "generated")
     return json_response(200, made)
 
 
@@ -38,10 +45,11 @@ OPERATIONS = (
         id="generate",
         method="POST",
         path="/generate",
-        summary="Add made-up customers with accounts and transactions; a seed makes them repeat.",
+        summary="Add generated customers with accounts and transactions; a seed makes them repeat.",
         handler=_generate,
-        answers={200: "counts, and the customers with their IBANs and who acts for them."},
-        body=object_of(**SCHEMAS),
+        answers={200: Answer("counts, and the customers with their IBANs and who acts for them.", answers.Generated)},
+        body=Plan,
+        checks_body=True,
         example={"customers": 10, "accountsPerCustomer": 2, "transactionsPerAccount": 100, "days": 90, "seed": 7},
     ),
 )

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from emulator.api.messages import Response
 from emulator.api.render import json_response
 from emulator.bank.accounts import ledger
-from emulator.control.operation import ControlCall, ControlOperation
+from emulator.control import answers
+from emulator.control.operation import Answer, ControlCall, ControlOperation
 
 
-def _ledger(call: ControlCall) -> Response:
+def _ledger(call: ControlCall[Any]) -> Response:
     return json_response(200, ledger.report(call.bank))
 
 
@@ -19,6 +22,6 @@ OPERATIONS = (
         path="/ledger",
         summary="Every account recomputed from its bookings, and whether the bank's money adds up.",
         handler=_ledger,
-        answers={200: "balanced, accounts and totals."},
+        answers={200: Answer("balanced, accounts and totals.", answers.Ledger)},
     ),
 )

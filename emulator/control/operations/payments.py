@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+from typing import Annotated, Any
+
 from emulator.api.messages import Response
 from emulator.api.render import json_response
 from emulator.bank.payment import payment_views, progression
 from emulator.bank.scheme.transitions import STATUSES
-from emulator.control.operation import LIMIT, ControlCall, ControlOperation, object_of
+from emulator.bank.validation import Maybe, Model, one_of
+from emulator.control import answers
+from emulator.control.operation import LIMIT, Answer, ControlCall, ControlOperation
 
 
-def _list(call: ControlCall) -> Response:
+class Advance(Model):
+    """The status to go to; left out: the next one."""
+
+    to: Maybe[Annotated[str, one_of("status", tuple(STATUSES))]] = None
+
+
+def _list(call: ControlCall[Any]) -> Response:
     return json_response(200, {"payments": payment_views.listing(call.bank, call.query["limit"])})
 
 
-def _advance(call: ControlCall) -> Response:
-    members = call.body.members(("to",))
-    to = members["to"].one_of(STATUSES, "status") if "to" in members else None
-    call.refuse_mistakes()
-    payment = progression.advance(call.bank, call.params["id"], to)
+def _advance(call: ControlCall[Advance]) -> Response:
+    payment = progression.advance(call.bank, call.params["id"], call.body.to)
     return json_response(200, payment_views.view(payment))
 
 
@@ -28,7 +35,7 @@ OPERATIONS = (
         path="/payments",
         summary="All payments, newest first.",
         handler=_list,
-        answers={200: "The payments."},
+        answers={200: Answer("The payments.", answers.Payments)},
         query=(LIMIT,),
     ),
     ControlOperation(
@@ -37,8 +44,12 @@ OPERATIONS = (
         path="/payments/{id}/advance",
         summary="Take the next step of a payment, or go to a status; dates and missing money are no hindrance.",
         handler=_advance,
-        answers={200: "The payment.", 404: "There is no such payment.", 409: "No step leads there."},
-        body=object_of(to={"enum": list(STATUSES)}),
+        answers={
+            200: Answer("The payment.", answers.Payment),
+            404: Answer("There is no such payment."),
+            409: Answer("No step leads there."),
+        },
+        body=Advance,
         example={"to": "ACSC"},
     ),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from emulator.api.log import KEPT
 from emulator.api.messages import Push, Response, Stream
@@ -10,11 +11,12 @@ from emulator.api.query import Parameter
 from emulator.api.render import encode, json_response
 from emulator.bank.bank import Event
 from emulator.bank.errors import BankError
-from emulator.control.operation import ControlCall, ControlOperation, object_of
+from emulator.control import answers
+from emulator.control.operation import Answer, ControlCall, ControlOperation
 from emulator.scenario.vocabulary import vocabulary
 
 
-def _list(call: ControlCall) -> Response:
+def _list(call: ControlCall[Any]) -> Response:
     asked = call.query
     vocabulary().check_operation(asked.get("operation"))
     found = call.service.log.entries(
@@ -27,34 +29,28 @@ def _list(call: ControlCall) -> Response:
     return json_response(200, {"requests": [exchange.summary() for exchange in found]})
 
 
-def _show(call: ControlCall) -> Response:
+def _show(call: ControlCall[Any]) -> Response:
     exchange = call.service.log.get(call.params["id"])
     if exchange is None:
         raise BankError("RESOURCE_UNKNOWN", f"There is no request {call.params['id'][:100]} among the last {KEPT}.")
     return json_response(200, exchange.detail())
 
 
-def _clear(call: ControlCall) -> Response:
+def _clear(call: ControlCall[Any]) -> Response:
     call.service.log.clear()
-    call.tell("requests", "cleared")
+    call.publish("requests", "cleared")
     return Response(204)
 
 
-def _count(call: ControlCall) -> Response:
-    from emulator.scenario import matching
+def _count(call: ControlCall[Any]) -> Response:
     from emulator.scenario.facts import Facts
 
-    members = call.body.members(("match",), required=("match",))
-    matcher = matching.read(members["match"], answered=True) if "match" in members else None
-    call.refuse_mistakes()
-    count = 0
-    if matcher is not None:
-        fits = matcher.fits
-        count = call.service.log.count(lambda exchange: fits(Facts.of_exchange(exchange)))
+    fits = call.body.match.matcher.fits
+    count = call.service.log.count(lambda exchange: fits(Facts.of_exchange(exchange)))
     return json_response(200, {"count": count})
 
 
-def _events(call: ControlCall) -> Stream:
+def _events(call: ControlCall[Any]) -> Stream:
     bank = call.bank
 
     def subscribe(push: Push) -> Callable[[], None]:
@@ -76,7 +72,7 @@ OPERATIONS = (
         path="/requests",
         summary=f"The last {KEPT} requests of TPPs, newest first.",
         handler=_list,
-        answers={200: "One line for each request."},
+        answers={200: Answer("One line for each request.", answers.Exchanges)},
         query=(
             Parameter("operation", "text", "operationId, as /openapi.json has it."),
             Parameter("status", "int", "Status of the answer.", minimum=0, maximum=599),
@@ -91,7 +87,7 @@ OPERATIONS = (
         path="/requests/{id}",
         summary="A whole exchange, with the diagnosis of its signature and the rules that acted.",
         handler=_show,
-        answers={200: "The exchange.", 404: "It is not kept (any more)."},
+        answers={200: Answer("The exchange.", answers.ExchangeDetail), 404: Answer("It is not in the log (any more).")},
     ),
     ControlOperation(
         id="clearRequests",
@@ -99,16 +95,17 @@ OPERATIONS = (
         path="/requests",
         summary="Forget all requests.",
         handler=_clear,
-        answers={204: "Done."},
+        answers={204: Answer("Done.")},
     ),
     ControlOperation(
         id="countRequests",
         method="POST",
         path="/requests/count",
-        summary="How many of the kept requests fit; match is what when is in a rule, with status besides.",
+        summary="How many of the requests in the log match; match is what when is in a rule, with status besides.",
         handler=_count,
-        answers={200: "The count."},
-        body=object_of(("match",), match={"type": "object"}),
+        answers={200: Answer("The count.", answers.Count)},
+        body="emulator.scenario.matching:Count",
+        required=True,
         example={"match": {"operation": "createPayment", "status": 201}},
     ),
     ControlOperation(
@@ -117,6 +114,6 @@ OPERATIONS = (
         path="/events",
         summary="Server-sent events: every request and status change, and what is changed about the bank as a whole.",
         handler=_events,
-        answers={200: "text/event-stream."},
+        answers={200: Answer("The events, from now on.", answers.Event, "text/event-stream")},
     ),
 )

@@ -2,60 +2,50 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 from emulator.api.messages import Response
 from emulator.api.render import json_response
 from emulator.bank.errors import BankError
-from emulator.control.operation import LIMIT, ControlCall, ControlOperation, object_of
-from emulator.scenario import loader
-from emulator.scenario.part import Part
-
-if TYPE_CHECKING:
-    from emulator.scenario.rule import Rule
+from emulator.control import answers
+from emulator.control.operation import LIMIT, Answer, ControlCall, ControlOperation
+from emulator.scenario.rules import AddedRule
 
 
-def _rules(call: ControlCall) -> Response:
+def _rules(call: ControlCall[Any]) -> Response:
     rules, most = call.scenario_target.rules, call.query["limit"]
     return json_response(200, {"rules": rules.sources()[:most], "counts": rules.counts()[:most]})
 
 
-def _add_rules(call: ControlCall) -> Response:
-    value, rules = call.body.value, call.scenario_target.rules
-    named = isinstance(value, dict) and "rules" in value
-    part = call.body.members(("rules",))["rules"] if named else call.body
-    added = loader.read_rules(part) if named or isinstance(value, list) else _one_rule(part)
-    if not added and not part.report:
-        part.wrong("Expected a rule, or a list of rules.")
-    call.refuse_mistakes()
-    rules.add(added)
-    call.tell("rules", "added")
+def _add_rules(call: ControlCall[Any]) -> Response:
+    rules = call.scenario_target.rules
+    added, sources = _several(call.body), _several(call.value)
+    if not added:
+        path = "rules" if isinstance(call.value, dict) else None
+        raise BankError("FORMAT_ERROR", "Expected a rule, or a list of rules.", path)
+    rules.add(AddedRule(rule, source) for rule, source in zip(added, sources, strict=True))
+    call.publish("rules", "added")
     return json_response(201, {"rules": rules.sources(), "counts": rules.counts()})
 
 
-def _one_rule(part: Part) -> tuple[Rule, ...]:
-    # What reads rules is imported where there are any: a start is quicker without it.
-    from emulator.scenario import rule
-
-    found = rule.read(part)
-    return () if found is None else (found,)
+def _several(given: Any) -> list[Any]:
+    """The rules of a body, checked or as JSON: a list, that of the member rules, or one alone."""
+    listed = given.get("rules", given) if isinstance(given, dict) else getattr(given, "rules", given)
+    return listed if isinstance(listed, list) else [listed]
 
 
-def _clear_rules(call: ControlCall) -> Response:
+def _clear_rules(call: ControlCall[Any]) -> Response:
     call.scenario_target.rules.clear()
-    call.tell("rules", "removed")
+    call.publish("rules", "removed")
     return Response(204)
 
 
-def _remove_rule(call: ControlCall) -> Response:
+def _remove_rule(call: ControlCall[Any]) -> Response:
     if not call.scenario_target.rules.remove(call.params["name"]):
         raise BankError("RESOURCE_UNKNOWN", f"There is no rule {call.params['name'][:100]}.")
-    call.tell("rules", "removed")
+    call.publish("rules", "removed")
     return Response(204)
 
-
-_RULE = {"type": "object", "required": ["then"], "description": "A rule, as in /_emulator/scenario-schema.json."}
-_RULES = {"type": "array", "items": _RULE}
 
 OPERATIONS = (
     ControlOperation(
@@ -64,7 +54,7 @@ OPERATIONS = (
         path="/rules",
         summary="The rules in the order in which they are asked, and how often each has matched and acted.",
         handler=_rules,
-        answers={200: "rules, and counts beside them."},
+        answers={200: Answer("The rules and their counts.", answers.Rules)},
         query=(LIMIT,),
     ),
     ControlOperation(
@@ -73,24 +63,25 @@ OPERATIONS = (
         path="/rules",
         summary="Add a rule, or several; they are asked after those that are there.",
         handler=_add_rules,
-        answers={201: "All rules."},
-        body={"oneOf": [_RULE, _RULES, object_of(("rules",), rules=_RULES)]},
+        answers={201: Answer("All rules.", answers.Rules)},
+        body="emulator.scenario.rule:RulesBody",
+        required=True,
         example={"when": {"operation": "createPayment"}, "times": {"first": 1}, "then": {"disconnect": "after"}},
     ),
     ControlOperation(
         id="clearRules",
         method="DELETE",
         path="/rules",
-        summary="Take out all rules.",
+        summary="Remove all rules.",
         handler=_clear_rules,
-        answers={204: "Done."},
+        answers={204: Answer("Done.")},
     ),
     ControlOperation(
         id="removeRule",
         method="DELETE",
         path="/rules/{name}",
-        summary="Take out the rules of this name.",
+        summary="Remove the rules of this name.",
         handler=_remove_rule,
-        answers={204: "Done.", 404: "There is no such rule."},
+        answers={204: Answer("Done."), 404: Answer("There is no such rule.")},
     ),
 )

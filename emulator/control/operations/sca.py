@@ -3,42 +3,60 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from emulator.api.messages import Response
 from emulator.api.render import STATUS, json_response
 from emulator.bank.authentication import sca, sca_control, sca_ends, sca_views
 from emulator.bank.documents import Sca
-from emulator.control.choices import WHO, WHO_SCHEMA, chosen_person
-from emulator.control.operation import LIMIT, TEXT, ControlCall, ControlOperation, object_of
+from emulator.bank.validation import Maybe, Model, Text100, Text200, Text512, one_of
+from emulator.control import answers
+from emulator.control.forms import Who
+from emulator.control.operation import LIMIT, Answer, ControlCall, ControlOperation
 
 
-def _list(call: ControlCall) -> Response:
+class Approve(Who):
+    """Who approves, and how; what is left out is chosen for it."""
+
+    national_id: Maybe[Text200] = None
+    method: Maybe[Annotated[str, one_of("method", sca.METHODS)]] = None
+
+
+class Fail(Model):
+    """The server error that the TPP is told of."""
+
+    status: Maybe[Annotated[int, Field(ge=400, le=599)]] = None
+    code: Maybe[Annotated[str, one_of("code", tuple(STATUS))]] = None
+    message: Maybe[Text512] = None
+    system: Maybe[Text100] = None
+
+
+def _list(call: ControlCall[Any]) -> Response:
     return json_response(200, {"sca": sca_views.listing(call.bank, call.query["limit"])})
 
 
-def _show(call: ControlCall) -> Response:
+def _show(call: ControlCall[Any]) -> Response:
     return json_response(200, sca_views.view(call.bank, sca_control.find(call.bank, call.params["id"])))
 
 
-def _ended(call: ControlCall, end: Callable[[Sca], str | None]) -> Response:
+def _ended(call: ControlCall[Any], end: Callable[[Sca], str | None]) -> Response:
     """Do something with an open SCA, all or nothing; where the browser would go."""
-    call.refuse_mistakes()
     with call.bank.documents.transaction():
         redirect = end(sca_control.find(call.bank, call.params["id"]))
     return json_response(200, {"redirect": redirect})
 
 
-def _approve(call: ControlCall) -> Response:
-    members = call.body.members((*WHO, "method"))
-    who = chosen_person(members)
-    method = members["method"].one_of(sca.METHODS, "method") if "method" in members else None
+def _approve(call: ControlCall[Approve]) -> Response:
+    who = call.body
     return _ended(
         call,
         lambda found: sca_control.approve(
             call.bank,
             found,
             national_id=who.national_id,
-            method=method,
+            method=who.method,
             context=who.context,
             agreement=who.agreement,
             accounts=who.accounts,
@@ -46,25 +64,25 @@ def _approve(call: ControlCall) -> Response:
     )
 
 
-def _reject(call: ControlCall) -> Response:
+def _reject(call: ControlCall[Any]) -> Response:
     return _ended(call, lambda found: sca_control.reject(call.bank, found))
 
 
-def _expire(call: ControlCall) -> Response:
+def _expire(call: ControlCall[Any]) -> Response:
     return _ended(call, lambda found: sca_control.end(call.bank, found, sca_ends.EXPIRED))
 
 
-def _fail(call: ControlCall) -> Response:
-    members = call.body.members(("status", "code", "message", "system"))
-    status = members["status"].whole(400, 599) if "status" in members else None
-    code = members["code"].one_of(STATUS, "code") if "code" in members else None
-    message = members["message"].text(longest=512) if "message" in members else None
-    system = members["system"].text(longest=100) if "system" in members else None
-    failure = sca_ends.failure(status, code, message, system)
+def _fail(call: ControlCall[Fail]) -> Response:
+    given = call.body
+    failure = sca_ends.failure(given.status, given.code, given.message, given.system)
     return _ended(call, lambda found: sca_control.end(call.bank, found, failure))
 
 
-_ENDED = {200: "Where the browser would go.", 404: "There is no such SCA.", 409: "The SCA has ended already."}
+_ENDED = {
+    200: Answer("Where the browser would go.", answers.Redirect),
+    404: Answer("There is no such SCA."),
+    409: Answer("The SCA has ended already."),
+}
 
 OPERATIONS = (
     ControlOperation(
@@ -73,7 +91,7 @@ OPERATIONS = (
         path="/sca",
         summary="Open and past authentications, newest first.",
         handler=_list,
-        answers={200: "The authentications."},
+        answers={200: Answer("The authentications.", answers.Scas)},
         query=(LIMIT,),
     ),
     ControlOperation(
@@ -82,7 +100,7 @@ OPERATIONS = (
         path="/sca/{id}",
         summary="One authentication: by the last part of its scaRedirect, the id of what it is about, or latest.",
         handler=_show,
-        answers={200: "The authentication.", 404: "There is no such SCA."},
+        answers={200: Answer("The authentication.", answers.Sca), 404: Answer("There is no such SCA.")},
     ),
     ControlOperation(
         id="approveSca",
@@ -91,7 +109,7 @@ OPERATIONS = (
         summary="The customer goes through all steps and approves; what is left out is chosen for it.",
         handler=_approve,
         answers=_ENDED,
-        body=object_of(**WHO_SCHEMA, method={"enum": list(sca.METHODS)}),
+        body=Approve,
         example={"nationalId": "14888520059"},
     ),
     ControlOperation(
@@ -117,12 +135,7 @@ OPERATIONS = (
         summary="A system of the bank fails during the authentication.",
         handler=_fail,
         answers=_ENDED,
-        body=object_of(
-            status={"type": "integer", "minimum": 400, "maximum": 599},
-            code={"enum": list(STATUS)},
-            message=TEXT,
-            system=TEXT,
-        ),
+        body=Fail,
         example={"status": 500, "code": "SYSTEM_ERROR", "message": "Try again later.", "system": "core"},
     ),
 )

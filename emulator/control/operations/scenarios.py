@@ -1,4 +1,4 @@
-"""`scenarios` and `scenario`: what is ready, what is applied, and playing a story (CONTRACT 9.5, 10)."""
+"""`scenarios` and `scenario`: what is ready, what is applied, and playing a story (CONTRACT 9.5, 10, 14)."""
 
 from __future__ import annotations
 
@@ -6,88 +6,91 @@ from typing import Any
 
 from emulator.api.messages import Response
 from emulator.api.render import json_response
+from emulator.bank.clock import date_time
 from emulator.bank.errors import BankError
-from emulator.control.choices import scenario_in
-from emulator.control.operation import LIMIT, TEXT, ControlCall, ControlOperation, object_of
+from emulator.control import answers
+from emulator.control.forms import scenario_in
+from emulator.control.operation import LIMIT, Answer, ControlCall, ControlOperation
 from emulator.scenario import loader, target
-from emulator.scenario.mistakes import Origin, ScenarioRefused
 from emulator.scenario.model import Scenario
+from emulator.scenario.problems import Origin, ScenarioRefused
 
 
-def _list(call: ControlCall) -> Response:
-    found = [_line(loader.named(name)) for name in loader.library()]
-    return json_response(200, {"scenarios": found[: call.query["limit"]]})
+def _list(call: ControlCall[Any]) -> Response:
+    ready = [_line(loader.named(name)) for name in loader.library()]
+    return json_response(200, {"scenarios": ready[: call.query["limit"]]})
 
 
 def _line(scenario: Scenario) -> dict[str, Any]:
+    start = scenario.start
     return {
         "name": scenario.name,
         "summary": scenario.summary,
+        "play": "only" if scenario.play_only else None,
+        "parameters": dict(scenario.source.get("parameters", {})),
+        "reset": start.resets,
+        "clock": None if start.clock is None else date_time(start.clock),
         "rules": len(scenario.rules),
         "steps": len(scenario.story),
     }
 
 
-def _named(call: ControlCall) -> Scenario:
-    name = call.params["name"]
-    if name not in loader.library():
-        try:
-            return loader.named(name)
-        except ScenarioRefused as refused:
-            raise BankError("RESOURCE_UNKNOWN", refused.mistakes[0].text) from None
-    return loader.named(name)
+def _named(call: ControlCall[Any]) -> Scenario:
+    try:
+        return loader.named(call.params["name"])
+    except ScenarioRefused as refused:
+        raise BankError("RESOURCE_UNKNOWN", refused.problems[0].text) from None
 
 
-def _show(call: ControlCall) -> Response:
+def _show(call: ControlCall[Any]) -> Response:
     return json_response(200, dict(_named(call).source))
 
 
-def _applied(call: ControlCall) -> Response:
+def _applied(call: ControlCall[Any]) -> Response:
     source = target.applied(call.bank)
     if source is None:
         raise BankError("RESOURCE_UNKNOWN", "No scenario has been applied.")
     return json_response(200, source)
 
 
-def _apply(call: ControlCall) -> Response:
-    part, origin = (call.body, Origin("scenario")) if call.text is None else loader.parsed(call.text, "scenario")
-    scenario = scenario_in(part, origin)
-    target.apply(scenario, call.scenario_target)
-    return json_response(200, dict(scenario.source))
+def _given(call: ControlCall[Any]) -> Scenario:
+    """The scenario of the body: a ready one by its name, JSON or YAML; raises ScenarioRefused."""
+    value, origin = (call.value, Origin("scenario")) if call.text is None else loader.parsed(call.text, "scenario")
+    return scenario_in(value, origin)
 
 
-def _withdraw(call: ControlCall) -> Response:
+def _apply(call: ControlCall[Any]) -> Response:
+    return json_response(200, target.apply(_given(call), call.scenario_target))
+
+
+def _preview(call: ControlCall[Any]) -> Response:
+    return json_response(200, target.preview(_given(call), call.scenario_target))
+
+
+def _withdraw(call: ControlCall[Any]) -> Response:
     target.withdraw(call.scenario_target)
     return Response(204)
 
 
-def _play(call: ControlCall) -> Response:
-    """Play on a bank of its own, which is gone afterwards."""
+def _play(call: ControlCall[Any]) -> Response:
+    """Play on a bank of its own, which is deleted afterwards."""
     # What plays stories signs requests as well: imported when a story is played.
     from emulator.scenario.player import play
 
     return json_response(200, play(_named(call), call.banks.transport()).as_json())
 
 
-_SCENARIO = {
-    "oneOf": [
-        object_of(("name",), name={**TEXT, "description": "A ready scenario."}),
-        {
-            "type": "object",
-            "required": ["scenario"],
-            "description": "A scenario, as /_emulator/scenario-schema.json says.",
-        },
-    ]
-}
+_BODY = "emulator.control.forms:ScenarioBody"
+_EXAMPLE = {"name": "insufficient-funds", "parameters": {}}
 
 OPERATIONS = (
     ControlOperation(
         id="listScenarios",
         method="GET",
         path="/scenarios",
-        summary="The ready scenarios, by name.",
+        summary="The ready scenarios: what each does, its parameters, and what applying it replaces.",
         handler=_list,
-        answers={200: "Name, summary, and how many rules and steps each has."},
+        answers={200: Answer("The scenarios, by name.", answers.Scenarios)},
         query=(LIMIT,),
     ),
     ControlOperation(
@@ -96,7 +99,7 @@ OPERATIONS = (
         path="/scenarios/{name}",
         summary="A ready scenario, as JSON of the YAML's shape.",
         handler=_show,
-        answers={200: "The scenario.", 404: "There is no such scenario."},
+        answers={200: Answer("The scenario.", answers.AnyObject), 404: Answer("There is no such scenario.")},
     ),
     ControlOperation(
         id="playScenario",
@@ -104,7 +107,7 @@ OPERATIONS = (
         path="/scenarios/{name}/play",
         summary="Play the story of a ready scenario on a bank of its own; this one is not touched.",
         handler=_play,
-        answers={200: "How each step went.", 404: "There is no such scenario."},
+        answers={200: Answer("How each step went.", answers.Played), 404: Answer("There is no such scenario.")},
     ),
     ControlOperation(
         id="getAppliedScenario",
@@ -112,25 +115,46 @@ OPERATIONS = (
         path="/scenario",
         summary="The scenario that was applied last, as JSON of the YAML's shape.",
         handler=_applied,
-        answers={200: "The scenario.", 404: "None has been applied."},
+        answers={200: Answer("The scenario.", answers.AnyObject), 404: Answer("None has been applied.")},
     ),
     ControlOperation(
         id="applyScenario",
         method="POST",
         path="/scenario",
-        summary="Start the bank as a scenario says and add its rules; one with mistakes changes nothing.",
+        summary="Start the bank as a scenario says and add its rules; one with problems changes nothing.",
         handler=_apply,
-        answers={200: "The scenario.", 400: "Every mistake, with line and column where it came as YAML."},
-        body=_SCENARIO,
-        example={"name": "insufficient-funds"},
+        answers={
+            200: Answer("What was done.", answers.Applied),
+            400: Answer("Every problem, with line and column where it came as YAML."),
+        },
+        body=_BODY,
+        required=True,
+        example=_EXAMPLE,
         yaml=True,
+        checks_body=True,
+    ),
+    ControlOperation(
+        id="previewScenario",
+        method="POST",
+        path="/scenario/preview",
+        summary="What applying a scenario would do, and what would be lost; nothing is changed.",
+        handler=_preview,
+        answers={
+            200: Answer("What would be done.", answers.Preview),
+            400: Answer("Every problem, with line and column where it came as YAML."),
+        },
+        body=_BODY,
+        required=True,
+        example=_EXAMPLE,
+        yaml=True,
+        checks_body=True,
     ),
     ControlOperation(
         id="withdrawScenario",
         method="DELETE",
         path="/scenario",
-        summary="Forget the applied scenario with its rules, and those of earlier ones; what it changed stays.",
+        summary="Remove the applied scenario with its rules, and those of earlier ones; what it changed stays.",
         handler=_withdraw,
-        answers={204: "Done."},
+        answers={204: Answer("Done.")},
     ),
 )

@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+from pydantic import Field
+
 from emulator.api.messages import Response
 from emulator.api.render import json_response
 from emulator.bank.customers import sessions
-from emulator.control.choices import WHO, WHO_SCHEMA, chosen_person
-from emulator.control.operation import TEXT, ControlCall, ControlOperation, object_of
+from emulator.bank.validation import Text200, Text512
+from emulator.control import answers
+from emulator.control.forms import Who
+from emulator.control.operation import Answer, ControlCall, ControlOperation
 from emulator.control.tpp_names import tpp_id
 
 
-def _seed(call: ControlCall) -> Response:
-    members = call.body.members(("tpp", *WHO), required=("tpp", "nationalId"))
-    tpp = members["tpp"].text(longest=512) if "tpp" in members else None
-    who = chosen_person(members)
-    call.refuse_mistakes()
+class Seed(Who):
+    """Who has been through SCA with which TPP."""
+
+    tpp: Text512 = Field(description="tppId, or the name of an issued TPP.")
+    national_id: Text200
+
+
+def _seed(call: ControlCall[Seed]) -> Response:
+    who = call.body
     with call.bank.documents.transaction():
         seeded = sessions.seed(
             call.bank,
-            tpp_id=tpp_id(call.authority, tpp or ""),
-            national_id=who.national_id or "",
+            tpp_id=tpp_id(call.authority, who.tpp),
+            national_id=who.national_id,
             context=who.context,
             agreement=who.agreement,
             accounts=who.accounts,
@@ -28,8 +36,6 @@ def _seed(call: ControlCall) -> Response:
     return json_response(200, {**seeded, "context": "CORPORATE" if corporate else "PRIVATE"})
 
 
-_TPP = {**TEXT, "description": "tppId, or the name of an issued TPP."}
-
 OPERATIONS = (
     ControlOperation(
         id="seedSession",
@@ -37,8 +43,9 @@ OPERATIONS = (
         path="/sessions",
         summary="A session and a consent without the pages; accounts left out: all.",
         handler=_seed,
-        answers={200: "psuId, tppSessionId, context, and psuCorporateId under an agreement."},
-        body=object_of(("tpp", "nationalId"), tpp=_TPP, **WHO_SCHEMA),
+        answers={200: Answer("The session.", answers.Session)},
+        body=Seed,
+        required=True,
         example={"tpp": "demo", "nationalId": "14888520059"},
     ),
 )

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from emulator.api.messages import Response
 from emulator.api.render import json_response
-from emulator.bank.settings import SCHEMAS
-from emulator.control.operation import ControlCall, ControlOperation, object_of
+from emulator.control import answers
+from emulator.control.operation import Answer, ControlCall, ControlOperation
+from emulator.scenario.values import Settings
 
 
-def _settings(call: ControlCall) -> Response:
+def _settings(call: ControlCall[Any]) -> Response:
     return json_response(200, call.bank.settings.as_document())
 
 
-def _change_settings(call: ControlCall) -> Response:
-    changes = {name: member.value for name, member in call.body.mapping().items()}
-    call.refuse_mistakes()
+def _change_settings(call: ControlCall[Any]) -> Response:
     with call.scenario_target.all_or_nothing():
-        settings = call.bank.change_settings(changes)
-    call.tell("settings", "changed")
+        settings = call.bank.change_settings(call.body)
+    call.publish("settings", "changed")
     return json_response(200, settings.as_document())
 
 
@@ -28,7 +29,7 @@ OPERATIONS = (
         path="/settings",
         summary="All settings of the bank.",
         handler=_settings,
-        answers={200: "The settings by name."},
+        answers={200: Answer("The settings by name.", answers.AnyObject)},
     ),
     ControlOperation(
         id="putSettings",
@@ -36,8 +37,8 @@ OPERATIONS = (
         path="/settings",
         summary="Change the settings that are named; the others stay.",
         handler=_change_settings,
-        answers={200: "All settings."},
-        body=object_of(**SCHEMAS),
+        answers={200: Answer("All settings.", answers.AnyObject)},
+        body=Settings,
         example={"progression": "immediate", "calendar": "norway"},
     ),
 )

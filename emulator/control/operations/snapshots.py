@@ -2,37 +2,40 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from emulator.api.messages import Response
 from emulator.api.render import json_response
 from emulator.bank.payment import progression
-from emulator.control.operation import LIMIT, ControlCall, ControlOperation
+from emulator.control import answers
+from emulator.control.operation import LIMIT, Answer, ControlCall, ControlOperation
 
 
-def _list(call: ControlCall) -> Response:
+def _list(call: ControlCall[Any]) -> Response:
     return json_response(200, {"snapshots": call.scenario_target.snapshots.listing()[: call.query["limit"]]})
 
 
-def _save(call: ControlCall) -> Response:
+def _save(call: ControlCall[Any]) -> Response:
     snapshots, name = call.scenario_target.snapshots, call.params["name"]
     known = {snapshot["name"] for snapshot in snapshots.listing()}
     snapshots.save(call.bank, name)
-    call.tell("snapshots", "saved")
-    kept = next(snapshot for snapshot in snapshots.listing() if snapshot["name"] == name)
-    return json_response(200 if name in known else 201, kept)
+    call.publish("snapshots", "saved")
+    saved = next(snapshot for snapshot in snapshots.listing() if snapshot["name"] == name)
+    return json_response(200 if name in known else 201, saved)
 
 
-def _restore(call: ControlCall) -> Response:
+def _restore(call: ControlCall[Any]) -> Response:
     with call.scenario_target.all_or_nothing():
         call.scenario_target.snapshots.restore(call.bank, call.params["name"])
         call.scenario_target.refresh()
         progression.run_due(call.bank)
-    call.tell("reset", "restored")
+    call.publish("reset", "restored")
     return json_response(200, {"name": call.params["name"]})
 
 
-def _delete(call: ControlCall) -> Response:
+def _delete(call: ControlCall[Any]) -> Response:
     call.scenario_target.snapshots.delete(call.params["name"])
-    call.tell("snapshots", "deleted")
+    call.publish("snapshots", "deleted")
     return Response(204)
 
 
@@ -43,16 +46,19 @@ OPERATIONS = (
         path="/snapshots",
         summary="The snapshots of the bank, newest first.",
         handler=_list,
-        answers={200: "Name and time of each."},
+        answers={200: Answer("Name and time of each.", answers.Snapshots)},
         query=(LIMIT,),
     ),
     ControlOperation(
         id="saveSnapshot",
         method="PUT",
         path="/snapshots/{name}",
-        summary="Keep the bank as it stands: documents, clock, rules and settings.",
+        summary="Save the bank as it is: documents, clock, rules and settings.",
         handler=_save,
-        answers={200: "It took the place of an earlier one.", 201: "It is new."},
+        answers={
+            200: Answer("It took the place of an earlier one.", answers.Snapshot),
+            201: Answer("It is new.", answers.Snapshot),
+        },
     ),
     ControlOperation(
         id="restoreSnapshot",
@@ -60,14 +66,14 @@ OPERATIONS = (
         path="/snapshots/{name}/restore",
         summary="Make the bank what it was; the request log stays.",
         handler=_restore,
-        answers={200: "Done.", 404: "There is no such snapshot."},
+        answers={200: Answer("Done.", answers.SnapshotName), 404: Answer("There is no such snapshot.")},
     ),
     ControlOperation(
         id="deleteSnapshot",
         method="DELETE",
         path="/snapshots/{name}",
-        summary="Let go of a snapshot.",
+        summary="Delete a snapshot.",
         handler=_delete,
-        answers={204: "Done.", 404: "There is no such snapshot."},
+        answers={204: Answer("Done."), 404: Answer("There is no such snapshot.")},
     ),
 )

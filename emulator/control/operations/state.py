@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from emulator.api.messages import Response
 from emulator.api.render import json_response
-from emulator.control.operation import ControlCall, ControlOperation
+from emulator.control import answers
+from emulator.control.operation import Answer, ControlCall, ControlOperation
 
 
-def _state(call: ControlCall) -> Response:
+def _state(call: ControlCall[Any]) -> Response:
     return json_response(200, call.bank.documents.dump())
 
 
@@ -18,6 +21,6 @@ OPERATIONS = (
         path="/state",
         summary="All documents of the bank.",
         handler=_state,
-        answers={200: "The documents by kind."},
+        answers={200: Answer("The documents by kind.", answers.AnyObject)},
     ),
 )

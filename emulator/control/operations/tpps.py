@@ -1,17 +1,41 @@
-"""`tpps` and `certificate`: who may sign, and what the bank signs with (CONTRACT 9.7, 13)."""
+"""`tpps` and `certificate`: who may sign, and what the bank signs with (CONTRACT 9.7, 13, 15)."""
 
 from __future__ import annotations
 
-from typing import Any
+from base64 import b64encode
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from emulator.api.certificates import identity
 from emulator.api.messages import Response
 from emulator.api.render import json_response
 from emulator.bank.errors import BankError
-from emulator.ca import FLAWS, Credentials, IssueRefused, TppExists, TppNameRefused
-from emulator.control.operation import LIMIT, TEXT, ControlCall, ControlOperation, object_of
+from emulator.bank.validation import Maybe, Model, one_of
+from emulator.ca import FLAWS, CertificateAuthority, Credentials, IssueRefused, TppExists, TppNameRefused
+from emulator.control import answers
+from emulator.control.operation import LIMIT, Answer, ControlCall, ControlOperation
 
+KEYSTORE_PASSWORD = "bank-emulator"  # that of `tpp new`
 ROLES = ("PISP", "AISP")
+
+_Name = Annotated[str, Field(pattern=r"\S", max_length=63)]
+
+
+class NewTpp(Model):
+    """A TPP to issue a certificate to."""
+
+    name: _Name
+    subject: Maybe[_Name] = Field(None, description="What the certificate calls it; left out: name.")
+    roles: Annotated[list[Annotated[str, one_of("role", ROLES)]], Field(min_length=1)] = Field(
+        default_factory=lambda: list(ROLES)
+    )
+    organization_identifier: Maybe[Annotated[str, Field(pattern=r"\S", max_length=256)]] = None
+    flaw: Maybe[Annotated[str, one_of("flaw", FLAWS)]] = None
+    replace: bool = Field(False, description="Issue a name again that is taken.")
+    keystore: bool = Field(
+        False, description="Also give certificate and key as PKCS #12 in base64; its password is bank-emulator."
+    )
 
 
 def _shown(credentials: Credentials) -> dict[str, Any]:
@@ -25,45 +49,45 @@ def _shown(credentials: Credentials) -> dict[str, Any]:
     }
 
 
-def _list(call: ControlCall) -> Response:
-    return json_response(
-        200, {"tpps": [_shown(credentials) for credentials in call.authority.tpps()[: call.query["limit"]]]}
-    )
+def _list(call: ControlCall[Any]) -> Response:
+    tpps = call.authority.tpps()[: call.query["limit"]]
+    return json_response(200, {"tpps": [_shown(credentials) for credentials in tpps]})
 
 
-def _issue(call: ControlCall) -> Response:
-    known = ("name", "subject", "roles", "organizationIdentifier", "flaw", "replace")
-    members = call.body.members(known, required=("name",))
-    name = members["name"].text(longest=63) if "name" in members else None
-    subject = members["subject"].text(longest=63) if "subject" in members else None
-    roles: tuple[str, ...] = ROLES
-    if "roles" in members:
-        chosen = [item.one_of(ROLES, "role") for item in members["roles"].items(least=1)]
-        roles = tuple(dict.fromkeys(role for role in chosen if role is not None))
-    identifier = members["organizationIdentifier"].text(longest=256) if "organizationIdentifier" in members else None
-    flaw = members["flaw"].one_of(FLAWS, "flaw") if "flaw" in members else None
-    replace = bool(members["replace"].boolean()) if "replace" in members else False
-    call.refuse_mistakes()
+def issued(authority: CertificateAuthority, wanted: NewTpp, *, path: str = "") -> dict[str, Any]:
+    """A new TPP as the interface shows it, with its key; `path` stands before the members that a refusal names."""
     try:
-        issued = call.authority.issue(
-            name or "",
-            subject=subject,
-            roles=roles,
-            organization_identifier=identifier,
-            flaw=flaw,
-            replace=replace,
+        credentials = authority.issue(
+            wanted.name,
+            subject=wanted.subject,
+            roles=tuple(dict.fromkeys(wanted.roles)),
+            organization_identifier=wanted.organization_identifier,
+            flaw=wanted.flaw,
+            replace=wanted.replace,
         )
     except TppExists:
-        raise BankError("CONFLICT", f"There is a TPP {name} already; replace: true issues it anew.", "name") from None
+        text = f"There is a TPP {wanted.name} already; replace: true issues it again."
+        raise BankError("CONFLICT", text, f"{path}name") from None
     except IssueRefused as refused:
-        at_fault = refused.member if isinstance(refused, TppNameRefused) else "organizationIdentifier"
-        raise BankError("FORMAT_ERROR", str(refused), at_fault) from None
-    call.tell_all("tpps", issued.name, "issued")
-    ca = call.authority.certificate_pem
-    return json_response(201, {**_shown(issued), "key": issued.key_pem.decode(), "caCertificate": ca})
+        member = refused.member if isinstance(refused, TppNameRefused) else "organizationIdentifier"
+        raise BankError("FORMAT_ERROR", str(refused), f"{path}{member}") from None
+    shown = {
+        **_shown(credentials),
+        "key": credentials.key_pem.decode(),
+        "caCertificate": authority.certificate_pem,
+    }
+    if wanted.keystore:
+        shown["keystore"] = b64encode(credentials.keystore(KEYSTORE_PASSWORD)).decode()
+    return shown
 
 
-def _certificate(call: ControlCall) -> Response:
+def _issue(call: ControlCall[NewTpp]) -> Response:
+    shown = issued(call.authority, call.body)
+    call.publish_to_all("tpps", shown["name"], "issued")
+    return json_response(201, shown)
+
+
+def _certificate(call: ControlCall[Any]) -> Response:
     return json_response(200, {"certificate": call.authority.answer_credentials().certificate_pem})
 
 
@@ -74,7 +98,7 @@ OPERATIONS = (
         path="/tpps",
         summary="The TPPs that the sandbox CA has issued certificates to, newest first.",
         handler=_list,
-        answers={200: "The TPPs, without their keys."},
+        answers={200: Answer("The TPPs, without their keys.", answers.Tpps)},
         query=(LIMIT,),
     ),
     ControlOperation(
@@ -83,16 +107,12 @@ OPERATIONS = (
         path="/tpps",
         summary="A new TPP with its certificate and key, wrong on purpose where a flaw is named.",
         handler=_issue,
-        answers={201: "Certificate, key and CA certificate in PEM; the key only here.", 409: "The name is taken."},
-        body=object_of(
-            ("name",),
-            name=TEXT,
-            subject={**TEXT, "description": "What the certificate calls it; left out: name."},
-            roles={"type": "array", "items": {"enum": list(ROLES)}, "minItems": 1},
-            organizationIdentifier=TEXT,
-            flaw={"enum": list(FLAWS)},
-            replace={"type": "boolean", "description": "Issue a name anew that is taken."},
-        ),
+        answers={
+            201: Answer("Certificate, key and CA certificate in PEM; the key only here.", answers.IssuedTpp),
+            409: Answer("The name is taken."),
+        },
+        body=NewTpp,
+        required=True,
         example={"name": "acme", "roles": ["PISP", "AISP"]},
     ),
     ControlOperation(
@@ -101,6 +121,6 @@ OPERATIONS = (
         path="/certificate",
         summary="The certificate that answers are signed with when sign_responses is on.",
         handler=_certificate,
-        answers={200: "The certificate in PEM."},
+        answers={200: Answer("The certificate in PEM.", answers.BankCertificate)},
     ),
 )

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Any
+from typing import Annotated, Any, Self
+
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from emulator.api.messages import Response
 from emulator.api.operation import Access, Call, Reply
 from emulator.api.render import JSON, STATUS, TEXT_LIMIT, encode, message_body
 from emulator.bank.errors import Category, Message, ScaNeeded
+from emulator.bank.validation import Adds, Maybe, Model, Reads, Unfit, one_of, refuse
 from emulator.scenario.effect import Effect, EffectKind
-from emulator.scenario.part import Part, text_schema
 
-MEMBERS = ("status", "code", "text", "category", "headers", "json")
 LOWEST, HIGHEST = 200, 599
 LEAST_FAILURE = 400
 NOTHING = object()  # where there is no body; None is the JSON value null
@@ -76,92 +76,104 @@ def _leads_to_sca(call: Call) -> bool:
     return about_a_customer and bool(call.tpp.id) and "tpp-redirect-uri" in call.headers
 
 
-def _status(part: Part | None, code: str | None) -> int:
-    if part is None:
-        return STATUS[code] if code is not None else 200
-    return part.whole(LOWEST, HIGHEST) or 500
+def _header(value: Any) -> str:
+    if isinstance(value, str | int) and not isinstance(value, bool) and _VALUE.fullmatch(str(value)):
+        return str(value)
+    raise Unfit("one line of ASCII text")
 
 
-def _headers(part: Part | None) -> tuple[tuple[str, str], ...]:
-    headers = []
-    for name, member in part.mapping().items() if part is not None else ():
-        if not _NAME.fullmatch(name):
-            member.wrong("This is not the name of a header.")
-        elif name.lower() in OWN_HEADERS:
-            member.wrong(f"{name} is written by the bank itself.")
-        value = str(member.value)
-        if isinstance(member.value, bool) or not isinstance(member.value, str | int) or not _VALUE.fullmatch(value):
-            member.expected("one line of ASCII text")
-        headers.append((name, value))
-    return tuple(headers)
+_HEADER_SCHEMA = {"type": ["string", "integer"], "pattern": f"^{_VALUE.pattern}$"}
 
 
-def _message(members: Mapping[str, Part], status: int, code: str | None) -> Message:
-    """What the members say; beside a success a warning, as the bank's own are."""
-    usual = BY_STATUS.get(status) or ("SYSTEM_ERROR" if status >= 500 else "BAD_REQUEST")
-    category: Category = "ERROR"
-    if status < LEAST_FAILURE:
-        usual, category = "FORMAT_ERROR", "WARNING"
-    if "category" in members:
-        category = "WARNING" if members["category"].one_of(("ERROR", "WARNING"), "category") == "WARNING" else "ERROR"
-    text = (members["text"].text(longest=TEXT_LIMIT) if "text" in members else None) or "A scripted rule answers this."
-    return Message(code or usual, text, None, category)
+def _check_names(headers: dict[str, str]) -> dict[str, str]:
+    wrong = [
+        Unfit(text="This is not the name of a header.", path=(name,))
+        if not _NAME.fullmatch(name)
+        else Unfit(text=f"{name} is written by the bank itself.", path=(name,))
+        for name in headers
+        if not _NAME.fullmatch(name) or name.lower() in OWN_HEADERS
+    ]
+    if wrong:
+        refuse(*wrong)
+    return headers
 
 
-def _check_body(members: Mapping[str, Part], said: Sequence[str], status: int) -> None:
-    """What would not be answered has no use: a message beside json, and either where no body is."""
-    for name in said if "json" in members else ():
-        members[name].wrong(f"{name} has no use beside json, which is the whole answer.")
-    for name in ("json", *said) if status in WITHOUT_BODY else ():
-        if name in members:
-            members[name].wrong(f"An answer with status {status} has no body.")
+class Form(Model):
+    """What is answered: what the bank says in a message, or any JSON value, or no body."""
+
+    model_config = ConfigDict(
+        title="answer",
+        json_schema_extra={"anyOf": [{"required": [name]} for name in ("status", "code", "json")]},
+    )
+
+    status: Maybe[Annotated[int, Field(ge=LOWEST, le=HIGHEST)]] = None
+    code: Maybe[Annotated[str, one_of("code", tuple(STATUS))]] = None
+    text: Maybe[Annotated[str, Field(pattern=r"\S", max_length=TEXT_LIMIT)]] = None
+    category: Maybe[Annotated[str, one_of("category", ("ERROR", "WARNING"))]] = None
+    headers: Annotated[
+        dict[str, Annotated[str, Reads(_header, _HEADER_SCHEMA)]],
+        AfterValidator(_check_names),
+        Adds({"propertyNames": {"pattern": f"^{_NAME.pattern}$"}}),
+    ] = Field(default_factory=dict)
+    json_body: Any = Field(None, alias="json")
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Self:
+        """What would not be answered has no use: a message beside json, and either where no body is."""
+        given = [name for name in ("code", "text", "category") if name in self.model_fields_set]
+        with_json = "json_body" in self.model_fields_set
+        wrong = []
+        if not with_json and self.status is None and self.code is None:
+            wrong.append(Unfit(text="An answer needs a status, a code or a json."))
+        if with_json:
+            text = "{} has no use beside json, which is the whole answer."
+            wrong += [Unfit(text=text.format(name), path=(name,)) for name in given]
+        if self.known_status in WITHOUT_BODY:
+            text = f"An answer with status {self.known_status} has no body."
+            wrong += [Unfit(text=text, path=(name,)) for name in [*(["json"] if with_json else []), *given]]
+        if wrong:
+            refuse(*wrong)
+        return self
+
+    @property
+    def known_status(self) -> int:
+        """The status as stated, or that of the code."""
+        if self.status is not None:
+            return self.status
+        return STATUS[self.code] if self.code is not None else 200
+
+    @property
+    def message(self) -> Message | None:
+        """What the bank says; beside a success a warning, as the bank's own are. None: there is no message."""
+        status = self.known_status
+        unsaid = self.code is None and self.text is None and self.category is None and status < LEAST_FAILURE
+        if "json_body" in self.model_fields_set or status in WITHOUT_BODY or unsaid:
+            return None
+        usual = BY_STATUS.get(status) or ("SYSTEM_ERROR" if status >= 500 else "BAD_REQUEST")
+        category: Category = "ERROR"
+        if status < LEAST_FAILURE:
+            usual, category = "FORMAT_ERROR", "WARNING"
+        if self.category is not None:
+            category = "WARNING" if self.category == "WARNING" else "ERROR"
+        return Message(self.code or usual, self.text or "A scripted rule answers this.", None, category)
+
+    def body(self) -> Any:
+        """The JSON value, NOTHING where there is no body."""
+        if "json_body" in self.model_fields_set:
+            return self.json_body
+        return NOTHING if self.known_status in WITHOUT_BODY else {}
 
 
-def read(part: Part) -> Effect | None:
-    """At least one of status, code and json."""
-    members = part.members(MEMBERS)
-    if not {"status", "code", "json"} & set(members):
-        if isinstance(part.value, dict):
-            part.wrong("An answer needs a status, a code or a json.")
-        return None
-    said = [name for name in ("code", "text", "category") if name in members]
-    code = members["code"].one_of(KNOWN_CODES, "code") if "code" in members else None
-    status = _status(members.get("status"), code)
-    _check_body(members, said, status)
-    headers = _headers(members.get("headers"))
-    if "json" in members:
-        answer = Answer(status, headers, json=members["json"].value)
-    elif status in WITHOUT_BODY:
-        answer = Answer(status, headers)
-    elif said or status >= LEAST_FAILURE:
-        answer = Answer(status, headers, message=_message(members, status, code))
-    else:
-        answer = Answer(status, headers, json={})
+def effect(form: Form) -> Effect:
+    """The bank does not act; the answer takes the place of its own."""
+    answer = Answer(form.known_status, tuple(form.headers.items()), form.message, form.body())
     return Effect(answer.reply, answer.head, instead=True, leaves=("sca",) if answer.asks_for_sca else ())
 
-
-KNOWN_CODES = tuple(STATUS)
 
 EFFECT = EffectKind(
     name="answer",
     summary="The bank does not act; this is answered in its place: a refusal of SPEC 7, or any JSON.",
-    schema={
-        "type": "object",
-        "properties": {
-            "status": {"type": "integer", "minimum": LOWEST, "maximum": HIGHEST},
-            "code": {"enum": list(KNOWN_CODES)},
-            "text": text_schema(TEXT_LIMIT),
-            "category": {"enum": ["ERROR", "WARNING"]},
-            "headers": {
-                "type": "object",
-                "propertyNames": {"pattern": f"^{_NAME.pattern}$"},
-                "additionalProperties": {"type": ["string", "integer"], "pattern": f"^{_VALUE.pattern}$"},
-            },
-            "json": {},
-        },
-        "anyOf": [{"required": ["status"]}, {"required": ["code"]}, {"required": ["json"]}],
-        "additionalProperties": False,
-    },
-    read=read,
+    form=Form,
+    effect=effect,
     example={"status": 503, "text": "Closed for maintenance.", "headers": {"Retry-After": "600"}},
 )

@@ -5,55 +5,53 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 from random import Random
+from typing import Annotated, Any, Self
+
+from pydantic import Discriminator, Tag, model_validator
 
 from emulator.api.messages import Response
+from emulator.bank.validation import Model, Unfit, refuse
 from emulator.scenario.effect import Effect, EffectKind
-from emulator.scenario.part import Part
+from emulator.scenario.values import duration
 
-LONGEST = timedelta(hours=1)
+Delay = Annotated[timedelta, duration(timedelta(hours=1))]
 
 
-def _late(least: float, most: float) -> Effect:
-    """Between `least` and `most` seconds."""
+class Between(Model):
+    """A delay drawn between two lengths of time."""
+
+    min: Delay
+    max: Delay
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if self.max < self.min:
+            refuse(Unfit(text="max is shorter than min.", value=self))
+        return self
+
+
+Form = Annotated[
+    Annotated[Delay, Tag("(fixed)")] | Annotated[Between, Tag("(between)")],
+    Discriminator(lambda value: "(between)" if isinstance(value, dict | Between) else "(fixed)"),
+]
+
+
+def effect(value: Any) -> Effect:
+    """The answer is delayed by the length of time, or by one drawn between the two."""
+    low, high = (value.min, value.max) if isinstance(value, Between) else (value, value)
 
     def after(response: Response, dice: Random) -> None:
+        least, most = low.total_seconds(), high.total_seconds()
         seconds = least if least == most else dice.uniform(least, most)
         response.delivery = replace(response.delivery, delay=round(seconds, 3))
 
     return Effect(after=after)
 
 
-def read(part: Part) -> Effect | None:
-    """A duration, or the least and the most."""
-    if not isinstance(part.value, dict):
-        fixed = part.duration(longest=LONGEST)
-        return None if fixed is None else _late(fixed.total_seconds(), fixed.total_seconds())
-    bounds = part.members(("min", "max"), required=("min", "max"))
-    least = bounds["min"].duration(longest=LONGEST) if "min" in bounds else None
-    most = bounds["max"].duration(longest=LONGEST) if "max" in bounds else None
-    if least is None or most is None:
-        return None
-    if most < least:
-        part.wrong("max is shorter than min.")
-    return _late(least.total_seconds(), most.total_seconds())
-
-
-_DURATION = {"$ref": "#/$defs/duration"}
-
 EFFECT = EffectKind(
     name="delay",
     summary="The answer comes this much later, in real time, at most an hour; other requests are not held up.",
-    schema={
-        "oneOf": [
-            _DURATION,
-            {
-                "type": "object",
-                "properties": {"min": _DURATION, "max": _DURATION},
-                "required": ["min", "max"],
-                "additionalProperties": False,
-            },
-        ]
-    },
-    read=read,
+    form=Form,
+    effect=effect,
     example="2s",
 )

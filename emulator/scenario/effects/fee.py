@@ -2,38 +2,28 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
+from typing import Annotated
 
 from emulator.api.operation import Call
 from emulator.scenario.effect import Effect, EffectKind
-from emulator.scenario.part import Part
-
-_AMOUNT = re.compile(r"(0|[1-9]\d{0,9})(\.\d{1,5})?", re.ASCII)
+from emulator.scenario.values import amount
 
 
-def _costs(amount: str) -> Effect:
-    """A fee as decimal text."""
+def effect(fee: str) -> Effect:
+    """The payment has a fee, as decimal text."""
 
     def before(call: Call) -> None:
-        call.script = replace(call.script, fee=amount)
+        call.script = replace(call.script, fee=fee)
 
     return Effect(before)
-
-
-def read(part: Part) -> Effect | None:
-    """An amount in quotes."""
-    if not isinstance(part.value, str) or not _AMOUNT.fullmatch(part.value):
-        part.expected('an amount in quotes, such as "10.00"')
-        return None
-    return _costs(part.value)
 
 
 EFFECT = EffectKind(
     name="fee",
     summary="The payment costs this, in the currency of the account that pays.",
-    schema={"type": "string", "pattern": f"^{_AMOUNT.pattern}$"},
-    read=read,
+    form=Annotated[str, amount(r"(0|[1-9][0-9]{0,9})(\.[0-9]{1,5})?")],
+    effect=effect,
     example="10.00",
     operations=("createPayment",),
     inside=True,

@@ -1,18 +1,25 @@
-"""`malformed: truncated|not-json|wrong-type|empty`: the bank acts, and what it answers cannot be read as it should."""
+"""`malformed: truncated|not-json|wrong-type|empty|html`: the bank acts, but its answer cannot be read as it should."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
 from random import Random
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Discriminator, Tag
 
 from emulator.api.messages import Response
 from emulator.api.render import encode
+from emulator.bank.validation import Model, one_of
 from emulator.scenario.effect import Effect, EffectKind
-from emulator.scenario.part import Part
 
 NOT_JSON = b"<html><body><h1>Service temporarily unavailable</h1></body></html>"
+GATEWAY_PAGE = (
+    b"<!DOCTYPE html>\n<html>\n<head><title>502 Bad Gateway</title></head>\n"
+    b"<body>\n<center><h1>502 Bad Gateway</h1></center>\n</body>\n</html>\n"
+)
+HTML = ("Content-Type", "text/html; charset=utf-8")
 
 
 def _truncated(body: bytes) -> bytes:
@@ -38,34 +45,49 @@ def _other_type(value: Any) -> Any:
     return json.dumps(value)
 
 
-FORMS: Mapping[str, Callable[[bytes], bytes]] = {
+SPOILT: Mapping[str, Callable[[bytes], bytes]] = {
     "truncated": _truncated,
     "not-json": lambda _: NOT_JSON,
     "wrong-type": _wrong_type,
     "empty": lambda _: b"",
+    "html": lambda _: GATEWAY_PAGE,
 }
 
 
-def _spoilt(form: str) -> Effect:
-    """The body, where there is one, is changed; status and headers stay."""
+class Html(Model):
+    """A gateway's HTML page: with its own content type, or with that of the JSON whose place it takes."""
+
+    html: Annotated[str, one_of("content type", ("own", "json"))]
+
+
+Form = Annotated[
+    Annotated[str, one_of("malformed answer", tuple(SPOILT)), Tag("(word)")] | Annotated[Html, Tag("(html)")],
+    Discriminator(lambda value: "(html)" if isinstance(value, dict | Html) else "(word)"),
+]
+
+
+def effect(value: str | Html) -> Effect:
+    """The body, where there is one, is changed; the status stays, and the headers but for the type of a page."""
+    form = "html" if isinstance(value, Html) else value
+    own_type = value.html == "own" if isinstance(value, Html) else value == "html"
 
     def after(response: Response, _dice: Random) -> None:
         if response.body:
-            response.body = FORMS[form](response.body)
+            response.body = SPOILT[form](response.body)
+            if own_type:
+                others = [header for header in response.headers if header[0].lower() != "content-type"]
+                response.headers[:] = [*others, HTML]
 
     return Effect(after=after)
 
 
-def read(part: Part) -> Effect | None:
-    """One of the forms."""
-    form = part.one_of(FORMS, "malformed answer")
-    return None if form is None else _spoilt(form)
-
-
 EFFECT = EffectKind(
     name="malformed",
-    summary="The bank acts, but its answer is cut off, no JSON, JSON of the wrong types, or empty.",
-    schema={"enum": list(FORMS)},
-    read=read,
+    summary=(
+        "The bank acts, but its answer is cut off, no JSON, JSON of the wrong types, empty, or the HTML page of a"
+        " gateway, with its own content type or ({html: json}) with that of JSON."
+    ),
+    form=Form,
+    effect=effect,
     example="truncated",
 )

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Annotated
 
 from emulator.api.operation import Call
+from emulator.bank.validation import one_of
 from emulator.scenario.effect import Effect, EffectKind
-from emulator.scenario.part import Part
 
 
 def _remove(call: Call) -> None:
@@ -14,16 +15,11 @@ def _remove(call: Call) -> None:
     call.script = replace(call.script, permission_removed=True)
 
 
-def read(part: Part) -> Effect | None:
-    """The one word there is."""
-    return Effect(_remove) if part.one_of(("remove",), "change of permission") else None
-
-
 EFFECT = EffectKind(
     name="permission",
     summary="Payments from the account are refused although it can still be read (SPEC 5.3.10).",
-    schema={"const": "remove"},
-    read=read,
+    form=Annotated[str, one_of("change of permission", ("remove",))],
+    effect=lambda _: Effect(_remove),
     example="remove",
     operations=("createPayment",),
     inside=True,

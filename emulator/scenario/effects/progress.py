@@ -2,54 +2,71 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field
 
 from emulator.api.operation import Call
+from emulator.bank.problems import Path
 from emulator.bank.scheme.transitions import FINAL, STATUSES
+from emulator.bank.validation import Reads, Unfit, refuse
 from emulator.scenario.effect import Effect, EffectKind
-from emulator.scenario.part import Part
+from emulator.scenario.values import duration
 
 MOST_STEPS = 50
+_WAIT = duration()
 
 
-def _way(steps: list[tuple[str, float]]) -> Effect:
+def _step(value: Any) -> tuple[str, timedelta]:
+    """A status, or a status with the wait before it."""
+    wait = timedelta()
+    path: Path = ()
+    if isinstance(value, dict) and len(value) == 1:
+        ((value, given),) = value.items()
+        path = (value,)
+        try:
+            wait = _WAIT.read(given)
+        except Unfit as unfit:
+            raise Unfit(unfit.expected, unfit.text, path=path, value=given) from None
+    elif not isinstance(value, str):
+        raise Unfit("a status such as ACTC, or a status with its wait such as {PDNG: 30s}")
+    if value not in STATUSES:
+        raise Unfit(text="There is no status", path=path, known=STATUSES, value=value)
+    return value, wait
+
+
+_SCHEMA: Mapping[str, Any] = {
+    "oneOf": [
+        {"enum": list(STATUSES)},
+        {
+            "type": "object",
+            "propertyNames": {"enum": list(STATUSES)},
+            "additionalProperties": _WAIT.schema,
+            "minProperties": 1,
+            "maxProperties": 1,
+        },
+    ]
+}
+
+
+def _ends_once(steps: list[tuple[str, timedelta]]) -> list[tuple[str, timedelta]]:
+    for index, (status, _) in enumerate(steps[:-1]):
+        if status in FINAL:
+            refuse(Unfit(text=f"{status} is final; nothing follows it.", path=(index + 1,)))
+    return steps
+
+
+def effect(steps: list[tuple[str, timedelta]]) -> Effect:
     """Status after status, each with the seconds of bank time before it."""
+    progress = [(status, wait.total_seconds()) for status, wait in steps]
 
     def before(call: Call) -> None:
-        call.script = replace(call.script, progress=steps)
+        call.script = replace(call.script, progress=progress)
 
     return Effect(before)
-
-
-def _step(part: Part) -> tuple[str, float] | None:
-    wait = timedelta()
-    named = part
-    if isinstance(part.value, dict) and len(part.value) == 1:
-        (name, member), *_ = part.mapping().items()
-        waited = member.duration()
-        if waited is None:
-            return None
-        named, wait = Part(name, member.path, part.report), waited
-    elif not isinstance(part.value, str):
-        part.expected("a status such as ACTC, or a status with its wait such as {PDNG: 30s}")
-        return None
-    status = named.one_of(STATUSES, "status")
-    return None if status is None else (status, wait.total_seconds())
-
-
-def read(part: Part) -> Effect | None:
-    """A list of statuses; a final one only at its end."""
-    steps: list[tuple[str, float]] = []
-    for item in part.items(least=1):
-        if steps and steps[-1][0] in FINAL:
-            item.wrong(f"{steps[-1][0]} is final; nothing follows it.")
-        step = _step(item)
-        if step is not None:
-            steps.append(step)
-    if len(steps) > MOST_STEPS:
-        part.wrong(f"At most {MOST_STEPS} statuses were expected.")
-    return _way(steps)
 
 
 EFFECT = EffectKind(
@@ -58,24 +75,12 @@ EFFECT = EffectKind(
         "The payment goes through these statuses once it is approved, each after its wait in bank time; with"
         " `progression` polls or manual a read or a hand brings each, whatever its wait."
     ),
-    schema={
-        "type": "array",
-        "minItems": 1,
-        "maxItems": MOST_STEPS,
-        "items": {
-            "oneOf": [
-                {"enum": list(STATUSES)},
-                {
-                    "type": "object",
-                    "propertyNames": {"enum": list(STATUSES)},
-                    "additionalProperties": {"$ref": "#/$defs/duration"},
-                    "minProperties": 1,
-                    "maxProperties": 1,
-                },
-            ]
-        },
-    },
-    read=read,
+    form=Annotated[
+        list[Annotated[Any, Reads(_step, _SCHEMA)]],
+        Field(min_length=1, max_length=MOST_STEPS),
+        AfterValidator(_ends_once),
+    ],
+    effect=effect,
     example=["ACTC", {"PDNG": "30s"}, {"RJCT": "5s"}],
     operations=("createPayment",),
     inside=True,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Annotated
 
 from emulator.api.operation import Call
 from emulator.api.operations import table
+from emulator.bank.validation import one_of
 from emulator.scenario.effect import Effect, EffectKind
-from emulator.scenario.part import Part
 
 COUNTED = tuple(row.id for row in table() if row.quota)
 
@@ -17,16 +18,11 @@ def _exhaust(call: Call) -> None:
     call.script = replace(call.script, quota_exhausted=True)
 
 
-def read(part: Part) -> Effect | None:
-    """The one word there is."""
-    return Effect(_exhaust) if part.one_of(("exhausted",), "state of a quota") else None
-
-
 EFFECT = EffectKind(
     name="quota",
     summary="The reads are used up, with the customer present too: 429 ACCESS_EXCEEDED.",
-    schema={"const": "exhausted"},
-    read=read,
+    form=Annotated[str, one_of("state of a quota", ("exhausted",))],
+    effect=lambda _: Effect(_exhaust),
     example="exhausted",
     operations=COUNTED,
     inside=True,

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Annotated
 
 from emulator.api.operation import Call
+from emulator.bank.validation import one_of
 from emulator.scenario.effect import Effect, EffectKind
-from emulator.scenario.part import Part
-
-OUTCOMES = ("reject", "expire", "fail", "abandon")
 
 
-def _outcome(outcome: str) -> Effect:
-    """The outcome is kept with the SCA."""
+def effect(outcome: str) -> Effect:
+    """The outcome is stored with the SCA."""
 
     def before(call: Call) -> None:
         call.script = replace(call.script, sca=outcome)
@@ -20,17 +19,11 @@ def _outcome(outcome: str) -> Effect:
     return Effect(before)
 
 
-def read(part: Part) -> Effect | None:
-    """One of the outcomes."""
-    outcome = part.one_of(OUTCOMES, "outcome of an SCA")
-    return None if outcome is None else _outcome(outcome)
-
-
 EFFECT = EffectKind(
     name="sca",
     summary="The SCA that the request opens is declined, expires, ends in a server error, or is left in the middle.",
-    schema={"enum": list(OUTCOMES)},
-    read=read,
+    form=Annotated[str, one_of("outcome of an SCA", ("reject", "expire", "fail", "abandon"))],
+    effect=effect,
     example="reject",
     inside=True,
 )

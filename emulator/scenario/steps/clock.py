@@ -2,58 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable
+from typing import Annotated, Any, ClassVar
 
+from emulator.bank.validation import Moment, Reads, Unfit, validate_as
 from emulator.scenario import durations
 from emulator.scenario.actors import Actors
-from emulator.scenario.part import Part
 from emulator.scenario.persona import Persona
-from emulator.scenario.step import Action, StepKind
+from emulator.scenario.step import Step
 from emulator.scenario.transport import Answer
 
 WORDS = ("advance", "set")
 
 
-@dataclass(frozen=True, slots=True)
-class ClockChange:
-    """A change of bank time."""
-
-    word: str
-    value: str
-
-    def play(self, cast: Actors, persona: Persona, fill: Callable[[Any], Any]) -> Answer:
-        del persona
-        if self.word == "advance":
-            return cast.transport.control("POST", "/clock/advance", {"by": fill(self.value)})
-        return cast.transport.control("PUT", "/clock", {"now": fill(self.value), "mode": "frozen"})
-
-
-def read(members: Mapping[str, Part]) -> Action | None:
-    """The change that a step states."""
-    part = members["clock"]
-    text = part.text(longest=200)
-    if text is None:
-        return None
+def _change(text: Any) -> str:
+    if not isinstance(text, str) or not text.strip():
+        raise Unfit("text")
     word, _, value = text.partition(" ")
-    value = value.strip()
     if word not in WORDS:
-        part.unknown(word, WORDS, "A clock cannot")
-    elif "${" in value:
-        pass
-    elif word == "set":
-        Part(value, part.path, part.report).moment()
-    elif durations.parse(value) is None:
-        part.wrong(f"Expected advance and {durations.expected(value)}.")
-    return ClockChange(word, value)
+        raise Unfit(text="A clock cannot", known=WORDS, value=word)
+    if "${" in value:
+        return text
+    if word == "set":
+        _, problems = validate_as(Moment, value.strip())
+        if problems:
+            raise Unfit(text=problems[0].text)
+    elif durations.parse(value.strip()) is None:
+        raise Unfit(text=f"Expected advance and {durations.expected(value.strip())}.")
+    return text
 
 
-STEP = StepKind(
-    name="clock",
-    summary="Bank time moves on by a length of time, or to a moment; all that falls due happens in order.",
-    schema={"type": "string", "pattern": r"^(advance|set) \S+$"},
-    members={},
-    read=read,
-    example={"clock": "advance 1h30m"},
-)
+class ClockStep(Step):
+    """Bank time moves on."""
+
+    word = "clock"
+    summary = "Bank time moves on by a length of time, or to a moment; all that falls due happens in order."
+    example: ClassVar = {"clock": "advance 1h30m"}
+
+    clock: Annotated[str, Reads(_change, {"type": "string", "pattern": r"^(advance|set) \S+$"})]
+
+    def play(self, actors: Actors, persona: Persona, fill: Callable[[Any], Any]) -> Answer:
+        del persona
+        word, _, value = self.clock.partition(" ")
+        if word == "advance":
+            return actors.transport.control("POST", "/clock/advance", {"by": fill(value.strip())})
+        return actors.transport.control("PUT", "/clock", {"now": fill(value.strip()), "mode": "frozen"})
+
+
+STEP = ClockStep

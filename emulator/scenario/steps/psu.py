@@ -2,121 +2,117 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, ClassVar, Self
 from urllib.parse import quote
+
+from pydantic import Field, model_validator
 
 from emulator.api.render import STATUS
 from emulator.bank.authentication.sca import ACCOUNT_ACCESS, METHODS, PASSING
+from emulator.bank.validation import Maybe, Reads, Text512, Unfit, one_of, refuse
 from emulator.scenario.actors import Actors
-from emulator.scenario.part import Part, text_schema
 from emulator.scenario.persona import Persona
-from emulator.scenario.step import Action, StepKind
+from emulator.scenario.step import Step
 from emulator.scenario.transport import Answer
-from emulator.scenario.variables import SAVED
+from emulator.scenario.values import or_saved
 from emulator.scenario.vocabulary import CONTEXTS
 
-WORDS = ("approve", "reject", "expire", "fail")
 # Which members each word takes, under the names that the control interface has for them.
-MEMBERS: Mapping[str, tuple[str, ...]] = {
+TAKES: Mapping[str, tuple[str, ...]] = {
     "approve": ("method", "context", "agreement", "accounts"),
     "reject": (),
     "expire": (),
     "fail": ("status", "code", "message", "system"),
 }
-CHOICES: Mapping[str, Collection[str]] = {"context": CONTEXTS, "method": METHODS, "code": tuple(STATUS)}
-LONGEST = 512
 
 
-@dataclass(frozen=True, slots=True)
-class Authentication:
-    """What the customer does with the SCA of `target`: a payment, basket or consent, a scaRedirect, or `latest`."""
+def _action(text: Any) -> str:
+    if not isinstance(text, str) or not text.strip():
+        raise Unfit("text")
+    word, _, target = text.partition(" ")
+    if word not in TAKES:
+        raise Unfit(text="A customer cannot", known=tuple(TAKES), value=word)
+    if len(target.split()) != 1:
+        raise Unfit(text=f"Expected {word} and what is meant, such as {word} ${{payment}} or {word} latest.")
+    return text
 
-    word: str
-    target: str
-    values: Mapping[str, Any]
 
-    def play(self, cast: Actors, persona: Persona, fill: Callable[[Any], Any]) -> Answer:
+def _status(value: Any) -> int:
+    if isinstance(value, int) and not isinstance(value, bool) and 400 <= value <= 599:
+        return value
+    raise Unfit("a whole number from 400 to 599")
+
+
+def _accounts(value: Any) -> list[str]:
+    if not isinstance(value, list):
+        raise Unfit("a list")
+    for index, name in enumerate(value):
+        if not isinstance(name, str) or not name.strip():
+            raise Unfit("text", path=(index,), value=name)
+    return value
+
+
+_ACCOUNTS = Reads(_accounts, {"type": "array", "items": {"type": "string", "pattern": r"\S"}})
+_STATUS = Reads(_status, {"type": "integer", "minimum": 400, "maximum": 599})
+
+
+class PsuStep(Step):
+    """What the customer does with the SCA of a payment, basket or consent, of a scaRedirect, or with the latest."""
+
+    word = "psu"
+    summary = "The customer approves, rejects, is too late for, or meets a server error in the SCA of what is named."
+    example: ClassVar = {"psu": "approve ${payment}"}
+
+    psu: Annotated[str, Reads(_action, {"type": "string", "pattern": r"^(approve|reject|expire|fail) \S+$"})]
+    method: Maybe[Annotated[str, or_saved(one_of("method", METHODS))]] = None
+    context: Maybe[Annotated[str, or_saved(one_of("context", CONTEXTS))]] = None
+    agreement: Maybe[Text512] = None
+    accounts: Annotated[Any, or_saved(_ACCOUNTS)] = Field(None, description="iban, bban or resourceId of each.")
+    status: Annotated[Any, or_saved(_STATUS)] = None
+    code: Maybe[Annotated[str, or_saved(one_of("code", tuple(STATUS)))]] = None
+    message: Maybe[Text512] = None
+    system: Maybe[Text512] = None
+
+    @model_validator(mode="after")
+    def _takes_its_own(self) -> Self:
+        word = self.psu.partition(" ")[0]
+        others = {name for names in TAKES.values() for name in names} - set(TAKES[word])
+        wrong = [
+            Unfit(text=f"{word} takes no {name}.", path=(name,)) for name in sorted(others & self.model_fields_set)
+        ]
+        if wrong:
+            refuse(*wrong)
+        return self
+
+    def play(self, actors: Actors, persona: Persona, fill: Callable[[Any], Any]) -> Answer:
         persona = persona.filled(fill)
-        body = {name: fill(value) for name, value in self.values.items()}
-        target = str(fill(self.target)).rpartition("/")[2]
+        word, _, named = self.psu.partition(" ")
+        body = {name: fill(getattr(self, name)) for name in TAKES[word] if name in self.model_fields_set}
+        target = str(fill(named.strip())).rpartition("/")[2]
         address = f"/sca/{quote(target, safe='!=')}"
-        person = cast.person(persona)
-        if self.word == "approve":
-            body = {**self._known(cast, persona, address, person), **body}
-        answer = cast.transport.control("POST", f"{address}/{self.word}", body)
+        person = actors.person(persona)
+        if word == "approve":
+            body = {**_known(actors, persona, address, person), **body}
+        answer = actors.transport.control("POST", f"{address}/{word}", body)
         redirect = (answer.json() or {}).get("redirect") if answer.status == 200 else None
         if isinstance(redirect, str):
-            cast.actor(persona, person).remember(redirect)
+            actors.actor(persona, person).remember(redirect)
         return answer
 
-    def _known(self, cast: Actors, persona: Persona, address: str, person: str | None) -> dict[str, Any]:
-        """Who approves, where the request has not said it or the story says somebody else."""
-        opened = cast.transport.control("GET", address).json() or {}
-        known: dict[str, Any] = {}
-        if person is not None and (persona.national_id is not None or "nationalId" not in opened):
-            known["nationalId"] = person
-        purpose = opened.get("purpose")
-        if persona.agreement is not None and purpose in PASSING:
-            known["agreement"] = persona.agreement
-        if persona.accounts is not None and purpose in ACCOUNT_ACCESS:
-            known["accounts"] = list(persona.accounts)
-        return known
+
+def _known(actors: Actors, persona: Persona, address: str, person: str | None) -> dict[str, Any]:
+    """Who approves, where the request has not said it or the story says somebody else."""
+    opened = actors.transport.control("GET", address).json() or {}
+    known: dict[str, Any] = {}
+    if person is not None and (persona.national_id is not None or "nationalId" not in opened):
+        known["nationalId"] = person
+    purpose = opened.get("purpose")
+    if persona.agreement is not None and purpose in PASSING:
+        known["agreement"] = persona.agreement
+    if persona.accounts is not None and purpose in ACCOUNT_ACCESS:
+        known["accounts"] = list(persona.accounts)
+    return known
 
 
-def read(members: Mapping[str, Part]) -> Action | None:
-    """What a step states."""
-    part = members["psu"]
-    text = part.text(longest=2000)
-    if text is None:
-        return None
-    word, _, target = text.partition(" ")
-    if word not in WORDS:
-        part.unknown(word, WORDS, "A customer cannot")
-        return None
-    if len(target.split()) != 1:
-        part.wrong(f"Expected {word} and what is meant, such as {word} ${{payment}} or {word} latest.")
-    values = {}
-    for name, member in members.items():
-        if name == "psu":
-            continue
-        if name not in MEMBERS[word]:
-            member.wrong(f"{word} takes no {name}.")
-        _check(name, member)
-        values[name] = member.value
-    return Authentication(word, target.strip(), values)
-
-
-def _check(name: str, part: Part) -> None:
-    if "${" in str(part.value):
-        return
-    if name in CHOICES:
-        part.one_of(CHOICES[name], name)
-    elif name == "status":
-        part.whole(400, 599)
-    elif name == "accounts":
-        for item in part.items():
-            item.text()
-    else:
-        part.text(longest=LONGEST)
-
-
-def _or_saved(schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    """JSON Schema of a value that may be one that an earlier step has saved."""
-    return {"anyOf": [schema, SAVED]}
-
-
-STEP = StepKind(
-    name="psu",
-    summary="The customer approves, rejects, is too late for, or meets a server error in the SCA of what is named.",
-    schema={"type": "string", "pattern": r"^(approve|reject|expire|fail) \S+$"},
-    members={
-        **{name: _or_saved({"enum": list(words)}) for name, words in CHOICES.items()},
-        **{name: text_schema(LONGEST) for name in ("agreement", "message", "system")},
-        "accounts": _or_saved({"type": "array", "items": text_schema()}),
-        "status": _or_saved({"type": "integer", "minimum": 400, "maximum": 599}),
-    },
-    read=read,
-    example={"psu": "approve ${payment}"},
-)
+STEP = PsuStep

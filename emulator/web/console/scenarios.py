@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from emulator.api.messages import Response
 from emulator.scenario import loader
-from emulator.scenario.mistakes import ScenarioRefused
+from emulator.scenario.problems import ScenarioRefused
 from emulator.web.console import overview
 from emulator.web.console.screen import ControlRefused, Screen
 

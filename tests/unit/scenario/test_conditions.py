@@ -10,25 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emulator.scenario import conditions, stated
+from emulator.bank.problems import written
+from emulator.scenario import conditions
 from emulator.scenario.conditions import ABSENT
-from emulator.scenario.mistakes import shown
-from emulator.scenario.part import Part
 from tests.unit.effort import calls
+from tests.unit.scenario.reading import condition, problems_of
 
 
 def fits(wanted: Any, value: Any, *, strict: bool = False) -> bool:
-    part = Part(wanted)
-    condition = stated.read(part, strict=strict)
-    assert condition is not None, part.report.mistakes
-    assert not part.report
-    return conditions.fits(condition, value)
-
-
-def mistakes(wanted: Any, *, nested: bool = True) -> list[str]:
-    part = Part(wanted)
-    stated.read(part, nested=nested)
-    return [f"{shown(mistake.path)}: {mistake.text}" for mistake in part.report.mistakes]
+    return conditions.fits(condition(wanted, strict=strict), value)
 
 
 @pytest.mark.parametrize(
@@ -112,9 +102,7 @@ def test_an_expectation_is_strict_about_types(wanted: Any, value: Any, expected:
 
 
 def test_a_text_is_not_compared_with_each_of_many_others() -> None:
-    few, many = (stated.read(Part({"in": [f"x{n}" for n in range(size)]})) for size in (2, 1000))
-    assert few is not None
-    assert many is not None
+    few, many = (condition({"in": [f"x{n}" for n in range(size)]}) for size in (2, 1000))
     assert calls(lambda: conditions.fits(many, "y")) == calls(lambda: conditions.fits(few, "y"))
 
 
@@ -126,30 +114,29 @@ def test_wildcards_are_those_of_the_shell(pattern: str, text: str) -> None:
 @pytest.mark.parametrize(
     "wanted, told",
     [
-        ({"gte": 5}, ["gte: There is no condition 'gte'; did you mean gt?"]),
+        ({"gte": 5}, ["gte: There is no member 'gte'; did you mean gt?"]),
         ({"gt": "much"}, ["gt: Expected a number, found the text 'much'."]),
-        ({"in": []}, ["in: Expected a list with at least 1 entry."]),
+        ({"in": []}, ["in: Expected a list of at least 1 entry, found a list."]),
         ({"in": "x"}, ["in: Expected a list, found the text 'x'."]),
         ({"absent": "yes"}, ["absent: Expected true or false, found the text 'yes'."]),
-        ({"regex": "(a"}, ["regex: This is no regular expression: an opening bracket has no closing one."]),
-        ({"gt": 1, "amount": 2}, [": gt cannot stand beside amount; a condition is {gt, lt, in, regex, absent}."]),
+        ({"regex": "(a"}, ["regex: This is not a regular expression of RE2: missing ): (a."]),
+        ({"gt": 1, "amount": 2}, ["amount: There is no member 'amount'; there are absent, gt, in, lt, regex."]),
         ({"a": {"b": {"lt": None}}}, ["a.b.lt: Expected a number, found nothing."]),
     ],
 )
 def test_a_condition_with_a_mistake_is_explained(wanted: Any, told: list[str]) -> None:
-    assert mistakes(wanted) == told
+    assert problems_of(wanted) == told
 
 
 def test_a_header_has_one_value() -> None:
-    assert mistakes(["a"], nested=False) == [": Expected one value; several are written as {in: [...]}."]
-    assert mistakes({"name": "a"}, nested=False)[0].startswith("name: There is no condition 'name'")
+    assert problems_of(["a"], nested=False) == [": Expected one value; several are written as {in: [...]}."]
+    assert problems_of({"name": "a"}, nested=False)[0].startswith("name: There is no member 'name'")
 
 
 def test_differences_say_where_and_why() -> None:
-    condition = stated.read(Part({"a": {"b": "x"}, "list": [{"code": "X", "n": 1}]}), strict=True)
-    assert condition is not None
-    found = condition.differences({"a": {"b": 5}, "list": [{"code": "X", "n": 2}, {"code": "Z"}]})
-    assert [(shown(path), text) for path, text in found] == [
+    wanted = condition({"a": {"b": "x"}, "list": [{"code": "X", "n": 1}]}, strict=True)
+    found = wanted.differences({"a": {"b": 5}, "list": [{"code": "X", "n": 2}, {"code": "Z"}]})
+    assert [(written(path), text) for path, text in found] == [
         ("a.b", "expected the text 'x', found the number 5"),
         ("list[0].n", "expected the number 1, found the number 2"),
     ]

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emulator.scenario import loader
-from emulator.scenario.mistakes import ScenarioRefused
+from emulator.scenario.problems import ScenarioRefused
 
 GOOD = """\
 scenario: shop
@@ -73,19 +73,20 @@ story:
   - psu: aprove ${payment}
 """
     assert refused(text) == [
-        "shop.yaml:1:1: A scenario's name has small letters, digits and dashes, such as slow-bank. (scenario)",
+        "shop.yaml:1:1: Expected a scenario's name of small letters, digits and dashes, such as slow-bank, "
+        "found the text 'Shop!'. (scenario)",
         "shop.yaml:3:3: There is no member 'form'; did you mean from? (start.form)",
-        "shop.yaml:4:14: There is no member 'progresion'; did you mean progression? (start.settings.progresion)",
+        "shop.yaml:4:14: There is no setting 'progresion'; did you mean progression? (start.settings.progresion)",
         "shop.yaml:4:32: The setting links takes one of relative, absolute. (start.settings.links)",
         "shop.yaml:6:12: There is no operation 'createPaymnt'; did you mean createPayment? (rules[0].when.operation)",
         "shop.yaml:7:12: Expected a length of time such as 10s, 2m, 1h30m, 3d or PT1H, found the text '-2s'. "
         "(rules[0].then.delay)",
-        "shop.yaml:8:13: Expected a number from 0 to 1, found the number 1.5. (rules[1].times.chance)",
+        "shop.yaml:8:13: Expected a number of at most 1, found the number 1.5. (rules[1].times.chance)",
         "shop.yaml:9:12: There is no member 'answr'; did you mean answer? (rules[1].then.answr)",
         "shop.yaml:11:5: There is no method 'GTE'; did you mean GET? (story[0].tpp)",
         "shop.yaml:12:5: A step is one of clock, control, psu, tpp; there is no 'clok'; did you mean clock? (story[1])",
-        "shop.yaml:13:5: No earlier step saves 'payment'. (story[2].psu)",
         "shop.yaml:13:5: A customer cannot 'aprove'; did you mean approve? (story[2].psu)",
+        "shop.yaml:13:5: No earlier step saves 'payment'. (story[2].psu)",
     ]
 
 
@@ -95,7 +96,7 @@ story:
         ("start: {from: knwn-state}", "There is no fixture 'knwn-state'; did you mean known-state?"),
         ("start: {clock: 2026-03-02}", "Expected a moment with its zone"),
         ("start: {clock: 2026-02-30T09:00:00Z}", "Expected a moment with its zone"),
-        ("start: {change: [{account: X, balance: 0.00}]}", "write it in quotes"),
+        ("start: {change: [{account: X, balance: 0.00}]}", "Expected an amount in quotes"),
         ("start: {change: [{account: X, blance: '1.00'}]}", "did you mean balance?"),
         ("start: {change: [{account: X}]}", "What is to change is missing"),
         ("start: {add: {custmers: []}}", "did you mean customers?"),
@@ -134,7 +135,7 @@ story:
         ("rules: [{then: {fee: 10}}]", "Expected an amount in quotes"),
         ("rules: [{then: {fee: '-1.00'}}]", "Expected an amount in quotes"),
         ("rules: [{then: {answer: {code: KID_WRONG}}}]", "There is no code 'KID_WRONG'"),
-        ("rules: [{then: {answer: {status: 99}}}]", "a whole number from 200 to 599"),
+        ("rules: [{then: {answer: {status: 99}}}]", "a number of at least 200"),
         ("rules: [{then: {answer: {text: hello}}}]", "An answer needs a status, a code or a json."),
         ("rules: [{then: {answer: {status: 204, text: hello}}}]", "An answer with status 204 has no body."),
         ("rules: [{then: {answer: {status: 304, json: {}}}}]", "An answer with status 304 has no body."),
@@ -149,7 +150,7 @@ story:
         ("rules: [{when: {operation: getStuff*}, then: {delay: 1s}}]", "There is no operation 'getStuff*'"),
         ("rules: [{when: {status: 500}, then: {delay: 1s}}]", "status is known only in requests/count"),
         ("rules: [{when: {headers: {A: [1]}}, then: {delay: 1s}}]", "several are written as {in: [...]}"),
-        ("rules: [{times: {first: 0}, then: {delay: 1s}}]", "a whole number from 1"),
+        ("rules: [{times: {first: 0}, then: {delay: 1s}}]", "a number of at least 1"),
         ("rules: [{times: {first: 1, every: 2}, then: {delay: 1s}}]", "Expected one of first, every"),
         ("rules: [{name: a, then: {delay: 1s}}, {name: a, then: {delay: 1s}}]", "two rules called 'a'"),
         ("story: [{tpp: GET /v1/accounts, psu: approve x}]", "write two steps"),
@@ -166,7 +167,7 @@ story:
         ("story: [{tpp: 'GET /v1/a', save: {id: paymentId}}, {tpp: 'GET /v1/${ids}'}]", "did you mean id?"),
         ("as: {nationalID: '1'}", "did you mean nationalId?"),
         ("as: {tpp: {name: x, flaw: expird}}", "There is no flaw 'expird'; did you mean expired?"),
-        ("as: {tpp: {name: x, roles: []}}", "Expected a list with at least 1 entry."),
+        ("as: {tpp: {name: x, roles: []}}", "Expected a list of at least 1 entry, found a list."),
         ("as: {tpp: ACME & Co}", "Expected a TPP's name of letters, digits, blanks, dots, dashes and underscores"),
         ("as: {tpp: {name: -x}}", "Expected a TPP's name"),
         (f"as: {{tpp: {'x' * 58}}}", "Expected text of at most 57 characters."),
@@ -243,7 +244,7 @@ def test_no_guess_is_made_for_what_is_not_told(part: dict[str, Any], monkeypatch
     monkeypatch.setattr(difflib, "get_close_matches", lambda word, *_, **__: guesses.append(word) or [])
     with pytest.raises(ScenarioRefused) as caught:
         loader.from_value({"scenario": "shop", "summary": "A shop.", **part})
-    assert len(caught.value.mistakes) == 100
+    assert len(caught.value.problems) == 100
     assert 1 < len(guesses) <= 100
 
 

@@ -9,9 +9,10 @@ import pytest
 from emulator.api.messages import Request
 from emulator.scenario import matching
 from emulator.scenario.facts import Facts
-from emulator.scenario.part import Part
+from emulator.scenario.operators import Operators
 from emulator.scenario.vocabulary import vocabulary
 from tests.unit.effort import calls
+from tests.unit.scenario.reading import matcher
 
 HEADERS = (("X-One", "1"), ("x-two", "2"), ("X-ONE", "3"))
 TARGET = "/v1/accounts?a=1&b=2&a=3&empty="
@@ -30,18 +31,15 @@ TARGET = "/v1/accounts?a=1&b=2&a=3&empty="
     ],
 )
 def test_any_value_of_a_name_may_fit(when: dict[str, object], fits: bool) -> None:
-    part = Part(when)
-    matcher = matching.read(part)
-    assert not part.report
-    assert matcher.fits(Facts(Request("GET", TARGET, HEADERS), None)) is fits
+    assert matcher(when).fits(Facts(Request("GET", TARGET, HEADERS), None)) is fits
 
 
 @pytest.mark.parametrize("content_type", [(), ("text/plain",), ("application/json; charset=ISO-8859-1",)])
 def test_a_body_is_read_in_the_charset_in_which_the_bank_reads_it(content_type: tuple[str, ...]) -> None:
-    matcher = matching.read(Part({"body": {"creditorName": "Bjørn*"}}))
+    named = matcher({"body": {"creditorName": "Bjørn*"}})
     body = '{"creditorName": "Bjørn Ås"}'.encode("latin-1" if "8859" in str(content_type) else "utf-8")
     request = Request("POST", "/v1/payments/x", tuple(("Content-Type", value) for value in content_type), body)
-    assert matcher.fits(Facts(request, None))
+    assert named.fits(Facts(request, None))
 
 
 class Counted(tuple[tuple[str, str], ...]):
@@ -56,8 +54,8 @@ class Counted(tuple[tuple[str, str], ...]):
 
 def test_the_headers_are_gone_through_once_however_many_are_asked_for() -> None:
     sent = Counted(HEADERS)
-    matcher = matching.read(Part({"headers": {f"x{n}": {"absent": True} for n in range(50)}}))
-    assert matcher.fits(Facts(Request("GET", TARGET, sent), None))
+    named = matcher({"headers": {f"x{n}": {"absent": True} for n in range(50)}})
+    assert named.fits(Facts(Request("GET", TARGET, sent), None))
     assert sent.times == 1
 
 
@@ -65,7 +63,7 @@ def test_an_operation_is_not_compared_with_each_word_of_a_long_list() -> None:
     words = vocabulary()
 
     def meant(named: list[str]) -> frozenset[str]:
-        return matching.operations_meant({"operation": {"in": named}}, words)
+        return matching.operations_meant(Operators.model_validate({"in": named}), words)
 
     many = [f"createPaymen{n}" for n in range(1000)]
     assert meant([*many, "createPayment", "getUser*"]) == {"createPayment", "getUser", "getUsers"}

@@ -12,8 +12,8 @@ import pytest
 from emulator.bank.settings import SCHEMAS, Settings
 from emulator.scenario import loader
 from emulator.scenario.effects import effects
-from emulator.scenario.mistakes import ScenarioRefused
-from emulator.scenario.schema import scenario_schema
+from emulator.scenario.model import scenario_schema
+from emulator.scenario.problems import ScenarioRefused
 from emulator.scenario.steps import step_kinds
 
 VALIDATOR = jsonschema.Draft202012Validator(scenario_schema())
@@ -302,7 +302,7 @@ def mistakes(scenario: dict[str, Any]) -> list[str]:
     try:
         loader.from_value(scenario)
     except ScenarioRefused as refused:
-        return [one.text for one in refused.mistakes if not one.text.startswith("No earlier step saves")]
+        return [one.text for one in refused.problems if not one.text.startswith("No earlier step saves")]
     return []
 
 

@@ -1,0 +1,87 @@
+"""What is wrong with a text or a body that somebody wrote: all of it at once, each problem with its place.
+
+Shared by fixtures, scenarios and the control interface. It does not import pydantic, which a start does not need;
+`emulator.bank.validation` makes problems of what pydantic reports.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Path = tuple[str | int, ...]
+
+MOST_SHOWN = 100
+MOST_LISTED = 40  # words that a problem lists where none is similar
+LONGEST_NAME = 100  # characters
+_STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One problem: the path of the member, a sentence, and line and column (from 1; 0 where there is no text)."""
+
+    path: Path
+    text: str
+    line: int = 0
+    column: int = 0
+
+    def where(self) -> str:
+        """The path as people write it: `rules[0].then`."""
+        return written(self.path)
+
+
+def written(path: Sequence[str | int]) -> str:
+    """A path as people write it: `rules[0].then.delay`; long names are cut."""
+    text = ""
+    for part in path:
+        text += f"[{part}]" if isinstance(part, int) else f"{'.' if text else ''}{part[:LONGEST_NAME]}"
+    return text
+
+
+def path_of(text: str) -> Path:
+    """The path that `written` wrote."""
+    return tuple(int(index) if index else name for name, index in _STEP.findall(text))
+
+
+def described(value: Any) -> str:
+    """What a value is, in words: `the number 5`, `the text 'x'`, `a list`."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | float):
+        return f"the number {value}"
+    if isinstance(value, str):
+        return f"the text {value[:60]!r}"
+    return "a list" if isinstance(value, list) else "a mapping"
+
+
+def guess(word: str, known: Iterable[str]) -> str:
+    """`; did you mean X?` when a known word is similar, else nothing."""
+    words = sorted(known)
+    by_lower = {candidate.lower(): candidate for candidate in words}
+    similar = difflib.get_close_matches(word.lower(), list(by_lower), n=1, cutoff=0.6)
+    return f"; did you mean {by_lower[similar[0]]}?" if similar else ""
+
+
+def unknown(word: object, known: Collection[str], what: str) -> str:
+    """A sentence about a word that is none of `known`, with a guess, or the list where it is short."""
+    end = guess(str(word), known)
+    if not end:
+        end = f"; there are {', '.join(sorted(known))}." if len(known) <= MOST_LISTED else "."
+    return f"{what} {str(word)[:LONGEST_NAME]!r}{end}"
+
+
+def column(line: str, path: Path) -> int:
+    """The column (from 1) in a line of the text at which the member at `path` stands."""
+    last = path[-1] if path else None
+    if isinstance(last, str):
+        member = re.search(rf"(?<![\w.-])[\"']?{re.escape(last)}[\"']?\s*:", line)
+        if member is not None:
+            return member.start() + 1
+    indent = re.match(r"[\s-]*", line)
+    return (indent.end() if indent is not None and indent.end() < len(line) else 0) + 1

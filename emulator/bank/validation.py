@@ -1,0 +1,341 @@
+"""Models of what people write: fixtures, scenarios and bodies of the control interface.
+
+A model is the one description of a form: values are checked with it, the JSON Schema and OpenAPI documents are made
+from it. `validate` gives the model, or every problem at once with its path, a sentence and a guess at the meant word.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+from types import UnionType
+from typing import Annotated, Any, Literal, NoReturn, TypeVar, Union, get_args, get_origin
+
+from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler, Tag, TypeAdapter
+from pydantic import ValidationError as Invalid
+from pydantic.alias_generators import to_camel
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, core_schema
+from typing_extensions import TypeAliasType
+
+from emulator.bank.errors import counted
+from emulator.bank.problems import MOST_SHOWN, Path, Problem, described, unknown
+
+T = TypeVar("T")
+M = TypeVar("M", bound=BaseModel)
+
+LONGEST_TEXT = 10_000
+PATTERNS: dict[str, str] = {r"\S": "text"}  # what a text is that fits a pattern; forms add their own
+EARLIEST_YEAR, LATEST_YEAR = 1990, 2200
+_MOMENT = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?(Z|[+-][0-9]{2}:[0-9]{2})"
+
+
+class Model(BaseModel):
+    """A form: unknown members are refused, values are not converted, names are camelCase."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, alias_generator=to_camel, defer_build=True)
+
+
+class _NotNull:
+    """Takes null out of `T | None`: a member that may be left out is not written as null."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        schema = handler(source)
+        return schema["schema"] if schema["type"] == "nullable" else schema
+
+
+Maybe = Annotated[T | None, _NotNull()]  # a member that may be left out: `name: Maybe[str] = None`
+
+
+class Schema(GenerateJsonSchema):
+    """JSON Schema without what says nothing: titles made from names, and `default: null`."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        del schema
+        return False
+
+    def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
+        made = super().default_schema(schema)
+        if made.get("default", ...) is None:
+            made.pop("default")
+        return made
+
+
+@dataclass
+class Unfit(Exception):
+    """A value does not fit: `expected` completes "Expected ..., found ...", or `text` is the whole sentence.
+
+    `path` leads from the value that is read to the part at fault; a word that is not `known` gets a guess.
+    """
+
+    expected: str = ""
+    text: str = ""
+    path: Path = ()
+    known: Collection[str] = ()
+    value: Any = None
+
+
+def refuse(*problems: Unfit) -> NoReturn:
+    """Raise what a validator of a model has found, one or several, each at its own path."""
+    lines = [
+        InitErrorDetails(
+            type=PydanticCustomError(
+                "unfit", "{text}", {"text": one.text, "expected": one.expected, "known": tuple(one.known)}
+            ),
+            loc=one.path,
+            input=one.value,
+        )
+        for one in problems
+    ]
+    raise Invalid.from_exception_data("unfit", lines)
+
+
+@dataclass(frozen=True, eq=False)
+class Reads:
+    """A value that `read` checks and converts, raising Unfit; `schema` is its JSON Schema."""
+
+    read: Callable[[Any], Any]
+    schema: Mapping[str, Any]
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        del source, handler
+
+        def checked(value: Any) -> Any:
+            try:
+                return self.read(value)
+            except Unfit as unfit:
+                given = unfit.value if unfit.value is not None or unfit.path else value
+                refuse(Unfit(unfit.expected, unfit.text, unfit.path, unfit.known, given))
+
+        return core_schema.no_info_plain_validator_function(checked)
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        del schema, handler
+        return dict(self.schema)
+
+
+@dataclass(frozen=True, eq=False)
+class Adds:
+    """Adds to the JSON Schema of a type what its validators ask for besides."""
+
+    schema: Mapping[str, Any]
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return {**handler(schema), **self.schema}
+
+
+def one_of(what: str, words: Collection[str]) -> Reads:
+    """One of `words`; another text gets a guess."""
+
+    def read(value: Any) -> str:
+        if isinstance(value, str) and value in words:
+            return value
+        if isinstance(value, str):
+            raise Unfit(text=f"There is no {what}", known=words)
+        raise Unfit(f"one of {', '.join(words)}")
+
+    return Reads(read, {"enum": list(words)})
+
+
+def matching(pattern: re.Pattern[str], expected: str) -> Reads:
+    """Text of which `pattern` is the whole."""
+
+    def read(value: Any) -> str:
+        if isinstance(value, str) and pattern.fullmatch(value):
+            return value
+        raise Unfit(expected)
+
+    return Reads(read, {"type": "string", "pattern": f"^{pattern.pattern}$"})
+
+
+def _moment(value: Any) -> datetime:
+    at = None
+    if isinstance(value, str) and re.fullmatch(_MOMENT, value):
+        try:
+            at = datetime.fromisoformat(value)
+        except ValueError:
+            at = None
+    if at is None:
+        raise Unfit("a moment with its zone, such as 2026-03-02T09:00:00+01:00")
+    if not EARLIEST_YEAR <= at.year <= LATEST_YEAR:
+        raise Unfit(f"a moment of the years {EARLIEST_YEAR} to {LATEST_YEAR}")
+    return at
+
+
+Moment = Annotated[datetime, Reads(_moment, {"type": "string", "pattern": f"^{_MOMENT}$"})]
+
+# Text that is not blank, of so many characters at most.
+Text = Annotated[str, Field(pattern=r"\S", max_length=LONGEST_TEXT)]
+Text100 = Annotated[str, Field(pattern=r"\S", max_length=100)]
+Text200 = Annotated[str, Field(pattern=r"\S", max_length=200)]
+Text512 = Annotated[str, Field(pattern=r"\S", max_length=512)]
+
+
+def validate(form: type[M], value: Any, *, base: Path = ()) -> tuple[M | None, list[Problem]]:
+    """The model that `value` states, or every problem, at most a hundred; `base` is put before each path."""
+    try:
+        return form.model_validate(value), []
+    except Invalid as error:
+        return None, list(problems(form, error, value, base=base))
+
+
+def validate_as(form: Any, value: Any, *, base: Path = ()) -> tuple[Any, list[Problem]]:
+    """The same for a type that is no model, such as a union of models."""
+    try:
+        return _adapter(form).validate_python(value), []
+    except Invalid as error:
+        return None, list(problems(form, error, value, base=base))
+
+
+@lru_cache(maxsize=256)
+def _adapter(form: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(form)
+
+
+def problems(form: Any, error: Invalid, value: Any, *, base: Path = ()) -> Iterator[Problem]:
+    """What pydantic reports about `value`, in our words."""
+    seen: set[tuple[Path, str]] = set()
+    for detail in error.errors(include_url=False):
+        if len(seen) >= MOST_SHOWN:
+            return
+        path = place(detail["loc"], value)
+        text = sentence(detail)
+        if detail["type"] == "extra_forbidden":
+            text = unknown(detail["loc"][-1], members_at(form, detail["loc"][:-1]), "There is no member")
+        elif detail["type"] == "missing":
+            path = path[:-1]
+        if (path, text) not in seen:
+            seen.add((path, text))
+            yield Problem((*base, *path), text)
+
+
+def place(loc: Sequence[int | str], value: Any) -> Path:
+    """Where a problem stands in `value`: pydantic's path without the names of the arms of unions."""
+    path: list[int | str] = []
+    for position, part in enumerate(loc):
+        if isinstance(part, str) and part.startswith("("):
+            continue
+        last = position == len(loc) - 1
+        if isinstance(value, dict) and isinstance(part, str) and (part in value or last):
+            value = value.get(part)
+        elif isinstance(value, list) and isinstance(part, int) and part < len(value):
+            value = value[part]
+        elif not (last and isinstance(part, int)):
+            continue
+        path.append(part)
+    return tuple(path)
+
+
+def sentence(detail: Mapping[str, Any]) -> str:
+    """One of pydantic's errors as a sentence."""
+    ctx: Mapping[str, Any] = detail.get("ctx", {})
+    if detail["type"] == "unfit":
+        if ctx["known"]:
+            return unknown(detail["input"], ctx["known"], ctx["text"])
+        return str(ctx["text"]) or f"Expected {ctx['expected']}, found {described(detail['input'])}."
+    if detail["type"] == "missing":
+        return f"The member {detail['loc'][-1]} is missing."
+    if detail["type"] == "string_type" and isinstance(detail["input"], bool | int | float):
+        return f"Expected text, found {described(detail['input'])}; write it in quotes."
+    what = expected(detail)
+    if what is not None:
+        return f"Expected {what}, found {described(detail['input'])}."
+    text = str(detail["msg"]).removeprefix("Value error, ")
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def expected(detail: Mapping[str, Any]) -> str | None:
+    """What one of pydantic's errors asks for, in words; None where its message says so itself."""
+    ctx: Mapping[str, Any] = detail.get("ctx", {})
+    kind = detail["type"]
+    plain = {
+        "string_type": "text",
+        "string_unicode": "text without half of a surrogate pair",
+        "bool_type": "true or false",
+        "int_type": "a whole number",
+        "float_type": "a number",
+        "finite_number": "a number",
+        "list_type": "a list",
+        "model_type": "a mapping",
+        "model_attributes_type": "a mapping",
+        "dict_type": "a mapping",
+    }
+    if kind in plain:
+        return plain[kind]
+    if kind == "literal_error":
+        return f"one of {ctx['expected'].replace(' or ', ', ')}".replace("'", "")
+    if kind == "string_pattern_mismatch":
+        return PATTERNS.get(ctx["pattern"], f"text that fits {ctx['pattern']}")
+    if kind in ("greater_than_equal", "less_than_equal"):
+        return f"a number of at least {ctx['ge']:g}" if "ge" in ctx else f"a number of at most {ctx['le']:g}"
+    sizes = {
+        "string_too_short": ("text of at least", "min_length", "character", None),
+        "string_too_long": ("text of at most", "max_length", "character", None),
+        "too_short": ("a list of at least", "min_length", "entry", "entries"),
+        "too_long": ("a list of at most", "max_length", "entry", "entries"),
+    }
+    if kind in sizes:
+        size, bound, one, several = sizes[kind]
+        return f"{size} {counted(ctx[bound], one, several)}"
+    return None
+
+
+def members_at(form: Any, loc: Iterable[int | str]) -> list[str]:
+    """The members that may stand at pydantic's path `loc` of a form."""
+    here = list(_arms(form))
+    for part in loc:
+        here = [arm for one in here for inner in _inside(one, part) for arm in _arms(inner)]
+    models = [one for one, _ in here if isinstance(one, type) and issubclass(one, BaseModel)]
+    return [field.alias or name for model in models for name, field in model.model_fields.items()]
+
+
+_Arm = tuple[Any, str]  # a type, and the tag by which a union chooses it
+_ALIASES: dict[str, TypeAliasType] = {}  # a recursive alias names itself by a text
+
+
+def _arms(form: Any, tag: str = "") -> Iterator[_Arm]:
+    """The types that a type stands for: those of a union, of an alias, of Annotated."""
+    origin = get_origin(form)
+    if isinstance(form, str) and form in _ALIASES:
+        form = _ALIASES[form]
+    if isinstance(form, TypeAliasType):
+        _ALIASES[form.__name__] = form
+        yield from _arms(form.__value__, tag)
+    elif origin is Annotated:
+        inner, *extras = get_args(form)
+        yield from _arms(inner, next((one.tag for one in extras if isinstance(one, Tag)), tag))
+    elif origin is Union or origin is UnionType:
+        for arm in get_args(form):
+            yield from _arms(arm, tag)
+    else:
+        yield form, tag
+
+
+def _inside(arm: _Arm, part: int | str) -> Iterator[Any]:
+    """What stands at one part of a path; the tag of an arm leads to the arm itself."""
+    form, tag = arm
+    if isinstance(part, str) and part.startswith("("):
+        if part == tag:
+            yield form
+    elif isinstance(form, type) and issubclass(form, BaseModel):
+        for name, field in form.model_fields.items():
+            if part == (field.alias or name):
+                yield field.annotation
+    elif isinstance(part, int) and _is_a(form, list):
+        yield get_args(form)[0]
+    elif isinstance(part, str) and _is_a(form, dict):
+        yield get_args(form)[1]
+
+
+def _is_a(form: Any, kind: type) -> bool:
+    """Whether a type is `list[...]` or `dict[...]`."""
+    origin: object = get_origin(form)
+    return origin is kind
+
+
+def json_schema(form: Any, *, mode: Literal["validation", "serialization"] = "validation") -> dict[str, Any]:
+    """The JSON Schema (2020-12) of a form."""
+    return TypeAdapter(form).json_schema(by_alias=True, mode=mode, schema_generator=Schema)

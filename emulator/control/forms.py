@@ -1,0 +1,95 @@
+"""What bodies of several operations have in common: who authenticates, which scenario, which fixture."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from emulator.bank import fixtures
+from emulator.bank.errors import BankError
+from emulator.bank.problems import Problem, described, unknown
+from emulator.bank.validation import Maybe, Model, Reads, Text, Text200, Unfit, refuse
+from emulator.scenario import loader
+from emulator.scenario.model import Scenario, ScenarioFile
+from emulator.scenario.problems import Origin, ScenarioRefused
+from emulator.scenario.values import Context
+
+
+class Empty(Model):
+    """No members."""
+
+
+class Who(Model):
+    """Who authenticates, in which context and under which agreement, and which accounts it shares."""
+
+    context: Maybe[Context] = None
+    agreement: Maybe[Text200] = Field(None, description="psuCorporateId.")
+    accounts: Maybe[list[Text200]] = Field(None, description="iban, bban or resourceId of each.")
+
+
+class ReadyScenario(Model):
+    """A ready scenario by its name, with values for its parameters."""
+
+    name: Text
+    parameters: dict[str, Any] = Field({}, description="Values of the scenario's parameters, by name.")
+
+
+def scenario_in(value: Any, origin: Origin) -> Scenario:
+    """The ready scenario that {name, parameters?} names, or the one that stands there; raises ScenarioRefused."""
+    if isinstance(value, str):
+        return _ready(value, {}, (), origin)
+    if not isinstance(value, dict) or "name" not in value or "scenario" in value:
+        return loader.read(value, origin)
+    for name in value:
+        if name not in ("name", "parameters"):
+            raise origin.refused([Problem((name,), unknown(name, ("name", "parameters"), "There is no member"))])
+    parameters = value.get("parameters", {})
+    if not isinstance(parameters, dict):
+        raise origin.refused([Problem(("parameters",), f"Expected a mapping, found {described(parameters)}.")])
+    return _ready(value["name"], parameters, ("name",), origin)
+
+
+def _ready(name: Any, values: Mapping[str, Any], path: tuple[str, ...], origin: Origin) -> Scenario:
+    known = loader.library()
+    if not isinstance(name, str) or not name.strip():
+        hint = "; write it in quotes" if isinstance(name, bool | int | float) else ""
+        raise origin.refused([Problem(path, f"Expected text, found {described(name)}{hint}.")])
+    if name not in known:
+        raise origin.refused([Problem(path, unknown(name, known, "There is no scenario"))])
+    return loader.named(name, values)
+
+
+def _scenario(value: Any) -> Scenario:
+    if not isinstance(value, str | dict):
+        hint = "; write it in quotes" if isinstance(value, bool | int | float) else ""
+        raise Unfit(text=f"Expected text, found {described(value)}{hint}.")
+    try:
+        return scenario_in(value, Origin("scenario"))
+    except ScenarioRefused as refused:
+        refuse(*(Unfit(text=problem.text, path=problem.path) for problem in refused.problems))
+
+
+_CHOICE = {
+    "description": "The name of a ready scenario, {name, parameters}, or a scenario as applyScenario takes it.",
+    "type": ["string", "object"],
+}
+ScenarioChoice = Annotated[Any, Reads(_scenario, _CHOICE)]
+
+
+def chosen_fixture(name: str | None, own: str | None = None) -> str | None:
+    """The name of a fixture that comes with the emulator; None when none is named, or `own`.
+
+    Files are for the command line: what comes over the network names no path of this machine.
+    """
+    if name is None or name == own:
+        return None
+    known = fixtures.names()
+    if name not in known:
+        raise BankError("FORMAT_ERROR", unknown(name, known, "There is no fixture"), "fixtures")
+    return name
+
+
+# The body of applyScenario: a ready scenario, or one that stands there.
+ScenarioBody = ReadyScenario | ScenarioFile

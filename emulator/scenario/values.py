@@ -1,0 +1,99 @@
+"""Values that rules, starts and stories have in common: durations, amounts, words of the interface."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Annotated, Any
+
+from emulator.bank.settings import SCHEMAS, TAKES, mistakes
+from emulator.bank.validation import Reads, Unfit, matching, one_of, refuse
+from emulator.scenario import durations
+from emulator.scenario.vocabulary import CONTEXTS, METHODS
+
+NAMED = r"\$\{"  # where a text names what a step has saved
+SAVED: Mapping[str, Any] = {"type": "string", "pattern": NAMED}
+LONGEST_ADDRESS = 8000
+
+
+def duration(longest: timedelta = durations.LONGEST) -> Reads:
+    """A length of time without months and years, at most `longest`."""
+
+    def read(value: Any) -> timedelta:
+        length = durations.exact(value)
+        if length is None:
+            raise Unfit(durations.expected(value, calendar=False))
+        if length > longest:
+            raise Unfit(text=f"At most {longest} was expected.")
+        return length
+
+    schema = {
+        "type": "string",
+        "description": "A length of time: 10s, 2m, 1h30m, 3d, 500ms, PT1H.",
+        "pattern": durations.SCHEMA_PATTERN,
+    }
+    return Reads(read, schema)
+
+
+def amount(pattern: str) -> Reads:
+    """An amount as text."""
+    return matching(re.compile(pattern, re.ASCII), 'an amount in quotes, such as "100.00"')
+
+
+Duration = Annotated[timedelta, duration()]
+Context = Annotated[str, one_of("context", CONTEXTS)]
+
+
+def or_saved(form: Reads) -> Reads:
+    """What `form` reads, or text that names what an earlier step of a story has saved."""
+
+    def read(value: Any) -> Any:
+        return value if isinstance(value, str) and "${" in value else form.read(value)
+
+    return Reads(read, {"anyOf": [dict(form.schema), SAVED]})
+
+
+def address(*, absolute: bool = True) -> Reads:
+    """`METHOD PATH`; `absolute`: the path starts with a slash, or is a saved link."""
+
+    def read(value: Any) -> str:
+        if not isinstance(value, str) or not value.strip():
+            raise Unfit("text")
+        method, _, path = value.partition(" ")
+        if method not in METHODS:
+            raise Unfit(text="There is no method", known=METHODS, path=(), value=method)
+        starts = path.startswith(("/", "${", "http://", "https://")) if absolute else bool(path)
+        if not starts or any(sign.isspace() for sign in path):
+            raise Unfit(text=f"Expected {method} and a path without blanks, such as {method} /v1/accounts.")
+        if len(value) > LONGEST_ADDRESS:
+            raise Unfit(text=f"Expected text of at most {LONGEST_ADDRESS} characters.")
+        return value
+
+    return Reads(read, {"type": "string", "pattern": f"^({'|'.join(METHODS)}) \\S+$", "maxLength": LONGEST_ADDRESS})
+
+
+def _settings(value: Any) -> dict[str, Any]:
+    """Settings by name; every one that is not known or does not fit is refused."""
+    if not isinstance(value, dict):
+        raise Unfit("a mapping")
+    wrong = [
+        Unfit(text="There is no setting", path=(name,), known=tuple(TAKES), value=name)
+        for name in value
+        if name not in TAKES
+    ]
+    wrong += [
+        Unfit(text=mistake.text, path=(mistake.path or "",))
+        for mistake in mistakes({name: inner for name, inner in value.items() if name in TAKES})
+    ]
+    if wrong:
+        refuse(*wrong)
+    return value
+
+
+_SETTINGS: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {name: dict(shape) for name, shape in SCHEMAS.items()},
+    "additionalProperties": False,
+}
+Settings = Annotated[dict[str, Any], Reads(_settings, _SETTINGS)]

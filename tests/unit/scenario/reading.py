@@ -1,0 +1,30 @@
+"""Conditions as rules and stories state them, for tests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from emulator.bank.validation import validate, validate_as
+from emulator.scenario.conditions import Condition, compiled
+from emulator.scenario.matching import Matcher, When
+from emulator.scenario.operators import Nested, Single
+
+
+def condition(stated: Any, *, strict: bool = False) -> Condition:
+    """The condition that a file states; it has no problems."""
+    form, problems = validate_as(Nested, stated)
+    assert not problems
+    return compiled(form, strict=strict)
+
+
+def problems_of(stated: Any, *, nested: bool = True) -> list[str]:
+    """What is wrong with a condition, `path: sentence` each."""
+    _, problems = validate_as(Nested if nested else Single, stated)
+    return [f"{problem.where()}: {problem.text}" for problem in problems]
+
+
+def matcher(when: Any) -> Matcher:
+    """The matcher of a `when`, which has no problems."""
+    form, problems = validate(When, when)
+    assert form is not None, problems
+    return form.matcher
