@@ -18,7 +18,7 @@ from emulator.settings import ServeSettings, variable
 
 if TYPE_CHECKING:
     from emulator.ca import CertificateAuthority
-    from emulator.client.identity import Identity
+    from emulator.client.signing import Identity
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -121,7 +121,7 @@ def authority_in(state: Path) -> Iterator[CertificateAuthority]:
 
 def identity_of(*, state: str | None, tpp: str, certificate: str | None, key: str | None) -> Identity:
     """The certificate and key that a command signs with; raises Failed and StateDamaged."""
-    from emulator.client.identity import Identity
+    from emulator.client.signing import Identity
 
     if (certificate is None) != (key is None):
         raise Failed("--certificate and --key go together")
@@ -134,7 +134,7 @@ def identity_of(*, state: str | None, tpp: str, certificate: str | None, key: st
 
 
 def _stored_identity(state: Path, tpp: str) -> Identity:
-    from emulator.client.identity import Identity
+    from emulator.client.signing import Identity
 
     folder = state / "tpps" / tpp
     if not (folder / "certificate.pem").is_file():

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from aiohttp import ClientError, web
 
-from emulator.client.asynchronous import AsyncTppClient
+from emulator.client.tpp import AsyncTppClient
 from emulator.httpsig.sendable import check_sendable
 
 CALLBACK = "/_proxy/callback"

@@ -1,16 +1,94 @@
-"""Signing a request as SPEC 5.2 asks: from method, address, headers and body to the headers to send."""
+"""Signing a request (SPEC 5.2): from method, address, headers and body to the headers to send.
+
+`TAMPERINGS` are requests that are signed wrongly on purpose, by name: what a bank must refuse.
+"""
 
 from __future__ import annotations
 
+import base64
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Protocol
 from urllib.parse import urlsplit
 
-from emulator.client.identity import HoldsKey, Identity, Pem
-from emulator.client.tampering import Draft, tampered
-from emulator.httpsig.dates import format_date
-from emulator.httpsig.signing import ALGORITHMS, CANDIDATES, REQUEST_TARGET, digest_value, request_target
+from cryptography import x509
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, generate_private_key
+
+from emulator.httpsig.dates import format_date, parse_date
+from emulator.httpsig.keyid import key_id_for
+from emulator.httpsig.signing import (
+    ALGORITHMS,
+    CANDIDATES,
+    REQUEST_TARGET,
+    digest_value,
+    header_text,
+    request_target,
+    signature_of,
+    signing_string,
+)
+
+Pem = str | bytes | Path
+
+
+class HoldsKey(Protocol):
+    """Anything with a certificate and its key, such as the authority's Credentials."""
+
+    @property
+    def certificate(self) -> x509.Certificate: ...
+    @property
+    def key(self) -> RSAPrivateKey: ...
+
+
+class Identity:
+    """A TPP's certificate and key, with the two header texts that do not change from request to request.
+
+    `header` is the value of TPP-Signature-Certificate, `key_id` that of the keyId (SPEC 5.2).
+    """
+
+    def __init__(self, certificate: x509.Certificate, key: RSAPrivateKey) -> None:
+        self.certificate = certificate
+        self.key = key
+        self.key_id = key_id_for(certificate)
+        self.header = base64.b64encode(certificate.public_bytes(serialization.Encoding.DER)).decode()
+
+    @classmethod
+    def of(cls, holder: HoldsKey) -> Identity:
+        """The identity of `holder`; an Identity is returned as it is."""
+        return holder if isinstance(holder, Identity) else cls(holder.certificate, holder.key)
+
+    @classmethod
+    def from_pem(cls, certificate: Pem, key: Pem, *, password: str | None = None) -> Identity:
+        """From PEM text or the paths of PEM files; raise ValueError when they hold something else."""
+        try:
+            loaded = serialization.load_pem_private_key(_content("key", key), password.encode() if password else None)
+        except TypeError as error:  # a password that is missing, or one too many
+            raise ValueError(str(error)) from None
+        if not isinstance(loaded, RSAPrivateKey):
+            raise ValueError("the signing key must be an RSA key")
+        read = x509.load_pem_x509_certificate(_content("certificate", certificate))
+        if read.public_key() != loaded.public_key():
+            raise ValueError("the key is not that of the certificate")
+        return cls(read, loaded)
+
+    @classmethod
+    def from_folder(cls, folder: str | Path) -> Identity:
+        """From a folder such as `.bank-emulator/tpps/demo`, which holds certificate.pem and key.pem."""
+        return cls.from_pem(Path(folder) / "certificate.pem", Path(folder) / "key.pem")
+
+
+def _content(name: str, pem: Pem) -> bytes:
+    """The bytes of PEM text, whatever file they come from; ValueError by `name` for another encoding."""
+    if isinstance(pem, str):
+        pem = pem.encode() if "-----BEGIN" in pem else Path(pem)
+    content = pem.read_bytes() if isinstance(pem, Path) else pem
+    if b"-----BEGIN" not in content:  # DER, PKCS #12 or UTF-16, of which the library says little
+        raise ValueError(f"the {name} is no PEM text: it has no line -----BEGIN")
+    return content
 
 
 def sign(
@@ -81,8 +159,8 @@ def signed_headers(
     if absent:
         raise ValueError(f"a request without the headers {', '.join(absent)} cannot have them signed")
     lines = [(name, target if name == REQUEST_TARGET else values[name]) for name in signed]
-    draft = Draft(sent, lines, signer.key_id, signer.key, algorithm)
-    return tampered(draft, tamper) if tamper is not None else draft.signed()
+    unsigned = Unsigned(sent, lines, signer.key_id, signer.key, algorithm)
+    return tampered(unsigned, tamper) if tamper is not None else unsigned.signed()
 
 
 def target_of(url: str) -> str:
@@ -91,3 +169,112 @@ def target_of(url: str) -> str:
         return url.partition("#")[0]
     parts = urlsplit(url)
     return (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+
+
+Headers = dict[str, str]
+Lines = list[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Unsigned:
+    """A request before it is signed: the headers to send and the lines to sign.
+
+    `listed` and `claimed` are what the Signature header says was signed and with which algorithm, where that is
+    not the truth; `finish` changes the signature itself.
+    """
+
+    headers: Headers
+    lines: Lines
+    key_id: str
+    key: RSAPrivateKey
+    algorithm: str
+    listed: tuple[str, ...] | None = None
+    claimed: str | None = None
+    finish: Callable[[str], str] | None = None
+
+    def signed(self) -> Headers:
+        """The headers with their Signature."""
+        text = signing_string(self.lines)
+        signature = signature_of(text, self.key, self.algorithm)
+        header = header_text(
+            key_id=self.key_id,
+            algorithm=self.claimed or self.algorithm,
+            names=self.listed or [name for name, _ in self.lines],
+            signature=self.finish(signature) if self.finish else signature,
+            ascii_only=text.isascii(),
+        )
+        return {**self.headers, "Signature": header}
+
+    def over(self, lines: Lines) -> Unsigned:
+        """A unsigned that signs `lines` and lists what it should have signed."""
+        return replace(self, lines=lines, listed=tuple(name for name, _ in self.lines))
+
+
+@cache
+def _other_key() -> RSAPrivateKey:
+    return generate_private_key(public_exponent=65537, key_size=2048)
+
+
+def _bit_flipped(signature: str) -> str:
+    raw = bytearray(base64.b64decode(signature))
+    raw[-1] ^= 1
+    return base64.b64encode(raw).decode()
+
+
+def _without_query(lines: Lines) -> Lines:
+    return [(name, value.partition("?")[0] if name == REQUEST_TARGET else value) for name, value in lines]
+
+
+def _later(date: str, seconds: int) -> str:
+    return format_date(datetime.fromtimestamp(parse_date(date)[0] + seconds, UTC))
+
+
+def _changed(headers: Headers, name: str, change: Callable[[str], str]) -> Headers:
+    return {key: change(value) if key.lower() == name else value for key, value in headers.items()}
+
+
+def _old(unsigned: Unsigned) -> Headers:
+    hour = -3600
+    lines = [(name, _later(value, hour) if name == "date" else value) for name, value in unsigned.lines]
+    headers = _changed(unsigned.headers, "date", lambda value: _later(value, hour))
+    return replace(unsigned, headers=headers, lines=lines).signed()
+
+
+def _serial(unsigned: Unsigned, change: Callable[[str], str]) -> Headers:
+    serial, comma, issuer = unsigned.key_id.partition(",")
+    return replace(unsigned, key_id=f"SN={change(serial[3:])}{comma}{issuer}").signed()
+
+
+def _without(unsigned: Unsigned, name: str) -> Headers:
+    return {key: value for key, value in unsigned.signed().items() if key.lower() != name}
+
+
+def _unlisted(unsigned: Unsigned, name: str) -> Headers:
+    return replace(unsigned, lines=[line for line in unsigned.lines if line[0] != name]).signed()
+
+
+TAMPERINGS: Mapping[str, Callable[[Unsigned], Headers]] = {
+    "no-signature": lambda unsigned: _without(unsigned, "signature"),
+    "no-certificate": lambda unsigned: _without(unsigned, "tpp-signature-certificate"),
+    "no-date": lambda unsigned: _without(unsigned, "date"),
+    "no-digest": lambda unsigned: _without(unsigned, "digest"),
+    "unlisted": lambda unsigned: _unlisted(unsigned, "x-request-id"),
+    "leading-word": lambda unsigned: _changed(unsigned.signed(), "signature", lambda value: f"Signature {value}"),
+    "algorithm": lambda unsigned: replace(unsigned, claimed="hs2019").signed(),
+    "other-serial": lambda unsigned: _serial(unsigned, lambda serial: f"{int(serial, 16) + 1:X}"),
+    "lower-case-serial": lambda unsigned: _serial(unsigned, str.lower),
+    "other-key": lambda unsigned: replace(unsigned, key=_other_key()).signed(),
+    "bit-flipped": lambda unsigned: replace(unsigned, finish=_bit_flipped).signed(),
+    "old-date": _old,
+    "other-date": lambda unsigned: _changed(unsigned.signed(), "date", lambda value: _later(value, 1)),
+    "other-body": lambda unsigned: _changed(unsigned.signed(), "digest", lambda _: digest_value(b"another body")),
+    "reordered": lambda unsigned: unsigned.over(unsigned.lines[::-1]).signed(),
+    "without-query": lambda unsigned: unsigned.over(_without_query(unsigned.lines)).signed(),
+}
+
+
+def tampered(unsigned: Unsigned, name: str) -> Headers:
+    """The headers of `unsigned` spoilt as `name` says; raise ValueError for a name that is not in TAMPERINGS."""
+    if name not in TAMPERINGS:
+        raise ValueError(f"there is no tampering {name!r}; there are {', '.join(TAMPERINGS)}")
+    return TAMPERINGS[name](unsigned)

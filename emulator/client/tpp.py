@@ -1,18 +1,30 @@
-"""What both clients share: a TPP's standing headers, what it remembers of its PSU, and the request to send."""
+"""Signed clients, synchronous and asynchronous, and what they share: a TPP's headers and what it knows of its PSU.
+
+aiohttp is imported when an asynchronous client sends its first request.
+"""
 
 from __future__ import annotations
 
+import errno
 import json
+import selectors
+import ssl
 import uuid
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, TypedDict
+from http.client import HTTPConnection, HTTPSConnection
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 from urllib.parse import parse_qs, urlsplit
 
-from emulator.client.identity import HoldsKey, Identity
-from emulator.client.signing import signed_headers
-from emulator.httpsig.sendable import address_of
+from emulator.client.signing import HoldsKey, Identity, signed_headers
+from emulator.httpsig.sendable import address_of, check_sendable
+
+if TYPE_CHECKING:
+    from aiohttp import ClientHandlerType, ClientRequest, ClientResponse, ClientSession
 
 HeaderChanges = Mapping[str, str | None]
 
@@ -146,3 +158,261 @@ def _content(value: Any, body: bytes | str | None) -> bytes:
     if value is None:
         return b""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+class Headers(Mapping[str, str]):
+    """Response headers; names in any case, values of a repeated name joined by a comma."""
+
+    def __init__(self, pairs: Iterable[tuple[str, str]]) -> None:
+        self.pairs = tuple(pairs)
+        self._values: dict[str, str] = {}
+        for name, value in self.pairs:
+            lower = name.lower()
+            self._values[lower] = f"{self._values[lower]}, {value}" if lower in self._values else value
+
+    def __getitem__(self, name: str) -> str:
+        return self._values[name.lower()]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __repr__(self) -> str:
+        return f"Headers({list(self.pairs)!r})"
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """Status, headers and the raw body of an answer."""
+
+    status: int
+    headers: Headers = field(repr=False)  # a failing test shows the beginning and the end: status and body tell why
+    body: bytes
+
+    @property
+    def status_code(self) -> int:
+        """The status, by the name that other HTTP clients give it."""
+        return self.status
+
+    @property
+    def text(self) -> str:
+        """The body as text."""
+        return self.body.decode("utf-8", "replace")
+
+    def json(self) -> Any:
+        """The body as a JSON value; raise ValueError when it is none."""
+        return json.loads(self.body)
+
+    def link(self, name: str) -> str | None:
+        """The href of `_links.<name>`, or None."""
+        try:
+            href = self.json()["_links"][name]["href"]
+        except (ValueError, KeyError, TypeError):
+            return None
+        return href if isinstance(href, str) else None
+
+    @property
+    def sca_redirect(self) -> str | None:
+        """Where to send the PSU's browser, when SCA is needed (SPEC 2.3)."""
+        return self.link("scaRedirect")
+
+
+class TppClient(Tpp):
+    """A signed client: `client.post("/v1/...", json=...)` -> Response, from one thread or several at once.
+
+    Connections are kept open, as many as requests were under way at once; one that fails is not tried again: the
+    request may have been carried out. `ca` is the file of the CA that the bank's TLS certificate must come from
+    (default: those of the system), `timeout` in seconds. Further arguments as for Tpp.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        identity: HoldsKey,
+        *,
+        defaults: HeaderChanges | None = None,
+        clock: Callable[[], datetime] = real_now,
+        ca: str | Path | None = None,
+        timeout: float = 30,
+    ) -> None:
+        super().__init__(base_url, identity, defaults=defaults, clock=clock)
+        self._timeout = timeout
+        self._ca = ca
+        self._idle: list[HTTPConnection] = []
+
+    def request(self, method: str, path: str, **options: Unpack[Options]) -> Response:
+        """Send a signed request; options as for `prepare`."""
+        return self.send(self.prepare(method, path, **options))
+
+    def get(self, path: str, **options: Unpack[Options]) -> Response:
+        """GET `path`."""
+        return self.request("GET", path, **options)
+
+    def post(self, path: str, **options: Unpack[Options]) -> Response:
+        """POST to `path`."""
+        return self.request("POST", path, **options)
+
+    def put(self, path: str, **options: Unpack[Options]) -> Response:
+        """PUT to `path`."""
+        return self.request("PUT", path, **options)
+
+    def delete(self, path: str, **options: Unpack[Options]) -> Response:
+        """DELETE `path`."""
+        return self.request("DELETE", path, **options)
+
+    def send(self, prepared: Prepared) -> Response:
+        """Send a prepared request as it stands; repeating it repeats its X-Request-ID and signature."""
+        check_sendable(prepared.method, prepared.target, prepared.headers)
+        connection = self._live_connection()
+        try:
+            connection.putrequest(prepared.method, prepared.target, skip_host=True, skip_accept_encoding=True)
+            for name, value in prepared.headers.items():
+                connection.putheader(name, value.encode())
+            if prepared.body or prepared.method in ("POST", "PUT", "PATCH"):
+                connection.putheader("Content-Length", str(len(prepared.body)))
+            connection.endheaders(prepared.body or None)
+            received = connection.getresponse()
+            answer = Response(received.status, Headers(received.getheaders()), received.read())
+        except BaseException:
+            connection.close()
+            raise
+        self._idle.append(connection)
+        return answer
+
+    def close(self) -> None:
+        """Close what is open; the next request opens a connection again."""
+        while self._idle:
+            self._idle.pop().close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _live_connection(self) -> HTTPConnection:
+        """A connection for one request: one that is idle, unless the bank has closed it meanwhile."""
+        with suppress(IndexError):  # none is left; other threads take from them too
+            while not _is_live(connection := self._idle.pop()):
+                connection.close()
+            return connection
+        return self._new_connection()
+
+    def _new_connection(self) -> HTTPConnection:
+        parts = urlsplit(self.origin)
+        host = parts.hostname or ""
+        if parts.scheme == "http":
+            return HTTPConnection(host, parts.port, timeout=self._timeout)
+        context = ssl.create_default_context(cafile=str(self._ca) if self._ca is not None else None)
+        return HTTPSConnection(host, parts.port, timeout=self._timeout, context=context)
+
+
+def _is_live(connection: HTTPConnection) -> bool:
+    if connection.sock is None:  # it opens by itself
+        return True
+    # select.select() takes no file beyond the first 1024 of a process
+    with selectors.DefaultSelector() as ready:
+        ready.register(connection.sock, selectors.EVENT_READ)
+        return not ready.select(0)  # nothing was asked, so this would be the end of the stream
+
+
+class AsyncTppClient(Tpp):
+    """As TppClient, with coroutines and for many requests at once; close it, or use `async with`.
+
+    Raises OSError for a `ca` that cannot be read, and where no answer comes.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        identity: HoldsKey,
+        *,
+        defaults: HeaderChanges | None = None,
+        clock: Callable[[], datetime] = real_now,
+        ca: str | Path | None = None,
+        timeout: float = 30,
+    ) -> None:
+        super().__init__(base_url, identity, defaults=defaults, clock=clock)
+        self._timeout = timeout
+        self._verify = True if ca is None else ssl.create_default_context(cafile=str(ca))
+        self._session: ClientSession | None = None
+
+    async def request(self, method: str, path: str, **options: Unpack[Options]) -> Response:
+        """Send a signed request; options as for `prepare`."""
+        return await self.send(self.prepare(method, path, **options))
+
+    async def get(self, path: str, **options: Unpack[Options]) -> Response:
+        """GET `path`."""
+        return await self.request("GET", path, **options)
+
+    async def post(self, path: str, **options: Unpack[Options]) -> Response:
+        """POST to `path`."""
+        return await self.request("POST", path, **options)
+
+    async def put(self, path: str, **options: Unpack[Options]) -> Response:
+        """PUT to `path`."""
+        return await self.request("PUT", path, **options)
+
+    async def delete(self, path: str, **options: Unpack[Options]) -> Response:
+        """DELETE `path`."""
+        return await self.request("DELETE", path, **options)
+
+    async def send(self, prepared: Prepared) -> Response:
+        """Send a prepared request as it stands; repeating it repeats its X-Request-ID and signature."""
+        from yarl import URL  # comes with aiohttp
+
+        check_sendable(prepared.method, prepared.target, prepared.headers)
+        if self._session is None:
+            self._session = self._new_session()
+        async with self._session.request(
+            prepared.method,
+            URL(self.origin + prepared.target, encoded=True),
+            headers=prepared.headers,
+            data=prepared.body or None,
+            allow_redirects=False,
+        ) as answer:
+            pairs = [(name, value) for name, value in answer.headers.items()]
+            return Response(answer.status, Headers(pairs), await answer.read())
+
+    async def close(self) -> None:
+        """Close all connections."""
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def _new_session(self) -> ClientSession:
+        from aiohttp import ClientSession, ClientTimeout, DummyCookieJar, TCPConnector
+
+        return ClientSession(
+            connector=TCPConnector(ssl=self._verify, limit=0),
+            timeout=ClientTimeout(total=self._timeout),
+            cookie_jar=DummyCookieJar(),  # as the synchronous client: what is sent is what was asked for
+            auto_decompress=False,  # a body is given as it came, as by the synchronous client
+            skip_auto_headers=("User-Agent", "Accept-Encoding", "Content-Type"),
+            middlewares=(_once,),
+        )
+
+
+async def _once(request: ClientRequest, send: ClientHandlerType) -> ClientResponse:
+    """Send a request a single time: aiohttp itself would repeat a GET, PUT or DELETE whose answer is lost."""
+    from aiohttp import ClientConnectorError, ClientOSError, ServerDisconnectedError
+
+    try:
+        return await send(request)
+    except ClientConnectorError:
+        raise
+    except (ClientOSError, ServerDisconnectedError) as lost:
+        # aiohttp hands this on as a ClientOSError, which is an OSError and a ClientError.
+        raise ConnectionResetError(errno.ECONNRESET, "the connection was closed without an answer") from lost

@@ -7,7 +7,7 @@ from datetime import date, datetime
 from typing import Any
 
 from emulator.bank.clock import oslo_date
-from emulator.client.identity import Identity
+from emulator.client.signing import Identity
 from emulator.client.tpp import Prepared, Tpp
 from emulator.httpsig.sendable import check_sendable
 from emulator.scenario.persona import STORED_AS, Persona, TppWish

@@ -25,7 +25,7 @@ from emulator.bank.kinds import CUSTOMER
 from emulator.bank.payment import payment_views, progression
 from emulator.ca import CertificateAuthority, Credentials
 from emulator.client import AsyncTppClient, TppClient
-from emulator.client.identity import Identity
+from emulator.client.signing import Identity
 from emulator.scenario import loader, target
 from emulator.scenario.vocabulary import vocabulary
 from emulator.settings import ServeSettings

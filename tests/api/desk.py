@@ -15,8 +15,7 @@ from emulator.bank.authentication import sca_control
 from emulator.bank.customers import sessions
 from emulator.bank.settings import Settings
 from emulator.ca import CertificateAuthority
-from emulator.client.response import Headers, Response
-from emulator.client.tpp import Tpp
+from emulator.client.tpp import Headers, Response, Tpp
 from emulator.scenario.rules import RuleSet
 
 BASE = "http://127.0.0.1:8080"

@@ -10,7 +10,7 @@ import pytest
 from emulator.api.service import BankService
 from emulator.bank.kinds import BASKET
 from emulator.ca import CertificateAuthority
-from emulator.client.response import Response
+from emulator.client.tpp import Response
 from tests.api.desk import DeskClient, approve
 from tests.api.test_isolation import BODIES, NOBODYS, SERVICES
 

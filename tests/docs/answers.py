@@ -14,7 +14,7 @@ from emulator.api import examples
 from emulator.api.operations import table
 from emulator.bank.clock import real_now
 from emulator.ca import CertificateAuthority
-from emulator.client.response import Response
+from emulator.client.tpp import Response
 from tests.api.desk import NOW, DeskClient, advance, approve, monday, seeded_registry
 
 ANSWERS = Path(examples.__file__).with_name("answers.json")

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
-from emulator.client.tampering import TAMPERINGS
+from emulator.client.signing import TAMPERINGS
 from emulator.httpsig.header import wrap
 from emulator.httpsig.signing import digest_value
 from tests.hostile.case import BODIES, SEPA, Case, Sent, Told, replaced
