@@ -84,14 +84,14 @@ class Tpp:
         self._clock = clock
 
     def remember(self, redirect: str) -> dict[str, str]:
-        """Take over what the redirect after an SCA tells (SPEC 5.3, items 3 and 4); its query parameters."""
-        told = {name: values[-1] for name, values in parse_qs(urlsplit(redirect).query).items()}
-        if "psu-id" in told:
-            self.psu_id = told["psu-id"]
-            self.psu_corporate_id = told.get("psu-corporate-id")
-            self.psu_context = told.get("context")
-            self.session_id = told.get("tpp-session-id", self.session_id)
-        return told
+        """Take PSU-ID and session from the redirect after an SCA (SPEC 5.3); returns its query parameters."""
+        parameters = {name: values[-1] for name, values in parse_qs(urlsplit(redirect).query).items()}
+        if "psu-id" in parameters:
+            self.psu_id = parameters["psu-id"]
+            self.psu_corporate_id = parameters.get("psu-corporate-id")
+            self.psu_context = parameters.get("context")
+            self.session_id = parameters.get("tpp-session-id", self.session_id)
+        return parameters
 
     def forget(self) -> None:
         """Start over without a PSU, under a new session id."""

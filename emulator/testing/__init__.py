@@ -9,18 +9,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from emulator.testing.clock import BankClock
     from emulator.testing.options import BankFactory, BankOptions
-    from emulator.testing.running import RunningBank, TestTpp, banks
+    from emulator.testing.running import BankClock, RunningBank, TestTpp, TppFiles, banks
 
-__all__ = ["BankClock", "BankFactory", "BankOptions", "RunningBank", "TestTpp", "banks"]
+__all__ = ["BankClock", "BankFactory", "BankOptions", "RunningBank", "TestTpp", "TppFiles", "banks"]
 
 _PLACES = {
-    "BankClock": "emulator.testing.clock",
+    "BankClock": "emulator.testing.running",
     "BankFactory": "emulator.testing.options",
     "BankOptions": "emulator.testing.options",
     "RunningBank": "emulator.testing.running",
     "TestTpp": "emulator.testing.running",
+    "TppFiles": "emulator.testing.running",
     "banks": "emulator.testing.running",
 }
 

@@ -1,4 +1,4 @@
-"""What a bank for a test may be told: the types of `bank_factory` and its arguments."""
+"""The options of a bank for a test: the types of `bank_factory` and its arguments."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class BankOptions(TypedDict, total=False):
 
     `now`: the moment at which the bank's clock stands (default: that of the start), a datetime or a text with a zone,
     such as `2026-03-02T09:00:00+01:00`; `settings`: settings of the bank (CONTRACT 9.1), such as
-    `{"progression": "manual"}`. `scenario` and `allow_host` may be one or several. The documents are kept in memory,
+    `{"progression": "manual"}`. `scenario` and `allow_host` may be one or several. The documents are in memory
     unless `state` says where or `ephemeral` is False.
     """
 
@@ -39,7 +39,7 @@ class BankOptions(TypedDict, total=False):
 
 
 class BankFactory(Protocol):
-    """Makes banks that stop with the test."""
+    """Starts banks that stop with the test."""
 
     def __call__(self, **options: Unpack[BankOptions]) -> RunningBank:
         """A fresh bank on a free port.
@@ -81,10 +81,10 @@ FILTERS = {"operation": str, "status": int, "tpp": str, "payment_id": str, "limi
 
 
 def filters_for(**filters: Any) -> dict[str, Any]:
-    """What `requests` of a bank is told, in one spelling; raises TypeError for what would find nothing in silence."""
+    """The filters of `RunningBank.requests` in one spelling; raises TypeError for one that could match nothing."""
     filters = {{"paymentId": "payment_id"}.get(name, name): value for name, value in filters.items()}
     for name, value in filters.items():
         if name not in FILTERS or not isinstance(value, FILTERS[name] | None):
             taken = ", ".join(f"{known}: {kind.__name__}" for known, kind in FILTERS.items())
-            raise TypeError(f"requests are found by {taken}, not by {name}={value!r}")
+            raise TypeError(f"requests are filtered by {taken}, not by {name}={value!r}")
     return filters

@@ -1,33 +1,64 @@
-"""The pytest plugin: fixtures `bank` and `bank_factory` (CONTRACT 12), found by the entry point `pytest11`.
+"""The pytest plugin: fixtures, a marker and a report section (CONTRACT 12, 15), found by the entry point `pytest11`.
 
 pytest imports this file in every project where the emulator is installed, so it imports nothing else at first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+import sys
+from collections.abc import Generator, Iterator
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
     from emulator.testing import BankFactory, RunningBank
 
+MARKER = (
+    "bank(**options): options of the bank that the fixture `bank` starts, such as seed=7, now='2026-03-02T09:00:00Z', "
+    "settings={'progression': 'manual'} or scenario='slow-bank' (see emulator.testing.BankOptions)"
+)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the marker `bank`."""
+    config.addinivalue_line("markers", MARKER)
+
 
 @pytest.fixture
 def bank_factory() -> Iterator[BankFactory]:
-    """Makes banks: `bank_factory(fixtures="empty", seed=7, settings={"progression": "manual"}, now=datetime(...))`.
+    """Starts banks: `bank_factory(fixtures="empty", seed=7, settings={"progression": "manual"}, now=datetime(...))`.
 
     The arguments are those of `emulator.testing.BankOptions`. Each bank is fresh, runs on a free port, and stops with
     the test.
     """
     from emulator.testing import banks
 
-    with banks() as make:
-        yield make
+    with banks() as start:
+        yield start
 
 
 @pytest.fixture
-def bank(bank_factory: BankFactory) -> RunningBank:
-    """A fresh bank in its known state on a free port; its clock stands still until `bank.clock.advance(...)`."""
-    return bank_factory()
+def bank(request: pytest.FixtureRequest, bank_factory: BankFactory) -> RunningBank:
+    """A fresh bank in its known state on a free port; its clock stands still until `bank.clock.advance(...)`.
+
+    The marker `@pytest.mark.bank(seed=7, ...)` on a test, class or module gives its options; the closest one wins.
+    """
+    options: dict[str, Any] = {}
+    for marker in reversed(list(request.node.iter_markers("bank"))):
+        if marker.args:
+            raise pytest.UsageError("the marker bank takes options by name, such as @pytest.mark.bank(seed=7)")
+        options |= marker.kwargs
+    return bank_factory(**options)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport() -> Generator[None, Any, None]:
+    """Add the last requests of every running bank to the report of a failing test."""
+    outcome = yield
+    report = outcome.get_result()
+    running = sys.modules.get("emulator.testing.running")  # not imported: no bank was started
+    if report.failed and running is not None:
+        for bank in running.RUNNING:
+            if requests := bank.report():
+                report.sections.append((f"requests of the bank at {bank.url}", requests))

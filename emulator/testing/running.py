@@ -1,19 +1,26 @@
-"""A bank that runs in this process on a free port, as the pytest fixtures hand it out (CONTRACT 12)."""
+"""A bank that runs in this process on a free port, with its clock and its TPPs (CONTRACT 12, 15).
+
+All banks of a test process share one event loop, in a thread of its own.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import threading
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar, Unpack
+from typing import Any, NamedTuple, TypeVar, Unpack
 from urllib.parse import urlsplit
 
 from emulator.api.certificates import read_certificate
 from emulator.api.service import BankService
+from emulator.api.signature.explain import explain_verdict
 from emulator.assemble import apply_all, assemble, authority_for
 from emulator.assemble.application import BankApplication
 from emulator.bank import fixtures
@@ -24,45 +31,155 @@ from emulator.bank.errors import BankError
 from emulator.bank.kinds import CUSTOMER
 from emulator.bank.payment import payment_views, progression
 from emulator.ca import CertificateAuthority, Credentials
+from emulator.ca.files import write_private
 from emulator.client import AsyncTppClient, TppClient
-from emulator.client.signing import Identity
-from emulator.scenario import loader, target
+from emulator.scenario import durations, loader, target
+from emulator.scenario.durations import Duration
 from emulator.scenario.vocabulary import vocabulary
 from emulator.settings import ServeSettings
-from emulator.testing.clock import BankClock
-from emulator.testing.loop import loop_thread
 from emulator.testing.options import BankFactory, BankOptions, filters_for, moment_of, settings_for
 from emulator.web.server import WebServer
 from emulator.web.sockets import listen
 
 Result = TypeVar("Result")
 
+KEYSTORE_PASSWORD = "bank-emulator"  # as of `bank-emulator tpp new`
+REPORTED = 10  # requests of each bank in the report of a failing test
+
+
+class LoopThread:
+    """An event loop that runs in the background until the process ends."""
+
+    def __init__(self) -> None:
+        self._loop = _new_loop()
+        threading.Thread(target=self._loop.run_forever, name="bank-emulator", daemon=True).start()
+
+    def run(self, work: Coroutine[Any, Any, Result]) -> Result:
+        """Run `work` on the loop and wait for its result."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def call(self, function: Callable[[], Result]) -> Result:
+        """Call `function` on the loop's thread, where the banks live: between two requests, never within one."""
+        done: Future[Result] = Future()
+
+        def work() -> None:
+            try:
+                done.set_result(function())
+            except BaseException as error:  # handed over to the thread that waits
+                done.set_exception(error)
+
+        self._loop.call_soon_threadsafe(work)
+        return done.result()
+
+
+def _new_loop() -> asyncio.AbstractEventLoop:
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()
+
+
+@cache
+def loop_thread() -> LoopThread:
+    """The loop of this process, started at the first call."""
+    return LoopThread()
+
+
+class BankClock:
+    """Bank time, which stands still until a test moves it."""
+
+    def __init__(self, bank: RunningBank) -> None:
+        self._bank = bank
+
+    @property
+    def now(self) -> datetime:
+        """Bank time, in UTC."""
+        return self._bank.call(lambda service: service.bank.clock.now())
+
+    def advance(self, by: str | timedelta | None = None, **units: float) -> datetime:
+        """Move bank time on: `advance("1h30m")`, `advance("P1M")`, `advance(days=1)`; what falls due is applied."""
+        duration = _duration(by, units)
+
+        def move(service: BankService) -> datetime:
+            service.settle()
+            service.bank.clock.set(now=duration.after(service.bank.clock.now()))
+            service.settle()
+            return service.bank.clock.now()
+
+        return self._bank.call(move)
+
+
+def _duration(by: str | timedelta | None, units: dict[str, float]) -> Duration:
+    if by is not None and units:
+        raise TypeError("bank time moves by one length of time, or by days, hours and so on, not by both")
+    if isinstance(by, str):
+        parsed = durations.parse(by)
+        if parsed is None:
+            raise ValueError(f"{durations.expected(by)} is needed, not {by!r}")
+        return parsed
+    if by is not None and not isinstance(by, timedelta):
+        raise TypeError(f'bank time moves by a text such as "10s", a timedelta, or seconds=10, not by {by!r}')
+    duration = Duration(0, by if by is not None else timedelta(**units))
+    if duration.rest < timedelta(0):
+        raise ValueError("bank time only moves forward")
+    return duration
+
 
 @cache
 def authority() -> CertificateAuthority:
-    """The sandbox CA of this test process, in memory: keys are made once, not once a test."""
+    """The sandbox CA of this test process, in memory: keys are generated once, not in every test."""
     return authority_for(None)
 
 
 @cache
 def _issued(name: str, roles: tuple[str, ...], flaw: str | None, hour: datetime) -> Credentials:
-    """A TPP of this test process; where its name is taken by one with other roles or flaw, that one makes way.
+    """A TPP of this test process; it replaces one of the same name with other roles or another flaw.
 
-    `hour` is that of real time, which dates a certificate: a test may have moved it.
+    `hour` of real time is part of the cache's key, because it dates the certificate and a test may change it.
     """
     del hour
     return authority().issue(name, roles=roles, flaw=flaw, replace=True)
 
 
+class TppFiles(NamedTuple):
+    """The files of a TPP's certificate; `keystore` is PKCS #12 with key, certificate and CA."""
+
+    certificate: Path
+    key: Path
+    keystore: Path
+
+
 class TestTpp(TppClient):
-    """A signed client that knows the bank it talks to, so that its PSU can be made to approve."""
+    """A TPP: its certificate and key, and a signed client whose PSU can approve without a browser."""
 
     __test__ = False  # pytest collects classes called Test...
 
-    def __init__(self, bank: RunningBank, identity: Identity) -> None:
-        super().__init__(bank.url, identity)
+    def __init__(self, bank: RunningBank, credentials: Credentials) -> None:
+        super().__init__(bank.url, credentials)
         self.bank = bank
-        self.tpp_id = read_certificate(identity.header).tpp.id
+        self._credentials = credentials
+        self.tpp_id = read_certificate(credentials.certificate_header).tpp.id
+
+    @property
+    def certificate_pem(self) -> str:
+        """The certificate as PEM text, for a signer of your own."""
+        return self._credentials.certificate_pem
+
+    @property
+    def key_pem(self) -> str:
+        """The private key as PEM text (PKCS #8, no password)."""
+        return self._credentials.key_pem.decode()
+
+    def files(self, folder: str | Path, *, keystore_password: str = KEYSTORE_PASSWORD) -> TppFiles:
+        """Write certificate.pem, key.pem and keystore.p12 into `folder`, readable for this user alone."""
+        directory = Path(folder)
+        directory.mkdir(parents=True, exist_ok=True)
+        files = TppFiles(directory / "certificate.pem", directory / "key.pem", directory / "keystore.p12")
+        write_private(files.certificate, self.certificate_pem.encode())
+        write_private(files.key, self._credentials.key_pem)
+        write_private(files.keystore, self._credentials.keystore(keystore_password))
+        return files
 
     def asynchronous(self) -> AsyncTppClient:
         """The same TPP and PSU as an asynchronous client; close it when done (`async with`)."""
@@ -78,11 +195,14 @@ class TestTpp(TppClient):
 
     def log_in(self, national_id: str | None = None, **choices: Any) -> TestTpp:
         """A session and a consent without the pages: for a person (default: the bank's first private customer)."""
-        made = self.bank.session(self.tpp_id, national_id, **choices)
-        self.psu_id, self.session_id = made["psuId"], made["tppSessionId"]
-        self.psu_corporate_id = made.get("psuCorporateId")
+        session = self.bank.session(self.tpp_id, national_id, **choices)
+        self.psu_id, self.session_id = session["psuId"], session["tppSessionId"]
+        self.psu_corporate_id = session.get("psuCorporateId")
         self.psu_context = "CORPORATE" if self.psu_corporate_id else "PRIVATE"
         return self
+
+
+RUNNING: list[RunningBank] = []  # the banks of this process, for the report of a failing test
 
 
 class RunningBank:
@@ -105,7 +225,7 @@ class RunningBank:
         self._loop = loop_thread()
         with ExitStack() as undo:
             undo.callback(self._application.close)
-            with self._service.bank.documents.transaction():  # one that is refused leaves a kept bank as it stood
+            with self._service.bank.documents.transaction():  # a refused one leaves a stored bank unchanged
                 self._prepare(settings, now, changes)
             self._server = WebServer(
                 self._application,
@@ -119,6 +239,7 @@ class RunningBank:
         self.url = self._server.urls[0]
         self.clock = BankClock(self)
         self._clients: list[TppClient] = []
+        RUNNING.append(self)
 
     def _prepare(self, settings: ServeSettings, now: datetime | None, changes: Mapping[str, Any] | None) -> None:
         if now is not None:
@@ -140,10 +261,10 @@ class RunningBank:
         flaw: str | None = None,
     ) -> TestTpp:
         """A signed client of a TPP with these roles, one or several; `flaw` spoils its certificate (CONTRACT 9.7)."""
-        wanted = (roles,) if isinstance(roles, str) else tuple(sorted(roles))
-        name = name or "-".join(["test", *(role.lower() for role in wanted), *([flaw] if flaw else [])])
+        chosen = (roles,) if isinstance(roles, str) else tuple(sorted(roles))
+        name = name or "-".join(["test", *(role.lower() for role in chosen), *([flaw] if flaw else [])])
         hour = real_now().replace(minute=0, second=0, microsecond=0)
-        client = TestTpp(self, Identity.of(_issued(name, wanted, flaw, hour)))
+        client = TestTpp(self, _issued(name, chosen, flaw, hour))
         self._clients.append(client)
         return client
 
@@ -154,7 +275,7 @@ class RunningBank:
         BankError for an SCA that is not there, as for None, the scaRedirect of an answer without one.
         """
         choices = {{"nationalId": "national_id"}.get(name, name): value for name, value in choices.items()}
-        return self._sca(link_or_id, lambda bank, found: sca_control.approve(bank, found, **choices)) or ""
+        return self._sca(link_or_id, lambda bank, sca: sca_control.approve(bank, sca, **choices)) or ""
 
     def reject(self, link_or_id: str | None = "latest") -> str:
         """The PSU declines; where the browser goes."""
@@ -191,14 +312,18 @@ class RunningBank:
         return self.call(work)
 
     def requests(self, **filters: Any) -> list[dict[str, Any]]:
-        """What the TPPs have asked, newest first, each exchange whole: all that are kept, the last 1000.
+        """The requests of TPPs with their answers, newest first; the log holds the last 1000.
 
-        Filters: operation, status, tpp, paymentId (or payment_id), limit. BankError for an operation of which there is
-        none, TypeError for another filter, or for a value that no request could have.
+        Filters: operation, status, tpp, paymentId (or payment_id), limit. Raises BankError for an unknown operation,
+        TypeError for another filter or for a value that no request could have.
         """
-        wanted = {"limit": sys.maxsize, **filters_for(**filters)}
-        vocabulary().check_operation(wanted.get("operation"))
-        return self.call(lambda service: [entry.detail() for entry in service.log.entries(**wanted)])
+        chosen = {"limit": sys.maxsize, **filters_for(**filters)}
+        vocabulary().check_operation(chosen.get("operation"))
+        return self.call(lambda service: [entry.detail() for entry in service.log.entries(**chosen)])
+
+    def report(self, limit: int = REPORTED) -> str:
+        """The last requests as text, oldest first: status, reason, and why a signature is refused."""
+        return "\n".join(line for entry in reversed(self.requests(limit=limit)) for line in _reported(entry))
 
     def payments(self) -> list[dict[str, Any]]:
         """All payments of the bank, newest first, as `GET /_emulator/payments` shows them."""
@@ -224,6 +349,8 @@ class RunningBank:
 
     def stop(self) -> None:
         """Close clients, connections and sockets."""
+        if self in RUNNING:
+            RUNNING.remove(self)
         for client in self._clients:
             client.close()
         self._loop.run(self._server.stop())
@@ -243,15 +370,27 @@ def _first_private(service: BankService) -> str:
     raise BankError("FORMAT_ERROR", "The bank has no private customer; say who logs in.", "nationalId")
 
 
+def _reported(entry: dict[str, Any]) -> Iterator[str]:
+    """An entry of the request log as lines of text."""
+    rules = f"  [{', '.join(entry['rules'])}]" if entry.get("rules") else ""
+    yield f"{entry['id']} {entry['at']} {entry['status'] or 'no answer'} {entry['method']} {entry['target']}{rules}"
+    for message in entry.get("messages", []):
+        path = f" {message['path']}" if message.get("path") else ""
+        yield f"    {message['code']}{path}: {message.get('text', '')}"
+    signature = entry.get("signature")
+    if signature is not None and not signature.get("valid"):
+        yield from (f"    {line}".rstrip() for line in explain_verdict(signature).text.splitlines())
+
+
 @contextmanager
 def banks() -> Iterator[BankFactory]:
-    """Makes banks that stop at the end, also when one of them could not start; for fixtures of any scope."""
+    """Start banks that stop at the end, also when one of them could not start; for fixtures of any scope."""
     running: list[RunningBank] = []
 
     def make(**options: Unpack[BankOptions]) -> RunningBank:
-        made = RunningBank(settings_for(**options), now=moment_of(options), changes=options.get("settings"))
-        running.append(made)
-        return made
+        bank = RunningBank(settings_for(**options), now=moment_of(options), changes=options.get("settings"))
+        running.append(bank)
+        return bank
 
     try:
         yield make

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import json
 import shutil
+import stat
 import subprocess
 import sys
 import urllib.request
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
+from cryptography.hazmat.primitives.serialization import pkcs12
 
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import CUSTOMER, META
 from emulator.ca import CertificateAuthority
+from emulator.client import Identity, TppClient
 from emulator.scenario.problems import ScenarioRefused
 from emulator.testing import BankFactory, RunningBank, TestTpp, banks, running
 
@@ -221,7 +225,7 @@ def test_requests_shows_what_was_asked_newest_first(bank: RunningBank) -> None:
 
 @pytest.mark.parametrize("filters", [{"status": "201"}, {"tpp": object()}, {"paymentId": 1}, {"path": "/v1/accounts"}])
 def test_a_filter_that_no_request_could_fit_is_refused(bank: RunningBank, filters: dict[str, Any]) -> None:
-    with pytest.raises(TypeError, match=r"found by .*status: int.*, not by"):
+    with pytest.raises(TypeError, match=r"filtered by .*status: int.*, not by"):
         bank.requests(**filters)
 
 
@@ -363,7 +367,7 @@ def test_the_example_project_passes(tmp_path: Path, options: tuple[str, ...]) ->
     project = shutil.copytree(SHOP, tmp_path / "shop", ignore=shutil.ignore_patterns("__pycache__"))
     done = pytest_in(project, *options)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "5 passed" in done.stdout
+    assert "6 passed" in done.stdout
 
 
 def test_a_bank_stops_with_its_test(tmp_path: Path) -> None:
@@ -379,6 +383,59 @@ def test_a_bank_stops_with_its_test(tmp_path: Path) -> None:
     )
     done = pytest_in(tmp_path)
     assert "2 passed" in done.stdout, done.stdout
+
+
+def test_a_certificate_of_a_tpp_can_be_used_by_other_code(bank: RunningBank, tmp_path: Path) -> None:
+    tpp = bank.tpp(roles=["AISP"])
+    files = tpp.files(tmp_path / "certificates")
+    assert [file.name for file in files] == ["certificate.pem", "key.pem", "keystore.p12"]
+    assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
+    assert (files.certificate.read_text(), files.key.read_text()) == (tpp.certificate_pem, tpp.key_pem)
+    stored = pkcs12.load_pkcs12(files.keystore.read_bytes(), b"bank-emulator")
+    assert stored.cert is not None
+    assert stored.cert.certificate == tpp.identity.certificate
+    own = TppClient(bank.url, Identity.from_pem(tpp.certificate_pem, tpp.key_pem))
+    own.remember("?" + urlencode({"psu-id": tpp.log_in().psu_id or "", "tpp-session-id": tpp.session_id}))
+    assert own.get("/v1/accounts").status == 200
+    own.close()
+
+
+@pytest.mark.bank(seed=7, now="2026-03-02T09:00:00+01:00", settings={"progression": "manual"})
+class TestMarker:
+    def test_a_marker_gives_the_options_of_the_bank(self, bank: RunningBank) -> None:
+        assert bank.clock.now == datetime(2026, 3, 2, 8, tzinfo=UTC)
+        assert bank.settings()["progression"] == "manual"
+
+    @pytest.mark.bank(now="2026-04-01T09:00:00Z", links="absolute")
+    def test_the_closest_marker_wins(self, bank: RunningBank) -> None:
+        assert bank.clock.now == datetime(2026, 4, 1, 9, tzinfo=UTC)
+        assert (bank.settings()["progression"], bank.settings()["links"]) == ("manual", "absolute")
+
+
+def test_a_failing_test_reports_the_last_requests_of_its_banks(tmp_path: Path) -> None:
+    (tmp_path / "test_fails.py").write_text(
+        "import pytest\n"
+        "def test_fails(bank, bank_factory):\n"
+        "    bank.tpp().get('/v1/accounts', tamper='bit-flipped')\n"
+        "    bank_factory().tpp().log_in().get('/v1/accounts')\n"
+        "    assert False\n"
+        "def test_passes(bank):\n"
+        "    bank.tpp().get('/v1/cards')\n"
+        "@pytest.mark.bank(7)\n"
+        "def test_options_have_names(bank): pass\n"
+        "@pytest.mark.bank(sed=7)\n"
+        "def test_options_are_known(bank): pass\n"
+    )
+    done = pytest_in(tmp_path)
+    assert done.stdout.count("- requests of the bank at http://127.0.0.1:") == 2
+    assert " 400 GET /v1/accounts" in done.stdout
+    assert " 200 GET /v1/accounts" in done.stdout
+    assert "    BAD_REQUEST Signature: " in done.stdout
+    assert "The bank's signing string:" in done.stdout, "the diagnosis of the signature"
+    assert "/v1/cards" not in done.stdout
+    assert "the marker bank takes options by name" in done.stdout
+    assert "not sed" in done.stdout
+    assert "1 failed, 1 passed, 2 errors" in done.stdout
 
 
 def test_a_project_that_asks_for_no_bank_imports_none_of_it() -> None:

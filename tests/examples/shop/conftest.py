@@ -6,21 +6,18 @@ from decimal import Decimal
 
 import pytest
 from shop import Order, Shop
+from signer import Signer
 
-from emulator.testing import RunningBank, TestTpp
+from emulator.testing import RunningBank
 
 KARI, KARIS_ACCOUNT = "14888520059", "99901000014"
 
 
 @pytest.fixture
-def tpp(bank: RunningBank) -> TestTpp:
-    """The shop's certificate, which may initiate payments and nothing else."""
-    return bank.tpp(roles=["PISP"])
-
-
-@pytest.fixture
-def shop(tpp: TestTpp) -> Shop:
-    return Shop(tpp)
+def shop(bank: RunningBank) -> Shop:
+    """The shop with a certificate that may initiate payments and nothing else, signing with its own code."""
+    tpp = bank.tpp(roles=["PISP"])
+    return Shop(bank.url, Signer(tpp.certificate_pem, tpp.key_pem))
 
 
 @pytest.fixture
