@@ -1,93 +1,87 @@
-"""One connection: aiohttp's protocol with our answers to its parser's errors, and limits on slow and gone clients."""
+"""One connection: aiohttp's protocol, with our answers to what its parser refuses, and limits on slow and gone clients.
+
+Only public methods of aiohttp's `RequestHandler` are overridden or called. It has its own parser, and calls the handler
+for one request after the other, each in a task.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
 
-from aiohttp.http import HttpProcessingError, RawRequestMessage
-from aiohttp.http_parser import HttpRequestParser
-from aiohttp.streams import EMPTY_PAYLOAD, StreamReader
-from aiohttp.web_protocol import RequestHandler, RequestPayloadError
-from aiohttp.web_response import StreamResponse
+from aiohttp import web
+from aiohttp.http import HttpProcessingError, HttpVersion11
+from aiohttp.streams import StreamReader
 
-from emulator.web.answers import CLOSE, Refusal, head
-from emulator.web.exchange import BadBody, Exchange
-from emulator.web.handler import Acted
-from emulator.web.limits import MAX_HEAD_BYTES, MAX_WAITING_BYTES, PARSING, READ_BYTES
-from emulator.web.refusals import head_without_end, parser_refusal, reason, wire_refusal
-from emulator.web.shortcut import END, Shortcut, behind, pieces, several
-
-if TYPE_CHECKING:
-    from emulator.web.listener import Listener
+from emulator.web.address import Base
+from emulator.web.answers import Refusal
+from emulator.web.framing import HEAD_TOO_LARGE, Framing
+from emulator.web.limits import MAX_BODY_BYTES, PARSING, Limits
+from emulator.web.refusals import (
+    Refused,
+    bad_body,
+    head_without_end,
+    parser_refusal,
+    too_large,
+    too_slow,
+    wire_refusal,
+)
 
 logger = logging.getLogger(__name__)
 
+RequestHandler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+NO_HEAD = b"\0"  # wherever it stands in a head, the parser refuses that head
+_LAST_SECONDS = 0.5  # for what handlers still do for clients that were dropped
+_CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
-class Connection(RequestHandler):
-    """A client's connection, one request after the other.
 
-    `received` counts the bytes up to and with the request that the parser gave out last, `exchange` is the one being
-    answered, `acted` what the core has answered to the next one already.
-    """
+class Connection(web.RequestHandler):
+    """A client's connection, one request after the other."""
 
     __slots__ = (
-        "_body_bytes",
-        "_ended",
+        "_answering",
+        "_client_ended",
+        "_framing",
+        "_gone",
         "_head_timer",
-        "_last_payload",
+        "_heads_seen",
+        "_left",
         "_listener",
-        "_partial",
+        "_reading",
         "_refused",
-        "_shortcut",
         "_socket",
         "_stuck",
-        "_unanswered",
-        "_waits",
-        "acted",
         "base",
-        "exchange",
         "limits",
-        "received",
     )
 
     def __init__(self, listener: Listener, loop: asyncio.AbstractEventLoop) -> None:
         self.limits = listener.limits
         self.base = listener.base
-        self.exchange: Exchange | None = None
-        self.acted: Acted | Exception | None = None
-        self.received = 0
         self._listener = listener
-        self._socket: asyncio.Transport | None = None
+        self._framing = Framing()
+        self._heads_seen = 0  # of those that the framing has counted, when the timer was last looked at
+        self._socket: asyncio.Transport | None = None  # aiohttp's own is None from its close on
         self._head_timer: asyncio.TimerHandle | None = None
-        self._last_payload = EMPTY_PAYLOAD
-        self._body_bytes = 0  # what the body that still comes had at the last look
-        self._partial = bytearray()  # since the parser gave out anything: of a head, of trailers, of a chunk's frame
-        self._unanswered = 0  # requests that the parser gave out and that are not answered
-        self._refused = False  # what still comes is not read as requests
-        self._ended = False  # the client will send no more, but reads
+        self._answering = False
+        self._reading: StreamReader | None = None  # the body that the present request waits for
+        self._gone: asyncio.Future[None] | None = None
+        self._left = False  # the client has gone, or need not be waited for any more
+        self._client_ended = False  # the client will send no more, but reads
+        self._refused = False  # a refusal was sent, what still comes is not looked at
         self._stuck = False
-        self._waits = False  # something that came waits for its turn
         super().__init__(
             listener,
             loop=loop,
             keepalive_timeout=self.limits.idle_seconds,
             access_log=cast(Any, None),
-            lingering_time=self.limits.linger_seconds,
-            read_bufsize=READ_BYTES,
+            lingering_time=0.0,
             **PARSING,
         )
-        self._shortcut = Shortcut(self._parser, self._partial, self._new_parser)
-        self._parser = cast(Any, self._shortcut)
 
-    def _new_parser(self) -> HttpRequestParser:
-        return HttpRequestParser(self, self._loop, READ_BYTES, payload_exception=RequestPayloadError, **PARSING)
-
-    @property
-    def last(self) -> bool:
-        """Whether no request follows the one being answered."""
-        return self._close or (self._ended and not self._messages)
+    # What asyncio calls
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
@@ -99,210 +93,183 @@ class Connection(RequestHandler):
             self._await_head()
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        if self._waits:  # what came whole acts, though nobody will see the answer
-            self._listener.handler.turns.take_waiting()
-        self._listener.open.discard(self)
+        self._listener.closed(self)
         self._forget_timer()
         super().connection_lost(exc)
-        if self.exchange is not None:
-            self.exchange.leave(exc or ConnectionResetError("the client has gone"))
-            self.exchange = None
+        self.leave()
 
     def data_received(self, data: bytes) -> None:
-        if self._refused:
+        if not data:  # aiohttp goes on with what its parser had to put aside
+            super().data_received(data)
             return
-        turns = self._listener.handler.turns
-        # What waits must stay in order and bounded: of each connection one piece of a request's usual size.
-        if self._waits or len(data) > MAX_WAITING_BYTES:
-            turns.take_waiting()
-        if len(data) > MAX_WAITING_BYTES:
-            self.take(data)
-        else:
-            self._waits = True
-            turns.arrived(self, data)
+        framing = self._framing
+        if self._refused or framing.fault is not None:
+            return
+        for piece in framing.cut(data):
+            super().data_received(piece)
+        if framing.fault is not None:
+            self._read_no_further(framing.fault)
+        elif self._head_timer is not None or framing.begun:
+            self._watch_head()
 
-    def take(self, data: bytes) -> None:
-        """Answer the requests that these bytes end, as far as that can be done at once; called in the client's turn."""
-        self._waits = False
-        if self._refused:
-            return
-        if self._close or self._force_close:
-            self._take_rest(data)
-            return
-        if (self._unanswered or self._partial) and several(bytes(self._partial[-3:]) + data):
-            self._take_in_pieces(data)
-            return
-        self.received = len(self._partial) + len(data)
-        rest = None if self._unanswered else self._shortcut.answered(data, self._at_once)
-        if rest is not None:
-            if self._partial:
-                self._partial.clear()
-            if self._head_timer is not None:
-                self._forget_timer()
-            if rest:
-                self._begun(data[-rest:])
-            # now and not when the answers leave, which could find the connection closed for idleness
-            self._next_keepalive_close_time = self._loop.time() + self.limits.idle_seconds
-            if self._keepalive_handle is None:  # some versions of aiohttp begin to wait only after their first answer
-                self._keepalive = True
-                self._keepalive_handle = self._loop.call_at(self._next_keepalive_close_time, self._process_keepalive)
-            return
-        if self._shortcut.lost and self._last_payload.is_eof():
-            self._shortcut.begin_anew()
-            self._take_in_pieces(data)
-            return
-        count = self._request_count
-        super().data_received(data)
-        new = self._request_count - count
-        if new:
-            self._took(new, data)
-        else:
-            self._took_part(data)
+    def eof_received(self) -> Any:  # aiohttp narrows asyncio's `bool | None` to None
+        """Keep the way to the client open while answers to whole requests are owed.
 
-    def _take_in_pieces(self, data: bytes) -> None:
-        """Take one head after the other: aiohttp's parser gives out nothing of a piece in which it refuses one."""
-        begun = bytes(self._partial[-3:])  # which may have cut the end of a head in two
-        first, *others = pieces(begun + data)
-        for piece in (first[len(begun) :], *others):
-            self.take(piece)
-
-    def _take_rest(self, data: bytes) -> None:
-        """On a connection that ends with the request it is at: what still belongs to that one's body.
-
-        aiohttp takes nothing any more, and would wait in vain for the rest.
+        A client that sends no more while a delay lasts most likely gave up, and must not hold up the end.
         """
-        if not self._last_payload.is_eof():
-            try:
-                self._shortcut.feed_data(data)
-            except HttpProcessingError as error:
-                self._break_body(reason(error.message))
+        broken = self._framing.fault is not None
+        if self._listener.ending and self._gone is not None:
+            return None
+        if self._refused or self.ssl_context is not None or (self._framing.in_body and not broken):
+            return None
+        if not self.owes and not broken:
+            return None
+        self._client_ended = True
+        return True
 
-    def _at_once(self, message: RawRequestMessage, payload: StreamReader) -> bool:
-        """Answer a whole request within this call, where nothing waits and nothing has to be awaited."""
-        if self._paused or self._force_close:
-            return False
-        try:
-            return self._listener.handler.at_once(self, message, payload)
-        except Exception as error:
-            self.acted = error  # raised again where aiohttp asks for the answer, so that one place deals with it
-            return False
+    # What the limits ask
 
-    def resume_reading(self, resume_parser: bool = True) -> None:
-        # aiohttp calls this for every body that was read, paused or not
-        if self._reading_paused:
-            super().resume_reading(resume_parser)
-
-    def _took(self, new: int, data: bytes) -> None:
+    def _read_no_further(self, fault: str) -> None:
         self._forget_timer()
-        self._unanswered += new
-        self._partial.clear()
-        message, payload = self._messages[-1]
-        if isinstance(message, RawRequestMessage):
-            self._last_payload = EMPTY_PAYLOAD if payload.is_eof() else payload
-            self._body_bytes = payload.total_bytes
-            if payload.is_eof() and (begun := behind(data, payload)):
-                self._begun(data[-begun:])
-            return
-        # The parser has given up. A request whose body it was reading would wait for the rest in vain.
-        self._refused = True
-        if not self._last_payload.is_eof():
-            self._break_body(reason(message.message))
+        if fault is HEAD_TOO_LARGE:  # refused in its turn, when those before it were answered
+            super().data_received(NO_HEAD)
+        elif self._reading is not None and not self._framing.heads:
+            self._reading.set_exception(Refused(bad_body(fault)))
 
-    def _begun(self, data: bytes) -> None:
-        """Take note of what stands behind a whole request."""
-        self._last_payload = EMPTY_PAYLOAD
-        self._partial.clear()
-        self._took_part(data)
-
-    def _took_part(self, data: bytes) -> None:
-        """Take note of bytes that completed no request."""
-        body = self._last_payload
-        if body is EMPTY_PAYLOAD:
-            self._partial += data
-            if len(self._partial) > MAX_HEAD_BYTES:
-                self._refuse_head()
-            elif self._partial and self._head_timer is None:
-                self._await_head()
-        elif body.is_eof():
-            in_chunks = (self._partial[-3:] + data).endswith(END)  # nothing stands behind these, see `pieces`
-            self._begun(b"" if in_chunks else data[body.total_bytes - self._body_bytes :])
-        elif body.total_bytes > self._body_bytes:
-            self._body_bytes = body.total_bytes
-            self._partial.clear()
-        else:
-            self._partial += data
-            if len(self._partial) > MAX_HEAD_BYTES:
-                self._refused = True
-                self._break_body(f"what stands around it is over {MAX_HEAD_BYTES} bytes")
-
-    def _break_body(self, why: str) -> None:
-        self._last_payload.set_exception(BadBody(f"The body cannot be read: {why}."))
-        self._last_payload.feed_eof()  # else aiohttp would try to read on
-
-    def _refuse_head(self) -> None:
-        self._refused = True
-        self._forget_timer()
-        if self._unanswered:
-            self._ended = True  # the answers that are owed come first, and the last of them closes
-            return
-        self._listener.handler.turns.end()
-        response = head_without_end(self._partial)
-        if self.transport is not None:
-            self.transport.write(head(response, [f"Content-Length: {len(response.body)}", CLOSE]) + response.body)
-        self._loop.call_later(self.limits.linger_seconds, self.force_close)
+    def _watch_head(self) -> None:
+        """Begin to wait for the end of a head that has begun, or stop."""
+        framing = self._framing
+        if framing.count != self._heads_seen:
+            self._heads_seen = framing.count
+            self._forget_timer()
+        if framing.begun and self._head_timer is None:
+            self._await_head()
 
     def _await_head(self) -> None:
-        self._head_timer = self._loop.call_later(self.limits.head_seconds, self._head_too_slow)
+        loop = asyncio.get_running_loop()
+        self._head_timer = loop.call_later(self.limits.head_seconds, self._head_too_slow)
 
     def _head_too_slow(self) -> None:
-        if self._unanswered or self._waits:
+        if self.owes:
             self._await_head()
         else:
             self._head_timer = None
             self.force_close()
-
-    def _process_keepalive(self) -> None:
-        if self._waits:
-            self._listener.handler.turns.take_waiting()
-        super()._process_keepalive()
 
     def _forget_timer(self) -> None:
         if self._head_timer is not None:
             self._head_timer.cancel()
             self._head_timer = None
 
-    def eof_received(self) -> Any:  # aiohttp narrows asyncio's `bool | None` to None
-        """Keep the way to the client open while whole requests of it wait for their answers."""
-        self._listener.handler.turns.catch_up()  # over TLS the connection may end right behind the request
-        if self._refused or not self._unanswered or not self._last_payload.is_eof() or self.ssl_context is not None:
-            return None
-        self._ended = True
-        return True
+    # What the handler and its answers use
 
-    async def finish_response(
-        self, request: Any, resp: StreamResponse, start_time: float | None
-    ) -> tuple[StreamResponse, bool]:
+    @property
+    def owes(self) -> bool:
+        """Whether whole requests wait for their answers."""
+        return self._answering or bool(self._framing.heads)
+
+    @property
+    def last(self) -> bool:
+        """Whether no request is answered behind the present one."""
+        return self._listener.ending or (self._client_ended and not self._framing.heads)
+
+    def begin(self) -> bytes:
+        """A request is answered from now on; its head, as far as it has come."""
+        self._answering = True
+        framing = self._framing
+        return framing.heads.popleft() if framing.heads else bytes(framing.begun)
+
+    def end(self) -> None:
+        """The answer was written."""
+        self._answering = False
+
+    async def body(self, request: web.BaseRequest) -> bytes:
+        """The whole body; raises Refused when it is too large, too slow or broken, ConnectionError without client."""
+        content = request.content
+        body = content.read_nowait(-1) if content.is_eof() else await self._arriving(request)
+        if len(body) > MAX_BODY_BYTES:
+            raise Refused(too_large(MAX_BODY_BYTES))
+        return body
+
+    async def _arriving(self, request: web.BaseRequest) -> bytes:
+        fault = self._framing.fault
+        if fault is not None and self._framing.in_body and not self._framing.heads:
+            raise Refused(bad_body(fault))
+        if request.version == HttpVersion11 and "Expect" in request.headers:
+            self.send(_CONTINUE)
+        seconds = self.limits.body_seconds
+        parts = []
+        size = 0
+        self._reading = request.content
         try:
-            return await super().finish_response(request, resp, start_time)
+            async with asyncio.timeout(seconds):
+                while part := await self._reading.readany():
+                    parts.append(part)
+                    size += len(part)
+                    if size > MAX_BODY_BYTES:
+                        break
+        except TimeoutError as error:
+            raise Refused(too_slow(seconds)) from error
         finally:
-            self._unanswered -= 1
+            self._reading = None
+        return b"".join(parts)
 
-    def handle_error(
-        self, request: Any, status: int = 500, exc: BaseException | None = None, message: str | None = None
-    ) -> StreamResponse:
-        """The answer to what the parser refused, or to a fault of ours; aiohttp's own is plain text."""
-        if isinstance(exc, HttpProcessingError):
-            return cast(StreamResponse, Refusal(request, parser_refusal(exc, message or "")))
-        logger.error("a request could not be answered", exc_info=exc)
-        return cast(StreamResponse, Refusal(request, wire_refusal(max(status, 500), "The bank could not answer.")))
+    def send(self, data: bytes) -> None:
+        """Write to the client; raises ConnectionResetError when it has gone."""
+        transport = self.transport
+        if transport is None or transport.is_closing():
+            raise ConnectionResetError("the client has gone")
+        transport.write(data)
 
-    def stop_reading_requests(self) -> None:
+    def stop_reading(self) -> None:
         """Take what still comes without looking at it."""
         self._refused = True
+        if self._socket is not None and not self._socket.is_closing():
+            self._socket.resume_reading()
 
-    def give_up_waiting(self) -> None:
-        """Drop a client that sends no more while a delay lasts: most likely it gave up, and would hold up the end."""
-        if self._ended and self.exchange is not None and self.exchange.waits:
+    def send_end(self) -> None:
+        """Tell the client that nothing more comes; it may go on sending (not over TLS, which has no such half)."""
+        if self._socket is not None and not self._socket.is_closing() and self._socket.can_write_eof():
+            self._socket.write_eof()
+
+    async def gone(self, seconds: float) -> bool:
+        """Wait until the client has gone or the server stops, at most `seconds`; whether that came about."""
+        if self._left:
+            return True
+        self._gone = asyncio.get_running_loop().create_future()
+        await asyncio.wait((self._gone,), timeout=seconds)
+        self._gone = None
+        return self._left
+
+    def leave(self) -> None:
+        """End what waits in `gone`."""
+        self._left = True
+        if self._gone is not None and not self._gone.done():
+            self._gone.set_result(None)
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """The answer to what the parser refused, or to a fault of ours; aiohttp's own is plain text."""
+        if not isinstance(exc, HttpProcessingError):
+            logger.error("a request could not be answered", exc_info=exc)
+            return Refusal(self, request, wire_refusal(max(status, 500), "The bank could not answer."))
+        too_long = self._framing.fault is HEAD_TOO_LARGE and not self._framing.heads
+        head = self.begin()
+        response = head_without_end(head) if too_long else parser_refusal(exc, message or "", head)
+        return Refusal(self, request, response)
+
+    # How it ends
+
+    def finish(self) -> None:
+        """Close, at once or behind the present answer; a client that gave up is not waited for (see eof_received)."""
+        if not self.owes:
+            self.force_close()
+        elif self._client_ended and self._gone is not None:
             self.drop()
 
     def drop(self) -> None:
@@ -316,3 +283,42 @@ class Connection(RequestHandler):
         if self._stuck and self._socket is not None:
             self._socket.abort()
         self._stuck = self._socket is not None and self._socket.is_closing()
+
+
+class Listener(web.Server):
+    """The connections of one listening address; `base` tells how that address is written in links."""
+
+    def __init__(self, handler: RequestHandler, base: Base, limits: Limits) -> None:
+        super().__init__(handler)
+        self.base = base
+        self.limits = limits
+        self.open: set[Connection] = set()
+        self.ending = False
+        self._all_closed = asyncio.Event()
+
+    def __call__(self) -> Connection:
+        return Connection(self, asyncio.get_running_loop())
+
+    def closed(self, connection: Connection) -> None:
+        """A connection has come to its end."""
+        self.open.discard(connection)
+        if self.ending and not self.open:
+            self._all_closed.set()
+
+    async def drain(self) -> None:
+        """Take no new requests, let those under way be answered within the limit, close every connection."""
+        self.ending = True
+        for connection in tuple(self.open):
+            connection.finish()
+        if self.open:
+            try:
+                await asyncio.wait_for(self._all_closed.wait(), self.limits.drain_seconds)
+            except TimeoutError:
+                for connection in tuple(self.open):
+                    connection.drop()
+        await self.shutdown(_LAST_SECONDS)
+
+    def drop_stuck(self) -> None:
+        """Abort the connections that were closing already at the last call: their clients do not read."""
+        for connection in tuple(self.open):
+            connection.drop_if_stuck()

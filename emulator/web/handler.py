@@ -3,121 +3,170 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Sequence
 
+from aiohttp import web
 from aiohttp.hdrs import ACCEPT_ENCODING, HOST
-from aiohttp.http import RawRequestMessage
-from aiohttp.streams import StreamReader
 
 from emulator.api.messages import AT_ONCE, Request, Response, Stream
-from emulator.web import wire
-from emulator.web.answers import Answer, EventStream, Hangup, Refusal, Sent, block
-from emulator.web.application import Application
-from emulator.web.due_timer import Watchers
-from emulator.web.encoding import encoded
-from emulator.web.exchange import Exchange, Refused
-from emulator.web.limits import MAX_BODY_BYTES
-from emulator.web.turns import Ended, Turns
+from emulator.web.answers import Answer, Hangup, Refusal, encoded
+from emulator.web.application import Application, Turn
+from emulator.web.connection import Connection
+from emulator.web.events import EventStream, Watchers
+from emulator.web.refusals import Refused, fields, head_refusal, origin_form
 
-if TYPE_CHECKING:
-    from emulator.web.connection import Connection
+logger = logging.getLogger(__name__)
 
+LONGEST = 64  # requests of a turn; of a thousand that come together the first need not wait for the last
 
-Acted = tuple[Response | Stream, Ended]
-"""What the core answered, and the end of its turn, which the answer must await."""
-
-SMALL_BODY = 65536  # below that aiohttp has not stopped reading for it
+Waiting = tuple[Request, "asyncio.Future[Response | Stream]"]
 
 
 class Handler:
-    """Called by aiohttp with each exchange, and before it with what may be answered at once.
-
-    Never raises for what a client sends.
-    """
+    """Called by aiohttp with each request; never raises for what a client sends."""
 
     def __init__(self, application: Application) -> None:
         self._application = application
-        self.turns = Turns(application)
         self.watchers = Watchers(application)
+        self._turns = Turns(application, self.watchers)
 
-    def at_once(self, connection: Connection, message: RawRequestMessage, payload: StreamReader) -> bool:
-        """Answer a whole request, with the end of this turn, unless something has to be awaited for it.
-
-        False: aiohttp has to call for it. Where the core has acted by then, `connection.acted` says so.
-        """
-        size = payload.total_bytes
-        if size > MAX_BODY_BYTES:
-            return False
-        received = connection.received
-        if not wire.usual(message, received, size) and wire.refusal(message, received) is not None:
-            return False
-        answer = self._act(_request(connection, message, _whole(payload, size)))
-        if self.turns.waits or isinstance(answer, Stream) or answer.delivery is not AT_ONCE:
-            connection.acted = answer, self.turns.ended()
-            return False
-        coding = message.headers.get(ACCEPT_ENCODING)
-        sent = answer if coding is None else encoded(answer, coding)
-        close = message.should_close
-        self.turns.answer(connection, message, answer, block(message, sent, close), close)
-        return True
-
-    async def __call__(self, exchange: Exchange) -> Sent:
-        connection = exchange.connection
-        acted, connection.acted = connection.acted, None
-        if isinstance(acted, Exception):
-            raise acted
-        if acted is None:
-            refusal = wire.refusal(exchange.message, connection.received)
-            if refusal is not None:
-                return self._refused(exchange, refusal)
-            try:
-                body = await exchange.body()
-            except Refused as refused:
-                return self._refused(exchange, refused.response)
-            except ConnectionError:
-                return Hangup(exchange)
-            acted = self._act(_request(connection, exchange.message, body)), self.turns.ended()
-        answer, ended = acted
-        await asyncio.shield(ended)
+    async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
+        connection = request.protocol
+        assert isinstance(connection, Connection)
+        connection.begin()
+        refusal = head_refusal(request)
+        if refusal is not None:
+            return self._refused(connection, request, refusal)
+        try:
+            body = await connection.body(request)
+        except Refused as refused:
+            return self._refused(connection, request, refused.response)
+        except ConnectionError:
+            return Hangup(connection)
+        answer = await self._turns.answer(_request(connection, request, body))
         if isinstance(answer, Stream):
-            return EventStream(exchange, answer, self.watchers)
-        return await self._deliver(exchange, answer)
+            return EventStream(connection, request, answer, self.watchers)
+        delivery = answer.delivery
+        if delivery is not AT_ONCE:
+            if delivery.delay > 0 and await connection.gone(delivery.delay):
+                return Hangup(connection)
+            if delivery.disconnect is not None:
+                return Hangup(connection)
+        coding = request.headers.get(ACCEPT_ENCODING)
+        return Answer(connection, request, answer if coding is None else encoded(answer, coding))
 
-    def _refused(self, exchange: Exchange, response: Response) -> Refusal:
-        request = _request(exchange.connection, exchange.message, b"")
+    def _refused(self, connection: Connection, request: web.BaseRequest, response: Response) -> Refusal:
+        refused = _request(connection, request, b"")
         if response.status == 431:  # what is too large to be read is not kept either
-            request.headers = [pair for pair in request.headers if pair[0].lower() == "x-request-id"]
-        self._application.refused(request, response)
-        return Refusal(exchange, response)
+            refused.headers = [pair for pair in refused.headers if pair[0].lower() == "x-request-id"]
+        self._application.refused(refused, response)
+        return Refusal(connection, request, response)
 
-    def _act(self, request: Request) -> Response | Stream:
-        answer = self.turns.handle(request)
-        if self.watchers.open:
-            self.watchers.look_again()
+
+def _request(connection: Connection, request: web.BaseRequest, body: bytes) -> Request:
+    target = request.raw_path
+    if not target.startswith("/"):
+        target = origin_form(request) or "/"
+    base = connection.base.of(request.headers.get(HOST))
+    return Request(request.method, target, fields(request), body, base)
+
+
+class Turns:
+    """Requests take turns: some in the order in which they came, one write for all that they change, then the answers.
+
+    Together that costs a fraction of what it costs one by one. What is not written yet is seen by the requests that
+    follow in the same turn, so every answer waits for the end of it.
+    """
+
+    def __init__(self, application: Application, watchers: Watchers) -> None:
+        self._application = application
+        self._watchers = watchers
+        self._waiting: deque[Waiting] = deque()
+        self._called = False  # a turn comes, or waits to begin
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def answer(self, request: Request) -> asyncio.Future[Response | Stream]:
+        """The core's answer, when all that it tells of is kept; the exception of a core that failed."""
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[Response | Stream] = loop.create_future()
+        self._waiting.append((request, answer))
+        if not self._called:
+            self._called = True
+            loop.call_soon(self._take)
         return answer
 
-    async def _deliver(self, exchange: Exchange, response: Response) -> Sent:
-        delivery = response.delivery
-        if delivery is not AT_ONCE:
-            if delivery.delay > 0 and await exchange.gone(delivery.delay):
-                return Hangup(exchange)
-            if delivery.disconnect is not None:
-                return Hangup(exchange)
-        return Answer(exchange, encoded(response, exchange.message.headers.get(ACCEPT_ENCODING)))
+    def _take(self) -> None:
+        """Begin the next turn."""
+        waiting = self._waiting
+        taken = [waiting.popleft() for _ in range(min(len(waiting), LONGEST))]
+        turn = self._application.turn()
+        begun = turn.begin([request for request, _ in taken])
+        if begun is None:
+            self._act(turn, taken)
+            self._go_on()
+        else:
+            self._spawn(self._take_later(turn, begun, taken))
+
+    async def _take_later(self, turn: Turn, begun: Awaitable[None], taken: Sequence[Waiting]) -> None:
+        """As `_take`, where the right to answer has to be waited for; who comes meanwhile joins the next turn."""
+        try:
+            await begun
+        except Exception as error:
+            logger.exception("a turn could not begin")
+            _deliver(taken, [error] * len(taken))
+        else:
+            self._act(turn, taken)
+        finally:
+            self._go_on()
+
+    def _act(self, turn: Turn, taken: Sequence[Waiting]) -> None:
+        answers: list[Response | Stream | Exception] = []
+        for request, _ in taken:
+            try:
+                answers.append(turn.handle(request))
+            except Exception as error:
+                answers.append(error)
+        try:
+            ended = turn.end()
+        except Exception as error:  # whatever it is, nobody may wait for ever
+            ended, answers = None, [error] * len(taken)
+        if ended is None or isinstance(ended, Exception):
+            _deliver(taken, answers)
+        else:
+            self._spawn(self._deliver_later(ended, taken, answers))
+        if self._watchers.open:
+            self._watchers.look_again()
+
+    async def _deliver_later(
+        self,
+        ended: Awaitable[Exception | None],
+        taken: Sequence[Waiting],
+        answers: Sequence[Response | Stream | Exception],
+    ) -> None:
+        try:
+            await ended
+        except Exception as error:
+            answers = [error] * len(taken)
+        _deliver(taken, answers)
+
+    def _go_on(self) -> None:
+        self._called = bool(self._waiting)
+        if self._called:
+            asyncio.get_running_loop().call_soon(self._take)
+
+    def _spawn(self, work: Awaitable[None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
 
-def _whole(payload: StreamReader, size: int) -> bytes:
-    """The body that has come whole. One that is small and in one piece is taken as it lies there, which costs less."""
-    if size == 0:
-        return b""
-    pieces: deque[bytes] = payload._buffer
-    return pieces[0] if len(pieces) == 1 and size <= SMALL_BODY else payload.read_nowait(-1)
-
-
-def _request(connection: Connection, message: RawRequestMessage, body: bytes) -> Request:
-    target = message.path
-    if not target.startswith("/"):
-        target = wire.origin_form(message) or "/"
-    base = connection.base.of(message.headers.get(HOST))
-    return Request(message.method, target, wire.fields(message), body, base)
+def _deliver(taken: Sequence[Waiting], answers: Sequence[Response | Stream | Exception]) -> None:
+    for (_, waiter), answer in zip(taken, answers, strict=True):
+        if waiter.done():  # its task was cancelled
+            continue
+        if isinstance(answer, Exception):
+            waiter.set_exception(answer)
+        else:
+            waiter.set_result(answer)

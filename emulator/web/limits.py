@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict
 
 MAX_TARGET_BYTES = 8190
-MAX_FIELD_BYTES = 16380  # a PEM certificate with its chain fits; other than the target's, see refusals.py
+MAX_FIELD_BYTES = 16380  # a PEM certificate with its chain fits; not the target's limit, see refusals.py
 MAX_HEADERS = 128
 MAX_HEAD_BYTES = 65536
 MAX_BODY_BYTES = 1024 * 1024
-READ_BYTES = 65536
-MAX_WAITING_BYTES = 16384  # of a connection, until its turn comes; more is taken at once
 
-# what aiohttp's parser is told of them
-PARSING: dict[str, Any] = {
+
+class _Parsing(TypedDict):
+    max_line_size: int
+    max_field_size: int
+    max_headers: int
+    auto_decompress: bool
+    read_bufsize: int
+
+
+# How aiohttp's parser is set up.
+PARSING: _Parsing = {
     "max_line_size": MAX_TARGET_BYTES,
     "max_field_size": MAX_FIELD_BYTES,
-    "max_headers": MAX_HEAD_BYTES,  # their number is checked by wire.refusal, where it has its own status
+    "max_headers": MAX_HEAD_BYTES,  # their number is checked by head_refusal, where it has its own status
     "auto_decompress": False,
+    "read_bufsize": 65536,
 }
 
 

@@ -1,21 +1,34 @@
-"""What the wire refuses, before a request reaches the core, in the error form of CONTRACT 3.3."""
+"""What the wire refuses before a request reaches the core, in the error form of CONTRACT 3.3; how a head is read."""
 
 from __future__ import annotations
 
 import json
 import re
-from typing import Any, cast
+from functools import lru_cache
+from operator import itemgetter
+from urllib.parse import urlsplit
 
-from aiohttp.http import HttpProcessingError
+from aiohttp import web
+from aiohttp.hdrs import CONTENT_LENGTH, EXPECT, HOST, TRANSFER_ENCODING
+from aiohttp.http import HttpProcessingError, HttpVersion10, HttpVersion11
 from aiohttp.http_exceptions import InvalidURLError
 
 from emulator.api.headers import Headers
-from emulator.api.messages import HeaderPairs, Response
+from emulator.api.messages import Fields, Response
 from emulator.api.pipeline import finish
-from emulator.web.limits import MAX_FIELD_BYTES, MAX_HEAD_BYTES, MAX_TARGET_BYTES
+from emulator.web.limits import MAX_BODY_BYTES, MAX_FIELD_BYTES, MAX_HEAD_BYTES, MAX_HEADERS, MAX_TARGET_BYTES
 
-_FIRST_LINE_ENDS = re.compile(rb" HTTP/[0-9.]+\r\n")
 JSON_TYPE = "application/json; charset=utf-8"
+# RFC 9112, 3.2: a Host is uri-host [":" port]; a request with another value is answered 400
+_HOST = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|(?:[A-Za-z0-9._~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*)(?::[0-9]*)?")
+
+
+class Refused(Exception):
+    """The wire refuses this request; `response` says why."""
+
+    def __init__(self, response: Response) -> None:
+        super().__init__(response.status)
+        self.response = response
 
 
 def wire_refusal(status: int, text: str) -> Response:
@@ -36,34 +49,41 @@ def too_slow(seconds: float) -> Response:
     return wire_refusal(408, f"The body did not arrive within {seconds:g} seconds.")
 
 
-def headers_too_large(what: str) -> Response:
+def bad_body(reason: str) -> Response:
+    """400 for a body whose framing is broken."""
+    return wire_refusal(400, f"The body cannot be read: {reason}.")
+
+
+def _headers_too_large(what: str) -> Response:
     """431; `what` names the limit that was passed."""
     return wire_refusal(431, f"The headers are too large: {what}.")
 
 
-def parser_refusal(error: HttpProcessingError, message: str) -> Response:
-    """The answer to what aiohttp's parser raised: 414, 431 or 400 with the parser's own reason."""
-    response = _of_parser(error, message)
-    finish(response, Headers(cast(HeaderPairs, error.headers or ())))
-    return response
+# A head that the parser refuses
 
 
-def head_without_end(begun: bytes | bytearray) -> Response:
-    """431 to a head that is too large before it has come whole; `begun`: what has come of it."""
-    response = headers_too_large(f"together over {MAX_HEAD_BYTES} bytes")
-    finish(response, Headers(sent_id(begun)))
-    return response
+def parser_refusal(error: HttpProcessingError, message: str, head: bytes) -> Response:
+    """The answer to what aiohttp's parser raised: 414, 431 or 400 with the parser's own reason.
 
-
-def sent_id(data: bytes | bytearray) -> Any:
-    """The X-Request-ID in the first head of `data`, which may not be whole, as `headers` of the parser's error.
-
-    What stands in front of its first line is the end of a body.
+    `head`: what has come of it; the answer returns the X-Request-ID that stands in it.
     """
-    first = _FIRST_LINE_ENDS.search(data)
-    head, whole, _ = data[first.start() if first else 0 :].partition(b"\r\n\r\n")
-    lines = head.split(b"\r\n")
-    fields = [line.partition(b":") for line in (lines[1:] if whole else lines[1:-1])]
+    return _finished(_of_parser(error, message), head)
+
+
+def head_without_end(head: bytes) -> Response:
+    """431 to a head that is too large; `head`: what has come of it."""
+    return _finished(_headers_too_large(f"together over {MAX_HEAD_BYTES} bytes"), head)
+
+
+def _finished(response: Response, head: bytes) -> Response:
+    finish(response, Headers(_sent_ids(head)))
+    return response
+
+
+def _sent_ids(head: bytes) -> list[tuple[str, str]]:
+    """The X-Request-ID headers of a head that was refused, and may not be whole."""
+    lines = head.split(b"\r\n")[1:-1]  # without the first, and a last one that has no end yet
+    fields = [line.partition(b":") for line in lines]
     return [(name.decode(), value.decode("latin-1")) for name, _, value in fields if name.lower() == b"x-request-id"]
 
 
@@ -73,17 +93,130 @@ def _of_parser(error: HttpProcessingError, message: str) -> Response:
     if limit == MAX_TARGET_BYTES:
         return wire_refusal(414, f"The request target is longer than {MAX_TARGET_BYTES} bytes.")
     if limit == MAX_FIELD_BYTES:
-        return headers_too_large(f"one is longer than {MAX_FIELD_BYTES} bytes")
+        return _headers_too_large(f"one is longer than {MAX_FIELD_BYTES} bytes")
     bare = isinstance(error, InvalidURLError) and "\n" not in message  # the target, and no reason before it
-    said = "its target cannot be read" if bare else reason(message)
-    return wire_refusal(400, f"This is not an HTTP/1.1 request: {said}.")
+    reason = "its target cannot be read" if bare else _reason(message)
+    return wire_refusal(400, f"This is not an HTTP/1.1 request: {reason}.")
 
 
-def reason(message: str) -> str:
+def _reason(message: str) -> str:
     """The parser's reason without its picture of the bytes, which are not ours to repeat.
 
     Its messages look like `Bad status line:` or `Invalid header token:`, then the bytes on lines of their own.
     """
     lines = [line.strip() for line in message.split("\n\n", 1)[0].splitlines() if line.strip()]
-    said = " ".join(lines)[:200].rstrip(":. ")
-    return said or "it cannot be read"
+    reason = " ".join(lines)[:200].rstrip(":. ")
+    return reason or "it cannot be read"
+
+
+# A head that the parser lets pass
+
+
+def head_refusal(request: web.BaseRequest) -> Response | None:
+    """The refusal that the head of a request earns by itself, or None (CONTRACT 13, refusals at the wire)."""
+    headers, target = request.headers, request.raw_path
+    if (  # the form that nearly all requests have
+        request.version == HttpVersion11
+        and target.startswith("/")
+        and "#" not in target
+        and len(headers) <= MAX_HEADERS
+        and _is_host(headers.get(HOST, ""))
+        and TRANSFER_ENCODING not in headers
+        and EXPECT not in headers
+        and request.method != "CONNECT"
+        and int(headers.get(CONTENT_LENGTH, 0)) <= MAX_BODY_BYTES
+    ):
+        return None
+    return _line_refusal(request) or _framing_refusal(request)
+
+
+def _line_refusal(request: web.BaseRequest) -> Response | None:
+    target = request.raw_path
+    if request.version not in (HttpVersion10, HttpVersion11):
+        major, minor = request.version
+        return wire_refusal(400, f"HTTP/{major}.{minor} is not spoken here, HTTP/1.1 and HTTP/1.0 are.")
+    if request.method == "CONNECT":
+        return wire_refusal(400, "CONNECT is not served here.")
+    if "#" in target:
+        return wire_refusal(400, "A request target has no fragment (#).")
+    if len(request.headers) > MAX_HEADERS:
+        return _headers_too_large(f"there are more than {MAX_HEADERS}")
+    if not _is_host(request.headers.get(HOST, "")):
+        return wire_refusal(400, "Host is not a host name or address with an optional port.")
+    if not target.startswith("/"):
+        if target == "*" and request.method != "OPTIONS":
+            return wire_refusal(400, "The request target * is for OPTIONS only.")
+        if origin_form(request) is None:
+            return wire_refusal(400, "The request target names another host than Host does.")
+    return None
+
+
+def _framing_refusal(request: web.BaseRequest) -> Response | None:
+    length = request.headers.get(CONTENT_LENGTH)
+    coding = request.headers.get(TRANSFER_ENCODING)
+    if coding is not None:
+        if length is not None:
+            return wire_refusal(400, "Content-Length and Transfer-Encoding in one request.")
+        if request.version == HttpVersion10:
+            return wire_refusal(400, "HTTP/1.0 has no Transfer-Encoding.")
+        if coding.lower() != "chunked":
+            return wire_refusal(400, "The only Transfer-Encoding understood here is chunked.")
+    elif length is not None and int(length) > MAX_BODY_BYTES:
+        return too_large(MAX_BODY_BYTES)
+    expectation = request.headers.get(EXPECT)
+    if expectation is not None and expectation.lower() != "100-continue":
+        return wire_refusal(417, "The only Expect understood here is 100-continue.")
+    return None
+
+
+@lru_cache(maxsize=256)
+def _is_host(value: str) -> bool:
+    return _HOST.fullmatch(value) is not None
+
+
+# What the core is given
+
+
+def fields(request: web.BaseRequest) -> Fields:
+    """Header names as sent and values as text: UTF-8 where they are that, else ISO 8859-1."""
+    raw = request.raw_headers
+    if not raw:
+        return Fields((), (), ())
+    names, lower = _decoded(tuple(map(_name, raw)))
+    # The parser has decoded the values; of bytes that are not ASCII it made something else.
+    values = tuple(request.headers.values())
+    if not all(map(str.isascii, values)):
+        values = tuple(_text(value) for _, value in raw)
+    return Fields(names, lower, values)
+
+
+_name = itemgetter(0)
+
+
+@lru_cache(maxsize=256)
+def _decoded(names: tuple[bytes, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Header names as text, and in lower case; a client's requests carry the same ones each time."""
+    decoded = tuple(name.decode() for name in names)
+    return decoded, tuple(map(str.lower, decoded))
+
+
+def _text(value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value.decode("latin-1")
+
+
+def origin_form(request: web.BaseRequest) -> str | None:
+    """Path and query exactly as sent; of an absolute target (RFC 9112 3.2.2) what follows the authority.
+
+    None when an absolute target names another host than Host does: which of them was meant is not ours to guess.
+    """
+    target = request.raw_path
+    if target.startswith("/") or target == "*":
+        return target
+    authority = urlsplit(target).netloc
+    if authority.lower() != request.headers.get(HOST, authority).lower():
+        return None
+    rest = target.partition("://")[2][len(authority) :]
+    return rest if rest.startswith("/") else "/" + rest

@@ -7,18 +7,17 @@ import gc
 import signal
 import socket
 from collections.abc import Callable, Coroutine
-from contextlib import suppress
 from typing import Any
 
 from emulator.web.address import Base
 from emulator.web.application import Application
+from emulator.web.connection import Listener
 from emulator.web.handler import Handler
 from emulator.web.limits import Limits
-from emulator.web.listener import Listener
 from emulator.web.sockets import BACKLOG, port_of, raise_file_limit
 
 _HANDSHAKE_SECONDS = 15.0
-_ENDING = (signal.SIGTERM, signal.SIGINT)
+_ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class WebServer:
@@ -55,6 +54,11 @@ class WebServer:
         """The listening addresses, the plain one first."""
         return [base.listening for _, base in self._places]
 
+    @property
+    def connections(self) -> int:
+        """How many connections are open."""
+        return sum(len(listener.open) for listener in self._listeners)
+
     async def start(self) -> None:
         """Answer requests from now on."""
         loop = asyncio.get_running_loop()
@@ -75,23 +79,9 @@ class WebServer:
             server.close()
         if self._sweep is not None:
             self._sweep.cancel()
-        self._handler.turns.catch_up()
-        self._handler.watchers.end()
         self._application.stop()
-        for listener in self._listeners:
-            listener.pre_shutdown()
-        # Who connected in this very moment does not wait for a request yet, and is told a turn of the loop later;
-        # else aiohttp would wait out the limit for a request of it that does not come.
-        await asyncio.sleep(0)
-        for listener in self._listeners:
-            listener.pre_shutdown()
-        with suppress(TimeoutError):
-            # aiohttp waits once for the handler and once for its task; for both together there is one limit
-            async with asyncio.timeout(self._limits.drain_seconds + 1), asyncio.TaskGroup() as group:
-                for listener in self._listeners:
-                    group.create_task(listener.shutdown(self._limits.drain_seconds))
-        for listener in self._listeners:
-            listener.drop_all()
+        self._handler.watchers.end()
+        await asyncio.gather(*(listener.drain() for listener in self._listeners))
 
     def _sweep_later(self) -> None:
         for listener in self._listeners:
@@ -99,20 +89,20 @@ class WebServer:
         self._sweep = asyncio.get_running_loop().call_later(self._limits.write_seconds, self._sweep_later)
 
 
-async def _until_told(server: WebServer, ready: Callable[[list[str]], None]) -> None:
-    told = asyncio.Event()
+async def _serve(server: WebServer, ready: Callable[[list[str]], None]) -> None:
+    ending = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in _ENDING:
-        loop.add_signal_handler(number, told.set)
+        loop.add_signal_handler(number, ending.set)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
     await server.start()
     ready(server.urls)
-    await told.wait()
+    await ending.wait()
     await server.stop()
 
 
 def run(server: WebServer, ready: Callable[[list[str]], None]) -> None:
-    """Serve until SIGTERM or SIGINT; `ready` is called with the addresses once requests are answered."""
+    """Serve until SIGTERM, SIGINT or SIGHUP; `ready` is called with the addresses once requests are answered."""
     signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)  # one that comes while uvloop makes its loop would break it
     raise_file_limit()
     gc.freeze()  # what stands by now stays for good: later collections need not look at it
@@ -120,7 +110,7 @@ def run(server: WebServer, ready: Callable[[list[str]], None]) -> None:
     # nobody for long; larger ones, which look at the last thousand requests in the log, are rare.
     gc.set_threshold(200, 100, 10)
     gc.enable()  # a start may have gone on without
-    run_loop(_until_told(server, ready))
+    run_loop(_serve(server, ready))
 
 
 def run_loop(main: Coroutine[Any, Any, None]) -> None:

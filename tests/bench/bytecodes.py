@@ -12,18 +12,20 @@ import argparse
 import asyncio
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import CodeType, FrameType
 from typing import Any
 
+import uvloop
+
 from emulator import assemble
 from emulator.settings import ServeSettings
 from emulator.web.address import Base
+from emulator.web.connection import Listener
 from emulator.web.handler import Handler
 from emulator.web.limits import Limits
-from emulator.web.listener import Listener
 from tests.bench.customers import SEPA, Customer
 from tests.bench.harness import bank
 
@@ -32,17 +34,24 @@ COUNTED = 20
 
 
 class Sink(asyncio.Transport):
-    """Takes answers and keeps none."""
+    """Counts answers and keeps none."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.answers = 0
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         if bytes(data[9:10]) != b"2":
             raise RuntimeError(bytes(data).decode())
+        self.answers += 1
 
     def is_closing(self) -> bool:
         return False
 
 
-def counted(send: Callable[[bytes], None], requests: Sequence[bytes]) -> tuple[Counter[CodeType], Counter[CodeType]]:
+async def counted(
+    send: Callable[[bytes], Awaitable[None]], requests: Sequence[bytes]
+) -> tuple[Counter[CodeType], Counter[CodeType]]:
     """Bytecodes of all `requests`: by the function that ran them, and by all the functions on the stack."""
     own: Counter[CodeType] = Counter()
     whole: Counter[CodeType] = Counter()
@@ -62,7 +71,7 @@ def counted(send: Callable[[bytes], None], requests: Sequence[bytes]) -> tuple[C
     sys.settrace(trace)
     try:
         for request in requests:
-            send(request)
+            await send(request)
     finally:
         sys.settrace(None)
     return own, whole
@@ -90,16 +99,20 @@ async def measure(kind: str, rows: int) -> None:
         application = assemble.assemble(ServeSettings(state=Path(folder), port=8080))
         base = Base(scheme="http", host="127.0.0.1", port=8080, public_url=None, allowed=())
         handler = Handler(application)
+        sink = Sink()
         connection = Listener(handler, base, Limits())()
-        connection.connection_made(Sink())
+        connection.connection_made(sink)
 
-        def send(request: bytes) -> None:
+        async def send(request: bytes) -> None:
+            owed = sink.answers + 1
             connection.data_received(request)
-            handler.turns.catch_up()
+            while sink.answers < owed:
+                await asyncio.sleep(0)
+            await asyncio.sleep(0)
 
         for request in requests[:WARM_UP]:
-            send(request)
-        show(*counted(send, requests[WARM_UP:]), rows)
+            await send(request)
+        show(*await counted(send, requests[WARM_UP:]), rows)
         application.close()
 
 
@@ -108,7 +121,8 @@ def main() -> None:
     parser.add_argument("kind", nargs="?", choices=("create", "status"), default="create")
     parser.add_argument("--rows", type=int, default=60)
     asked = parser.parse_args()
-    asyncio.run(measure(asked.kind, asked.rows))
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(measure(asked.kind, asked.rows))
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from emulator.client.tpp import Prepared, Tpp
 from emulator.web.limits import Limits
 from emulator.web.sockets import raise_file_limit
 from tests.e2e.process import Served, served
-from tests.e2e.serving import Client, both_loops, get, serving
+from tests.e2e.serving import Client, both_loops, serving
 
 KARI = "14888520059"
 DOMESTIC = "/v1/payments/norwegian-domestic-credit-transfers"
@@ -270,23 +270,9 @@ async def test_those_who_connect_at_once_need_not_wait_for_one_another() -> None
         clients = [socket.create_connection(("127.0.0.1", running.port)) for _ in range(64)]
         for _ in range(16):  # turns of the loop
             await asyncio.sleep(0)
-        assert sum(len(listener.open) for listener in running.server._listeners) == len(clients)
+        assert running.server.connections == len(clients)
         for client in clients:
             client.close()
-
-
-@both_loops
-async def test_a_request_that_waits_for_its_turn_as_the_bank_ends_is_answered() -> None:
-    async with serving() as running:
-        client = await running.connect()
-        (listener,) = running.server._listeners
-        while not listener.open:
-            await asyncio.sleep(0)
-        (connection,) = listener.open
-        connection.data_received(get("/v1/accounts"))
-        assert running.application.requests == []
-        await running.server.stop()
-        assert (await client.answer()).status == 200
 
 
 @both_loops

@@ -115,7 +115,7 @@ async def test_what_is_not_http_is_400(data: bytes, said: str) -> None:
         pytest.param(chunked("zz", ""), "chunk size", id="chunk-size-no-number"),
         pytest.param(chunked("-1", ""), "chunk size", id="chunk-size-negative"),
         pytest.param(chunked("0x1", "x", "0", "", ""), "chunk size", id="chunk-size-prefixed"),
-        pytest.param(chunked("f" * 17, ""), "Chunk size overflow", id="chunk-size-overflow"),
+        pytest.param(chunked("f" * 17, ""), "chunk size overflow", id="chunk-size-overflow"),
         pytest.param(chunked("1", "xy", "0", "", ""), "after chunk data", id="chunk-longer-than-it-says"),
     ],
 )
@@ -302,7 +302,7 @@ async def test_a_client_that_goes_with_its_413_leaves_nothing_in_the_log(caplog:
         await client.send(head("POST", "/", f"Content-Length: {2 * MAX_BODY_BYTES}") + b"x" * MAX_BODY_BYTES)
         assert (await client.answer()).status == 413
         client.vanish()
-        while any(listener.open for listener in served.server._listeners):
+        while served.server.connections:
             await asyncio.sleep(0)
     assert caplog.records == []
 
@@ -322,6 +322,17 @@ async def test_the_largest_body_passes_plain_and_chunked() -> None:
 @both_loops
 async def test_an_unknown_expectation_is_417() -> None:
     await refused(post(b"{}", "Expect: a-miracle"), 417, "100-continue")
+
+
+@both_loops
+@pytest.mark.parametrize("sent", [b"GARBAGE\r\n\r\n", head("POST", "/", f"Content-Length: {2 * MAX_BODY_BYTES}")])
+async def test_the_connection_ends_at_once_behind_a_refusal(sent: bytes) -> None:
+    async with serving(limits=Limits(linger_seconds=600.0)) as served:
+        client = await served.connect()
+        await client.send(sent)
+        assert (await client.answer()).status in (400, 413)
+        assert await client.until_closed() == b""
+        client.vanish()
 
 
 @both_loops

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emulator.api.messages import Response
-from emulator.web.encoding import encoded, wants_gzip
+from emulator.web.answers import encoded, wants_gzip
 
 
 @pytest.mark.parametrize(

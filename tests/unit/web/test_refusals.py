@@ -1,16 +1,32 @@
-"""What the parser refuses is answered with a reason, and without the bytes that came."""
+"""What the wire refuses of a head, with a reason and without the bytes that came; what of a head reaches the core."""
 
 from __future__ import annotations
 
+import asyncio
 import json
-from unittest.mock import Mock
 
 import pytest
-from aiohttp.http import HttpProcessingError
-from aiohttp.http_parser import HttpRequestParser
+from hypothesis import example, given
+from hypothesis import strategies as st
 
-from emulator.web.refusals import parser_refusal
-from emulator.web.shortcut import Shortcut
+from emulator.web.limits import MAX_BODY_BYTES, MAX_HEADERS
+from tests.e2e.serving import MadeUpSite, get, head
+from tests.unit.web.peer import Peer, listener_of, turn
+
+
+async def asked(data: bytes) -> tuple[list[int], str, list[tuple[str, str]]]:
+    """The statuses that `data` is answered with, the text of a refusal, and the headers that reached the core."""
+    application = MadeUpSite()
+    peer = Peer(listener_of(application))
+    peer.connection.data_received(data)
+    await turn()
+    statuses, text = peer.statuses, ""
+    if statuses and statuses[0] >= 400 and peer.last:
+        text = json.loads(peer.last)["tppMessages"][0]["text"]
+    headers = list(application.requests[0].headers) if application.requests else []
+    peer.leave()
+    await turn()
+    return statuses, text, headers
 
 
 @pytest.mark.parametrize(
@@ -21,10 +37,88 @@ from emulator.web.shortcut import Shortcut
         ("/a b", "Bad status line: Expected HTTP/, RTSP/ or ICE/"),
     ],
 )
-def test_a_target_that_cannot_be_read_is_refused_with_a_reason(target: str, reason: str) -> None:
-    parser = Shortcut(HttpRequestParser(Mock(), Mock(), 65536), bytearray(), Mock())
-    with pytest.raises(HttpProcessingError) as refused:
-        parser.feed_data(f"GET {target} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
-    answer = parser_refusal(refused.value, refused.value.message)
-    (told,) = json.loads(answer.body)["tppMessages"]
-    assert told["text"] == f"This is not an HTTP/1.1 request: {reason}."
+async def test_a_target_that_cannot_be_read_is_refused_with_a_reason(target: str, reason: str) -> None:
+    statuses, text, _ = await asked(get(target))
+    assert (statuses, text) == ([400], f"This is not an HTTP/1.1 request: {reason}.")
+
+
+@pytest.mark.parametrize("host", ["a b", "a/b", "a@b", "a:b", "a:1:2", "[::1", "å", "a%2", "a\tb", "x:-1"])
+async def test_a_host_that_is_none_is_400(host: str) -> None:
+    statuses, text, _ = await asked(get("/").replace(b"localhost", host.encode()))
+    assert (statuses, text) == ([400], "Host is not a host name or address with an optional port.")
+
+
+@pytest.mark.parametrize("host", ["", "a", "a:80", "a:", "[::1]:80", "xn--a.b-c_d", "a%20b", "1.2.3.4:65536"])
+async def test_a_host_that_can_be_one_passes(host: str) -> None:
+    assert (await asked(get("/").replace(b"localhost", host.encode())))[0] == [200]
+
+
+LINES = st.sampled_from(
+    [
+        "Content-Length: 0",
+        "Content-Length: 4",
+        "Content-Length: 18446744073709551615",
+        f"Content-Length: {MAX_BODY_BYTES + 1}",
+        "Transfer-Encoding: chunked",
+        "Transfer-Encoding: gzip, chunked",
+        "Transfer-Encoding:",
+        "Expect: 100-continue",
+        "Expect: more",
+        "Expect:",
+        "Connection: close",
+        "Connection: Upgrade",
+        "Upgrade: websocket",
+        "X: y",
+    ]
+)
+TARGETS = st.sampled_from(
+    ["/", "/v1/payments?a=b", "/a#b", "/#", "*", "http://there/x", "http://localhost/x", "localhost:80", "//", "x"]
+)
+
+
+@example("GET", "/", "1.1", ["X: y"] * MAX_HEADERS, b"")
+@example("GET", "/", "1.1", [f"X: {20_000 * 'x'}"] * 4, b"")
+@given(
+    st.sampled_from(["GET", "POST", "OPTIONS", "HEAD", "CONNECT"]),
+    TARGETS,
+    st.sampled_from(["1.1", "1.0", "0.9", "2.0"]),
+    st.lists(LINES, max_size=4),
+    st.sampled_from([b"", b"body", b"4\r\nbody\r\n0\r\n\r\n"]),
+)
+def test_no_request_reaches_the_core_that_is_not_plain(
+    method: str, target: str, version: str, lines: list[str], body: bytes
+) -> None:
+    """The rules of `refusals` once more, in other words, over what has reached the core."""
+
+    async def ask() -> list[tuple[str, str]]:
+        return (await asked(head(method, target, *lines, version=version) + body))[2]
+
+    sent = {name.lower(): value for name, value in asyncio.run(ask())}
+    if sent:
+        assert method != "CONNECT"
+        assert "#" not in target
+        assert version in ("1.0", "1.1")
+        assert target.startswith("/") or target == "http://localhost/x" or (method, target) == ("OPTIONS", "*")
+        assert sent.get("transfer-encoding", "chunked") == "chunked"
+        assert "transfer-encoding" not in sent or ("content-length" not in sent and version == "1.1")
+        assert sent.get("expect", "100-continue") == "100-continue"
+        assert int(sent.get("content-length", 0)) <= MAX_BODY_BYTES
+        assert len(sent) <= MAX_HEADERS
+
+
+@pytest.mark.parametrize(
+    ("sent", "read"),
+    [
+        ("y", "y"),
+        ("y \t ", "y"),
+        ("", ""),
+        ("a b", "a b"),
+        # white space, but no blank of HTTP
+        ("y\xa0", "y\xa0"),
+        ("y\x85", "y\x85"),
+        ("y\u3000 ", "y\u3000"),
+    ],
+)
+async def test_blanks_behind_a_value_are_no_part_of_it(sent: str, read: str) -> None:
+    _, _, headers = await asked(get("/", "A: b", f"X: {sent}", "C: d"))
+    assert headers == [("Host", "localhost"), ("A", "b"), ("X", read), ("C", "d")]

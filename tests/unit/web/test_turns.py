@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -12,13 +11,9 @@ import pytest
 from emulator.api.messages import Delivery, Request, Response
 from emulator.store import Document, Kind, Store, StoreUnwritable, open_store
 from emulator.store.disk import Disk
-from emulator.web import turns
-from emulator.web.address import Base
-from emulator.web.connection import Connection
-from emulator.web.handler import Handler
-from emulator.web.limits import MAX_WAITING_BYTES, Limits
-from emulator.web.listener import Listener
+from emulator.web import handler
 from tests.e2e.serving import MadeUpSite
+from tests.unit.web.peer import Peer, listener_of, turn
 
 NOTE = Kind[Document]("note")
 KINDS = (NOTE,)
@@ -38,41 +33,6 @@ class CountingDisk(Disk):
         return super().write(file, data)
 
 
-class Client(asyncio.Transport):
-    """The other end of a connection: what it was sent, and whether it was closed."""
-
-    def __init__(self, listener: Listener) -> None:
-        super().__init__()
-        self.got = b""
-        self.closed = False
-        self.connection: Connection = listener()
-        self.connection.connection_made(self)
-
-    def ask(self, *targets: str, more: str = "") -> None:
-        requests = [f"GET {target} HTTP/1.1\r\nHost: x\r\n{more}\r\n" for target in targets]
-        self.connection.data_received("".join(requests).encode())
-
-    @property
-    def statuses(self) -> list[int]:
-        return [int(status) for status in re.findall(r"HTTP/1\.1 (\d{3}) ", self.got.decode())]
-
-    @property
-    def last(self) -> str:
-        return self.got.decode().rpartition("\r\n\r\n")[2]
-
-    def write(self, data: bytes | bytearray | memoryview) -> None:
-        self.got += bytes(data)
-
-    def is_closing(self) -> bool:
-        return self.closed
-
-    def close(self) -> None:
-        self.closed = True
-
-    def abort(self) -> None:
-        self.closed = True
-
-
 class World:
     """A bank of notes: /v1/write adds one, /v1/count tells how many there are, /count as well but is no TPP's."""
 
@@ -83,7 +43,6 @@ class World:
         self.application = MadeUpSite()
         self.logged: list[Response] = []
         self.application.store = self.store
-        self.handler = Handler(self.application)
         self.application.answers.update(
             {
                 "/v1/write": self.write,
@@ -107,10 +66,9 @@ class World:
     def count(self, request: Request) -> Response:
         return Response(200, [], str(self.store.count(NOTE)).encode())
 
-    def clients(self, number: int) -> list[Client]:
-        base = Base(scheme="http", host="127.0.0.1", port=1, public_url=None, allowed=())
-        listener = Listener(self.handler, base, Limits())
-        return [Client(listener) for _ in range(number)]
+    def clients(self, number: int) -> list[Peer]:
+        listener = listener_of(self.application)
+        return [Peer(listener) for _ in range(number)]
 
     def kept(self) -> int:
         """How many notes a restart finds."""
@@ -119,14 +77,12 @@ class World:
 
 
 @pytest.fixture
-def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
-    monkeypatch.setattr(turns, "SECONDS", 3600.0)  # no turn ends because the machine is slow
+def world(tmp_path: Path) -> World:
     return World(tmp_path)
 
 
-async def turn() -> None:
-    """Let the loop go round."""
-    for _ in range(3):
+async def until(true: Callable[[], bool]) -> None:
+    while not true():
         await asyncio.sleep(0)
 
 
@@ -160,8 +116,9 @@ async def test_a_full_disk_is_503_for_all_of_the_turn_and_nothing_is_changed(wor
     reader.ask("/v1/count")
     await turn()
     assert [first.statuses, second.statuses, reader.statuses] == [[201, 503], [503], [503]]
-    assert "X-Request-ID: 7" in second.got.decode()
-    assert "cannot keep its documents" in second.got.decode()
+    assert b"X-Request-ID: 7" in second.got
+    assert b"Content-Encoding: gzip" in second.got
+    assert "cannot keep its documents" in first.last
     assert world.application.taken_back == [world.store]
     assert world.store.count(NOTE) == 1
     assert [answer.status for answer in world.logged] == [201, 503, 503]
@@ -194,14 +151,13 @@ async def test_requests_in_a_row_are_answered_in_their_order(world: World) -> No
     assert client.last == "1"
 
 
-async def test_a_last_request_ends_the_turn_and_nothing_behind_it_is_looked_at(world: World) -> None:
+async def test_nothing_is_looked_at_behind_a_last_request(world: World) -> None:
     other, client = world.clients(2)
     other.ask("/v1/write")
     client.ask("/v1/write", more="Connection: close\r\n")
     client.ask("/v1/write")
-    assert (other.statuses, client.statuses, client.closed) == ([201], [201], True)
     await turn()
-    assert client.statuses == [201]
+    assert (other.statuses, client.statuses, client.closed) == ([201], [201], True)
     assert world.kept() == 2
 
 
@@ -218,89 +174,59 @@ async def test_the_change_of_a_client_that_has_gone_is_kept(world: World) -> Non
     gone, other = world.clients(2)
     gone.ask("/v1/write")
     other.ask("/v1/write")
-    gone.connection.connection_lost(None)
+    await until(lambda: len(world.application.requests) == 2)
+    gone.leave()
     await turn()
     assert (gone.got, other.statuses) == (b"", [201])
     assert world.kept() == 2
 
 
-async def test_a_thousand_requests_do_not_wait_for_one_another(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turns, "LONGEST", 4)
-    (client,) = world.clients(1)
-    client.ask(*["/v1/write"] * 10)
-    await turn()
-    assert client.statuses == [201] * 10
-    assert world.disk.writes == 3
-
-
-async def test_turns_are_taken_in_the_order_of_arrival_and_end_when_their_time_is_over(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(turns, "SECONDS", 0.0)  # for one request
-    clients = world.clients(4)
-    seen: list[list[int]] = []
+async def test_a_thousand_clients_do_not_wait_for_one_another(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(handler, "LONGEST", 4)
+    clients = world.clients(10)
+    seen: list[int] = []
 
     def look(request: Request) -> Response:
-        seen.append([len(client.statuses) for client in clients])
-        if len(seen) == 1:
-            clients[3].ask("/v1/look")  # comes as the last, while others wait
+        seen.append(world.disk.writes)
         return world.write(request)
 
     world.application.answers["/v1/look"] = look
-    for client in clients[:3]:
+    for client in clients:
         client.ask("/v1/look")
-    for _ in clients:
-        await turn()
-    assert seen == [[0, 0, 0, 0], [1, 0, 0, 0], [1, 1, 0, 0], [1, 1, 1, 0]]
-    assert clients[3].statuses == [201]
-    assert world.disk.writes == 4
-
-
-async def test_of_one_connection_only_one_small_piece_waits(world: World) -> None:
-    small, large = world.clients(2)
-    small.ask("/v1/count")
-    assert world.application.requests == []
-    small.ask("/v1/count")
-    assert len(world.application.requests) == 1
-    large.ask("/v1/count", more=f"X: {'x' * 1000}\r\n" * (MAX_WAITING_BYTES // 1000 + 1))
-    assert len(world.application.requests) == 3
     await turn()
-    assert (small.statuses, large.statuses) == ([200, 200], [200])
+    assert [client.statuses for client in clients] == [[201]] * 10
+    assert seen == [0] * 4 + [1] * 4 + [2] * 2
+    assert world.disk.writes == 3
 
 
-async def test_what_waits_when_the_connection_has_come_to_its_end_is_not_read(world: World) -> None:
-    (client,) = world.clients(1)
-    client.ask("/v1/count")
-    client.connection.stop_reading_requests()
-    await turn()
-    assert (client.got, world.application.requests) == (b"", [])
-
-
-async def test_a_fault_with_one_connection_keeps_no_other_waiting(
-    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+async def test_requests_wait_where_a_turn_has_to_wait_for_its_right_to_answer(
+    world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    broken, client = world.clients(2)
-    take = Connection.take
+    """As over documents that processes share: those who come meanwhile are the next turn, and nobody else acts."""
+    turns = world.application.turn()
+    begun: list[tuple[int, asyncio.Future[None]]] = []
 
-    def failing(connection: Connection, data: bytes) -> None:
-        if connection is broken.connection:
-            raise RuntimeError("a fault of ours")
-        take(connection, data)
+    def begin(requests: Sequence[Request]) -> asyncio.Future[None]:
+        begun.append((len(requests), asyncio.get_running_loop().create_future()))
+        return begun[-1][1]
 
-    monkeypatch.setattr(Connection, "take", failing)
-    broken.ask("/v1/count")
-    client.ask("/v1/count")
+    monkeypatch.setattr(turns, "begin", begin)
+    clients = world.clients(5)
+    for client in clients[:2]:
+        client.ask("/v1/write")
     await turn()
-    assert (broken.closed, client.statuses) == (True, [200])
-    assert "could not be taken" in caplog.text
-
-
-async def test_a_head_that_waits_for_its_turn_is_not_too_slow(world: World) -> None:
-    (client,) = world.clients(1)
-    client.ask("/v1/count")
-    client.connection._head_too_slow()
+    for client in clients[2:]:
+        client.ask("/v1/write")
     await turn()
-    assert (client.closed, client.statuses) == (False, [200])
+    assert ([number for number, _ in begun], world.application.requests) == ([2], [])
+    begun[0][1].set_result(None)
+    await turn()
+    assert [number for number, _ in begun] == [2, 3]
+    assert [client.statuses for client in clients] == [[201]] * 2 + [[]] * 3
+    begun[1][1].set_exception(OSError("the store is away"))
+    await turn()
+    assert [client.statuses for client in clients] == [[201]] * 2 + [[500]] * 3
+    assert world.kept() == 2
 
 
 @pytest.mark.parametrize("full", [False, True])
@@ -330,13 +256,6 @@ async def test_a_change_from_elsewhere_takes_what_waits_along(world: World, full
     assert world.store.count(NOTE) == (0 if full else 2)
 
 
-async def test_the_end_of_the_server_writes_what_waits(world: World) -> None:
-    (client,) = world.clients(1)
-    client.ask("/v1/write")
-    world.handler.turns.take_waiting()
-    assert world.kept() == 1
-
-
 async def test_a_fault_in_writing_leaves_nobody_waiting(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     (client,) = world.clients(1)
 
@@ -347,35 +266,6 @@ async def test_a_fault_in_writing_leaves_nobody_waiting(world: World, monkeypatc
     client.ask("/v1/write")
     await turn()
     assert client.statuses == [503]
-
-
-async def test_a_client_that_will_send_no_more_is_answered_before_the_connection_ends(world: World) -> None:
-    (client,) = world.clients(1)
-    client.ask("/v1/write", "/v1/write")
-    client.connection.eof_received()
-    assert client.statuses == [201, 201]
-
-
-async def test_a_head_without_end_is_refused_behind_the_answers_of_its_turn(world: World) -> None:
-    (client,) = world.clients(1)
-    client.ask("/v1/write")
-    client.connection.data_received(b"GET /count HTTP/1.1\r\n" + b"X: y\r\n" * 20_000)
-    await turn()
-    assert client.statuses == [201, 431]
-
-
-async def test_a_connection_with_an_answer_to_come_is_not_idle(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    (client,) = world.clients(1)
-    client.ask("/v1/count")
-    await turn()
-    loop = asyncio.get_running_loop()
-    later = loop.time() + Limits().idle_seconds + 1
-    monkeypatch.setattr(loop, "time", lambda: later)
-    client.ask("/v1/write")
-    client.connection._process_keepalive()
-    assert not client.closed
-    await turn()
-    assert client.statuses == [200, 201]
 
 
 async def test_a_compaction_that_a_control_request_makes_due_begins_once(world: World) -> None:

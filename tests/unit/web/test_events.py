@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
 from typing import Any, cast
 
 import pytest
 
-from emulator.web.due_timer import Watchers
+from emulator.web.events import Watchers
 
 
 class Bank:
@@ -16,13 +17,15 @@ class Bank:
     def __init__(self) -> None:
         self.due: float | None = 0.0
         self.stuck = True
+        self.shared: asyncio.Future[None] | None = None
 
     def next_due(self) -> float | None:
         return self.due
 
-    def apply_due(self) -> None:
+    def apply_due(self) -> Awaitable[None] | None:
         if not self.stuck:
             self.due = 0.01
+        return self.shared
 
 
 @pytest.fixture
@@ -47,12 +50,29 @@ def test_what_stays_due_is_tried_ever_more_rarely_and_at_once_again_when_it_goes
     watchers = Watchers(cast(Any, bank))
     watchers.add(cast(Any, object()))
     for _ in range(10):
-        watchers._ring()
+        watchers.ring()
     assert pauses == [0.005, 0.02, 0.08, 0.32, 1.28, 5.12, 20.48, 60, 60, 60, 60]
     watchers.look_again()  # a request changes nothing about that
     assert pauses[-1] == 60
     bank.stuck = False
-    watchers._ring()
+    watchers.ring()
     bank.due = 0.0
     watchers.look_again()
     assert pauses[-2:] == [0.01, 0.005]
+
+
+async def test_what_has_to_be_awaited_is_looked_at_again_when_it_is_done() -> None:
+    bank = Bank()
+    bank.due, bank.stuck = 3600.0, False
+    bank.shared = asyncio.get_running_loop().create_future()
+    watchers = Watchers(cast(Any, bank))
+    watchers.add(cast(Any, object()))
+    watchers.ring()
+    assert not watchers.waits
+    bank.shared.set_result(None)
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert watchers.waits
+    for watcher in tuple(watchers.open):
+        watchers.discard(watcher)
+    assert not watchers.waits

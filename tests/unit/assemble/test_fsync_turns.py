@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
-from aiohttp.http import HttpVersion11, RawRequestMessage
-from aiohttp.streams import EMPTY_PAYLOAD
-from multidict import CIMultiDict, CIMultiDictProxy
-from yarl import URL
 
 from emulator.api.messages import Request, Response
 from emulator.store import Document, Kind, Store, StoreUnwritable, open_store, storage
 from emulator.store.disk import Disk
-from emulator.web.answers import Answer
-from emulator.web.handler import Handler
 from tests.e2e.serving import MadeUpSite
 
 TARGET = "/v1/write"
@@ -36,7 +29,7 @@ class FailingDisk(Disk):
 
 
 class World:
-    """A handler over a bank of notes to which each request adds one."""
+    """A site over a bank of notes to which each request adds one."""
 
     def __init__(self, folder: Path) -> None:
         self.disk = FailingDisk()
@@ -44,27 +37,21 @@ class World:
         self.application = MadeUpSite()
         self.application.store = self.store
         self.application.answers[TARGET] = self._write
-        self.handler = Handler(self.application)
 
     def _write(self, request: Request) -> Response:
         self.store.put(NOTE, {"id": str(len(self.application.requests))})
         return Response(201)
 
-    def asks(self) -> Any:
-        """A request that has come whole and waits for its fsync."""
-        headers = CIMultiDictProxy(CIMultiDict({"Host": "x"}))
-        raw = ((b"Host", b"x"),)
-        url = URL(TARGET)
-        message = RawRequestMessage("GET", TARGET, HttpVersion11, headers, raw, False, None, False, False, url)
-        base = SimpleNamespace(of=lambda host: "http://x")
-        connection = SimpleNamespace(received=100, base=base, transport=None, acted=None)
-        assert not self.handler.at_once(connection, message, EMPTY_PAYLOAD)
-        return SimpleNamespace(connection=connection, message=message)
-
-    async def status(self, exchange: Any) -> int:
-        answer = await self.handler(exchange)
-        assert isinstance(answer, Answer)
-        return answer._response.status
+    def asks(self) -> tuple[Response, Awaitable[Exception | None]]:
+        """The answer to a request whose turn waits for its fsync, and the end of that turn."""
+        turn = self.application.turn()
+        request = Request("GET", TARGET)
+        turn.begin([request])
+        answer = turn.handle(request)
+        ended = turn.end()
+        assert isinstance(answer, Response)
+        assert isinstance(ended, Awaitable)
+        return answer, ended
 
 
 @pytest.fixture
@@ -73,11 +60,12 @@ def world(tmp_path: Path) -> World:
 
 
 async def test_a_change_is_lost_by_an_fsync_that_fails_before_its_own_begins(world: World) -> None:
-    exchange = world.asks()
+    answer, ended = world.asks()
     world.disk.failing = True
     with pytest.raises(StoreUnwritable):
         world.store.sync()
-    assert await world.status(exchange) == 503
+    assert isinstance(await ended, StoreUnwritable)
+    assert answer.status == 503
     assert world.store.count(NOTE) == 0
     assert world.application.taken_back == [world.store]
 
@@ -88,6 +76,8 @@ async def test_a_change_is_lost_by_the_fsync_of_a_compaction_that_it_makes_due(
     monkeypatch.setattr(storage, "SMALL_JOURNAL", 0)
     world = World(tmp_path)
     world.disk.failing = True
-    assert await world.status(world.asks()) == 503
+    answer, ended = world.asks()
+    assert isinstance(await ended, StoreUnwritable)
+    assert answer.status == 503
     assert world.store.count(NOTE) == 0
     assert world.application.taken_back == [world.store]

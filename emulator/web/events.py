@@ -1,0 +1,131 @@
+"""Event streams, and waking the core at its next due time while anybody watches (CONTRACT 13, Clock)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+
+from aiohttp import web
+
+from emulator.api.messages import Stream
+from emulator.web.answers import CLOSE, Sent, head
+from emulator.web.application import Application
+from emulator.web.connection import Connection
+
+_COMMENT = b": still here\n\n"
+_SHORTEST = 0.005  # a due time that has passed already must not become a busy loop
+_LONGEST = 3600.0
+_SLOWER = 4.0  # times as long after each waking that left something due, for the disk may be full
+_SLOWEST = 60.0
+
+
+class EventStream(Sent):
+    """Server-sent events: every chunk is written as it is pushed, until the client goes or does not read."""
+
+    closes = True
+
+    def __init__(self, connection: Connection, request: web.BaseRequest, stream: Stream, watchers: Watchers) -> None:
+        super().__init__()
+        self._connection = connection
+        self._request = request
+        self._stream = stream
+        self._watchers = watchers
+
+    async def write_eof(self, _data: bytes = b"") -> None:
+        """Carry events until either side has had enough."""
+        connection = self._connection
+        connection.send(head(self._stream, [CLOSE]))
+        if self._request.method == "HEAD":
+            return
+        connection.stop_reading()
+        unsubscribe = self._stream.subscribe(self._push)
+        self._watchers.add(connection)
+        try:
+            while not await connection.gone(connection.limits.comment_seconds):
+                self._push(_COMMENT)
+        finally:
+            unsubscribe()
+            self._watchers.discard(connection)
+
+    def _push(self, chunk: bytes | None) -> None:
+        connection = self._connection
+        if chunk is None:
+            connection.leave()
+            return
+        transport = connection.transport
+        if transport is None or transport.is_closing():
+            return
+        if transport.get_write_buffer_size() > connection.limits.event_bytes:
+            connection.drop()
+        else:
+            transport.write(chunk)
+
+
+class Watchers:
+    """The connections of open event streams, and one timer for the whole application while there are any."""
+
+    def __init__(self, application: Application) -> None:
+        self._application = application
+        self.open: set[Connection] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        self._applying: asyncio.Future[None] | None = None
+        self._pause = _SHORTEST
+
+    def add(self, connection: Connection) -> None:
+        """A stream begins."""
+        self.open.add(connection)
+        self.look_again()
+
+    def discard(self, connection: Connection) -> None:
+        """A stream has ended."""
+        self.open.discard(connection)
+        if not self.open:
+            self._forget_timer()
+
+    def look_again(self) -> None:
+        """Set the timer again: a request may have changed what falls due next."""
+        self._forget_timer()
+        seconds = self._application.next_due()
+        if seconds is not None:
+            seconds = min(max(seconds, self._pause), _LONGEST)
+            self._timer = asyncio.get_running_loop().call_later(seconds, self.ring)
+
+    @property
+    def waits(self) -> bool:
+        """Whether the timer is set."""
+        return self._timer is not None
+
+    def end(self) -> None:
+        """End all streams: the server stops."""
+        for connection in tuple(self.open):
+            connection.leave()
+
+    def _forget_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def ring(self) -> None:
+        """Apply what has fallen due, and set the timer again."""
+        self._timer = None
+        applied: Awaitable[None] | None = None
+        try:
+            applied = self._application.apply_due()
+        finally:
+            if applied is None:
+                self._rang()
+        if applied is not None:
+            self._applying = asyncio.ensure_future(applied)
+            self._applying.add_done_callback(self._applied)
+
+    def _applied(self, applying: asyncio.Future[None]) -> None:
+        self._applying = None
+        self._rang()
+        if not applying.cancelled():
+            applying.result()  # a failure is the loop's to report
+
+    def _rang(self) -> None:
+        done = self._application.next_due() != 0
+        self._pause = _SHORTEST if done else min(self._pause * _SLOWER, _SLOWEST)
+        if self.open:
+            self.look_again()

@@ -1,0 +1,188 @@
+"""Where requests begin and end in the bytes of a connection, so far as limits on them need it.
+
+aiohttp's parser decides what a request is, and what none. It does not tell which bytes belong to a request that is not
+whole yet, it loses the requests that came in one packet before one that it refuses, and it leaves who reads a body
+without an end when the framing of its chunks is broken. `Framing` follows the bytes in front of the parser:
+RFC 9112, 2.1 (a head ends with an empty line), 6 (Content-Length or chunks), 7.1 (chunks).
+
+It is as strict as the parser or stricter. Where it takes something for a head that the parser refuses, the connection
+ends with that refusal, and what it makes of the bytes behind does not matter.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Sequence
+
+from emulator.web.limits import MAX_HEAD_BYTES
+
+END = b"\r\n\r\n"
+HEAD_TOO_LARGE = "the head is too large"
+
+_BLANK = b"\r\n"  # what may stand in front of a request line (RFC 9112, 2.2)
+_BODY = re.compile(rb"\n(?:content-length:[ \t]*([0-9]{1,20})[ \t]*\r|transfer-encoding:)", re.IGNORECASE)
+_SIZE = re.compile(rb"([0-9A-Fa-f]+)(?:;.*)?", re.DOTALL)
+_SIZE_DIGITS = 16
+
+
+class BadFraming(Exception):
+    """The framing of a body in chunks is broken; the text says how."""
+
+
+class Framing:
+    """What has come of the requests of one connection.
+
+    `heads`: those that are whole and were not taken out by the request that they belong to; `begun`: bytes of one that
+    is not whole; `count`: how many whole heads there were; `fault`: why nothing behind may be read, if so.
+    """
+
+    __slots__ = ("_chunks", "_left", "begun", "count", "fault", "heads")
+
+    def __init__(self) -> None:
+        self.heads: deque[bytes] = deque()
+        self.begun = bytearray()
+        self.count = 0
+        self.fault: str | None = None
+        self._left = 0  # bytes of a body that were announced and have not come
+        self._chunks: _Chunks | None = None
+
+    @property
+    def in_body(self) -> bool:
+        """Whether a body has begun and not ended."""
+        return self._left > 0 or self._chunks is not None
+
+    def cut(self, data: bytes) -> Sequence[bytes]:
+        """`data` in pieces, so that no refused head takes a whole one in front of it with it.
+
+        A piece has at most one end of a head; that of a body in chunks ends its piece. Blank lines between requests
+        are left out, and so is all that stands behind a `fault`.
+        """
+        if self._left >= len(data):
+            self._left -= len(data)
+            return (data,)
+        if not self.begun and self._chunks is None and self._left == 0:
+            end = data.find(END)
+            if 0 < end == len(data) - len(END) < MAX_HEAD_BYTES - len(END) and data[0] not in _BLANK:
+                self._take_head(data)
+                return (data,)
+        return self._pieces(data)
+
+    def _pieces(self, data: bytes) -> list[bytes]:
+        pieces: list[bytes] = []
+        start = at = 0
+        size = len(data)
+        has_head = False  # the piece that begins at `start`
+        while at < size:
+            if self._left:
+                step = min(self._left, size - at)
+                self._left -= step
+                at += step
+            elif self._chunks is not None:
+                try:
+                    at = self._chunks.scan(data, at)
+                except BadFraming as error:
+                    self.fault = str(error)
+                    return pieces
+                if self._chunks.done:
+                    self._chunks = None
+            else:
+                if has_head or (not self.begun and data[at] in _BLANK):
+                    if at > start:
+                        pieces.append(data[start:at])
+                    while at < size and not self.begun and data[at] in _BLANK:
+                        at += 1
+                    start, has_head = at, False
+                    continue
+                head = at
+                at, has_head = self._head(data, at)
+                if self.fault is not None:  # what stands in front of that head may end a body
+                    return [*pieces, data[start:head]] if head > start else pieces
+                if self._chunks is not None:
+                    pieces.append(data[start:at])
+                    start, has_head = at, False
+        if start < size:
+            pieces.append(data[start:])
+        return pieces
+
+    def _head(self, data: bytes, at: int) -> tuple[int, bool]:
+        """Take what stands of a head from `at` on: where it ends, and whether it is whole."""
+        begun = self.begun
+        before = begun[-3:]  # may have cut the end of the head in two
+        found = (before + data[at : at + 3]).find(END)
+        end = data.find(END, at) + len(END) if found < 0 else at + found + len(END) - len(before)
+        whole = end >= at + len(END) or found >= 0
+        stop = end if whole else len(data)
+        if len(begun) + stop - at > MAX_HEAD_BYTES:
+            self.begun += data[at : at + MAX_HEAD_BYTES]
+            self.fault = HEAD_TOO_LARGE
+            return stop, False
+        if not whole:
+            begun += data[at:]
+            return stop, False
+        self._take_head(bytes(begun) + data[at:end])
+        begun.clear()
+        return end, True
+
+    def _take_head(self, head: bytes) -> None:
+        self.heads.append(head)
+        self.count += 1
+        body = _BODY.search(head)
+        if body is not None:
+            if body[1] is None:
+                self._chunks = _Chunks()
+            else:
+                self._left = int(body[1])
+
+
+class _Chunks:
+    """The framing of one body in chunks (RFC 9112, 7.1), followed to its end."""
+
+    def __init__(self) -> None:
+        self.done = False
+        self._line = bytearray()  # of the framing, as far as it has come
+        self._data = 0  # bytes of a chunk that have not come
+        self._behind_data = False
+        self._trailers = False
+        self._around = 0  # bytes of framing since the last byte of a body
+
+    def scan(self, data: bytes, at: int) -> int:
+        """Follow `data` from `at` on; where the body ends, or the data. Raises BadFraming."""
+        while at < len(data) and not self.done:
+            if self._data:
+                step = min(self._data, len(data) - at)
+                self._data -= step
+                at += step
+                self._around = 0
+                continue
+            end = data.find(b"\n", at) + 1
+            stop = end or len(data)
+            self._around += stop - at
+            if self._around > MAX_HEAD_BYTES:
+                raise BadFraming(f"what stands around it is over {MAX_HEAD_BYTES} bytes")
+            self._line += data[at:stop]
+            at = stop
+            if end:
+                line = bytes(self._line)
+                self._line.clear()
+                if not line.endswith(b"\r\n"):
+                    raise BadFraming("expected CRLF at the end of a line between chunks")
+                self._take_line(line[:-2])
+        return at
+
+    def _take_line(self, line: bytes) -> None:
+        if self._trailers:
+            self.done = not line
+        elif self._behind_data:
+            if line:
+                raise BadFraming("expected CRLF after chunk data")
+            self._behind_data = False
+        else:
+            size = _SIZE.fullmatch(line)
+            if size is None:
+                raise BadFraming("invalid character in chunk size")
+            if len(size[1]) > _SIZE_DIGITS:
+                raise BadFraming("chunk size overflow")
+            self._data = int(size[1], 16)
+            self._trailers = self._data == 0
+            self._behind_data = not self._trailers
