@@ -17,7 +17,9 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from emulator.api.openapi import document
+from emulator.bank.kinds import ACCOUNT, CARD, CUSTOMER
 from emulator.client.signing import signed_headers
+from emulator.store import Kind
 from emulator.testing import RunningBank
 from emulator.testing.running import TestTpp, settings_for
 
@@ -39,11 +41,11 @@ def fuzzed() -> Iterator[TestTpp]:
 
 def _known(case: Any, tpp: TestTpp) -> None:
     """Every other made-up id is replaced by one that exists, so that the operation behind it is reached."""
-    kinds = {
-        "id": "card" if "card" in case.path else "account",
-        "mockAccountId": "account",
-        "mockCardAccountId": "card",
-        "customerId": "customer",
+    kinds: dict[str, Kind[Any]] = {
+        "id": CARD if "card" in case.path else ACCOUNT,
+        "mockAccountId": ACCOUNT,
+        "mockCardAccountId": CARD,
+        "customerId": CUSTOMER,
     }
     for name, value in dict(case.path_parameters or {}).items():
         if name in kinds and len(str(value)) % 2:
