@@ -104,7 +104,7 @@ def holds(address: str, target: str) -> bool:
         return not operation or operation in BOOKS[book].operations
     if target.startswith("../images/"):
         return (manual.IMAGES / target.removeprefix("../images/")).exists()
-    return target in ("/console", "/console/requests", "/openapi.json", "/docs/search")
+    return target in ("/console", "/console/requests", "/openapi.json", "/docs/search", "/my")
 
 
 def test_every_link_of_the_readme_holds() -> None:
