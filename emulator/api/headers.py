@@ -187,8 +187,13 @@ _ROWS = """
     PSU-Device-ID                  O O O O O -
     PSU-Geo-Location               O O O O O -
 """
-# CONTRACT 13, over SPEC: PSU-Corporate-ID is optional on every payment operation, INDCTS too.
-_OVER_SPEC = {("PSU-Corporate-ID", INSTANT_POST): "O"}
+# CONTRACT 13 and 19, over SPEC: PSU-Corporate-ID is optional on every payment operation, INDCTS too; X-PSU-IDENTITY
+# stands in for PSU-ID on all payment and basket operations (after a declined first SCA there is no PSU-ID).
+_OVER_SPEC = {
+    ("PSU-Corporate-ID", INSTANT_POST): "O",
+    ("X-PSU-IDENTITY", BASKET_POST): "O",
+    ("X-PSU-IDENTITY", BASKET_GET): "O",
+}
 
 
 def _matrix() -> dict[str, dict[str, str]]:
@@ -211,7 +216,7 @@ _REQUIRED = {
 _CHECKS = {name.lower(): check for name, check in FORMATS.items()}
 _EACH_TIME = ("x-request-id", "x-psu-identity")  # differs from request to request; is the customer's own
 _UNTIL_FIRST_SCA = frozenset({"tpp-session-id", "psu-id"})
-_IDENTITY_STANDS_IN = frozenset({INSTANT_POST, TRANSFER_POST})
+_IDENTITY_STANDS_IN = frozenset({BASKET_POST, BASKET_GET, INSTANT_POST, TRANSFER_POST})
 _SPELLING = {lower: name for name, lower in _LOWER.items()}
 _PLACE = {lower: place for place, lower in enumerate(_SPELLING)}
 ValuesOf = Callable[[Mapping[str, str]], tuple[str, ...]]

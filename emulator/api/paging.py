@@ -72,9 +72,7 @@ def page_links(call: Call, asked: Window, *, more: bool) -> dict[str, Any]:
     if more:
         links["next"] = _page_link(call, asked, asked.offset + asked.limit, asked.limit)
     if asked.offset:
-        # The page before the second one may be shorter, so that no entry stands on two pages.
-        start = max(0, asked.offset - asked.limit)
-        links["previous"] = _page_link(call, asked, start, asked.offset - start)
+        links["previous"] = _page_link(call, asked, max(0, asked.offset - asked.limit), asked.limit)
     return links
 
 

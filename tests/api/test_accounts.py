@@ -81,7 +81,7 @@ def test_balances_come_with_the_account_when_asked_for(kari: DeskClient) -> None
             for name, amount in (
                 ("closingBooked", "184312.50"),
                 ("expected", "184442.50"),
-                ("interimAvailable", "184312.50"),
+                ("interimAvailable", "184093.50"),
             )
         ],
     }
@@ -211,11 +211,11 @@ def test_links_lead_through_pages_that_partition_the_list_and_back(kari: DeskCli
     assert listed(kari, links["self"]["href"]) == body
 
 
-def test_a_page_before_one_that_starts_early_is_shorter(kari: DeskClient) -> None:
+def test_the_page_before_one_that_starts_early_keeps_the_limit(kari: DeskClient) -> None:
     path = f"/v1/accounts/{account_id(kari)}/transactions"
     body = listed(kari, f"{path}?offset=3&limit=10")
     previous = listed(kari, body["transactions"]["_links"]["previous"]["href"])
-    assert entries(previous) + entries(body) == entries(listed(kari, f"{path}?limit=13"))
+    assert entries(previous) == entries(listed(kari, f"{path}?offset=0&limit=10"))
 
 
 def test_transactions_stand_between_the_dates(kari: DeskClient) -> None:

@@ -278,7 +278,7 @@ def test_the_ledger_adds_up(desk: ControlDesk, tpp: DeskClient) -> None:
     desk.do("POST", f"/sca/{payment}/approve")
     ledger = desk.get("/ledger")
     assert ledger["balanced"] is True
-    assert [a["reserved"] for a in ledger["accounts"] if a["iban"] == "NO8599901000014"] == ["10.00"]
+    assert [a["reserved"] for a in ledger["accounts"] if a["iban"] == "NO8599901000014"] == ["229.00"]
 
 
 def test_people_are_named_with_their_accounts_and_agreements(desk: ControlDesk) -> None:

@@ -448,6 +448,50 @@ def test_delete_of_a_payment_that_executes_is_a_conflict(kari: DeskClient) -> No
         assert (answer.status, messages(answer)) == (409, [("CONFLICT", None)])
 
 
+def test_a_bulk_of_which_some_is_paid_offers_no_delete(kari: DeskClient) -> None:
+    """CONTRACT 19: it can be cancelled no more."""
+    payment_id = authorised(kari, BULK, bulk("1.00", "99999999.00"))
+    advance(kari.service, seconds=1)
+    details = kari.get(f"{BULK}/{payment_id}").json()
+    assert (details["transactionStatus"], details["_links"]["self"]["verbs"]) == ("ACSP", ["GET"])
+    assert kari.delete(f"{BULK}/{payment_id}").status == 409
+
+
+# who asks
+
+
+@pytest.mark.parametrize(("method", "below"), [("GET", ""), ("GET", "/status"), ("DELETE", "")])
+def test_the_identity_number_stands_in_for_the_psu_id_of_a_customer_who_declined(
+    tpp: DeskClient, method: str, below: str
+) -> None:
+    """CONTRACT 19: after a declined first SCA the TPP has no PSU-ID to ask with."""
+    identity = {"PSU-ID": None, "X-PSU-IDENTITY": KARI}
+    payment_id = created(tpp, STRAKS, domestic(), headers=identity)["paymentId"]
+    reject(tpp.service, payment_id)
+    answer = tpp.request(method, f"{STRAKS}/{payment_id}{below}", headers=identity)
+    assert answer.status == (409 if method == "DELETE" else 200)
+    assert method == "DELETE" or answer.json()["transactionStatus"] == "RJCT"
+
+
+def test_the_identity_number_stands_in_on_baskets_too(tpp: DeskClient) -> None:
+    identity = {"PSU-ID": None, "X-PSU-IDENTITY": KARI}
+    paid = [created(tpp, DOMESTIC, domestic(), headers=identity)["paymentId"]]
+    basket = tpp.post("/v1/signing-baskets", json={"paymentIds": paid}, headers=identity)
+    assert basket.status == 201, basket.json()
+    path = f"/v1/signing-baskets/{basket.json()['basketId']}"
+    assert tpp.get(f"{path}/status", headers=identity).status == 200
+    assert tpp.post(f"{path}/authorisations", headers=identity).status == 201
+    assert tpp.delete(path, headers=identity).status == 204
+
+
+@pytest.mark.parametrize("path", [STRAKS, "/v1/accounts"])
+def test_an_identity_number_that_contradicts_the_psu_id_is_refused(kari: DeskClient, path: str) -> None:
+    headers = {"X-PSU-IDENTITY": EVEN}
+    answer = kari.get(path, headers=headers) if path != STRAKS else kari.post(path, json=domestic(), headers=headers)
+    assert (answer.status, messages(answer)) == (401, [("PSU_CREDENTIALS_INVALID", "X-PSU-IDENTITY")])
+    assert kari.get("/v1/accounts", headers={"X-PSU-IDENTITY": KARI}).status == 200
+
+
 # every product, from end to end
 
 

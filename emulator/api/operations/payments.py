@@ -19,7 +19,7 @@ from emulator.bank.documents import Payment
 from emulator.bank.errors import BankError
 from emulator.bank.payment import initiation, payment_views, payments, progression
 from emulator.bank.payment.psu_messages import in_norwegian
-from emulator.bank.scheme.transitions import FINAL, INSTANT, UNSIGNED
+from emulator.bank.scheme.transitions import INSTANT, UNSIGNED
 
 PISP = frozenset({"PISP"})
 REDIRECT = frozenset({"tpp-redirect-uri"})
@@ -33,7 +33,7 @@ def address(call: Call) -> str:
 def _links(call: Call, payment: Payment, path: str) -> dict[str, Any]:
     status, here = payment["status"], call.links_base + path
     links = {
-        "self": {"href": here, "verbs": ["GET"] if status in FINAL else ["GET", "DELETE"]},
+        "self": {"href": here, "verbs": ["GET", "DELETE"] if payments.deletable(payment) else ["GET"]},
         "status": {"href": here + "/status", "verbs": ["GET"]},
     }
     if status in UNSIGNED:
@@ -119,7 +119,7 @@ def get_payment(call: Call) -> Reply:
 def get_payment_status(call: Call) -> Reply:
     """The status; with `progression: {polls: N}` the read counts towards the next step."""
     payment = _readable(call)
-    body = payment_views.status(payment)
+    body = payment_views.status(call.bank, payment)
     if "psuMessage" in body:
         _in_language(call, body)
     body["_links"] = _links(call, payment, f"{address(call)}/{payment['id']}")

@@ -27,6 +27,13 @@ def available(account: Account) -> Decimal:
     return Decimal(account["booked"]) - Decimal(account["reserved"]) + Decimal(account["creditLine"])
 
 
+def item_hold(transaction: Transaction) -> Decimal:
+    """What a pending item of a fixture holds back (CONTRACT 19): what it will take, unless a payment holds it."""
+    amount = Decimal(transaction["amount"])
+    own = transaction["status"] == "pending" and "paymentId" not in transaction and "feeFor" not in transaction
+    return -amount if own and amount < 0 else ZERO
+
+
 def covers(bank: Bank, account_id: str, amount: Decimal) -> bool:
     """Whether the account has `amount` to spend; an account that is gone has nothing."""
     account = bank.documents.get(ACCOUNT, account_id)
@@ -133,7 +140,8 @@ def settle_pending(bank: Bank, transaction: Transaction) -> None:
     shelved = ("status", "shelf", "order", "due", "accountId")
     members = {name: value for name, value in transaction.items() if name not in shelved}
     if bank.documents.exists(ACCOUNT, transaction["accountId"]):
-        book(bank, transaction["accountId"], members, pending=transaction["id"], at=at)
+        held = item_hold(transaction)
+        book(bank, transaction["accountId"], members, pending=transaction["id"], released=held, at=at)
     else:
         bank.documents.delete(TRANSACTION, transaction["id"])
 
@@ -163,13 +171,16 @@ def forget(bank: Bank, account_id: str) -> int:
 def report(bank: Bank) -> dict[str, Any]:
     """The whole ledger, recomputed: `{balanced, accounts: [...], totals: {NOK: ...}}` (CONTRACT 9.8).
 
-    `balanced`: for every account opening + bookings == balance and reserved == what its payments hold.
+    `balanced`: for every account opening + bookings == balance, and reserved == what its payments and pending items
+    hold.
     """
     bookings: dict[str, Decimal] = defaultdict(Decimal)
+    held: dict[str, Decimal] = defaultdict(Decimal)
     for transaction in bank.documents.all(TRANSACTION):
         if transaction["status"] == "booked":
             bookings[transaction["accountId"]] += Decimal(transaction["amount"])
-    held: dict[str, Decimal] = defaultdict(Decimal)
+        else:
+            held[transaction["accountId"]] += item_hold(transaction)
     for payment in bank.documents.all(PAYMENT):
         held[payment["debtorAccountId"]] += Decimal(payment.get("held", "0"))
     balanced = True

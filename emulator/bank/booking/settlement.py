@@ -15,7 +15,7 @@ from emulator.bank.clock import moment, oslo_date
 from emulator.bank.documents import Account, Payment
 from emulator.bank.kinds import ACCOUNT
 from emulator.bank.money import plain
-from emulator.bank.scheme.transitions import BATCH, STANDING
+from emulator.bank.scheme.transitions import BATCH, NOT_EXECUTED, STANDING
 
 
 def cost(payment: Payment) -> Decimal:
@@ -36,6 +36,13 @@ def foresee(bank: Bank, payment: Payment, at: str) -> None:
         payment["fundsAvailable"] = bulk.hold(bank, payment, at, whole=True)
     else:
         hold(bank, payment, at)
+
+
+def funds_available(bank: Bank, payment: Payment) -> bool:
+    """Whether there is money for an authorised payment: of one that waits and reserves nothing, as of now."""
+    if "held" in payment or payment["status"] not in NOT_EXECUTED:
+        return payment["fundsAvailable"]
+    return ledger.covers(bank, payment["debtorAccountId"], cost(payment))
 
 
 def hold(bank: Bank, payment: Payment, at: str, *, force: bool = False) -> bool:

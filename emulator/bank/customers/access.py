@@ -56,6 +56,9 @@ def known_psu(bank: Bank, claim: Claim) -> Psu:
     psu = people.psu_of(bank, claim.tpp_id, claim.psu_id)
     if psu is None:
         raise ScaNeeded("PSU_CREDENTIALS_INVALID", "This PSU-ID was not given to this TPP.", "PSU-ID")
+    if claim.identity is not None and claim.identity != psu["nationalId"]:
+        text = "X-PSU-IDENTITY names another person than PSU-ID."
+        raise ScaNeeded("PSU_CREDENTIALS_INVALID", text, "X-PSU-IDENTITY")
     return psu
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from emulator.bank import products
 from emulator.bank.accounts import accounts
 from emulator.bank.bank import Bank
-from emulator.bank.booking import bulk
+from emulator.bank.booking import bulk, settlement
 from emulator.bank.clock import date_time
 from emulator.bank.documents import Payment
 from emulator.bank.kinds import ACCOUNT, PAYMENT
@@ -25,11 +25,11 @@ def fees(payment: Payment) -> dict[str, Any]:
     return {"transactionFees": total, "transactionFeeIndicator": True}
 
 
-def status(payment: Payment) -> dict[str, Any]:
+def status(bank: Bank, payment: Payment) -> dict[str, Any]:
     """`{paymentId, transactionStatus, fundsAvailable?, psuMessage?}`: fundsAvailable from authorisation on."""
     shown: dict[str, Any] = {"paymentId": payment["id"], "transactionStatus": payment["status"]}
     if "fundsAvailable" in payment:
-        shown["fundsAvailable"] = payment["fundsAvailable"]
+        shown["fundsAvailable"] = settlement.funds_available(bank, payment)
     if "psuMessage" in payment:
         shown["psuMessage"] = payment["psuMessage"]
     return shown
@@ -37,7 +37,7 @@ def status(payment: Payment) -> dict[str, Any]:
 
 def details(bank: Bank, payment: Payment) -> dict[str, Any]:
     """The members of the initiation, and what has become of it, but for fundsAvailable (CONTRACT 6; SPEC 2.8)."""
-    shown = {**payment["initiation"], **status(payment), **fees(payment)}
+    shown = {**payment["initiation"], **status(bank, payment), **fees(payment)}
     shown.pop("fundsAvailable", None)
     debtor = bank.documents.get(ACCOUNT, payment["debtorAccountId"])
     name = accounts.holder(bank, debtor) if debtor is not None else None
@@ -105,7 +105,7 @@ def _remittance(initiation: Mapping[str, Any]) -> dict[str, str]:
     return {name: ", ".join(references) for name, references in told.items()}
 
 
-def view(payment: Payment) -> dict[str, Any]:
+def view(bank: Bank, payment: Payment) -> dict[str, Any]:
     """A payment as the control interface and the console show it (CONTRACT 9.3)."""
     initiation = payment["initiation"]
     instructed = initiation.get("instructedAmount") or {"amount": payment["amount"], "currency": payment["currency"]}
@@ -118,7 +118,7 @@ def view(payment: Payment) -> dict[str, Any]:
         "context": payment["context"],
         "agreement": payment["agreement"],
         "transactionStatus": payment["status"],
-        "fundsAvailable": payment.get("fundsAvailable"),
+        "fundsAvailable": settlement.funds_available(bank, payment) if "fundsAvailable" in payment else None,
         "instructedAmount": instructed,
         "creditorName": initiation.get("creditorName"),
         "debtorAccountId": payment["debtorAccountId"],
@@ -133,4 +133,4 @@ def view(payment: Payment) -> dict[str, Any]:
 
 def listing(bank: Bank, limit: int | None = None) -> list[dict[str, Any]]:
     """All payments, newest first."""
-    return [view(payment) for payment in bank.documents.range(PAYMENT, "created", reverse=True, limit=limit)]
+    return [view(bank, payment) for payment in bank.documents.range(PAYMENT, "created", reverse=True, limit=limit)]

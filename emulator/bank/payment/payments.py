@@ -19,7 +19,7 @@ from emulator.bank.kinds import ACCOUNT, AGREEMENT, PAYMENT
 from emulator.bank.payment import lifecycle, progression
 from emulator.bank.payment.initiation import agreement_for, check_open, check_register_limit, engagement_limit
 from emulator.bank.payment.psu_messages import DECLINED
-from emulator.bank.scheme.transitions import UNSIGNED, allowed
+from emulator.bank.scheme.transitions import BATCH, FINAL, UNSIGNED, allowed
 
 
 def find(
@@ -83,8 +83,8 @@ def authorised(bank: Bank, payment_id: str, national_id: str, agreement: str | N
     signed = [*payment.get("signedBy", []), national_id]
     payment["signedBy"] = signed
     if len(signed) < _signatures_needed(bank, payment):
-        payment.pop("due", None)
         lifecycle.change(bank, payment, "PATC", now)
+        progression.schedule(bank, payment, now)
         token = approach.again(bank, payment, able=next_signers(bank, payment))
         if token is not None:
             payment["sca"] = token
@@ -187,6 +187,15 @@ def declined(bank: Bank, payment_id: str) -> None:
     if payment is not None and payment["status"] == "RCVD":
         lifecycle.change(bank, payment, "RJCT", bank.clock.now(), reason=DECLINED)
         bank.documents.put(PAYMENT, payment)
+
+
+def deletable(payment: Payment) -> bool:
+    """Whether DELETE does anything: at once while a signature is missing, then by a cancellation; for the links."""
+    status = payment["status"]
+    if status in FINAL:
+        return False
+    # a bulk in ACSP may be partly executed; other payments in ACSP keep the link and answer 409
+    return not (status == "ACSP" and products.of(payment).flow == BATCH)
 
 
 def cancellable(payment: Payment) -> bool:

@@ -20,12 +20,13 @@ from emulator.bank.documents import Payment
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import PAYMENT, TRANSACTION
 from emulator.bank.payment import lifecycle, standing
-from emulator.bank.payment.psu_messages import MOVED, NO_MONEY, NOT_APPROVED, TEXT_CHANGED
+from emulator.bank.payment.psu_messages import MOVED, NO_MONEY, NOT_APPROVED, NOT_APPROVED_TWICE, TEXT_CHANGED
 from emulator.bank.scheme import execution
 from emulator.bank.scheme.transitions import BATCH, FINAL, FOREIGN, INSTANT, STANDING, STATUSES, UNSIGNED, path
 from emulator.bank.settings import Settings
 
 UNSIGNED_LIFETIME = timedelta(hours=24)
+HALF_SIGNED_LIFETIME = timedelta(days=30)  # CONTRACT 19
 SECOND = timedelta(seconds=1)
 TO_BOOKING = timedelta(seconds=2)  # ACSP after 1 s, ACSC after 3 s
 NO_WAIT = timedelta(0)
@@ -115,9 +116,9 @@ def _step(bank: Bank, payment: Payment, at: datetime, *, by_hand: bool = False) 
 
 def _natural(bank: Bank, payment: Payment, at: datetime, *, by_hand: bool) -> None:
     status, flow = payment["status"], products.of(payment).flow
-    if status == "RCVD":
+    if status in UNSIGNED and "executeAt" not in payment:
         sca.void(bank, payment["id"])
-        lifecycle.change(bank, payment, "RJCT", at, reason=NOT_APPROVED)
+        lifecycle.change(bank, payment, "RJCT", at, reason=NOT_APPROVED if status == "RCVD" else NOT_APPROVED_TWICE)
     elif flow == STANDING:
         standing.execute(bank, payment, at)
     elif status in ("ACTC", "ACWC") and payment["executeAt"] > stamp(at):
@@ -164,7 +165,9 @@ def _lacks_signature(payment: Payment) -> bool:
 def schedule(bank: Bank, payment: Payment, at: datetime) -> None:
     """Set `due`, the moment of the next step after one taken at `at`; nothing when no time brings it."""
     payment.pop("due", None)
-    if payment["status"] not in FINAL and not _lacks_signature(payment):
+    if payment["status"] == "PATC" and _lacks_signature(payment):
+        payment["due"] = stamp(at + HALF_SIGNED_LIFETIME)
+    elif payment["status"] not in FINAL and not _lacks_signature(payment):
         due = _due(bank, payment, at)
         if due is not None:
             payment["due"] = stamp(due)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 DECLINED = "The payment was declined."
 NOT_APPROVED = "The payment was not approved within 24 hours."
+NOT_APPROVED_TWICE = "The payment was not approved by a second person within 30 days."
 NO_MONEY = "The payment was rejected: there was not enough money on the account."
 REJECTED = "The payment was rejected."
 MOVED = "The payment is executed on another date than it asked for."
@@ -13,6 +14,7 @@ CHANGED = "The payment was accepted with a change."
 _NORWEGIAN = {
     DECLINED: "Du avviste betalingen.",
     NOT_APPROVED: "Betalingen ble ikke godkjent innen 24 timer.",
+    NOT_APPROVED_TWICE: "Betalingen ble ikke godkjent av en person til innen 30 dager.",
     NO_MONEY: "Banken avviste betalingen: det var ikke nok penger på kontoen.",
     REJECTED: "Banken avviste betalingen.",
     MOVED: "Betalingen utføres en annen dato enn den som var ønsket.",

@@ -251,9 +251,13 @@ def delete_transactions(bank: Bank, account_id: str) -> None:
     """Remove an account's transactions; its balance stays, and so does what payments under way show as pending."""
     accounts.find(bank, account_id)
     ledger.forget(bank, account_id)
+    held = Decimal(0)
     for transaction in bank.documents.find(TRANSACTION, accountId=account_id):
         if "paymentId" not in transaction and "feeFor" not in transaction:
+            held += ledger.item_hold(transaction)
             bank.documents.delete(TRANSACTION, transaction["id"])
+    if held:
+        ledger.release(bank, account_id, held)
 
 
 def transaction_view(transaction: Transaction) -> dict[str, Any]:

@@ -22,6 +22,7 @@ NOT_INSTANT = (DATED, FOREIGN, STANDING, BATCH)
 
 FINAL = frozenset({"ACSC", "RJCT", "CANC", "PART"})
 UNSIGNED = frozenset({"RCVD", "PATC"})  # a signature is still missing
+NOT_EXECUTED = frozenset({"ACTC", "ACWC", "PDNG", "ACCP"})  # authorised; waits for its date or for money
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,7 @@ TRANSITIONS: tuple[Transition, ...] = (
     Transition("RCVD", "ACWC", WAITING, "authorised, date moved or text changed"),
     Transition("PATC", "ACTC", ALL, "second signature"),
     Transition("PATC", "ACWC", WAITING, "second signature, date moved or text changed"),
+    Transition("PATC", "RJCT", ALL, "30 days without the second signature"),
     Transition("PATC", "CANC", ALL, "cancelled"),
     Transition("ACTC", "ACSP", EXECUTED, "executed"),
     Transition("ACTC", "PDNG", WAITING, "waits for date and cut-off"),

@@ -25,7 +25,7 @@ def _list(call: ControlCall[Any]) -> Response:
 
 def _advance(call: ControlCall[Advance]) -> Response:
     payment = progression.advance(call.bank, call.params["id"], call.body.to)
-    return json_response(200, payment_views.view(payment))
+    return json_response(200, payment_views.view(call.bank, payment))
 
 
 OPERATIONS = (

@@ -52,6 +52,20 @@ def test_a_reserved_name_in_the_tpps_query_is_replaced(reserved: str) -> None:
     assert pairs == [("keep", "1"), ("psu-id", PSU), ("tpp-session-id", "s 1"), ("context", "PRIVATE")]
 
 
+@pytest.mark.parametrize("reserved", ["status=200", "code=OK", "mess%61ge=hello", "system="])
+def test_a_name_of_the_other_outcome_is_taken_out_of_the_tpps_query(reserved: str) -> None:
+    pairs = parse_qsl(urlsplit(success(f"https://tpp.example/?{reserved}&keep=1")).query)
+    assert pairs == [("keep", "1"), ("psu-id", PSU), ("tpp-session-id", "s 1"), ("context", "PRIVATE")]
+
+
+@pytest.mark.parametrize("reserved", ["psu-id=forged", "psu-corporate-id=x", "tpp-session-id=1", "context=PRIVATE"])
+def test_a_failure_leaves_nothing_that_looks_like_a_success(reserved: str) -> None:
+    failed = redirects.failure(f"https://tpp.example/?{reserved}&keep=1", status=401, code="SCA_INVALID", message="No")
+    assert parse_qsl(urlsplit(failed).query) == [
+        ("keep", "1"), ("status", "401"), ("code", "SCA_INVALID"), ("message", "No"),
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("uri", ["tpp-app://done", "tpp-app:///done", "com.example.app:/done/here"])
 def test_app_addresses_keep_their_form(uri: str) -> None:
     assert success(uri).startswith(uri + "?psu-id=")

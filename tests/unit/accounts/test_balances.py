@@ -7,7 +7,9 @@ from typing import Any
 
 from emulator.bank.accounts import accounts, cards, ledger
 from emulator.bank.bank import Bank
-from emulator.bank.kinds import ACCOUNT, CARD
+from emulator.bank.kinds import ACCOUNT, CARD, TRANSACTION
+from emulator.bank.payment import progression
+from emulator.bank.sandbox import accounts as sandbox_accounts
 from tests.unit.accounts.conftest import SALARY, account
 
 
@@ -20,7 +22,7 @@ def test_expected_includes_what_is_pending_and_available_what_is_reserved_and_th
     assert amounts(accounts.balances(bank, holder)) == {
         "closingBooked": "184312.50",
         "expected": "184442.50",
-        "interimAvailable": "184312.50",
+        "interimAvailable": "184093.50",
     }
     ledger.reserve(bank, holder["id"], Decimal("312.50"))
     changed = account(bank, SALARY)
@@ -28,7 +30,7 @@ def test_expected_includes_what_is_pending_and_available_what_is_reserved_and_th
     assert amounts(accounts.balances(bank, account(bank, SALARY))) == {
         "closingBooked": "184312.50",
         "expected": "184442.50",
-        "interimAvailable": "185000.00",
+        "interimAvailable": "184781.00",
     }
 
 
@@ -67,3 +69,24 @@ def test_the_related_account_of_a_card_is_what_a_payment_from_it_names(bank: Ban
         "other": {"identification": "123412341234", "schemeNameProprietary": "creditCardAccount"},
     }
     assert "relatedAccount" not in cards.view(bank, {**card, "accountNumber": ""}, longer_names=True)
+
+
+def test_a_pending_item_holds_its_money_until_it_is_booked_or_removed(bank: Bank) -> None:
+    """CONTRACT 19: it lowers interimAvailable like any other; what is to come raises nothing."""
+    holder = account(bank, SALARY)
+    pending = bank.documents.range(TRANSACTION, "shelf", group=f"{holder['id']}|pending")
+    leaving = -sum(Decimal(item["amount"]) for item in pending if Decimal(item["amount"]) < 0)
+    assert leaving == Decimal("219.00") == Decimal(holder["reserved"])
+    assert ledger.report(bank)["balanced"]
+    for item in pending:
+        bank.documents.put(TRANSACTION, {**item, "due": bank.clock.stamp()})
+    progression.run_due(bank)
+    booked = account(bank, SALARY)
+    assert (booked["reserved"], booked["booked"]) == ("0.00", "184442.50")
+    assert ledger.report(bank)["balanced"]
+
+
+def test_deleting_transactions_gives_back_what_pending_items_hold(bank: Bank) -> None:
+    sandbox_accounts.delete_transactions(bank, account(bank, SALARY)["id"])
+    assert account(bank, SALARY)["reserved"] == "0.00"
+    assert ledger.report(bank)["balanced"]

@@ -86,12 +86,9 @@ def test_before_the_first_sca_neither_session_nor_psu_id_is_demanded():
     assert found(without("TPP-Session-ID"), DETAILS) == [("HTTP_HEADER_REQUIRED", "TPP-Session-ID")]
 
 
-def test_the_identity_number_stands_in_for_the_psu_id_on_payment_post_only():
-    identity = {**without("PSU-ID"), "X-PSU-IDENTITY": "14888520059"}
-    assert found(identity, INSTANT_POST) == []
-    assert found(identity, TRANSFER_POST) == []
-    assert found(identity, BASKET_POST) == [("HTTP_HEADER_REQUIRED", "PSU-ID")]
-    assert found(identity, BASKET_GET) == [("HTTP_HEADER_REQUIRED", "PSU-ID")]
+@pytest.mark.parametrize("column", [BASKET_POST, BASKET_GET, INSTANT_POST, TRANSFER_POST])
+def test_the_identity_number_stands_in_for_the_psu_id_on_payment_and_basket_operations(column):
+    assert found({**without("PSU-ID"), "X-PSU-IDENTITY": "14888520059"}, column) == []
 
 
 @pytest.mark.parametrize("column", [BASKET_POST, BASKET_GET, INSTANT_POST, TRANSFER_POST, DETAILS])

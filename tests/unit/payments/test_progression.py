@@ -16,6 +16,7 @@ from emulator.bank.sandbox import accounts as sandbox_accounts
 from emulator.bank.sandbox import data as sandbox
 from emulator.bank.script import Script
 from tests.unit.payments import world
+from tests.unit.payments.test_standing import standing
 from tests.unit.payments.world import (
     BULK,
     CROSS_BORDER,
@@ -550,7 +551,7 @@ def test_funds_available_is_told_too_where_a_script_ends_the_payment_at_once(
     bank: Bank, ended: str, amount: str, available: bool
 ) -> None:
     payment_id = paid(bank, STRAKS, domestic(amount), script=Script(progress=[(ended, 0)]))
-    shown = payment_views.status(payment(bank, payment_id))
+    shown = payment_views.status(bank, payment(bank, payment_id))
     assert (shown["transactionStatus"], shown["fundsAvailable"]) == (ended, available)
     assert money(bank, "kari") == (10000, 0)
     assert entries(bank, "kari") == entries(bank, "kari", "pending") == []
@@ -691,9 +692,12 @@ def test_transfers_between_accounts_of_the_bank_conserve_money(bank: Bank) -> No
 
 def test_funds_available_shows_from_authorisation_on(bank: Bank) -> None:
     payment_id = initiate(bank, STRAKS, domestic())
-    assert payment_views.status(payment(bank, payment_id)) == {"paymentId": payment_id, "transactionStatus": "RCVD"}
+    assert payment_views.status(bank, payment(bank, payment_id)) == {
+        "paymentId": payment_id,
+        "transactionStatus": "RCVD",
+    }
     approve(bank, payment_id)
-    assert payment_views.status(payment(bank, payment_id)) == {
+    assert payment_views.status(bank, payment(bank, payment_id)) == {
         "paymentId": payment_id,
         "transactionStatus": "ACTC",
         "fundsAvailable": True,
@@ -764,3 +768,29 @@ def test_what_is_due_right_now_is_applied(bank: Bank) -> None:
     assert status(bank, payment_id) == "RJCT"
     assert len(entries(bank, "kari")) == 1
     assert progression.next_due(bank) is None
+
+
+@pytest.mark.parametrize("kind", [DOMESTIC, PERIODIC, BULK])
+def test_funds_of_a_payment_that_waits_and_reserves_nothing_are_asked_for_at_each_read(
+    bank: Bank, kind: tuple[str, str]
+) -> None:
+    on = (bank.clock.today() + timedelta(days=10)).isoformat()
+    orders = {
+        DOMESTIC: domestic("10000.01", requestedExecutionDate=on),
+        PERIODIC: standing("10000.01", startDate=on),
+        BULK: {**bulk("5000.00", "5000.01"), "requestedExecutionDate": on},
+    }
+    payment_id = paid(bank, kind, orders[kind])
+    assert payment_views.status(bank, payment(bank, payment_id))["fundsAvailable"] is False
+    give(bank, "kari", "0.01")
+    assert payment_views.status(bank, payment(bank, payment_id))["fundsAvailable"] is True
+    assert payment_views.view(bank, payment(bank, payment_id))["fundsAvailable"] is True
+    give(bank, "kari", "-1.00")
+    assert payment_views.status(bank, payment(bank, payment_id))["fundsAvailable"] is False
+
+
+def test_funds_of_a_payment_that_has_reserved_them_stay_available(bank: Bank) -> None:
+    on = (bank.clock.today() + timedelta(days=10)).isoformat()
+    payment_id = paid(bank, DOMESTIC, domestic("10000.00", requestedExecutionDate=on))
+    give(bank, "kari", "-1.00")
+    assert payment_views.status(bank, payment(bank, payment_id))["fundsAvailable"] is True

@@ -12,7 +12,7 @@ from emulator.bank.authentication.approach import Approach
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, AUTHORISATION, SCA
-from emulator.bank.payment import baskets, payments, progression
+from emulator.bank.payment import baskets, payments, progression, psu_messages
 from emulator.bank.sandbox import data as sandbox
 from emulator.bank.script import Script
 from tests.unit.payments import world
@@ -103,7 +103,7 @@ def test_who_is_not_of_the_agreement_does_not_sign_second(bank: Bank) -> None:
     assert status(bank, payment_id) == "PATC"
 
 
-def test_patc_waits_without_a_limit_and_survives_a_declined_second_signature(bank: Bank) -> None:
+def test_patc_ends_after_30_days_and_survives_a_declined_second_signature(bank: Bank) -> None:
     agree(bank, signatures=2)
     payment_id = initiate(bank, STRAKS, from_firm(), **FIRM)
     approve(bank, payment_id, SIRI)
@@ -111,8 +111,22 @@ def test_patc_waits_without_a_limit_and_survives_a_declined_second_signature(ban
         second = sca_control.find(bank, payment_id)
         sca_control.reject(bank, second)
     assert "sca" not in payment(bank, payment_id)
-    advance(bank, days=30)
+    advance(bank, days=29, hours=23, minutes=59)
     assert status(bank, payment_id) == "PATC"
+    advance(bank, minutes=1)
+    ended = payment(bank, payment_id)
+    assert (ended["status"], ended["psuMessage"]) == ("RJCT", psu_messages.NOT_APPROVED_TWICE)
+    assert "due" not in ended
+
+
+def test_a_second_signature_within_30_days_ends_the_wait(bank: Bank) -> None:
+    agree(bank, signatures=2)
+    payment_id = initiate(bank, STRAKS, from_firm(), **FIRM)
+    approve(bank, payment_id, SIRI)
+    advance(bank, days=29)
+    authorise(bank, payment_id, TOR)
+    advance(bank, days=30)
+    assert status(bank, payment_id) == "ACSC"
 
 
 def test_a_payment_that_is_taken_to_patc_by_hand_links_to_no_sca(bank: Bank) -> None:
