@@ -17,14 +17,13 @@ from aiohttp.streams import StreamReader
 
 from emulator.web.address import Base
 from emulator.web.answers import Refusal
-from emulator.web.framing import HEAD_TOO_LARGE, Framing
+from emulator.web.framing import END, HEAD_TOO_LARGE, Framing
 from emulator.web.limits import MAX_BODY_BYTES, PARSING, Limits
 from emulator.web.refusals import (
     Refused,
     bad_body,
     head_without_end,
     parser_refusal,
-    too_large,
     too_slow,
     wire_refusal,
 )
@@ -47,6 +46,7 @@ class Connection(web.RequestHandler):
         "_gone",
         "_head_timer",
         "_heads_seen",
+        "_held",
         "_left",
         "_listener",
         "_reading",
@@ -63,6 +63,7 @@ class Connection(web.RequestHandler):
         self._listener = listener
         self._framing = Framing()
         self._heads_seen = 0  # of those that the framing has counted, when the timer was last looked at
+        self._held = b""  # a head that waits a moment for its body
         self._socket: asyncio.Transport | None = None  # aiohttp's own is None from its close on
         self._head_timer: asyncio.TimerHandle | None = None
         self._answering = False
@@ -105,12 +106,33 @@ class Connection(web.RequestHandler):
         framing = self._framing
         if self._refused or framing.fault is not None:
             return
-        for piece in framing.cut(data):
-            super().data_received(piece)
+        pieces = framing.cut(data)
+        if self._held:
+            self._release()
+        if framing.announced and len(pieces) == 1 and data.endswith(END) and not self._answering:
+            self._hold(data)
+        else:
+            for piece in pieces:
+                super().data_received(piece)
         if framing.fault is not None:
             self._read_no_further(framing.fault)
         elif self._head_timer is not None or framing.begun:
             self._watch_head()
+
+    def _hold(self, head: bytes) -> None:
+        """Wait with a head until its body has come, or until the loop has twice looked at what else has come.
+
+        Most clients send head and body in two packets, one right behind the other. To begin with the first, and to
+        wait for the second in the handler, costs more than all else that aiohttp does for a request.
+        """
+        self._held = head
+        loop = asyncio.get_running_loop()
+        loop.call_soon(loop.call_soon, self._release)
+
+    def _release(self) -> None:
+        held, self._held = self._held, b""
+        if held:
+            super().data_received(held)
 
     def eof_received(self) -> Any:  # aiohttp narrows asyncio's `bool | None` to None
         """Keep the way to the client open while answers to whole requests are owed.
@@ -183,15 +205,11 @@ class Connection(web.RequestHandler):
         """The answer was written."""
         self._answering = False
 
-    async def body(self, request: web.BaseRequest) -> bytes:
-        """The whole body; raises Refused when it is too large, too slow or broken, ConnectionError without client."""
-        content = request.content
-        body = content.read_nowait(-1) if content.is_eof() else await self._arriving(request)
-        if len(body) > MAX_BODY_BYTES:
-            raise Refused(too_large(MAX_BODY_BYTES))
-        return body
+    async def arriving(self, request: web.BaseRequest) -> bytes:
+        """The body of a request that is not whole yet; of one that is too large, somewhat more than it may have.
 
-    async def _arriving(self, request: web.BaseRequest) -> bytes:
+        Raises Refused when it is too slow or broken, ConnectionError when the client goes.
+        """
         fault = self._framing.fault
         if fault is not None and self._framing.in_body and not self._framing.heads:
             raise Refused(bad_body(fault))

@@ -21,7 +21,10 @@ END = b"\r\n\r\n"
 HEAD_TOO_LARGE = "the head is too large"
 
 _BLANK = b"\r\n"  # what may stand in front of a request line (RFC 9112, 2.2)
-_BODY = re.compile(rb"\n(?:content-length:[ \t]*([0-9]{1,20})[ \t]*\r|transfer-encoding:)", re.IGNORECASE)
+# the header that announces a body, or the end of a head that has none
+_BODY = re.compile(
+    rb"\n(?:content-length:[ \t]*(?P<length>[0-9]{1,20})[ \t]*\r|(?P<coding>transfer-encoding:)|\r\n)", re.IGNORECASE
+)
 _SIZE = re.compile(rb"([0-9A-Fa-f]+)(?:;.*)?", re.DOTALL)
 _SIZE_DIGITS = 16
 
@@ -44,8 +47,13 @@ class Framing:
         self.begun = bytearray()
         self.count = 0
         self.fault: str | None = None
-        self._left = 0  # bytes of a body that were announced and have not come
+        self._left = 0  # see `announced`
         self._chunks: _Chunks | None = None
+
+    @property
+    def announced(self) -> int:
+        """Bytes of a body that were announced and have not come."""
+        return self._left
 
     @property
     def in_body(self) -> bool:
@@ -62,10 +70,16 @@ class Framing:
             self._left -= len(data)
             return (data,)
         if not self.begun and self._chunks is None and self._left == 0:
-            end = data.find(END)
-            if 0 < end == len(data) - len(END) < MAX_HEAD_BYTES - len(END) and data[0] not in _BLANK:
-                self._take_head(data)
-                return (data,)
+            body = _BODY.search(data)
+            if body is not None and data[0] not in _BLANK:  # one request, as nearly every time
+                end, length = body.end(), 0
+                if body.lastgroup == "length":
+                    end = data.find(END, end - 1) + len(END)
+                    length = int(body["length"])
+                if end <= MAX_HEAD_BYTES and len(data) in (end, end + length) and data.endswith(END, 0, end):
+                    self._take_head(data[:end], body)
+                    self._left = end + length - len(data)
+                    return (data,)
         return self._pieces(data)
 
     def _pieces(self, data: bytes) -> list[bytes]:
@@ -120,19 +134,20 @@ class Framing:
         if not whole:
             begun += data[at:]
             return stop, False
-        self._take_head(bytes(begun) + data[at:end])
+        head = bytes(begun) + data[at:end]
         begun.clear()
+        self._take_head(head, _BODY.search(head))
         return end, True
 
-    def _take_head(self, head: bytes) -> None:
+    def _take_head(self, head: bytes, body: re.Match[bytes] | None) -> None:
         self.heads.append(head)
         self.count += 1
-        body = _BODY.search(head)
-        if body is not None:
-            if body[1] is None:
-                self._chunks = _Chunks()
-            else:
-                self._left = int(body[1])
+        if body is None or body.lastgroup is None:
+            return
+        if body.lastgroup == "coding":
+            self._chunks = _Chunks()
+        else:
+            self._left = int(body["length"])
 
 
 class _Chunks:

@@ -15,7 +15,8 @@ from emulator.web.answers import Answer, Hangup, Refusal, encoded
 from emulator.web.application import Application, Turn
 from emulator.web.connection import Connection
 from emulator.web.events import EventStream, Watchers
-from emulator.web.refusals import Refused, fields, head_refusal, origin_form
+from emulator.web.limits import MAX_BODY_BYTES
+from emulator.web.refusals import Refused, fields, head_refusal, origin_form, too_large
 
 logger = logging.getLogger(__name__)
 
@@ -40,7 +41,10 @@ class Handler:
         if refusal is not None:
             return self._refused(connection, request, refusal)
         try:
-            body = await connection.body(request)
+            content = request.content
+            body = content.read_nowait(-1) if content.is_eof() else await connection.arriving(request)
+            if len(body) > MAX_BODY_BYTES:
+                raise Refused(too_large(MAX_BODY_BYTES))
         except Refused as refused:
             return self._refused(connection, request, refused.response)
         except ConnectionError:

@@ -23,11 +23,11 @@ def measure(rounds: int, requests: int) -> Iterator[Row]:
             requests,
         )
         yield from rows("create", "signed create", "the plain POST", pair)
-        for packets, name in ((1, "signed create"), (2, "signed create in two packets")):
+        for packets, name, goal in ((1, "signed create", GOAL), (2, "signed create in two packets", None)):
             pair = beside(
                 lambda count, packets=packets: rate(ours.port, customer.creates(count), expect=201, packets=packets),
                 lambda count, packets=packets: rate(plain.port, customer.creates(count), expect=201, packets=packets),
                 rounds,
                 requests,
             )
-            yield Row("create", f"{name} beside verify", pair.ratio, "x", at_least=GOAL)
+            yield Row("create", f"{name} beside verify", pair.ratio, "x", at_least=goal)
