@@ -1,14 +1,20 @@
-"""Content negotiation (SPEC 2.1, CONTRACT 13): JSON only, in English or Norwegian."""
+"""Content negotiation (SPEC 2.1, CONTRACT 13): JSON only, in English or Norwegian, gzip when the client asks for it.
+
+What is coded here is final: the Digest of a signed answer is over the bytes that are sent (CONTRACT 19).
+"""
 
 from __future__ import annotations
 
 import re
+import zlib
 
 from emulator.api.headers import Headers
+from emulator.api.messages import Response
 from emulator.bank.errors import Message
 
 _JSON = ("application/json", "application/*", "*/*")
 _LANGUAGES = {"nb": "nb", "no": "nb", "nn": "nb", "en": "en"}
+_GZIP = 31  # zlib's window bits for the gzip container
 _WEIGHT = re.compile(r"[01](?:\.[0-9]*)?")
 
 
@@ -57,3 +63,27 @@ def content_language(headers: Headers) -> str:
     if accept is None:
         return "en"
     return preferred_language(accept) or "en"
+
+
+def wants_gzip(accept_encoding: str) -> bool:
+    """Whether an Accept-Encoding value asks for gzip: named with a weight over 0, or by `*`.
+
+    Identity is kept where it is weighed higher than gzip.
+    """
+    weights = dict(weighted(accept_encoding, malformed=0.0))
+    gzip = weights.get("gzip", weights.get("x-gzip", weights.get("*", 0.0)))
+    return gzip > 0 and gzip >= weights.get("identity", 0.0)
+
+
+def content_coded(response: Response, accept_encoding: str | None) -> Response:
+    """The answer as it goes out: compressed where the client asked for gzip; the one given stays as it is.
+
+    The caller has said in Vary that Accept-Encoding decides.
+    """
+    if not accept_encoding or not response.body or not wants_gzip(accept_encoding):
+        return response
+    if any(name.lower() == "content-encoding" for name, _ in response.headers):
+        return response
+    packer = zlib.compressobj(level=1, wbits=_GZIP)
+    body = packer.compress(response.body) + packer.flush()
+    return Response(response.status, [*response.headers, ("Content-Encoding", "gzip")], body, response.delivery)

@@ -95,6 +95,10 @@ class Call:
         return {"href": f"{self.sca_base}/sca/{token}", "verbs": ["GET"]}
 
 
+# Berlin Group 1.3, of every 201 with a scaRedirect (CONTRACT 18)
+SCA_APPROACH = ("ASPSP-SCA-Approach", "REDIRECT")
+
+
 @dataclass(slots=True)
 class Reply:
     """What a handler answers: a status, a JSON value (None: no body; bytes: encoded already) and further headers."""

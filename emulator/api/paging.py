@@ -66,9 +66,12 @@ def window(call: Call, *, grouped: bool = True, all_pending: bool = False) -> Wi
     )
 
 
-def page_links(call: Call, asked: Window, *, more: bool) -> dict[str, Any]:
-    """`self`, and `next` and `previous` where there is such a page; the dates in them stay as they are now."""
-    links = {"self": _page_link(call, asked, asked.offset, asked.limit)}
+def page_links(call: Call, asked: Window, account: str, *, more: bool) -> dict[str, Any]:
+    """`self`, `account`, and `next` and `previous` where there is such a page; the dates in them stay as they are now.
+
+    `account`: the path of the account or card account.
+    """
+    links = {"self": _page_link(call, asked, asked.offset, asked.limit), "account": call.link(account)}
     if more:
         links["next"] = _page_link(call, asked, asked.offset + asked.limit, asked.limit)
     if asked.offset:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Protocol
 
 from cryptography.x509 import Certificate
@@ -20,7 +20,7 @@ from emulator.api.headers import Headers, check_headers
 from emulator.api.json_body import is_plain, read_doubled
 from emulator.api.log import BODY_KEPT, Exchange, RequestLog
 from emulator.api.messages import Request, Response
-from emulator.api.negotiation import content_language, unacceptable
+from emulator.api.negotiation import content_coded, content_language, unacceptable
 from emulator.api.operation import NO_QUERY, Call, Operation, Reply, Route
 from emulator.api.render import failed
 from emulator.api.repeats import Repeats
@@ -31,6 +31,7 @@ from emulator.bank import products
 from emulator.bank.bank import Bank
 from emulator.bank.clock import real_seconds
 from emulator.bank.errors import BankError, Message, ScaNeeded
+from emulator.bank.ids import fixed_id, random_uuid
 from emulator.bank.payment import progression
 from emulator.store import StoreUnwritable
 
@@ -38,6 +39,7 @@ logger = logging.getLogger(__name__)
 
 API_PREFIX = "/api-sandbox"
 _NO_HEADERS = Headers()
+_NOT_TO_BE_CACHED = (("Cache-Control", "no-store"), ("Vary", "Accept-Encoding, Accept-Language"))
 
 
 class Acting(Protocol):
@@ -98,9 +100,11 @@ class Pipeline:
             response = render.refusal(failed(request, error))
         finally:
             bank.clock.release()
-        finish(response, headers)
+        finish(response, headers, partial(_own_id, exchange))
+        sent = content_coded(response, headers.get("accept-encoding"))
         if sign is not None:
-            sign(response)
+            sign(sent)
+            response.headers = sent.headers
         if exchange.call is not None:
             # the log shows the request as it came; what was read out of it need not be kept a thousand requests long
             exchange.call.headers, exchange.call.body = _NO_HEADERS, None
@@ -110,14 +114,14 @@ class Pipeline:
             self._log.weigh(exchange)
         if bank.watchers:
             bank.publish({"type": "request", **exchange.summary()})
-        return response
+        return sent
 
     def refused(self, request: Request, response: Response) -> None:
         """Finish what was answered at the wire to a request whose head came whole, and enter it into the log."""
         bank = self._bank
         exchange = self._log.begin(bank.clock.stamp(), request)
         exchange.response = response
-        finish(response, Headers(request.headers))
+        finish(response, Headers(request.headers), partial(_own_id, exchange))
         if bank.settings.sign_responses:
             try:
                 self._signer()(response)
@@ -255,12 +259,21 @@ def _split(request: Request) -> tuple[str, str]:
     return path[len(request.prefix) :], query
 
 
-def finish(response: Response, headers: Headers) -> None:
-    """Add what every answer of the TPP interface carries (CONTRACT 3.3 and 13)."""
+def _own_id(exchange: Exchange) -> str:
+    """The bank's X-Request-ID for a request that has none; with a seed it repeats, and draws no id of a resource."""
+    return fixed_id(f"request {exchange.id} at {exchange.at}")
+
+
+def finish(response: Response, headers: Headers, own_id: Callable[[], str] = random_uuid) -> None:
+    """Add what every answer of the TPP interface carries (CONTRACT 3.3, 13, 18, 19)."""
     request_id = headers.get("x-request-id")
-    if request_id and request_id.isascii() and request_id.isprintable():
-        response.headers.append(("X-Request-ID", request_id))
-    response.headers.append(("Content-Language", content_language(headers)))
+    if not (request_id and request_id.isascii() and request_id.isprintable()):
+        request_id = own_id()
+    response.headers += (
+        ("X-Request-ID", request_id),
+        ("Content-Language", content_language(headers)),
+        *_NOT_TO_BE_CACHED,
+    )
 
 
 def settle(bank: Bank) -> None:

@@ -378,6 +378,7 @@ class Consent(TypedDict):
     tppName: NotRequired[str]  # for people
     lastUse: NotRequired[str]  # date
     revoked: NotRequired[str]  # moment
+    terminated: NotRequired[bool]  # it was the TPP that revoked it
 
 
 class Acting(TypedDict):

@@ -46,6 +46,11 @@ def _opaque(raw: bytes) -> str:
     return "enc!!" + base64.urlsafe_b64encode(raw[:32]).decode()
 
 
+def random_uuid() -> str:
+    """A UUID that no seed repeats, for what belongs to no bank."""
+    return _uuid(_random())
+
+
 def fixed_id(name: str, *, opaque: bool = False) -> str:
     """The id of a thing that a fixture names: the same in every bank and after every reset."""
     raw = hashlib.blake2b(name.encode(), digest_size=32).digest()

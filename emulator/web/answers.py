@@ -7,7 +7,6 @@ response does between the two (headers in dictionaries, a writer with a state) w
 from __future__ import annotations
 
 import asyncio
-import zlib
 from email.utils import formatdate
 from functools import lru_cache
 from http import HTTPStatus
@@ -19,7 +18,7 @@ from aiohttp.abc import AbstractStreamWriter
 from aiohttp.http import HttpVersion10
 
 from emulator.api.messages import Response, Stream
-from emulator.api.negotiation import weighted
+from emulator.api.negotiation import content_coded
 
 if TYPE_CHECKING:
     from emulator.web.connection import Connection
@@ -29,7 +28,6 @@ _SERVER = b"\r\nServer: bank-emulator\r\n\r\n"
 _STATUS_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}" for status in HTTPStatus}
 _LINE = ": ".join
 _NO_CONTROLS = bytes([0x09, *range(0x20, 0x7F), *range(0x80, 0x100)])
-_GZIP = 31  # zlib's window bits for the gzip container
 
 
 def head(answer: Response | Stream, framing: list[str]) -> bytes:
@@ -60,29 +58,15 @@ def block(request: web.BaseRequest, response: Response, *, close: bool) -> bytes
     return first if status in (204, 304) or request.method == "HEAD" else first + body
 
 
-def wants_gzip(accept_encoding: str) -> bool:
-    """Whether an Accept-Encoding value asks for gzip: named with a weight over 0, or by `*`.
-
-    Identity is kept where it is weighed higher than gzip.
-    """
-    weights = dict(weighted(accept_encoding, malformed=0.0))
-    gzip = weights.get("gzip", weights.get("x-gzip", weights.get("*", 0.0)))
-    return gzip > 0 and gzip >= weights.get("identity", 0.0)
-
-
 def encoded(response: Response, accept_encoding: str | None) -> Response:
-    """The answer as it goes out: compressed, and saying so, where the client asked for gzip (CONTRACT 13).
+    """The answer as it goes out: compressed where the client asked for gzip; the one given stays as it is.
 
-    The one given stays as it is: the request log has it too, and shows what was said.
+    The core has coded what it signs itself.
     """
-    if not accept_encoding or not response.body or not wants_gzip(accept_encoding):
-        return response
-    if any(name.lower() == "content-encoding" for name, _ in response.headers):
-        return response
-    packer = zlib.compressobj(level=1, wbits=_GZIP)
-    body = packer.compress(response.body) + packer.flush()
-    headers = [*response.headers, ("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding")]
-    return Response(response.status, headers, body, response.delivery)
+    sent = content_coded(response, accept_encoding)
+    if sent is not response and not any(name.lower() == "vary" for name, _ in sent.headers):
+        sent.headers.append(("Vary", "Accept-Encoding"))
+    return sent
 
 
 class Sent(web.StreamResponse):

@@ -63,6 +63,7 @@ def payments(walk: Walk) -> None:
         walk("getPayment", path)
         walk("getPaymentStatus", f"{path}/status")
         started = walk("startAuthorisation", f"{path}/authorisations")
+        walk("getAuthorisations", f"{path}/authorisations")
         walk("getAuthorisation", f"{path}/authorisations/{started['authorisationId']}")
         approve(walk.client.service, path.rpartition("/")[2])
         walk("getPayment", path)
@@ -73,6 +74,7 @@ def payments(walk: Walk) -> None:
     advance(walk.client.service, seconds=5)
     walk("deletePayment", path, status=202)
     started = walk("startCancellationAuthorisation", f"{path}/cancellation-authorisations")
+    walk("getCancellationAuthorisations", f"{path}/cancellation-authorisations")
     walk("getCancellationAuthorisation", f"{path}/cancellation-authorisations/{started['authorisationId']}")
     walk("getPaymentStatus", f"{path}/status")
 
@@ -83,6 +85,7 @@ def baskets(walk: Walk) -> None:
     walk("getSigningBasket", path)
     walk("getSigningBasketStatus", f"{path}/status")
     started = walk("startSigningBasketAuthorisation", f"{path}/authorisations")
+    walk("getSigningBasketAuthorisations", f"{path}/authorisations")
     walk("getSigningBasketAuthorisation", f"{path}/authorisations/{started['authorisationId']}")
     walk("deleteSigningBasket", path)
 
@@ -103,7 +106,12 @@ def account_information(walk: Walk) -> None:
 
 
 def customer(walk: Walk) -> None:
-    walk("createConsent", "/v1/consents")
+    path = f"/v1/consents/{walk('createConsent', '/v1/consents')['consentId']}"
+    walk("getConsent", path)
+    walk("getConsentStatus", f"{path}/status")
+    approve(walk.client.service, path.rpartition("/")[2])
+    walk("getConsent", path)
+    walk("deleteConsent", path)
     walk("createBankOfferedConsent", "/v1/bank-offered-consents")
     walk("getUser", "/v1/user")
     walk("getUsers", "/v1/users")

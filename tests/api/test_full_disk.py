@@ -83,6 +83,7 @@ def parameters(tpp: DeskClient, row: Operation) -> dict[str, str]:
         "mockAccountId": next(iter(documents.all(ACCOUNT)))["id"],
         "mockCardAccountId": next(iter(documents.all(CARD)))["id"],
         "agreementId": next(iter(documents.all(AGREEMENT)))["id"],
+        "consentId": tpp.post("/v1/consents").json()["consentId"],
         "tppId": tpp.tpp_id,
     }
     cards = row.path.startswith("/v1/card-accounts")

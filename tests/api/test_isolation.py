@@ -61,6 +61,7 @@ class Estate:
         self._basket_authorisation = owner.post(f"/v1/signing-baskets/{self._basket}/authorisations").json()[
             "authorisationId"
         ]
+        self._consent = owner.post("/v1/consents").json()["consentId"]
         [account, *_] = owner.get("/v1/accounts").json()["accounts"]
         transactions = owner.get(f"/v1/accounts/{account['resourceId']}/transactions?bookingStatus=booked").json()
         self._transaction = transactions["transactions"]["booked"][0]["transactionId"]
@@ -76,6 +77,7 @@ class Estate:
                 )
             return
         values = {
+            "consentId": self._consent,
             "basketId": self._basket,
             "authorisationId": self._basket_authorisation,
             "id": self._card if row.path.startswith("/v1/card-accounts") else self._account,

@@ -59,7 +59,8 @@ def recorded() -> Found:
     authority.demo()
     record = Recorder(DeskClient(monday(seeded_registry(authority)), authority))
     bodies = examples.bodies(NOW.date())
-    record("createConsent", "/v1/consents")
+    path = f"/v1/consents/{record('createConsent', '/v1/consents')['consentId']}"
+    record("getConsentStatus", f"{path}/status", title="not given yet")
     record("createBankOfferedConsent", "/v1/bank-offered-consents")
     record.refusal("the customer is not known yet", "GET", "/v1/accounts")
     record.client.log_in(KARI)
@@ -92,6 +93,9 @@ def _refusals(record: Recorder, body: Mapping[str, Any]) -> None:
 
 
 def _customer(record: Recorder) -> None:
+    path = f"/v1/consents/{record.client.post('/v1/consents').json()['consentId']}"
+    approve(record.client.service, path.rpartition("/")[2])
+    record("getConsent", path)
     record("getUser", "/v1/user")
     record("getUsers", "/v1/users")
     [account, *_] = record("getAccounts", "/v1/accounts?withBalance=true", title="with balances")["accounts"]
@@ -133,10 +137,12 @@ def _payments(record: Recorder, bodies: Mapping[str, Any]) -> None:
 def _cancelled(record: Recorder, body: Any) -> None:
     path = f"{DOMESTIC}/{record('createPayment', DOMESTIC, {**body, 'requestedExecutionDate': LATER})['paymentId']}"
     started = record("startAuthorisation", f"{path}/authorisations")
+    record("getAuthorisations", f"{path}/authorisations")
     record("getAuthorisation", f"{path}/authorisations/{started['authorisationId']}")
     approve(record.client.service, path.rpartition("/")[2])
     record("deletePayment", path)
     started = record("startCancellationAuthorisation", f"{path}/cancellation-authorisations")
+    record("getCancellationAuthorisations", f"{path}/cancellation-authorisations")
     record("getCancellationAuthorisation", f"{path}/cancellation-authorisations/{started['authorisationId']}")
 
 
@@ -148,6 +154,7 @@ def _baskets(record: Recorder, body: Any) -> None:
     record("getSigningBasket", path)
     record("getSigningBasketStatus", f"{path}/status")
     started = record("startSigningBasketAuthorisation", f"{path}/authorisations")
+    record("getSigningBasketAuthorisations", f"{path}/authorisations")
     record("getSigningBasketAuthorisation", f"{path}/authorisations/{started['authorisationId']}")
 
 

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emulator.api.messages import Response
-from emulator.web.answers import encoded, wants_gzip
+from emulator.api.negotiation import wants_gzip
+from emulator.web.answers import encoded
 
 
 @pytest.mark.parametrize(

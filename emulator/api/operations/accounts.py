@@ -84,7 +84,7 @@ def get_transactions(call: Call) -> Reply:
         for shelf in (transactions.BOOKED, transactions.PENDING)
         if shelf in page.texts
     }
-    listed["_links"] = page_links(call, asked, more=page.more)
+    listed["_links"] = page_links(call, asked, f"/v1/accounts/{account['id']}", more=page.more)
     return Reply(200, fix.amounts({"account": accounts.reference(account), "transactions": listed}))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from emulator.api.customer import approach_of
 from emulator.api.headers import BASKET_GET, BASKET_POST
-from emulator.api.operation import Access, Call, Operation, Reply
+from emulator.api.operation import SCA_APPROACH, Access, Call, Operation, Reply
 from emulator.api.operations.payments import PISP, REDIRECT, authorisation_reply, payer_of
 from emulator.api.render import message_body
 from emulator.bank.authentication import authorisations
@@ -45,7 +45,7 @@ def create_basket(call: Call) -> Reply:
     if call.warnings:
         body["tppMessages"] = [message_body(message) for message in call.warnings]
     body["_links"] = _links(call, basket, lacks_signature=True)
-    return Reply(201, body, (call.location(f"{_BASKETS}/{basket['id']}"),))
+    return Reply(201, body, (call.location(f"{_BASKETS}/{basket['id']}"), SCA_APPROACH))
 
 
 def _basket(call: Call) -> Basket:
@@ -86,6 +86,11 @@ def start_basket_authorisation(call: Call) -> Reply:
     signer = call.caller.national_id if call.caller else None
     started = baskets.start_authorisation(call.bank, basket, approach_of(call), national_id=signer)
     return authorisation_reply(call, f"{_BASKETS}/{basket['id']}/authorisations", *started)
+
+
+def get_basket_authorisations(call: Call) -> Reply:
+    """The ids of a basket's authorisations."""
+    return Reply(200, {"authorisationIds": authorisations.listing(call.bank, _basket(call)["id"])})
 
 
 def get_basket_authorisation(call: Call) -> Reply:
@@ -152,6 +157,16 @@ OPERATIONS = (
         column=BASKET_GET,
         answers={201: f"{_ANSWERS}:Authorisation"},
         needs=REDIRECT,
+    ),
+    _row(
+        id="getSigningBasketAuthorisations",
+        method="GET",
+        path=f"{_BASKET}/authorisations",
+        spec="4.2",
+        summary="The authorisations of a signing basket",
+        handler=get_basket_authorisations,
+        column=BASKET_GET,
+        answers={200: f"{_ANSWERS}:Authorisations"},
     ),
     _row(
         id="getSigningBasketAuthorisation",

@@ -65,7 +65,7 @@ def get_card_transactions(call: Call) -> Reply:
         for shelf in (transactions.BOOKED, transactions.PENDING)
         if shelf in page.texts
     }
-    listed["_links"] = page_links(call, asked, more=page.more)
+    listed["_links"] = page_links(call, asked, f"/v1/card-accounts/{card['id']}", more=page.more)
     return Reply(200, fix.amounts({"cardAccount": cards.card_reference(card), "cardTransactions": listed}))
 
 

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from emulator.api.customer import claim, open_access
 from emulator.api.headers import DETAILS
-from emulator.api.operation import Access, Call, Operation, Reply
+from emulator.api.operation import SCA_APPROACH, Access, Call, Operation, Reply
 from emulator.api.operations.accounts import AISP, caller_of
-from emulator.bank.customers import access, people
-from emulator.bank.errors import ScaNeeded
+from emulator.bank.accounts import accounts, cards
+from emulator.bank.authentication import sca
+from emulator.bank.clock import moment, oslo_date
+from emulator.bank.customers import access, consents, people
+from emulator.bank.documents import AccountRef, Consent
+from emulator.bank.errors import BankError, ScaNeeded
+from emulator.bank.kinds import ACCOUNT, CARD, CONSENT, SCA
 
 REDIRECT = frozenset({"tpp-redirect-uri"})
+_STATES = {"valid": "valid", "revoked": "revokedByPsu", "expired": "expired"}
 
 
 def create_consent(call: Call) -> Reply:
@@ -24,7 +31,64 @@ def create_consent(call: Call) -> Reply:
     consent_id = call.bank.ids.new()
     token = open_access(call, purpose="consent", target=consent_id)
     body = {"consentId": consent_id, "consentStatus": "received", "_links": {"scaRedirect": call.sca_link(token)}}
-    return Reply(201, body)
+    return Reply(201, body, (SCA_APPROACH,))
+
+
+def _states(call: Call) -> tuple[str, Consent | None]:
+    """consentStatus of the TPP's consent in the address, and the consent once it was given; RESOURCE_UNKNOWN."""
+    bank, consent_id = call.bank, call.params["consentId"]
+    consent = bank.documents.get(CONSENT, consent_id)
+    if consent is not None and consent["tpp"] == call.tpp.id:
+        if consent.get("terminated"):
+            return "terminatedByTpp", consent
+        return _STATES[consents.status(bank, consent)], consent
+    asked = [opened for opened in bank.documents.find(SCA, target=consent_id) if opened["tpp"] == call.tpp.id]
+    if not asked:
+        raise BankError("RESOURCE_UNKNOWN", f"There is no consent {consent_id}.", "consentId")
+    opened = asked[-1]
+    if sca.is_open(opened):
+        return ("expired" if sca.is_late(bank, opened) else "received"), None
+    # assumed: a consent that the customer's next one has replaced is over
+    return ("expired" if opened["status"] == "finalised" else "rejected"), None
+
+
+def get_consent(call: Call) -> Reply:
+    """A consent: what it gives access to, until when, and its status."""
+    status, consent = _states(call)
+    bank = call.bank
+    shared: list[AccountRef | dict[str, str]] = []
+    given, last_use = bank.clock.now(), None
+    if consent is not None:
+        find = bank.documents.get
+        shared += [accounts.reference(account) for name in consent["accounts"] if (account := find(ACCOUNT, name))]
+        shared += [cards.card_reference(card) for name in consent["cards"] if (card := find(CARD, name))]
+        given, last_use = moment(consent["lastSca"]), consent.get("lastUse")
+    path = f"/v1/consents/{call.params['consentId']}"
+    body = {
+        "access": {"accounts": shared, "balances": shared, "transactions": shared},
+        "recurringIndicator": True,
+        "validUntil": oslo_date(given + consents.LIFETIME).isoformat(),
+        "frequencyPerDay": access.UNATTENDED_CALLS,
+        "lastActionDate": last_use or oslo_date(given).isoformat(),
+        "consentStatus": status,
+        "_links": {"self": call.link(path, "GET", "DELETE"), "status": call.link(f"{path}/status")},
+    }
+    return Reply(200, body)
+
+
+def get_consent_status(call: Call) -> Reply:
+    """The status of a consent."""
+    return Reply(200, {"consentStatus": _states(call)[0]})
+
+
+def delete_consent(call: Call) -> Reply:
+    """Give a consent back: 204, whatever its status; one that was not given yet cannot be given any more."""
+    _, consent = _states(call)
+    if consent is None:
+        sca.void(call.bank, call.params["consentId"])
+    else:
+        consents.terminate(call.bank, consent)
+    return Reply(204)
 
 
 def get_user(call: Call) -> Reply:
@@ -58,6 +122,8 @@ def get_agreements(call: Call) -> Reply:
 
 _ANSWERS = "emulator.api.shapes.answers"
 
+_consent = partial(Operation, spec="4.7", column=DETAILS, roles=AISP, tag="Consents")
+
 OPERATIONS = (
     Operation(
         id="createConsent",
@@ -86,6 +152,30 @@ OPERATIONS = (
         needs=REDIRECT,
         remembers=True,
         tag="Consents",
+    ),
+    _consent(
+        id="getConsent",
+        method="GET",
+        path="/v1/consents/{consentId}",
+        summary="A consent: accounts, validity and status",
+        handler=get_consent,
+        answers={200: f"{_ANSWERS}:ConsentDetails"},
+    ),
+    _consent(
+        id="getConsentStatus",
+        method="GET",
+        path="/v1/consents/{consentId}/status",
+        summary="Status of a consent",
+        handler=get_consent_status,
+        answers={200: f"{_ANSWERS}:ConsentState"},
+    ),
+    _consent(
+        id="deleteConsent",
+        method="DELETE",
+        path="/v1/consents/{consentId}",
+        summary="Give a consent back",
+        handler=delete_consent,
+        answers={204: None},
     ),
     Operation(
         id="getUser",

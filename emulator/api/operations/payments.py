@@ -9,7 +9,7 @@ from emulator.api.accept_fix import fixes
 from emulator.api.customer import approach_of
 from emulator.api.headers import BASKET_GET, INSTANT_POST, TRANSFER_POST
 from emulator.api.negotiation import content_language
-from emulator.api.operation import Access, Call, Operation, Params, Reply
+from emulator.api.operation import SCA_APPROACH, Access, Call, Operation, Params, Reply
 from emulator.api.query import ALLOW_LOGICAL_DUPLICATE
 from emulator.api.render import message_body
 from emulator.bank import products
@@ -74,7 +74,7 @@ def create_payment(call: Call) -> Reply:
     if told:
         body["tppMessages"] = [message_body(message) for message in told]
     body["_links"] = _links(call, payment, path)
-    return Reply(201, body, (call.location(path),))
+    return Reply(201, body, (call.location(path), SCA_APPROACH))
 
 
 def _payment(call: Call) -> Payment:
@@ -144,7 +144,7 @@ def delete_payment(call: Call) -> Reply:
 def authorisation_reply(call: Call, path: str, authorisation_id: str, token: str) -> Reply:
     """201 of an explicit authorisation (CONTRACT 6)."""
     links = {"scaRedirect": call.sca_link(token), "scaStatus": call.link(f"{path}/{authorisation_id}")}
-    return Reply(201, {"scaStatus": "started", "authorisationId": authorisation_id, "_links": links})
+    return Reply(201, {"scaStatus": "started", "authorisationId": authorisation_id, "_links": links}, (SCA_APPROACH,))
 
 
 def start_authorisation(call: Call) -> Reply:
@@ -153,6 +153,16 @@ def start_authorisation(call: Call) -> Reply:
     signer = call.caller.national_id if call.caller else None
     started = payments.start_authorisation(call.bank, payment, approach_of(call), national_id=signer)
     return authorisation_reply(call, f"{address(call)}/{payment['id']}/authorisations", *started)
+
+
+def get_authorisations(call: Call) -> Reply:
+    """The ids of the authorisations that the TPP has started."""
+    return Reply(200, {"authorisationIds": authorisations.listing(call.bank, _payment(call)["id"])})
+
+
+def get_cancellation_authorisations(call: Call) -> Reply:
+    """The ids of the authorisations of the payment's cancellation."""
+    return Reply(200, {"authorisationIds": authorisations.listing(call.bank, _payment(call)["id"], cancels=True)})
 
 
 def get_authorisation(call: Call) -> Reply:
@@ -256,6 +266,16 @@ OPERATIONS = (
         needs=REDIRECT,
     ),
     _row(
+        id="getAuthorisations",
+        method="GET",
+        path=f"{_PAYMENT}/authorisations",
+        spec="5.3",
+        summary="The authorisations of a payment",
+        handler=get_authorisations,
+        column=BASKET_GET,
+        answers={200: f"{_ANSWERS}:Authorisations"},
+    ),
+    _row(
         id="getAuthorisation",
         method="GET",
         path=f"{_PAYMENT}/authorisations/{{authorisationId}}",
@@ -275,6 +295,16 @@ OPERATIONS = (
         column=BASKET_GET,
         answers={201: f"{_ANSWERS}:Authorisation"},
         needs=REDIRECT,
+    ),
+    _row(
+        id="getCancellationAuthorisations",
+        method="GET",
+        path=f"{_PAYMENT}/cancellation-authorisations",
+        spec="5.3",
+        summary="The authorisations of a payment's cancellation",
+        handler=get_cancellation_authorisations,
+        column=BASKET_GET,
+        answers={200: f"{_ANSWERS}:Authorisations"},
     ),
     _row(
         id="getCancellationAuthorisation",

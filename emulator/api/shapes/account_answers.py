@@ -243,7 +243,7 @@ class AcceptorAddress(TypedDict):
 class CardTransaction(TypedDict):
     """A card transaction; before its fix transactionAmount and originalAmount are swapped (SPEC 9)."""
 
-    cardTransactionId: str
+    cardTransactionId: Text35
     terminalId: NotRequired[str]
     transactionDate: NotRequired[IsoDate]
     bookingDate: NotRequired[IsoDate]

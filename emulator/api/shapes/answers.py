@@ -162,6 +162,13 @@ class ScaStatus(TypedDict):
 
 
 @closed
+class Authorisations(TypedDict):
+    """The authorisations that the TPP has started, by id (CONTRACT 18)."""
+
+    authorisationIds: list[str]
+
+
+@closed
 class BasketCreated(TypedDict):
     """A signing basket that has been created (SPEC 2.2)."""
 
@@ -195,6 +202,48 @@ class Consent(TypedDict):
     consentId: str
     consentStatus: Literal["received"]
     _links: Links
+
+
+ConsentStatus = Literal["received", "rejected", "valid", "revokedByPsu", "expired", "terminatedByTpp"]
+
+
+@closed
+class SharedAccount(TypedDict):
+    """An account or card account that a consent covers."""
+
+    bban: NotRequired[Bban]
+    iban: NotRequired[Iban]
+    maskedPan: NotRequired[str]
+    currency: NotRequired[Currency]
+
+
+@closed
+class AccountAccess(TypedDict):
+    """What a consent gives access to: the same accounts throughout, chosen by the customer at the bank."""
+
+    accounts: list[SharedAccount]
+    balances: list[SharedAccount]
+    transactions: list[SharedAccount]
+
+
+@closed
+class ConsentDetails(TypedDict):
+    """A consent (CONTRACT 18)."""
+
+    access: AccountAccess
+    recurringIndicator: bool
+    validUntil: IsoDate
+    frequencyPerDay: int
+    lastActionDate: IsoDate
+    consentStatus: ConsentStatus
+    _links: Links
+
+
+@closed
+class ConsentState(TypedDict):
+    """Where a consent stands (CONTRACT 18)."""
+
+    consentStatus: ConsentStatus
 
 
 @closed

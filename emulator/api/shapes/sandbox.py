@@ -149,7 +149,7 @@ class PostedAcceptorAddress(TypedDict):
 class PostedCardTransaction(TypedDict):
     """A booked transaction of a card account."""
 
-    cardTransactionId: NotRequired[Text70]
+    cardTransactionId: NotRequired[Text35]
     terminalId: NotRequired[Text70]
     bookingDate: NotRequired[LooseDate]
     transactionDate: NotRequired[LooseDate]

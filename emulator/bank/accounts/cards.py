@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
@@ -32,6 +33,11 @@ _SHOWN = (
     "invoiced",
     "proprietaryBankTransactionCode",
 )
+
+
+def reference_of(identity: str) -> str:
+    """The cardTransactionId of an entry that came without one: at most 35 characters, whatever the form of ids is."""
+    return hashlib.blake2b(identity.encode(), digest_size=16).hexdigest()
 
 
 def find(bank: Bank, card_id: str) -> Card:

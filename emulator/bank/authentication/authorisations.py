@@ -44,6 +44,11 @@ def forget(bank: Bank, target_id: str) -> None:
         bank.documents.delete(AUTHORISATION, authorisation["id"])
 
 
+def listing(bank: Bank, target_id: str, *, cancels: bool = False) -> list[str]:
+    """The ids of a payment's or basket's authorisations, or of those of its cancellation, oldest first."""
+    return [one["id"] for one in bank.documents.find(AUTHORISATION, target=target_id) if one["cancels"] == cancels]
+
+
 def status(bank: Bank, target_id: str, authorisation_id: str, *, cancels: bool = False) -> str:
     """scaStatus of an authorisation: started, finalised or failed (CONTRACT 13); RESOURCE_UNKNOWN."""
     known = bank.documents.get(AUTHORISATION, authorisation_id)

@@ -141,6 +141,14 @@ def revoke(bank: Bank, consent_id: str) -> Consent:
     return consent
 
 
+def terminate(bank: Bank, consent: Consent) -> None:
+    """The TPP gives a consent back, effective at the next call (CONTRACT 18)."""
+    if not consent.get("revoked"):
+        consent["terminated"] = True
+        bank.documents.put(CONSENT, consent)
+        revoke(bank, consent["id"])
+
+
 def view(bank: Bank, consent: Consent) -> dict[str, Any]:
     """A consent as the control interface and the console show it."""
     return {

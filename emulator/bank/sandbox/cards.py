@@ -138,7 +138,7 @@ def _transaction(bank: Bank, card: Card, body: Body, at: str) -> CardTransaction
     booking = _booking(bank, body)
     document: dict[str, Any] = {
         "id": identity,
-        "cardTransactionId": body.get("cardTransactionId") or identity,
+        "cardTransactionId": body.get("cardTransactionId") or cards.reference_of(identity),
         "cardId": card["id"],
         "status": "booked",
         "shelf": f"{card['id']}|booked",

@@ -1,0 +1,61 @@
+"""The headers of every answer: what was coded, signed and may be kept (CONTRACT 13, 18, 19)."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import re
+
+import pytest
+
+from emulator.api.service import BankService
+from tests.api.desk import DeskClient, ok
+
+KARI = "14888520059"
+
+
+@pytest.fixture
+def kari(tpp: DeskClient) -> DeskClient:
+    return tpp.log_in(KARI)
+
+
+@pytest.mark.parametrize("coding", ["identity", "gzip"])
+def test_the_digest_of_a_signed_answer_is_over_the_bytes_that_are_sent(
+    kari: DeskClient, service: BankService, coding: str
+) -> None:
+    service.bank.change_settings({"sign_responses": True})
+    answer = kari.get("/v1/accounts", headers={"Accept-Encoding": coding})
+    assert answer.headers["digest"] == f"SHA-256={base64.b64encode(hashlib.sha256(answer.body).digest()).decode()}"
+    assert answer.headers.get("content-encoding", "identity") == coding
+    plain = gzip.decompress(answer.body) if coding == "gzip" else answer.body
+    assert b'"accounts"' in plain
+    logged = next(service.log.newest()).response
+    assert logged is not None
+    assert logged.body == plain  # the log shows what was said, with the headers that went out
+    assert dict(logged.headers)["Digest"] == answer.headers["digest"]
+
+
+@pytest.mark.parametrize("path", ["/v1/accounts", "/v1/nowhere"])
+def test_an_answer_is_not_to_be_kept_and_says_what_decided_on_it(kari: DeskClient, path: str) -> None:
+    for headers in ({}, {"Accept-Encoding": "gzip", "Accept-Language": "nb"}):
+        answer = kari.get(path, headers=headers)
+        assert answer.headers["cache-control"] == "no-store"
+        assert answer.headers["vary"] == "Accept-Encoding, Accept-Language"
+
+
+def test_an_answer_to_a_request_without_an_id_carries_one_of_the_banks(kari: DeskClient) -> None:
+    ids = [kari.get("/v1/accounts", headers={"X-Request-ID": None}).headers["x-request-id"] for _ in range(3)]
+    assert len(set(ids)) == 3
+    assert all(re.fullmatch(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", one) for one in ids)
+    assert kari.get("/v1/accounts", headers={"X-Request-ID": "mine"}).headers["x-request-id"] == "mine"
+
+
+def test_lists_of_transactions_lead_back_to_their_account(kari: DeskClient) -> None:
+    for family in ("accounts", "card-accounts"):
+        [own, *_] = next(iter(ok(kari.get(f"/v1/{family}")).values()))
+        listed = ok(kari.get(own["_links"]["transactions"]["href"]))
+        shelves = listed["transactions" if family == "accounts" else "cardTransactions"]
+        assert shelves["_links"]["account"] == own["_links"]["self"]
+        if family == "card-accounts":
+            assert all(len(entry["cardTransactionId"]) <= 35 for entry in shelves["booked"])
