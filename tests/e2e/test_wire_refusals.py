@@ -278,7 +278,9 @@ async def test_what_the_parser_refuses_returns_the_x_request_id_that_came_with_i
 
 @pytest.mark.parametrize("request_id", [b"bl\xe5", b"a\tb", b""])
 @both_loops
-async def test_what_the_parser_refuses_returns_an_x_request_id_of_the_banks_where_none_can_be_returned(request_id: bytes) -> None:
+async def test_what_the_parser_refuses_returns_an_x_request_id_of_the_banks_where_none_can_be_returned(
+    request_id: bytes,
+) -> None:
     async with serving(limits=QUICK) as served:
         answer = await served.exchange(
             head("GET", "/", "X-A: a\x01b").replace(b"X-A", b"X-Request-ID: %s\r\nX-A" % request_id)
