@@ -14,6 +14,7 @@ import click
 from emulator.cli.failure import Failed, Refused
 from emulator.cli.options import trusted_ca, url_option
 from emulator.settings import variable
+from emulator.terminal import json_text, one_line
 
 if TYPE_CHECKING:
     from emulator.scenario.transport import Answer, Running
@@ -102,7 +103,7 @@ def _refused(value: dict[str, Any], status: int) -> Failed:
 def show(value: Any, output: str, text: Callable[[Any], None]) -> None:
     """Print an answer as JSON, or by `text`."""
     if output == "json":
-        click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+        click.echo(json_text(value, indent=2))
     else:
         text(value)
 
@@ -137,7 +138,7 @@ def _cell(value: Any) -> str:
         return ", ".join(_cell(entry) for entry in value)
     if isinstance(value, dict):
         return " ".join(_cell(entry) for entry in value.values())
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    return str(value).lower() if isinstance(value, bool) else one_line(str(value))
 
 
 def events(url: str) -> Iterator[dict[str, Any]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ import click
 from emulator.cli.bank import logged
 from emulator.cli.failure import CheckFailed, Failed
 from emulator.cli.options import bank_url, check_name, stdin, url_option
+from emulator.terminal import json_text, printable
 
 if TYPE_CHECKING:
     from emulator.api.signature.explain import Explanation
@@ -57,9 +57,7 @@ def command(
         verdict = _logged(request_id, url) if request_id is not None else _checked(file or "-", body, profile)
     except CaptureUnreadable as error:
         raise Failed(f"{file or 'the log entry'}: {error}") from error
-    click.echo(
-        json.dumps(verdict.data, indent=2, ensure_ascii=False) if output == "json" else verdict.text.rstrip("\n")
-    )
+    click.echo(json_text(verdict.data, indent=2) if output == "json" else printable(verdict.text.rstrip("\n")))
     if not verdict.valid:
         raise CheckFailed("")
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import sys
 import warnings
 from typing import Any
+
+from emulator.terminal import json_text, printable
 
 
 class _Json(logging.Formatter):
@@ -19,7 +20,12 @@ class _Json(logging.Formatter):
         }
         if record.exc_info:
             entry["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(entry, ensure_ascii=False)
+        return json_text(entry)
+
+
+class _Text(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return printable(super().format(record))
 
 
 def configure(form: str) -> None:
@@ -28,7 +34,7 @@ def configure(form: str) -> None:
     Python's own warnings too, such as of a client's odd certificate: one line each, without the source that it met.
     """
     handler = logging.StreamHandler(sys.stderr)
-    text = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s", "%Y-%m-%dT%H:%M:%S%z")
+    text = _Text("%(asctime)s %(levelname)s %(name)s: %(message)s", "%Y-%m-%dT%H:%M:%S%z")
     handler.setFormatter(_Json() if form == "json" else text)
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     logging.getLogger("emulator").setLevel(logging.INFO)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import sys
 import traceback
 from collections.abc import Iterator, MutableMapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from importlib import import_module
 
 import click
 
 from emulator import __version__
 from emulator.cli.failure import Failed
+from emulator.terminal import PrintableStream, one_line
 
 # Each command with the module that has it, in its table COMMANDS; in the order in which a newcomer needs them.
 COMMANDS: dict[str, str] = {
@@ -96,6 +97,25 @@ def run(arguments: list[str] | None = None) -> int:
     An error is one line on stderr; the traceback comes with --debug, anywhere on the line.
     """
     arguments = sys.argv[1:] if arguments is None else arguments
+    with _printable_terminal():
+        return _run(arguments)
+
+
+@contextmanager
+def _printable_terminal() -> Iterator[None]:
+    """Escape control characters in everything that is written to a terminal, such as the body of an answer."""
+    streams = {name: getattr(sys, name) for name in ("stdout", "stderr")}
+    for name, stream in streams.items():
+        if stream is not None and stream.isatty():
+            setattr(sys, name, PrintableStream(stream))
+    try:
+        yield
+    finally:
+        for name, stream in streams.items():
+            setattr(sys, name, stream)
+
+
+def _run(arguments: list[str]) -> int:
     debug = "--debug" in arguments
     try:
         result = group.main(
@@ -129,7 +149,7 @@ def _report(error: BaseException) -> int:
         text, status = f"{type(error).__name__}: {error} (--debug shows where)", 2
     if text:
         with suppress(OSError):  # stderr is closed or its disk is full: the exit status says it
-            click.echo(f"bank-emulator: {' '.join(text.split())}", err=True)
+            click.echo(f"bank-emulator: {one_line(' '.join(text.split()))}", err=True)
     return status
 
 

@@ -4,30 +4,44 @@ from __future__ import annotations
 
 import asyncio
 import os
+from typing import TYPE_CHECKING
+from urllib.parse import urlencode
 
 import click
 
+from emulator.cli.bank import ask
 from emulator.cli.failure import Failed
-from emulator.cli.options import bank_url, identity_of, signer_options, trusted_ca, url_option
+from emulator.cli.options import bank_url, check_name, identity_of, signer_options, trusted_ca, url_option
 from emulator.cli.serve import ready
 
+if TYPE_CHECKING:
+    from emulator.client import AsyncTppClient
+
 EPILOG = """\b
-After an SCA the customer's browser comes back to the proxy, which sends
-PSU-ID and session from then on.
-Example: bank-emulator proxy --port 9090 &
+After an SCA the customer's browser returns to the proxy, which sends PSU-ID
+and session from then on; with --login it does so at once. It refuses what
+web pages of other sites send.
+Example: bank-emulator proxy --port 9090 --login 14888520059 &
          curl http://127.0.0.1:9090/v1/accounts
 """
 
 
 @click.command(name="proxy", epilog=EPILOG)
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="The port to listen on; 0 picks a free one.")
-@click.option("--to", "target", metavar="URL", help="The bank to pass requests on to, http or https.")
+@click.option("--to", "target", metavar="URL", help="The bank to forward requests to, http or https.")
+@click.option(
+    "--login",
+    metavar="NATIONAL-ID",
+    callback=check_name,
+    help="Log this customer in at the start, without a browser (an emulated bank only).",
+)
 @click.option("--quiet", is_flag=True, help="Do not log requests on stderr.")
 @url_option
 @signer_options
 def command(
     port: int,
     target: str | None,
+    login: str | None,
     quiet: bool,
     url: str | None,
     state: str | None,
@@ -37,22 +51,36 @@ def command(
 ) -> None:
     """Sign what comes in and forward it to a bank."""
     from emulator.client import AsyncTppClient
-    from emulator.client.proxy import PATIENCE, SigningProxy
+    from emulator.client.proxy import ANSWER_TIMEOUT, SigningProxy
 
     signer = identity_of(state=state, tpp=tpp, certificate=certificate, key=key)
     bank = bank_url(target, "--to") if target else bank_url(url)
     try:
-        client = AsyncTppClient(bank, signer, ca=trusted_ca(), timeout=PATIENCE)
+        client = AsyncTppClient(bank, signer, ca=trusted_ca(), timeout=ANSWER_TIMEOUT)
     except ValueError as error:
         raise Failed(str(error)) from error
     except OSError as error:
         raise Failed(f"{trusted_ca()} cannot be read as a CA: {error.strerror or error}") from error
+    if login is not None:
+        _log_in(client, login)
     proxy = SigningProxy(client, log=(lambda _: None) if quiet else (lambda text: click.echo(text, err=True)))
     try:
         asyncio.run(proxy.run("127.0.0.1", port, lambda address: ready([address])))
     except OSError as error:
-        told = os.strerror(error.errno) if error.errno else str(error)  # asyncio wraps it in words of its own
-        raise Failed(f"--port {port}: {told}") from error
+        reason = os.strerror(error.errno) if error.errno else str(error)  # without the text that asyncio adds
+        raise Failed(f"--port {port}: {reason}") from error
+
+
+def _log_in(client: AsyncTppClient, national_id: str) -> None:
+    """Have the bank make a session and a consent, as after an SCA that the customer approved."""
+    from emulator.api.certificates import read_certificate
+
+    tpp_id = read_certificate(client.identity.header).tpp.id
+    session = ask(client.base_url, "POST", "sessions", {"tpp": tpp_id, "nationalId": national_id})
+    names = {"psu-id": "psuId", "tpp-session-id": "tppSessionId", "psu-corporate-id": "psuCorporateId"}
+    query = {name: session[member] for name, member in names.items() if member in session}
+    client.remember("?" + urlencode({**query, "context": session["context"]}))
+    click.echo(f"customer {national_id} is logged in", err=True)
 
 
 COMMANDS = {"proxy": command}

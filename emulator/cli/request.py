@@ -12,9 +12,10 @@ import click
 from emulator.cli.bank import send
 from emulator.cli.failure import CheckFailed, Failed
 from emulator.cli.options import bank_url, identity_of, signer_options, stdin, url_option
+from emulator.terminal import json_text, one_line
 
 EPILOG = """\b
-Headers that SPEC 2.1 requires are filled in unless -H gives them;
+Headers that every request needs are filled in unless -H gives them;
 -H 'Name;' leaves one out. A Signature that -H gives is sent as it stands.
 Example: bank-emulator request GET /v1/accounts -H 'PSU-ID: 3f2b...'
 Example: bank-emulator request POST /v1/payments/sepa-credit-transfers \\
@@ -60,7 +61,7 @@ def command(
     click.echo(f"HTTP {answer.status}", err=True)
     if include:
         for name, value in answer.headers:
-            click.echo(f"{name}: {value}", err=True)
+            click.echo(one_line(f"{name}: {value}"), err=True)
     if answer.body:
         click.echo(_readable(answer.body))
     if fail and answer.status >= 400:
@@ -99,7 +100,7 @@ def _readable(body: bytes) -> str:
         value: Any = json.loads(text)
     except ValueError:
         return text
-    return json.dumps(value, indent=2, ensure_ascii=False)
+    return json_text(value, indent=2)
 
 
 COMMANDS = {"request": command}

@@ -10,6 +10,7 @@ import click
 from emulator.cli.bank import ask, bank_options, logged, show
 from emulator.cli.bank import events as stream
 from emulator.cli.options import bank_url, check_name
+from emulator.terminal import json_text, one_line, printable
 
 
 @click.group(epilog="Example: bank-emulator requests tail")
@@ -21,7 +22,7 @@ def _line(entry: dict[str, Any]) -> str:
     rules = f"  [{', '.join(entry['rules'])}]" if entry.get("rules") else ""
     errors = "".join(f"  {message['code']} {message.get('path', '')}".rstrip() for message in entry.get("messages", []))
     status = entry["status"] or "---"
-    return f"{entry['id']:>6} {entry['at']} {status} {entry['method']} {entry['target']}{errors}{rules}"
+    return one_line(f"{entry['id']:>6} {entry['at']} {status} {entry['method']} {entry['target']}{errors}{rules}")
 
 
 @requests.command(epilog="Example: bank-emulator requests tail --last 5")
@@ -33,7 +34,7 @@ def tail(last: int, follow: bool, url: str | None, output: str) -> None:
     address = bank_url(url)
 
     def print_entry(entry: dict[str, Any]) -> None:
-        click.echo(json.dumps(entry, ensure_ascii=False) if output == "json" else _line(entry))
+        click.echo(json_text(entry) if output == "json" else _line(entry))
 
     new = stream(address) if follow else ()  # opened before the list is read, so that none is missed in between
     entries = ask(address, "GET", f"requests?limit={last}")["requests"] if last else []
@@ -61,15 +62,15 @@ def _exchange(entry: dict[str, Any]) -> None:
     signature = entry.get("signature")
     if signature is not None:
         click.echo("\nsignature: " + ("valid" if signature.get("valid") else "refused"))
-        click.echo(json.dumps(signature, indent=2, ensure_ascii=False))
+        click.echo(json_text(signature, indent=2))
 
 
 def _message(first: str, message: dict[str, Any]) -> None:
-    click.echo(f"\n{first}")
+    click.echo(f"\n{one_line(first)}")
     for name, value in message["headers"]:
-        click.echo(f"{first[0]} {name}: {value}")
+        click.echo(one_line(f"{first[0]} {name}: {value}"))
     if message["body"]:
-        click.echo(f"\n{message['body']}")
+        click.echo(printable(f"\n{message['body']}"))
 
 
 @requests.command(epilog="""Example: bank-emulator requests count '{"operation": "createPayment", "status": 201}'""")
@@ -104,11 +105,12 @@ def events_tail(url: str | None, output: str) -> None:
     """Each event as it happens. One line each, with --output json a JSON object."""
     for event in stream(bank_url(url)):
         if output == "json":
-            click.echo(json.dumps(event, ensure_ascii=False))
+            click.echo(json_text(event))
         elif event["type"] == "request":
             click.echo(f"request {_line(event).lstrip()}")
         else:
-            click.echo(f"{event['type']} {event.get('id', '')} {event['at']} {event.get('status', '')}".rstrip())
+            line = f"{event['type']} {event.get('id', '')} {event['at']} {event.get('status', '')}"
+            click.echo(one_line(line.rstrip()))
 
 
 COMMANDS = {"requests": requests, "events": events}

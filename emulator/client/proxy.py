@@ -1,106 +1,163 @@
-"""A signing proxy: what plain curl or a REST client sends is signed and passed on (CONTRACT 11, `proxy`)."""
+"""A signing proxy: signs what plain curl or a REST client sends and forwards it (CONTRACT 11, `proxy`).
+
+Whoever reaches it acts as the TPP, so it obeys programs of this machine alone: it listens on the loopback, answers to
+its own names, and refuses what the page of another site sends. The customer comes back from an SCA to an address with
+a nonce of the request that began it; any other return is refused, since it could put a stranger's session in place.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import re
+import secrets
 import signal
+from collections import OrderedDict
 from collections.abc import Callable
+from urllib.parse import urlsplit
 
 from aiohttp import ClientError, web
+from multidict import CIMultiDictProxy
 
 from emulator.client.tpp import AsyncTppClient
 from emulator.httpsig.sendable import check_sendable
+from emulator.terminal import one_line
 
-CALLBACK = "/_proxy/callback"
+CALLBACK = "/_proxy/callback/"
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 LARGEST_BODY = 16 * 1024 * 1024
-PATIENCE = 3700.0  # seconds for an answer: beyond the longest scripted delay, for the client has a limit of its own
-FINISH_SECONDS = 2.0  # for requests under way when the proxy is told to end; then as long again to be broken off
-# Belong to one connection, or are made anew for the request that goes on (RFC 9110 7.6.1).
-_NOT_PASSED_ON = {
+ANSWER_TIMEOUT = 3700.0  # seconds: longer than the longest scripted delay, since the client has a limit of its own
+FINISH_SECONDS = 2.0  # for requests under way when the proxy ends; after as long again they are cancelled
+OPEN_FLOWS = 1000  # how many requests may wait for the customer's return
+# Belong to one connection, or are set again for the forwarded request (RFC 9110 7.6.1).
+_NOT_FORWARDED = {
     *("connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection"),
     *("te", "trailer", "transfer-encoding", "upgrade", "expect", "host", "content-length"),
     *("date", "digest", "signature", "tpp-signature-certificate"),
 }
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[^:]+)(?::\d+)?", re.IGNORECASE)
-_NOT_PASSED_BACK = {"connection", "content-length", "keep-alive", "transfer-encoding"}
+_NOT_RETURNED = {"connection", "content-length", "keep-alive", "transfer-encoding"}
 
 
 class SigningProxy:
-    """Signs and forwards; it also receives the customer after SCA, and sends PSU-ID and session from then on."""
+    """Signs and forwards; receives the customer after an SCA, and sends PSU-ID and session from then on."""
 
     def __init__(self, client: AsyncTppClient, *, log: Callable[[str], None]) -> None:
         self._client = client
         self._log = log
         self._hosts = set(LOOPBACK)
+        self._port = 0
+        self._address = ""
+        self._nonces: OrderedDict[str, None] = OrderedDict()  # of requests whose customer has not come back yet
 
     async def run(self, host: str, port: int, ready: Callable[[str], None]) -> None:
-        """Serve until SIGINT or SIGTERM; `ready` is told the proxy's address. OSError when the port is taken."""
+        """Serve until SIGINT or SIGTERM; `ready` gets the proxy's address. Raises OSError when the port is taken."""
         server = web.Server(self._handle, auto_decompress=False, handler_cancellation=True)
         runner = web.ServerRunner(server, shutdown_timeout=FINISH_SECONDS)
         await runner.setup()
-        application = web.TCPSite(runner, host, port)
-        await application.start()
-        bound = runner.addresses[0][1]
-        address = f"http://{host}:{bound}"
+        await web.TCPSite(runner, host, port).start()
+        self._port = runner.addresses[0][1]
+        self._address = f"http://{host}:{self._port}"
         self._hosts.add(host.lower())
-        self._client.redirect_uri = address + CALLBACK
-        told = asyncio.Event()
+        stopped = asyncio.Event()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, told.set)
-        ready(address)
+            loop.add_signal_handler(number, stopped.set)
+        ready(self._address)
         try:
-            await told.wait()
+            await stopped.wait()
         finally:
             await runner.cleanup()
             await self._client.close()
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        if not all(map(self._is_own, request.headers.getall("Host", []))):
-            # A page of another name that resolves to this machine would otherwise sign and change what it likes.
-            return _told(403, "The proxy does not answer to this Host name.", code="FORBIDDEN", path="Host")
-        if request.path == CALLBACK:
-            return self._welcome(request)
-        given = {name: value for name, value in request.headers.items() if name.lower() not in _NOT_PASSED_ON}
+        if not all(map(self._is_own_host, request.headers.getall("Host", []))):
+            # A page of another name that resolves to this machine would otherwise act as the TPP.
+            return _refused(403, "The proxy does not answer to this Host name.", code="FORBIDDEN", path="Host")
+        if request.path.startswith(CALLBACK) or request.path == CALLBACK.rstrip("/"):
+            return self._receive_customer(request)
+        if (header := self._foreign_header(request.headers)) is not None:
+            self._log_request(request, f"refused: {header} is that of a web page")
+            text = "The proxy signs nothing for the page of another site; send requests from a program."
+            return _refused(403, text, code="FORBIDDEN", path=header)
+        return await self._forward(request)
+
+    async def _forward(self, request: web.BaseRequest) -> web.StreamResponse:
+        headers = {name: value for name, value in request.headers.items() if name.lower() not in _NOT_FORWARDED}
         for name in ("User-Agent", "Accept"):
-            given.setdefault(name, "*/*" if name == "Accept" else "bank-emulator-proxy")
+            headers.setdefault(name, "*/*" if name == "Accept" else "bank-emulator-proxy")
+        if "TPP-Redirect-URI" not in request.headers:
+            headers["TPP-Redirect-URI"] = self._new_return_address()
         request._client_max_size = LARGEST_BODY
         try:
-            check_sendable(request.method, request.raw_path, given)  # in words, before what cannot be signed is signed
+            check_sendable(request.method, request.raw_path, headers)  # first, because its errors say what is wrong
             body = await request.read()
-            answer = await self._client.request(request.method, request.raw_path, body=body, headers=given)
+            answer = await self._client.request(request.method, request.raw_path, body=body, headers=headers)
         except (ClientError, OSError, TimeoutError) as error:
-            cause = str(error) or type(error).__name__  # a TimeoutError says nothing more
-            self._log(f"{request.method} {request.raw_path} -> no answer: {cause}")
-            return _told(502, f"{self._client.base_url} does not answer: {cause}")
+            cause = str(error) or type(error).__name__  # a TimeoutError has no text
+            self._log_request(request, f"no answer: {cause}")
+            return _refused(502, f"{self._client.base_url} does not answer: {cause}")
         except web.HTTPRequestEntityTooLarge as error:
-            return _told(error.status, f"The body is larger than {LARGEST_BODY} bytes.", code="BAD_REQUEST")
+            return _refused(error.status, f"The body is larger than {LARGEST_BODY} bytes.", code="BAD_REQUEST")
         except ValueError as error:
-            return _told(400, str(error), code="BAD_REQUEST")
-        self._log(f"{request.method} {request.raw_path} -> {answer.status}")
+            return _refused(400, str(error), code="BAD_REQUEST")
+        self._log_request(request, str(answer.status))
         response = web.Response(status=answer.status, body=answer.body)
         for name, value in answer.headers.pairs:
-            if name.lower() not in _NOT_PASSED_BACK:
+            if name.lower() not in _NOT_RETURNED:
                 response.headers.add(name, value)
         return response
 
-    def _is_own(self, host: str) -> bool:
+    def _log_request(self, request: web.BaseRequest, outcome: str) -> None:
+        self._log(one_line(f"{request.method} {request.raw_path} -> {outcome}"))
+
+    def _is_own_host(self, host: str) -> bool:
         parts = _HOST.fullmatch(host)
         return parts is not None and parts[1].lower() in self._hosts
 
-    def _welcome(self, request: web.BaseRequest) -> web.Response:
-        told = self._client.remember(request.raw_path)
-        if "psu-id" not in told and "code" not in told:
-            return web.Response(text="The customer's browser comes here after an SCA; no SCA sent this.\n", status=400)
-        if "psu-id" not in told:
-            return web.Response(text=f"The SCA failed: {told['code']} {told.get('message', '')}\n", status=200)
-        self._log(f"the customer {told['psu-id']} is known; its requests are sent with PSU-ID and session")
-        return web.Response(text="The customer is known to the proxy now. Repeat your request.\n")
+    def _foreign_header(self, headers: CIMultiDictProxy[str]) -> str | None:
+        """The header that shows that another site's page sent this request; None for a program or the proxy itself.
+
+        A page on another port of this machine is foreign too. Programs send none of these headers; browsers send
+        Origin with every change, and Sec-Fetch-Site (the older ones Referer) with the rest.
+        """
+        if not all(map(self._is_own_origin, headers.getall("Origin", []))):
+            return "Origin"
+        if not {site.strip().lower() for site in headers.getall("Sec-Fetch-Site", [])} <= {"same-origin", "none"}:
+            return "Sec-Fetch-Site"
+        return None if all(map(self._is_own_origin, headers.getall("Referer", []))) else "Referer"
+
+    def _is_own_origin(self, address: str) -> bool:
+        try:
+            parts = urlsplit(address)
+            return parts.scheme == "http" and parts.port == self._port and self._is_own_host(parts.netloc)
+        except ValueError:
+            return False
+
+    def _new_return_address(self) -> str:
+        nonce = secrets.token_urlsafe(16)
+        self._nonces[nonce] = None
+        if len(self._nonces) > OPEN_FLOWS:
+            self._nonces.popitem(last=False)
+        return f"{self._address}{CALLBACK}{nonce}"
+
+    def _receive_customer(self, request: web.BaseRequest) -> web.Response:
+        nonce = request.path.removeprefix(CALLBACK)
+        embedded = request.headers.get("Sec-Fetch-Dest", "document") != "document"
+        if request.method != "GET" or embedded or nonce not in self._nonces:
+            text = "No SCA that began here ends at this address, or the customer has returned from it already."
+            self._log_request(request, "refused: no open SCA")
+            return web.Response(text=f"{text}\n", status=400)
+        query = self._client.remember(request.raw_path)
+        if "psu-id" not in query and "code" not in query:
+            return web.Response(text="The customer's browser returns here after an SCA.\n", status=400)
+        del self._nonces[nonce]
+        if "psu-id" not in query:
+            return web.Response(text=f"The SCA failed: {query['code']} {query.get('message', '')}\n", status=200)
+        self._log(one_line(f"customer {query['psu-id']}: requests are sent with PSU-ID and session from now on"))
+        return web.Response(text="The proxy knows the customer now. Repeat your request.\n")
 
 
-def _told(status: int, text: str, *, code: str = "SYSTEM_ERROR", **path: str) -> web.Response:
+def _refused(status: int, text: str, *, code: str = "SYSTEM_ERROR", **path: str) -> web.Response:
     body = {"tppMessages": [{"category": "ERROR", "code": code, **path, "text": text}]}
     return web.Response(status=status, text=json.dumps(body), content_type="application/json")

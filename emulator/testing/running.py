@@ -37,6 +37,7 @@ from emulator.scenario import durations, loader, target
 from emulator.scenario.durations import Duration
 from emulator.scenario.vocabulary import vocabulary
 from emulator.settings import ServeSettings
+from emulator.terminal import one_line
 from emulator.testing.options import BankFactory, BankOptions, filters_for, moment_of, settings_for
 from emulator.web.server import WebServer
 from emulator.web.sockets import listen
@@ -373,13 +374,14 @@ def _first_private(service: BankService) -> str:
 def _reported(entry: dict[str, Any]) -> Iterator[str]:
     """An entry of the request log as lines of text."""
     rules = f"  [{', '.join(entry['rules'])}]" if entry.get("rules") else ""
-    yield f"{entry['id']} {entry['at']} {entry['status'] or 'no answer'} {entry['method']} {entry['target']}{rules}"
+    status = entry["status"] or "no answer"
+    yield one_line(f"{entry['id']} {entry['at']} {status} {entry['method']} {entry['target']}{rules}")
     for message in entry.get("messages", []):
         path = f" {message['path']}" if message.get("path") else ""
-        yield f"    {message['code']}{path}: {message.get('text', '')}"
+        yield one_line(f"    {message['code']}{path}: {message.get('text', '')}")
     signature = entry.get("signature")
     if signature is not None and not signature.get("valid"):
-        yield from (f"    {line}".rstrip() for line in explain_verdict(signature).text.splitlines())
+        yield from (one_line(f"    {line}".rstrip()) for line in explain_verdict(signature).text.splitlines())
 
 
 @contextmanager

@@ -219,9 +219,9 @@ def test_a_plain_client_goes_the_whole_way_through_the_proxy(bank: Served, schem
         assert status == 401
         token = refused["_links"]["scaRedirect"]["href"].rpartition("/")[2]
         back = control(bank, "POST", f"sca/{token}/approve", {"nationalId": KARI})["redirect"]
-        assert back.startswith(f"{address}/_proxy/callback?")
+        assert back.startswith(f"{address}/_proxy/callback/")
         with urllib.request.urlopen(back, timeout=30) as welcome:
-            assert b"The customer is known to the proxy now" in welcome.read()
+            assert b"The proxy knows the customer now" in welcome.read()
         status, listed = plain(f"{address}/v1/accounts?withBalance=true")
         assert (status, len(listed["accounts"])) == (200, 2)
         status, created = plain(
@@ -263,13 +263,13 @@ def test_the_proxy_answers_to_its_own_names_alone(bank: Served) -> None:
             assert asked_as(address, "/health", host)[0] == 200, host
 
 
-def test_the_callback_without_an_sca_says_so(bank: Served) -> None:
-    with proxy(bank, "--to", bank.url) as address:
-        status, body = asked_as(address, "/_proxy/callback", "localhost")
-        assert (status, b"None" in body) == (400, False)
-        assert b"no SCA" in body
-        failed = asked_as(address, "/_proxy/callback?code=SCA_INVALID&message=declined", "localhost")
-        assert failed == (200, b"The SCA failed: SCA_INVALID declined\n")
+def test_a_proxy_logs_a_customer_in_at_its_start(bank: Served) -> None:
+    with proxy(bank, "--to", bank.url, "--login", KARI) as address:
+        status, listed = plain(f"{address}/v1/accounts")
+        assert (status, len(listed["accounts"])) == (200, 2)
+    refused = run(bank, "proxy", "--login", "00000000000")
+    assert (refused.returncode, refused.stdout, refused.stderr.count("\n")) == (2, "", 1)
+    assert "nationalId" in refused.stderr
 
 
 def test_a_bank_that_does_not_answer_is_a_502(bank: Served) -> None:

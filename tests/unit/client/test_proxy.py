@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from aiohttp import ClientError, ClientSession, web
+from multidict import CIMultiDict
 
 from emulator.ca import CertificateAuthority
 from emulator.cli import main
@@ -207,3 +208,91 @@ def test_the_command_goes_on_where_nobody_can_read_that_it_is_ready(
         patched.setattr(sys, "stdout", unread)
         assert main.run(["proxy", *signer]) == 0
     assert capsys.readouterr().err == ""
+
+
+FOREIGN = [
+    {"Origin": "https://evil.example"},
+    {"Origin": "null"},
+    {"Origin": "http://127.0.0.1:1"},
+    {"Origin": "http://[::1"},
+    {"Sec-Fetch-Site": "cross-site"},
+    {"Sec-Fetch-Site": "same-site"},
+    {"Referer": "https://evil.example/page"},
+]
+
+
+@pytest.mark.parametrize("method, path", [("POST", "/v1/payments/x"), ("GET", "/v1/accounts"), ("HEAD", "/health")])
+@pytest.mark.parametrize("headers", FOREIGN, ids=str)
+async def test_nothing_is_signed_for_the_page_of_another_site(
+    authority: CertificateAuthority, method: str, path: str, headers: dict[str, str]
+) -> None:
+    seen: list[str] = []
+
+    async def answer(request: web.BaseRequest) -> web.Response:
+        seen.append(request.path)
+        return web.Response()
+
+    async with bank(answer) as target, proxy(target, authority) as address, ClientSession() as http:
+        async with http.request(method, address + path, data=b"x", headers=headers) as refused:
+            assert refused.status == 403
+            if method != "HEAD":
+                [message] = (await refused.json())["tppMessages"]
+                assert (message["code"], message["path"]) == ("FORBIDDEN", next(iter(headers)))
+        assert seen == []
+        own = {"Origin": address, "Referer": f"{address}/x", "Sec-Fetch-Site": "same-origin"}
+        for allowed in ({}, own, {"Sec-Fetch-Site": "none"}):
+            async with http.request(method, address + path, headers=allowed) as signed:
+                assert signed.status == 200
+        assert len(seen) == 3
+
+
+async def test_the_customer_returns_once_and_only_from_a_flow_that_began_here(authority: CertificateAuthority) -> None:
+    seen: list[CIMultiDict[str]] = []
+
+    async def answer(request: web.BaseRequest) -> web.Response:
+        seen.append(CIMultiDict(request.headers))
+        return web.Response()
+
+    async with bank(answer) as target, proxy(target, authority) as address, ClientSession() as http:
+
+        async def get(url: str, **headers: str) -> tuple[int, str]:
+            async with http.get(url, headers=headers) as got:
+                return got.status, await got.text()
+
+        fixed = "?psu-id=11111111-1111-4111-8111-111111111111&tpp-session-id=22222222-2222-4222-8222-222222222222"
+        for path in ("/_proxy/callback", "/_proxy/callback/", "/_proxy/callback/guessed", "/_proxy/callback/guessed/x"):
+            assert (await get(f"{address}{path}{fixed}"))[0] == 400
+        await get(f"{address}/v1/accounts")
+        await get(f"{address}/v1/accounts")
+        first, second = (headers["TPP-Redirect-URI"] for headers in seen)
+        assert first != second
+        assert "PSU-ID" not in seen[-1]
+        assert first.startswith(f"{address}/_proxy/callback/")
+        assert (await get(f"{first}{fixed}", **{"Sec-Fetch-Dest": "image"}))[0] == 400
+        assert (await get(first))[0] == 400
+        assert (await get(f"{first}{fixed}", **{"Sec-Fetch-Dest": "document", "Sec-Fetch-Site": "cross-site"}))[
+            0
+        ] == 200
+        assert (await get(f"{first}{fixed}"))[0] == 400, "once"
+        assert (await get(f"{second}?code=SCA_INVALID&message=declined")) == (
+            200,
+            "The SCA failed: SCA_INVALID declined\n",
+        )
+        await get(f"{address}/v1/accounts")
+        assert seen[-1]["PSU-ID"] == "11111111-1111-4111-8111-111111111111"
+        await get(f"{address}/v1/accounts", **{"TPP-Redirect-URI": "https://own.example/back"})
+        assert seen[-1].getall("TPP-Redirect-URI") == ["https://own.example/back"]
+
+
+async def test_control_characters_of_a_client_do_not_reach_the_terminal(authority: CertificateAuthority) -> None:
+    lines: list[str] = []
+
+    async def answer(request: web.BaseRequest) -> web.Response:
+        return web.Response()
+
+    async with bank(answer) as target, proxy(target, authority, log=lines.append) as address:
+        reader, writer = await asyncio.open_connection("127.0.0.1", int(address.rpartition(":")[2]))
+        writer.write(b"GET /v1/\xc2\x9b31mred HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        await asyncio.wait_for(reader.read(), PATIENCE)
+        writer.close()
+    assert all(line.isprintable() for line in lines)

@@ -1,0 +1,60 @@
+"""Text from clients, made safe for a terminal: a control character in it could move the cursor or set the title.
+
+C0 and C1 control characters (U+0000 to U+001F, U+007F to U+009F), lone surrogates and the marks that reorder text are
+written as escapes such as `\\x9b`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from typing import Any, TextIO
+
+_REORDERING = "\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069"
+_UNSAFE = re.compile(f"[\x00-\x1f\x7f-\x9f\ud800-\udfff{_REORDERING}]")
+_UNSAFE_IN_TEXT = re.compile(f"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff{_REORDERING}]")
+
+
+def one_line(text: str) -> str:
+    """`text` on one line, its control characters escaped."""
+    return text if text.isprintable() else _UNSAFE.sub(_escape, text)
+
+
+def printable(text: str) -> str:
+    """`text` with its line ends and tabs, every other control character escaped."""
+    return text if text.isprintable() else _UNSAFE_IN_TEXT.sub(_escape, text)
+
+
+def json_text(value: Any, *, indent: int | None = None) -> str:
+    """`value` as JSON in which control characters are escaped as JSON has it."""
+    text = json.dumps(value, indent=indent, ensure_ascii=False)
+    return text if text.isprintable() else _UNSAFE_IN_TEXT.sub(_json_escape, text)
+
+
+def _escape(match: re.Match[str]) -> str:
+    return ascii(match[0])[1:-1]
+
+
+def _json_escape(match: re.Match[str]) -> str:
+    return f"\\u{ord(match[0]):04x}"
+
+
+class PrintableStream:
+    """A text stream that escapes what is written to it; everything else is that of `stream`."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Write `text` with its control characters escaped."""
+        self._stream.write(printable(text))
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        """Write every line."""
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
