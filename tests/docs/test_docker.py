@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from pathlib import Path
 
+import pytest
 import yaml
 
+from emulator import manual
 from emulator.settings import FLAGS, read
 
 ROOT = Path(__file__).parents[2]
@@ -46,3 +49,14 @@ def test_the_image_runs_without_rights_and_looks_after_itself() -> None:
     assert re.search(r"^HEALTHCHECK .*\\\n.*/health", DOCKERFILE, re.MULTILINE)
     assert ("VOLUME", "/state") in instructions
     assert COMPOSE["services"]["app"]["depends_on"] == {"bank": {"condition": "service_healthy"}}
+
+
+@pytest.mark.parametrize("page", ["github-actions", "gitlab", "docker"])
+def test_the_files_of_a_guide_are_yaml_and_set_variables_that_serve_reads(page: str) -> None:
+    text = manual.pages()[f"how-to/{page}"].text
+    blocks = re.findall(r"(?:^(?: {4}.*)?\n)+", text, re.MULTILINE)
+    files = [block for block in map(textwrap.dedent, blocks) if re.match(r"\n*(jobs|services|test):", block)]
+    assert files
+    for file in files:
+        assert isinstance(yaml.safe_load(file), dict)
+        assert set(re.findall(r"BANK_EMULATOR_[A-Z_]+", file)) <= VARIABLES
