@@ -102,7 +102,7 @@ def _application(registry: BankRegistry, settings: ServeSettings, authority: Cer
         authority,
         token=settings.control_token,
         allowed_hosts=(settings.host, *settings.allow_host),
-        directory_of=registry.directory_of,
+        snapshots_of=registry.snapshots_of,
     )
     control.scenario_target(registry.default)  # a killed process may have left half a snapshot
     rooms: dict[str, Room] = {

@@ -68,7 +68,6 @@ class BankApplication:
             registry.group,
             self._upkeep,
             documents_of=self.documents_of,
-            undone=self._undone,
             waits=registry.power,
         )
 
@@ -80,7 +79,10 @@ class BankApplication:
     @property
     def store(self) -> Store:
         """The documents of the default bank, the same ones for good."""
-        return self._registry.default.bank.documents
+        documents = self._registry.documents()
+        if documents is None:
+            raise RuntimeError("the default bank is open for good")
+        return documents
 
     def turn(self) -> JournalTurn:
         """The next turn of requests; the one before it has ended."""
@@ -148,8 +150,8 @@ class BankApplication:
 
     def documents_of(self, request: Request) -> Store | None:
         """The documents that a request may have changed, None when it names no bank."""
-        service, _ = self._opened(request.target)
-        return None if service is None else service.bank.documents
+        named = _NAMED_BANK.match(request.target)
+        return self._registry.documents() if named is None else self._registry.documents(named[1])
 
     def _opened(self, path: str) -> tuple[BankService | None, str]:
         """The bank that an address names, None when nobody has asked for it yet, and the address within that bank."""
@@ -157,12 +159,6 @@ class BankApplication:
         if named is None:
             return self._registry.default, path
         return self._registry.opened(named[1]), path[named.end() :]
-
-    def _undone(self, store: Store) -> None:
-        """A failed write took changes back: clock, settings, ids and rules are read from the documents again."""
-        for service in self._registry.services():
-            if service.bank.documents is store:
-                self.scenario_target(service).undone()
 
     def next_due(self) -> float | None:
         """Seconds of real time until something falls due in a bank that somebody watches; None: nothing, nobody."""
@@ -173,7 +169,8 @@ class BankApplication:
         """Apply what has fallen due, so that watchers see it without a request."""
         for service in self._watched():
             service.settle()
-        return None
+        unsynced = self._upkeep.unsynced(self._registry.documents(service.bank.name) for service in self._watched())
+        return self._upkeep.sync(unsynced) if unsynced else None
 
     def _watched(self) -> list[BankService]:
         return [service for service in self._registry.services() if service.bank.watchers]

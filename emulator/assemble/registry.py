@@ -23,13 +23,13 @@ from emulator.bank.bank import Bank
 from emulator.bank.clock import LIVE, Beginning
 from emulator.bank.errors import BankError
 from emulator.bank.fixtures import Fixture
-from emulator.bank.ids import Ids
 from emulator.bank.kinds import BANK, KINDS
 from emulator.bank.settings import Settings
+from emulator.bank.snapshots import Snapshots
 from emulator.ca import CertificateAuthority
 from emulator.scenario.transport import Transport
-from emulator.store import Store, StoreDamaged, StoreError, WriteGroup, memory_store, open_store
-from emulator.store.compaction import Abandoned
+from emulator.store import Store, StoreDamaged, StoreError, WriteGroup, journal_of, memory_store, open_store
+from emulator.store.journal_log import Abandoned
 
 logger = logging.getLogger(__name__)
 
@@ -68,6 +68,7 @@ class BankRegistry:
             self._folders = Folders(common.directory, power=common.durability == "power")
         self._router = routes(table())
         self._open: dict[str, BankService] = {}
+        self._stores: dict[str, Store] = {}
         self._logged: dict[str, str] = {}
         self.default = self.open(DEFAULT)
         if self._folders is not None:  # by now no other process has them
@@ -151,9 +152,21 @@ class BankRegistry:
             if not any(map(documents.count, KINDS)):  # what a repair has saved stays, though not all may be there
                 fixtures.make(service.bank, self._common.fixtures)
             undo.pop_all()
-        documents.join(self.group)
-        self._open[name] = service
+        self._enter(name, service, documents)
         return service
+
+    def _enter(self, name: str, service: BankService, documents: Store) -> None:
+        documents.join(self.group)
+        self._open[name], self._stores[name] = service, documents
+
+    def documents(self, name: str = DEFAULT) -> Store | None:
+        """The documents of a bank that is open."""
+        return self._stores.get(name)
+
+    def snapshots_of(self, name: str) -> Snapshots:
+        """The snapshots of a bank, which stand in its folder."""
+        directory = self.directory_of(name)
+        return Snapshots(None if directory is None else directory / "snapshots", power=self.power)
 
     def _service(self, name: str, documents: Store, seed: int | None = None) -> BankService:
         """A bank over `documents`; `seed`: of one that is new, if any was asked for."""
@@ -227,18 +240,18 @@ class BankRegistry:
             raise BankError("FORMAT_ERROR", "A bank's name is [a-z0-9][a-z0-9-]{0,62}.", "name")
         known = self.find(name)
         if known is None:
-            made = self._open[name] = self._made(name, fixture, seed, prepare)
-            return made
+            return self._made(name, fixture, seed, prepare)
         ids = known.bank.ids
+        before = ids.seed
         if seed is None:
-            seed = ids.seed if name == DEFAULT else self._common.seed
-        if seed != ids.seed:
+            seed = before if name == DEFAULT else self._common.seed
+        if seed != before:
             _refuse_default(name)
-            known.bank.ids = Ids(known.bank.documents, seed=seed, form=ids.form)
+            ids.reseed(seed)
         try:
-            self._fill(known, fixture, prepare)
+            self._fill(known, self._stores[name], fixture, prepare)
         except BaseException:
-            known.bank.ids = ids
+            ids.reseed(before)
             raise
         known.log.clear()
         return known
@@ -254,19 +267,24 @@ class BankRegistry:
             documents = self._documents(place)
             undo.callback(documents.discard)
             service = self._service(name, documents, seed)
-            self._fill(service, fixture, prepare)
+            self._fill(service, documents, fixture, prepare)
             if self._folders is not None and place is not None:
                 self._folders.place(place, name)
-                documents.moved(self._folders.of(name))
+                if (log := journal_of(documents)) is not None:
+                    log.moved(self._folders.of(name))
             undo.pop_all()
-        documents.join(self.group)
+        self._enter(name, service, documents)
         return service
 
-    def _fill(self, service: BankService, fixture: str | None, prepare: Callable[[BankService], None]) -> None:
-        with service.bank.documents.transaction():
+    def _fill(
+        self, service: BankService, documents: Store, fixture: str | None, prepare: Callable[[BankService], None]
+    ) -> None:
+        with documents.transaction():
             fixtures.make(service.bank, fixture or self._common.fixtures)
             prepare(service)
-        service.bank.documents.sync()
+        documents.write_waiting()
+        if (log := journal_of(documents)) is not None:
+            log.sync()
 
     def close_bank(self, name: str) -> None:
         """The bank is no more, its documents with it; CONFLICT for the default bank, RESOURCE_UNKNOWN for none."""
@@ -278,7 +296,7 @@ class BankRegistry:
         service = self._open.pop(name, None)
         if service is not None:
             service.bank.dismiss()
-            service.bank.documents.discard()
+            self._stores.pop(name).discard()
         if self._folders is not None and aside is not None:
             self._folders.drop(aside)
 
@@ -294,8 +312,8 @@ class BankRegistry:
             if monotonic() > until:
                 raise Abandoned
 
-        for service in self.services():
-            service.bank.documents.close(in_time)
+        for documents in self._stores.values():
+            documents.close(in_time)
 
 
 def _refuse_default(name: str) -> None:

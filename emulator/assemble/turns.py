@@ -23,8 +23,8 @@ from weakref import WeakKeyDictionary
 from emulator.api import render
 from emulator.api.messages import AT_ONCE, Request, Response, Stream
 from emulator.bank.errors import BankError
-from emulator.store import Store, StoreUnwritable, WriteGroup
-from emulator.store.compaction import Abandoned, Compaction
+from emulator.store import JournalLog, Store, StoreUnwritable, WriteGroup, journal_of
+from emulator.store.journal_log import Abandoned, Compaction
 
 logger = logging.getLogger(__name__)
 
@@ -37,8 +37,7 @@ Handled = list[tuple[Request, Response | Stream]]
 class JournalTurn:
     """The turns of one process: `begin`, `handle` for each request, `end`; the next one may begin at once.
 
-    `documents_of`: the documents that a request may have read or changed; `undone` is called where changes were taken
-    back; `waits`: whether `end` may have to be awaited.
+    `documents_of`: the documents that a request may have read or changed; `waits`: whether `end` may be awaited.
     """
 
     def __init__(
@@ -48,7 +47,6 @@ class JournalTurn:
         upkeep: Upkeep,
         *,
         documents_of: Callable[[Request], Store | None],
-        undone: Callable[[Store], None],
         waits: bool,
     ) -> None:
         self.waits = waits
@@ -56,7 +54,6 @@ class JournalTurn:
         self._group = group
         self._upkeep = upkeep
         self._documents_of = documents_of
-        self._undone = undone
         self._handled: Handled = []
 
     def begin(self, _requests: Sequence[Request]) -> Awaitable[None] | None:
@@ -101,7 +98,6 @@ class JournalTurn:
                 if not isinstance(error, StoreUnwritable):
                     logger.exception("the changes of a turn could not be written")
                 failed[store] = error
-                self._undone(store)
         return failed
 
     def _unsynced(self, handled: Handled, written: Iterable[Store]) -> list[tuple[Store, int]]:
@@ -111,7 +107,7 @@ class JournalTurn:
             documents = self._documents_of(request)
             if documents is not None:
                 concerned[documents] = None
-        return [(store, store.sequence) for store in concerned if store.sync_needed]
+        return self._upkeep.unsynced(concerned)
 
     async def _synced(
         self, handled: Handled, failed: dict[Store, Exception], unsynced: list[tuple[Store, int]]
@@ -121,7 +117,6 @@ class JournalTurn:
                 await self._upkeep.synced(store, change)
             except StoreUnwritable as error:
                 failed[store] = error
-                self._undone(store)
         self._upkeep.look_after(self._group)
         return self._refuse(handled, failed) if failed else None
 
@@ -153,6 +148,18 @@ class Upkeep:
         """Leave compactions unfinished: closing a store writes its last snapshot."""
         self._ending.set()
 
+    def unsynced(self, stores: Iterable[Store | None]) -> list[tuple[Store, int]]:
+        """Those of the stores that have changes which are not synced, each with its last change."""
+        return [(s, s.sequence) for s in stores if s is not None and (log := journal_of(s)) and log.sync_needed]
+
+    async def sync(self, unsynced: Iterable[tuple[Store, int]]) -> None:
+        """Make these changes durable; a failure is logged, for nobody waits for an answer."""
+        for store, change in unsynced:
+            try:
+                await self.synced(store, change)
+            except StoreUnwritable as error:
+                logger.error("what was due could not be kept: %s", error)
+
     async def synced(self, store: Store, change: int) -> None:
         """Return once the change of this number is as durable as asked for; StoreUnwritable when it was undone.
 
@@ -160,48 +167,52 @@ class Upkeep:
         One fsync of a store runs at a time and covers all that was written when it began: whoever is next mostly finds
         its own changes safe already. Between two of them a compaction begins, which does an fsync of its own.
         """
+        log = journal_of(store)
+        if log is None:
+            return
         lock = self._syncing.get(store)
         if lock is None:
             lock = self._syncing[store] = asyncio.Lock()
         async with lock:
-            if store.synced >= change or store.discarded:
+            if log.synced >= change or store.discarded:
                 return
             if store.sequence < change:
                 raise StoreUnwritable("an earlier fsync failed, the changes were undone")
-            ticket = store.begin_sync()
+            ticket = log.begin_sync()
             await asyncio.get_running_loop().run_in_executor(None, ticket.run)
             if not store.discarded:
-                store.finish_sync(ticket)
-                self._compact_if_due(store)
+                log.finish_sync(ticket)
+                self._compact_if_due(store, log)
 
     def look_after(self, group: WriteGroup) -> None:
         """Renew the snapshots that their journals have outgrown; never raises, for answers may have gone."""
         for store in list(group.overgrown):
-            if not store.sync_needed:  # else the end of that fsync does it
+            log = journal_of(store)
+            if log is None or not log.sync_needed:  # else the end of that fsync does it
                 group.overgrown.discard(store)
-                self._compact_if_due(store)
+                self._compact_if_due(store, log)
 
-    def _compact_if_due(self, store: Store) -> None:
-        if store.compaction_due and not store.discarded:
+    def _compact_if_due(self, store: Store, log: JournalLog | None) -> None:
+        if log is not None and log.compaction_due and not store.discarded:
             try:
-                self.compact(store)
+                self.compact(log)
             except Exception:
                 logger.exception("the snapshot is not renewed")
 
-    def compact(self, store: Store) -> None:
-        """Renew the snapshot of `store`; a failure is logged and changes nothing."""
+    def compact(self, log: JournalLog) -> None:
+        """Renew a snapshot; a failure is logged and changes nothing."""
         try:
-            compaction = store.begin_compaction()  # before another request finds it due
+            compaction = log.begin_compaction()  # before another request finds it due
         except StoreUnwritable as error:
             logger.warning("the snapshot is not renewed: %s", error)
             return
-        task = asyncio.get_running_loop().create_task(self._compact(store, compaction))
+        task = asyncio.get_running_loop().create_task(self._compact(log, compaction))
         self._compactions.add(task)
         task.add_done_callback(self._compactions.discard)
 
-    async def _compact(self, store: Store, compaction: Compaction) -> None:
+    async def _compact(self, log: JournalLog, compaction: Compaction) -> None:
         await asyncio.get_running_loop().run_in_executor(None, compaction.run, self._rests())
-        store.finish_compaction(compaction)
+        log.finish_compaction(compaction)
 
     def _rests(self) -> Callable[[], None]:
         since: float | None = None

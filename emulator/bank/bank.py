@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from emulator.bank.clock import LIVE, Beginning, Clock
+from emulator.bank.documents import SettingsDocument
 from emulator.bank.ids import Ids
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CONSENT, CUSTOMER, PERSON, PSU, SESSION, SETTINGS
 from emulator.bank.settings import Settings, merged
-from emulator.store import DependentCache, Kind, Store
+from emulator.store import DependentCache, Documents, Kind
 
 Event = dict[str, Any]
 Watcher = Callable[[Event | None], None]
@@ -29,7 +30,7 @@ class Bank:
 
     def __init__(
         self,
-        documents: Store,
+        documents: Documents,
         *,
         name: str = "default",
         defaults: Settings | None = None,
@@ -48,21 +49,18 @@ class Bank:
         # the day on which a consent was last used, by its id, until it is written
         self.uses: DependentCache[str, str] = documents.dependent_cache(CONSENT)
         self.watchers: list[Watcher] = []
+        documents.listen(self._tell)
         self.settings = self.defaults
-        self.refresh()
+        SETTINGS.follow(documents, self._take_settings)
 
-    def refresh(self) -> None:
-        """Read clock, ids and settings from the documents again, after a reset or restored snapshot."""
-        self.clock.refresh()
-        self.ids.refresh()
-        kept = SETTINGS.read(self.documents) or {}
-        self.settings = merged(self.defaults, {k: v for k, v in kept.items() if k != "id"})
+    def _take_settings(self, document: SettingsDocument | None) -> None:
+        changes = {name: value for name, value in (document or {}).items() if name != "id"}
+        self.settings = merged(self.defaults, changes)
 
     def change_settings(self, changes: Mapping[str, Any]) -> Settings:
         """Merge `changes` into the settings; raises BankError FORMAT_ERROR naming every mistake."""
-        settings = merged(self.settings, changes)
+        before, settings = self.settings, merged(self.settings, changes)
         SETTINGS.write(self.documents, {"id": "settings", **settings.beside(self.defaults)})
-        before, self.settings = self.settings, settings
         for follow in SETTINGS_FOLLOWERS:
             follow(self, before)
         return settings
@@ -74,16 +72,18 @@ class Bank:
             self.documents.delete(kind, oldest["id"])
 
     def watch(self, watcher: Watcher) -> Callable[[], None]:
-        """Call `watcher` with every event from now on, and with None when the bank is no more; the answer ends that."""
+        """Call `watcher` with every event from now on, and with None when the bank is deleted; the answer ends that."""
         self.watchers.append(watcher)
         return lambda: self.watchers.remove(watcher)
 
     def publish(self, event: Event) -> None:
-        """Tell whoever watches: `{"type": ..., "at": bank time, ...}` (CONTRACT 9.4, events)."""
-        for watcher in tuple(self.watchers):
-            watcher(event)
+        """Tell whoever watches, once what was changed is kept: `{"type": ..., "at": bank time, ...}` (CONTRACT 9.4)."""
+        self.documents.publish(event)
 
     def dismiss(self) -> None:
-        """Tell whoever watches that the bank is no more."""
+        """Tell whoever watches that the bank is deleted."""
+        self._tell(None)
+
+    def _tell(self, event: Event | None) -> None:
         for watcher in tuple(self.watchers):
-            watcher(None)
+            watcher(event)

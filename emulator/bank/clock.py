@@ -7,8 +7,6 @@ kept in the document `meta/clock`, so that a restart goes on where the bank stoo
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
@@ -17,7 +15,7 @@ from zoneinfo import ZoneInfo
 
 from emulator.bank.documents import ClockDocument
 from emulator.bank.kinds import CLOCK
-from emulator.store import Store
+from emulator.store import Documents
 
 OSLO = ZoneInfo("Europe/Oslo")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -94,24 +92,19 @@ class Beginning:
 LIVE = Beginning()
 
 
-class _TakenBack(Exception):
-    """Ends a transaction none of whose changes are to stay."""
-
-
 class Clock:
     """The clock of one bank; between `hold` and `release` it stands, so that a request has one moment."""
 
-    def __init__(self, documents: Store) -> None:
+    def __init__(self, documents: Documents) -> None:
         self._documents = documents
-        self.refresh()
+        CLOCK.follow(documents, self._take)
 
-    def refresh(self) -> None:
-        """Take the clock from the documents again, after a reset or a restored snapshot."""
-        kept = CLOCK.read(self._documents) or NEW_CLOCK
-        self._mode: Mode = kept["mode"]
-        self._offset = timedelta(seconds=kept.get("offset", 0.0))
+    def _take(self, document: ClockDocument | None) -> None:
+        document = document or NEW_CLOCK
+        self._mode: Mode = document["mode"]
+        self._offset = timedelta(seconds=document.get("offset", 0.0))
         self._ahead = self._offset // _MICROSECOND
-        self._frozen = stamp(moment(kept["now"])) if kept["mode"] == "frozen" else None
+        self._frozen = stamp(moment(document["now"])) if document["mode"] == "frozen" else None
         self._held: str | None = None
 
     def hold(self) -> str:
@@ -151,24 +144,18 @@ class Clock:
             offset = self._offset if keeps else at - real_now()
             document = {"id": "clock", "mode": "live", "offset": offset.total_seconds()}
         CLOCK.write(self._documents, document)
-        self.refresh()
 
-    @contextmanager
-    def noted(self) -> Iterator[None]:
-        """A `with` block in which the document of a live clock tells the moment too, for a picture of the documents."""
-        with suppress(_TakenBack), self._documents.transaction():
-            if self._mode == "live":
-                offset = self._offset.total_seconds()
-                CLOCK.write(self._documents, {"id": "clock", "mode": "live", "offset": offset, "now": self.stamp()})
-            yield
-            raise _TakenBack
+    def noted(self) -> ClockDocument:
+        """The clock's document with the moment of a live clock in it too, for an image of the documents."""
+        if self._mode == "frozen":
+            return {"id": "clock", "mode": "frozen", "now": self.stamp()}
+        return {"id": "clock", "mode": "live", "offset": self._offset.total_seconds(), "now": self.stamp()}
 
-    def go_back(self) -> None:
-        """Take the clock from documents that are `noted`: a live one runs on from that moment."""
-        self.refresh()
-        kept = CLOCK.read(self._documents)
-        if kept is not None and kept["mode"] == "live" and "now" in kept:
-            self.set(now=moment(kept["now"]))
+    def resume(self) -> None:
+        """Let a live clock whose document is `noted` run on from that moment."""
+        document = CLOCK.read(self._documents)
+        if document is not None and document["mode"] == "live" and "now" in document:
+            self.set(now=moment(document["now"]))
 
     def advance(self, by: timedelta) -> None:
         """Move bank time forward by `by`; what falls due is applied by `progression.run_due`."""

@@ -77,6 +77,7 @@ class RuleEntry(TypedDict):
     rule: dict[str, Any]  # the rule as JSON of its YAML
     scenario: str | None  # the scenario that brought it
     added: str  # the moment it was added
+    serial: NotRequired[str]  # tells it from every other rule of the bank; earlier versions wrote none
 
 
 class RulesDocument(TypedDict):

@@ -13,8 +13,9 @@ import random
 from binascii import b2a_base64
 from struct import Struct
 
+from emulator.bank.documents import IdsDocument
 from emulator.bank.kinds import IDS
-from emulator.store import Store
+from emulator.store import Documents
 
 _many = Struct("32s" * 64)  # draws of 32 bytes
 _drawn: list[bytes] = []
@@ -60,26 +61,28 @@ def fixed_id(name: str, *, opaque: bool = False) -> str:
 class Ids:
     """The id source of one bank: `form` is `uuid` or `opaque`, `seed` makes it repeat."""
 
-    def __init__(self, documents: Store, *, seed: int | None = None, form: str = "uuid") -> None:
+    def __init__(self, documents: Documents, *, seed: int | None = None, form: str = "uuid") -> None:
         self._documents = documents
-        self.seed = seed
         self.form = form
-        self._draw = _random if seed is None else self._repeating
+        self.reseed(seed)
         self._written = _opaque if form == "opaque" else _uuid
         self._base = 0
         self._at = -1
         self._counts: dict[int, int] = {}  # by number since the reset, which may be taken back within a change
-        self.refresh()
+        IDS.follow(documents, self._take)
 
-    def refresh(self) -> None:
+    def reseed(self, seed: int | None) -> None:
+        """Draw from this seed on; None: at random."""
+        self.seed = seed
+        self._draw = _random if seed is None else self._repeating
+
+    def _take(self, document: IdsDocument | None) -> None:
         """Count from the change number that the last reset noted; what was drawn in this change is not drawn again."""
-        kept = IDS.read(self._documents)
-        self._base = kept["base"] if kept else 0
+        self._base = document["base"] if document else 0
 
     def restart(self) -> None:
         """After a reset: ids repeat from here on (with a seed)."""
         IDS.write(self._documents, {"id": "ids", "base": self._documents.sequence + 1})
-        self.refresh()
         self._counts.pop(self._documents.sequence - self._base, None)
 
     def _repeating(self) -> bytes:

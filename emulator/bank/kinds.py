@@ -7,7 +7,7 @@ says so.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar, cast
 
 from emulator.bank.documents import (
@@ -37,7 +37,7 @@ from emulator.bank.documents import (
     SettingsDocument,
     Transaction,
 )
-from emulator.store import Kind, Ordered, Store
+from emulator.store import Documents, Kind, Ordered
 
 D = TypeVar("D", bound=Mapping[str, Any])
 
@@ -50,15 +50,29 @@ class Singleton(Generic[D]):
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def read(self, documents: Store) -> D | None:
+    def read(self, documents: Documents) -> D | None:
         """The document, None where there is none."""
         return cast(D | None, documents.get(META, self.name))
 
-    def write(self, documents: Store, document: D) -> None:
+    def follow(self, documents: Documents, take: Callable[[D | None], None]) -> None:
+        """Call `take` with the document now and whenever it has changed, by whatever it was changed or restored."""
+        text: bytes | None = b""  # which no document is
+
+        def changed() -> None:
+            nonlocal text
+            present = documents.text(META, self.name)
+            if present != text:
+                text = present
+                take(self.read(documents))
+
+        documents.follow(META, changed)
+        changed()
+
+    def write(self, documents: Documents, document: D) -> None:
         """Insert or replace the document, whose id is the name."""
         documents.put(META, cast(dict[str, Any], document))
 
-    def delete(self, documents: Store) -> None:
+    def delete(self, documents: Documents) -> None:
         """Delete the document, if there is one."""
         documents.delete(META, self.name)
 

@@ -18,7 +18,7 @@ from typing import Any
 from emulator.bank.bank import Bank
 from emulator.bank.clock import date_time, real_now
 from emulator.bank.errors import BankError
-from emulator.bank.kinds import KINDS
+from emulator.bank.kinds import KINDS, META
 from emulator.store import Image, StoreDamaged, StoreError, StoreUnwritable
 from emulator.store.disk import Disk
 
@@ -58,27 +58,20 @@ class Snapshots:
             raise BankError("FORMAT_ERROR", text, "name")
         if name not in self._kept and len(self._kept) >= MOST:
             raise BankError("CONFLICT", f"There are {MOST} snapshots; delete one first.", "name")
-        with bank.clock.noted():
-            image = bank.documents.image()
+        image = bank.documents.image().with_document(META, bank.clock.noted())
         if self._directory is not None:
             _write(self._directory, self._file(name), image.to_bytes(), power=self._power)
         self._kept.pop(name, None)
         self._kept[name] = _Kept(real_now(), image)
 
     def restore(self, bank: Bank, name: str) -> None:
-        """Make the bank what it was at the moment of the save; RESOURCE_UNKNOWN, CONFLICT.
-
-        The caller refreshes what besides the bank is held in memory.
-        """
+        """Make the bank what it was at the moment of the save; RESOURCE_UNKNOWN, CONFLICT."""
         kept = self._find(name)
         if kept.image is None:
             kept.image = self._read(name)
-        try:
-            with bank.documents.transaction():
-                bank.documents.restore(kept.image)
-                bank.clock.go_back()
-        finally:
-            bank.refresh()
+        with bank.documents.transaction():
+            bank.documents.restore(kept.image)
+            bank.clock.resume()
 
     def delete(self, name: str) -> None:
         """Let go of a snapshot; RESOURCE_UNKNOWN."""

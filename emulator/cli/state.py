@@ -12,7 +12,7 @@ from emulator.cli.options import state_directory, state_option
 
 if TYPE_CHECKING:
     from emulator.store import StoreDamaged
-    from emulator.store.inspection import Finding, Report
+    from emulator.store.check import Finding, Report
 
 EPILOG = "Example: bank-emulator state check --state .bank-emulator --repair"
 
@@ -31,8 +31,8 @@ def check(repair: bool, output: str, state: str | None) -> None:
     from emulator.bank.kinds import KINDS
     from emulator.bank.snapshots import damaged
     from emulator.store import StoreTooNew
-    from emulator.store.inspection import verify
-    from emulator.store.repair import repair as repair_bank
+    from emulator.store.check import repair as repair_bank
+    from emulator.store.check import verify
 
     directory = state_directory(state) / "banks"
     banks = (

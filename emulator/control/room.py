@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -38,8 +37,8 @@ NO_STORE = ("Cache-Control", "no-store")
 class Control:
     """The control interface of every bank of the process.
 
-    `directory_of` gives the folder of a bank that is kept on disk, None for one in memory; `token` is the
-    --control-token; `allowed_hosts` are Host names besides the loopback ones.
+    `snapshots_of` gives the snapshots of a bank by its name, once for each; `token` is the --control-token;
+    `allowed_hosts` are Host names besides the loopback ones.
     """
 
     def __init__(
@@ -49,12 +48,12 @@ class Control:
         *,
         token: str | None = None,
         allowed_hosts: Iterable[str] = (),
-        directory_of: Callable[[str], Path | None] = lambda _: None,
+        snapshots_of: Callable[[str], Snapshots] = lambda _: Snapshots(None),
     ) -> None:
         self._banks = banks
         self._authority = authority
         self._gate = gate.Gate(token=token, allowed_hosts=allowed_hosts)
-        self._directory_of = directory_of
+        self._snapshots_of = snapshots_of
         self._snapshots: WeakKeyDictionary[Bank, Snapshots] = WeakKeyDictionary()
 
     @cached_property
@@ -71,10 +70,7 @@ class Control:
             raise TypeError("the rules of a service are a RuleSet")
         snapshots = self._snapshots.get(bank)
         if snapshots is None:
-            directory = self._directory_of(bank.name)
-            folder = directory / "snapshots" if directory is not None else None
-            snapshots = Snapshots(folder, power=bank.documents.power)
-            self._snapshots[bank] = snapshots
+            snapshots = self._snapshots[bank] = self._snapshots_of(bank.name)
         return ScenarioTarget(bank, service.rules, service.log, snapshots)
 
     def handle(self, service: BankService, request: Request) -> Response | Stream:

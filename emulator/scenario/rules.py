@@ -11,12 +11,14 @@ from emulator.api.messages import Response
 from emulator.api.operation import Call, Reply
 from emulator.bank.bank import Bank
 from emulator.bank.clock import moment
-from emulator.bank.documents import RuleEntry
+from emulator.bank.documents import RuleEntry, RulesDocument
 from emulator.bank.kinds import RULES
 
 if TYPE_CHECKING:
     from emulator.scenario.effect import Effect
     from emulator.scenario.rule import Rule
+
+REMEMBERED = 100  # rules beside the present ones, whose removal may be undone
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,7 @@ class _ActiveRule:
     added: AddedRule
     at: str
     dice: Random
+    serial: str
     matched: int = 0
     acted: int = 0
 
@@ -55,7 +58,8 @@ class _ActiveRule:
         return acts
 
     def document(self) -> RuleEntry:
-        return {"rule": dict(self.added.source), "scenario": self.added.scenario, "added": self.at}
+        source, scenario = dict(self.added.source), self.added.scenario
+        return {"rule": source, "scenario": scenario, "added": self.at, "serial": self.serial}
 
 
 @dataclass(slots=True)
@@ -90,25 +94,25 @@ class RuleSet:
         self._taken: tuple[Call, set[str]] | None = None
         self._named: list[tuple[str, _ActiveRule]] = []
         self._by_operation: dict[str, list[tuple[str, _ActiveRule]]] = {}
-        self.refresh()
+        self._known: dict[str, _ActiveRule] = {}  # by serial; those of changes that may be undone too
+        self._additions = 0
+        RULES.follow(bank.documents, self._take)
 
-    def refresh(self, counted: Iterable[_ActiveRule] = ()) -> None:
-        """Read the rules from the documents; those of `counted` that stand there count on, the others from 0."""
-        stored = RULES.read(self._bank.documents)
-        known = list(counted)
+    def _take(self, stored: RulesDocument | None) -> None:
+        """Ask the rules of the document from now on; a rule that was there before counts on."""
         rules: list[_ActiveRule] = []
         self._taken = None
         for place, entry in enumerate(stored["rules"] if stored is not None else ()):
-            active = next((one for one in known if one.document() == entry), None)
+            serial = entry.get("serial") or f"{place} {entry}"  # earlier versions wrote none
+            active = self._known.get(serial) or self._read(place, entry, serial)
             if active is not None:
-                known.remove(active)
-            else:
-                active = self._read(place, entry)
-            if active is not None:
+                self._known[serial] = active
                 rules.append(active)
+        if len(self._known) > 2 * len(rules) + REMEMBERED:
+            self._known = {active.serial: active for active in rules}
         self._set(rules)
 
-    def _read(self, place: int, entry: RuleEntry) -> _ActiveRule | None:
+    def _read(self, place: int, entry: RuleEntry, serial: str) -> _ActiveRule | None:
         """The rule of a document; None for one that this version does not know, which no start fails for."""
         # The language of rules is imported where there are any: a start is quicker without it.
         from emulator.bank.validation import validate
@@ -117,11 +121,16 @@ class RuleSet:
         rule, _ = validate(Rule, entry["rule"])
         if rule is None:
             return None
-        return self._active(place, AddedRule(rule, entry["rule"], entry.get("scenario")), entry["added"])
+        return self._active(place, AddedRule(rule, entry["rule"], entry.get("scenario")), entry["added"], serial)
 
-    def _active(self, place: int, added: AddedRule, at: str) -> _ActiveRule:
+    def _active(self, place: int, added: AddedRule, at: str, serial: str) -> _ActiveRule:
         # Each rule draws for itself, so that the draws of one do not depend on how often another matches.
-        return _ActiveRule(added, at, self._bank.ids.random(f"rule {place} {added.rule.name}"))
+        return _ActiveRule(added, at, self._bank.ids.random(f"rule {place} {added.rule.name}"), serial)
+
+    def _serial(self) -> str:
+        """What no other rule of this bank is called, in another process neither."""
+        self._additions += 1
+        return f"{self._bank.documents.sequence + 1}.{self._additions}"
 
     def _set(self, rules: list[_ActiveRule]) -> None:
         self.rules = rules
@@ -190,8 +199,14 @@ class RuleSet:
     def add(self, rules: Iterable[AddedRule]) -> None:
         """Append rules; they are asked after those that are there."""
         at = self._bank.clock.stamp()
-        new = [self._active(place, added, at) for place, added in enumerate(rules, len(self.rules))]
+        new = [self._active(place, added, at, self._serial()) for place, added in enumerate(rules, len(self.rules))]
         self._store([*self.rules, *new])
+
+    def restart(self) -> None:
+        """Count the matches of every rule from zero: the bank was restored to a snapshot."""
+        fresh = [self._active(place, old.added, old.at, old.serial) for place, old in enumerate(self.rules)]
+        self._known.update((active.serial, active) for active in fresh)
+        self._set(fresh)
 
     def remove(self, name: str) -> int:
         """Remove the rules of this name; how many there were."""
@@ -216,6 +231,5 @@ class RuleSet:
         return removed
 
     def _store(self, rules: list[_ActiveRule]) -> None:
-        """Write the rules before they are asked: what cannot be stored has not happened."""
+        self._known.update((active.serial, active) for active in rules)
         RULES.write(self._bank.documents, {"id": "rules", "rules": [active.document() for active in rules]})
-        self._set(rules)

@@ -42,33 +42,6 @@ class ScenarioTarget:
     log: RequestLog
     snapshots: Snapshots
 
-    def refresh(self) -> None:
-        """Read all that is held in memory from the documents again; the counters of rules begin anew."""
-        self.bank.refresh()
-        self.rules.refresh()
-
-    def undone(self) -> None:
-        """The same after changes were taken back: rules that stand in the documents as they do here count on."""
-        self.bank.refresh()
-        self.rules.refresh(self.rules.rules)
-
-    @contextmanager
-    def back_on_failure(self) -> Iterator[None]:
-        """A `with` block that takes what is held in memory back to what it was before, if it fails."""
-        rules = self.rules.rules
-        try:
-            yield
-        except BaseException:
-            self.bank.refresh()
-            self.rules.refresh(rules)
-            raise
-
-    @contextmanager
-    def all_or_nothing(self) -> Iterator[None]:
-        """A `with` block whose changes are one change of the documents, and of what is held in memory."""
-        with self.back_on_failure(), self.bank.documents.transaction():
-            yield
-
 
 class _Misfit(Exception):
     """What a scenario asks of this bank cannot be: the part at fault and a sentence."""
@@ -86,7 +59,6 @@ def reset(scenario_target: ScenarioTarget, fixture: str | Fixture, scenario: Sce
     """
     with _all_or_nothing(scenario_target, scenario):
         fixtures.reset(scenario_target.bank, fixture)
-        scenario_target.rules.refresh()
         if scenario is not None:
             _perform(scenario, scenario_target)
         progression.run_due(scenario_target.bank)
@@ -105,6 +77,8 @@ def apply(scenario: Scenario, scenario_target: ScenarioTarget) -> dict[str, Any]
     with _all_or_nothing(scenario_target, scenario):
         _perform(scenario, scenario_target)
         progression.run_due(bank)
+    if scenario.start.base.startswith(SNAPSHOT):
+        scenario_target.rules.restart()
     if scenario.start.resets:
         scenario_target.log.clear()
     _publish(bank, "scenario", scenario.name, "applied")
@@ -176,7 +150,7 @@ def losses(scenario: Scenario, bank: Bank) -> list[str]:
 def _all_or_nothing(scenario_target: ScenarioTarget, scenario: Scenario | None) -> Iterator[None]:
     """One transaction; what the bank finds wrong is told as a mistake of the scenario."""
     try:
-        with scenario_target.all_or_nothing():
+        with scenario_target.bank.documents.transaction():
             yield
     except _Misfit as misfit:
         origin = scenario.origin if scenario is not None else Origin("scenario")
@@ -185,7 +159,6 @@ def _all_or_nothing(scenario_target: ScenarioTarget, scenario: Scenario | None) 
 
 def _perform(scenario: Scenario, scenario_target: ScenarioTarget) -> None:
     _begin(scenario.start, scenario_target)
-    scenario_target.rules.refresh()
     scenario_target.rules.remove_scenario(scenario.name)
     scenario_target.rules.add(
         AddedRule(rule, source, scenario.name)
@@ -207,7 +180,7 @@ def withdraw(scenario_target: ScenarioTarget) -> None:
     """
     source = applied(scenario_target.bank)
     if source is not None:
-        with scenario_target.all_or_nothing():
+        with scenario_target.bank.documents.transaction():
             SCENARIO.delete(scenario_target.bank.documents)
             scenario_target.rules.remove_scenarios()
         _publish(scenario_target.bank, "scenario", source["scenario"], "withdrawn")

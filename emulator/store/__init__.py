@@ -1,18 +1,30 @@
-"""Documents: TinyDB with a journal, a snapshot, indexes and orders. Knows nothing of banking."""
+"""Documents: TinyDB with a journal, a snapshot, indexes and orders. Knows nothing of banking.
 
-from emulator.store.dependent_cache import DependentCache
+`documents.py` is what the rooms above see; `db.py` does it, with `tx.py` (what a transaction changed), `table.py` (the
+documents of one kind), `index.py` and `reading.py`. `log.py` says what a log is; `journal_log.py` is that of a
+directory, over `journal.py`, `snapshot.py`, `recovery.py` and `disk.py`. `check.py` verifies and repairs a directory.
+"""
+
+from emulator.store.db import Store, WriteGroup, memory_store
+from emulator.store.documents import DependentCache, Documents
 from emulator.store.errors import StoreDamaged, StoreError, StoreLocked, StoreTooNew, StoreUnwritable
 from emulator.store.image import Image
+from emulator.store.journal_log import Durability, JournalLog, journal_of, open_store
 from emulator.store.kinds import Document, Kind, Ordered
-from emulator.store.opening import Durability, memory_store, open_store
-from emulator.store.store import Store, WriteGroup
+from emulator.store.log import Change, Event, Log, MemoryLog
 
 __all__ = [
+    "Change",
     "DependentCache",
     "Document",
+    "Documents",
     "Durability",
+    "Event",
     "Image",
+    "JournalLog",
     "Kind",
+    "Log",
+    "MemoryLog",
     "Ordered",
     "Store",
     "StoreDamaged",
@@ -21,6 +33,7 @@ __all__ = [
     "StoreTooNew",
     "StoreUnwritable",
     "WriteGroup",
+    "journal_of",
     "memory_store",
     "open_store",
 ]

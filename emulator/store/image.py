@@ -6,10 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from emulator.store.index import Index, Keys
+from emulator.store.index import Entry, Index, Keys, Order
 from emulator.store.kinds import Document, Kind, by_name
-from emulator.store.order import Entry, Order
-from emulator.store.table import DocumentTable
+from emulator.store.table import DocumentTable, encoded
 
 Batch = tuple[list[int], list[bytes]]
 """Numbers, and the encoded documents under them."""
@@ -66,18 +65,19 @@ class TableImage(NamedTuple):
         `give_away`: the picture is of no use afterwards, which spares the copying. Raises ValueError when a bare
         picture or one of another declaration has documents that do not fit.
         """
-        table.changed()
         table.rows = self.rows if give_away else self.rows.copy()
         table.next_number = self.next_number
         table.in_order = True
         table.before = None
         if self.is_bare or self.kind is not table.kind:
             table.index_anew()
+            table.changed()
             return
         table.numbers = self.numbers if give_away else self.numbers.copy()
         indexes = self.indexes if give_away else {name: index.copy() for name, index in self.indexes.items()}
         orders = {name: Order(rule, self.orders[name]) for name, rule in table.kind.ordered.items()}
         table.keys = Keys(table.kind, indexes, orders)
+        table.changed()
 
     def batches(self) -> Iterator[Batch]:
         """The rows in order, some at a time."""
@@ -129,7 +129,7 @@ class Image(NamedTuple):
 
         Raises ValueError for a document that cannot be kept and KeyError for a kind that is not declared.
         """
-        from emulator.store.opening import memory_store
+        from emulator.store.db import memory_store
 
         store = memory_store(kinds)
         with store.transaction():
@@ -137,6 +137,20 @@ class Image(NamedTuple):
                 for document in several:
                     store.put(kind, document)
         return store.image()
+
+    def with_document(self, kind: Kind[Any], document: Mapping[str, Any]) -> Image:
+        """This image with a document inserted or replaced, of a kind without indexes and orders."""
+        if kind.indexes or kind.ordered:
+            raise ValueError(f"documents of {kind.name} are indexed")
+        table = self.tables.get(kind.name) or TableImage(kind, 1, {}, {}, {}, {})
+        identity: str = document["id"]
+        number = table.numbers.get(identity, table.next_number)
+        changed = table._replace(
+            rows={**table.rows, number: encoded(document)},
+            numbers={**table.numbers, identity: number},
+            next_number=max(table.next_number, number + 1),
+        )
+        return Image({**self.tables, kind.name: changed})
 
     def to_bytes(self) -> bytes:
         """The picture as a file that stock TinyDB opens, in the form of a snapshot."""
@@ -147,6 +161,6 @@ class Image(NamedTuple):
     @classmethod
     def from_bytes(cls, data: bytes, kinds: Sequence[Kind[Any]], *, file: Path = Path("image")) -> Image:
         """The picture that `to_bytes` wrote; raises StoreDamaged and StoreTooNew, naming `file`."""
-        from emulator.store.loading import load
+        from emulator.store.snapshot import load
 
         return load(lambda offset, size: data[offset : offset + size], len(data), file, by_name(kinds)).image

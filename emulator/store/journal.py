@@ -1,14 +1,103 @@
-"""The journal: files of sealed records that follow on a snapshot, `journal-<number of the first change>.jsonl`."""
+"""The journal: files of sealed records that follow on a snapshot, `journal-<number of the first change>.jsonl`.
+
+A line is one change: `{"crc":"<8 hex>","size":"<8 hex>","change":<payload>}` and a line end: size of and CRC-32 over
+the payload (see `tx.payload`). Every byte of a line is either fixed by this form or covered by the checksum.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from zlib import crc32
 
 from emulator.store.disk import Disk, write_rest
 
 _NAME = re.compile(r"journal-(\d{12,})\.jsonl")
+_HEAD = re.compile(rb'\{"crc":"([0-9a-f]{8})","size":"([0-9a-f]{8})","change":')
+_HEAD_SIZE = len(b'{"crc":"00000000","size":"00000000","change":')
+_END = b"}\n"
+
+
+def sealed(payload: bytes) -> bytes:
+    """The line for a change."""
+    return b'{"crc":"%08x","size":"%08x","change":%b}\n' % (crc32(payload), len(payload), payload)
+
+
+def _unsealed(data: bytes, offset: int) -> tuple[bytes, int] | None:
+    """The payload of the record at `offset` and the offset after it; None when there is no whole and sound one."""
+    head = _HEAD.match(data, offset)
+    if head is None:
+        return None
+    start = offset + _HEAD_SIZE
+    end = start + int(head[2], 16)
+    payload = data[start:end]
+    if data[end : end + 2] != _END or crc32(payload) != int(head[1], 16):
+        return None
+    return payload, end + 2
+
+
+_WINDOW = 1 << 20
+
+
+class Records:
+    """The sound records of a journal file from front to back, as (offset, payload); `end`: where they end so far.
+
+    Afterwards `torn` tells whether something stands behind them, and `sound_after` the offset of a sound record that
+    stands after something unsound, None when there is none.
+    """
+
+    def __init__(self, read: Callable[[int, int], bytes], size: int) -> None:
+        self._read = read
+        self.size = size
+        self.end = 0
+        self.sound_after: int | None = None
+
+    @classmethod
+    def of(cls, data: bytes) -> Records:
+        """Those of a file's content."""
+        return cls(lambda offset, size: data[offset : offset + size], len(data))
+
+    @property
+    def torn(self) -> bool:
+        return self.end < self.size
+
+    def __iter__(self) -> Iterator[tuple[int, bytes]]:
+        window, base = b"", 0
+        while self.end < self.size:
+            record = _unsealed(window, self.end - base)
+            if record is None and base + len(window) < self.size:  # it may only be cut off by the window
+                base, window = self.end, self._read(self.end, max(_WINDOW, _size_at(self._read, self.end)))
+                record = _unsealed(window, 0)
+            if record is None:
+                self.sound_after = _sound_record_after(self._read(0, self.size), self.end)
+                return
+            offset, self.end = self.end, base + record[1]
+            yield offset, record[0]
+
+
+def _size_at(read: Callable[[int, int], bytes], offset: int) -> int:
+    """How large the record at `offset` says it is, 0 where none begins."""
+    head = _HEAD.match(read(offset, _HEAD_SIZE))
+    return 0 if head is None else _HEAD_SIZE + int(head[2], 16) + len(_END)
+
+
+def _sound_record_after(data: bytes, offset: int) -> int | None:
+    """The offset of a sound record behind the bad one at `offset`, None when there is none.
+
+    Only where a line begins, or where the bad record says that it ends (its line end may be what is bad): inside a
+    line a document may hold something that looks like a record.
+    """
+    head = _HEAD.match(data, offset)
+    if head is not None:
+        end = offset + _HEAD_SIZE + int(head[2], 16) + len(_END)
+        if _unsealed(data, end) is not None:
+            return end
+    while (offset := data.find(b"\n", offset) + 1) > 0:
+        if _unsealed(data, offset) is not None:
+            return offset
+    return None
 
 
 def segment_name(first: int) -> str:
@@ -23,13 +112,17 @@ def segment_first(name: str) -> int | None:
 
 
 class Segment:
-    """One journal file: its first change's number and its size in bytes as far as it is sound."""
+    """One journal file: its first change's number and its size in bytes as far as it is sound.
 
-    __slots__ = ("first", "path", "size")
+    `following`: the number after that of the last change that was read in it.
+    """
+
+    __slots__ = ("first", "following", "path", "size")
 
     def __init__(self, path: Path, first: int, size: int) -> None:
         self.path = path
         self.first = first
+        self.following = first
         self.size = size
 
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
 import orjson
 
-from emulator.store.dependent_cache import DependentCache
-from emulator.store.index import Bucket
+from emulator.store.documents import DependentCache
+from emulator.store.index import Bucket, Order, Value
 from emulator.store.kinds import D, Document, Kind
-from emulator.store.order import Order, Value
 from emulator.store.table import DocumentTable
 
 
@@ -19,11 +18,11 @@ class Readable:
     """What can be asked of tables; answers are fresh copies. KeyError for a kind that is not declared."""
 
     def __init__(self) -> None:
-        self._tables: dict[str, DocumentTable] = {}
+        self.tables: dict[str, DocumentTable] = {}
 
     def get(self, kind: Kind[D], identity: str) -> D | None:
         """A fresh copy of the document, None when there is none."""
-        table = self._tables[kind.name]
+        table = self.tables[kind.name]
         number = table.numbers.get(identity)
         if number is None:
             return None
@@ -32,20 +31,24 @@ class Readable:
 
     def text(self, kind: Kind[Any], identity: str) -> bytes | None:
         """The document as JSON text, None when there is none."""
-        table = self._tables[kind.name]
+        table = self.tables[kind.name]
         number = table.numbers.get(identity)
         return None if number is None else table.rows[number]
 
     def dependent_cache(self, *kinds: Kind[Any]) -> DependentCache[Any, Any]:
         """A place for what is worked out from documents of these kinds alone."""
-        return DependentCache(self._tables[kind.name] for kind in kinds)
+        return DependentCache(self.tables[kind.name] for kind in kinds)
+
+    def follow(self, kind: Kind[Any], follower: Callable[[], None]) -> None:
+        """Call `follower` after every change of a document of this kind, an undone one and its undoing too."""
+        self.tables[kind.name].dependants.append(follower)
 
     def exists(self, kind: Kind[Any], identity: str) -> bool:
-        return identity in self._tables[kind.name].numbers
+        return identity in self.tables[kind.name].numbers
 
     def all(self, kind: Kind[D]) -> Iterator[D]:
         """Every document in insertion order, as they stand at this call."""
-        return map(orjson.loads, list(self._tables[kind.name].sorted_rows().values()))
+        return map(orjson.loads, list(self.tables[kind.name].sorted_rows().values()))
 
     def find(
         self, kind: Kind[D], /, *, limit: int | None = None, newest_first: bool = False, **equals: Value | None
@@ -54,7 +57,7 @@ class Readable:
 
         Exactly one declared index is named; ValueError otherwise. None finds nothing.
         """
-        table = self._tables[kind.name]
+        table = self.tables[kind.name]
         numbers = self._matching(table, equals)
         if newest_first:
             numbers = numbers[::-1] if limit is None else numbers[-1 : -limit - 1 : -1]
@@ -64,7 +67,7 @@ class Readable:
 
     def first(self, kind: Kind[D], /, **equals: Value | None) -> D | None:
         """The earliest of what `find` finds."""
-        table = self._tables[kind.name]
+        table = self.tables[kind.name]
         bucket = self._bucket(table, equals)
         if bucket is None:
             return None
@@ -73,7 +76,7 @@ class Readable:
 
     def count(self, kind: Kind[Any], /, **equals: Value | None) -> int:
         """How many `find` finds; without an index, how many there are of the kind."""
-        table = self._tables[kind.name]
+        table = self.tables[kind.name]
         return len(self._matching(table, equals)) if equals else len(table.rows)
 
     def _matching(self, table: DocumentTable, equals: Mapping[str, Value | None]) -> Sequence[int]:
@@ -126,7 +129,7 @@ class Readable:
         limit: int | None = None,
     ) -> list[bytes]:
         """What `range` has, each document as JSON text: the very bytes that are stored, until the document changes."""
-        table = self._tables[kind.name]
+        table = self.tables[kind.name]
         offset = max(0, offset)
         if order == table.kind.arrival:
             if (group, low, high) != (None, None, None):
@@ -149,7 +152,7 @@ class Readable:
 
     def at(self, kind: Kind[D], order: str, by: Value) -> Iterator[D]:
         """The documents with this `by` in an order without groups, in insertion order, each read in its turn."""
-        table = self._tables[kind.name]
+        table = self.tables[kind.name]
         places = self._order(table, order)
         identities = places.ids(*places.between(None, by, by))
         return table.numbered(sorted(map(table.numbers.__getitem__, identities)))
@@ -164,12 +167,12 @@ class Readable:
         high: Value | None = None,
     ) -> int:
         """How many documents `range` has without offset and limit."""
-        start, stop = self._order(self._tables[kind.name], order).between(group, low, high)
+        start, stop = self._order(self.tables[kind.name], order).between(group, low, high)
         return stop - start
 
     def first_key(self, kind: Kind[Any], order: str) -> Value | None:
         """The smallest `by` value of an order without groups, None when the order is empty."""
-        first = self._tables[kind.name].keys.orders[order].first
+        first = self.tables[kind.name].keys.orders[order].first
         return None if first is None else first[-2]
 
     def _order(self, table: DocumentTable, name: str) -> Order:
@@ -180,4 +183,4 @@ class Readable:
 
     def dump(self) -> dict[str, list[Document]]:
         """Everything: name of the kind -> documents in insertion order."""
-        return {name: list(map(orjson.loads, table.sorted_rows().values())) for name, table in self._tables.items()}
+        return {name: list(map(orjson.loads, table.sorted_rows().values())) for name, table in self.tables.items()}

@@ -16,14 +16,22 @@ line with zeros in its place: every byte is covered.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from itertools import accumulate
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import accumulate, chain, groupby, repeat
+from pathlib import Path
+from typing import Any, NamedTuple
 from zlib import crc32
 
 import orjson
 
+from emulator.store import index as held
+from emulator.store.disk import Disk, write_whole
+from emulator.store.errors import StoreDamaged, StoreTooNew
 from emulator.store.image import FrozenTable, Image, TableImage
-from emulator.store.index_codec import Out, Place, index_document
+from emulator.store.index import Bucket, Entry, Index, Value
+from emulator.store.kinds import Kind
+from emulator.store.table import encoded
 
 FORMAT = 1
 STORE_TABLE, INDEX_TABLE = "_store", "_index"
@@ -34,6 +42,16 @@ HEAD_FORM = re.compile(
     rb'"rows":"([0-9a-f]{8})","index":"([0-9a-f]{16})","crc":"([0-9a-f]{8})"\}\}\n'
 )
 _HEAD = b'{"_store":{"1":{"id":"snapshot","format":%d,"sequence":%d,"rows":"%08x","index":"%016x","crc":"%08x"}}\n'
+
+_BUFFER = 1 << 18
+_VALUES_AT_ONCE = 2000
+# Small enough to stay in the processor's cache between the check and the cutting up.
+_AT_ONCE = 1 << 22
+
+Out = Callable[[bytes], None]
+
+Read = Callable[[int, int], bytes]
+"""`read(offset, size)`: that part of the file, shorter only at its end."""
 
 Tables = Mapping[str, TableImage | FrozenTable]
 
@@ -96,3 +114,273 @@ def as_bytes(image: Image) -> bytes:
     body = Body(image.tables, 0, pieces.append)
     body.write()
     return b"".join([body.head(), *pieces])
+
+
+def write_snapshot(
+    disk: Disk, path: Path, tables: Tables, sequence: int, pause: Callable[[], None] | None = None
+) -> int:
+    """Write a snapshot file whole and sync it; its size in bytes. Raises OSError. `pause` is called between pieces."""
+    file = disk.open_anew(path)
+    try:
+        buffer = bytearray()
+        size = 0
+
+        def out(piece: bytes) -> None:
+            nonlocal size
+            buffer.extend(piece)
+            if len(buffer) >= _BUFFER:
+                write_whole(disk, file, bytes(buffer))
+                size += len(buffer)
+                buffer.clear()
+            if pause is not None:
+                pause()
+
+        body = Body(tables, sequence, out)
+        # its place is kept until it is known
+        buffer += body.head()
+        body.write()
+        write_whole(disk, file, bytes(buffer))
+        size += len(buffer)
+        disk.write_at(file, body.head(), 0)
+        disk.sync(file)
+    finally:
+        disk.close(file)
+    return size
+
+
+# Indexes and orders as JSON, in the form in which they stand in memory
+
+
+def _put_list(values: Sequence[Any], put: Out) -> None:
+    """A JSON array, a few values at a time."""
+    put(b"[")
+    for at in range(0, len(values), _VALUES_AT_ONCE):
+        some = orjson.dumps(values[at : at + _VALUES_AT_ONCE])[1:-1]
+        put(some if at == 0 else b"," + some)
+    put(b"]")
+
+
+def _put_object(values: dict[str, Any], put: Out) -> None:
+    """A JSON object, a few members at a time."""
+    items = list(values.items())
+    put(b"{")
+    for at in range(0, len(items), _VALUES_AT_ONCE):
+        some = orjson.dumps(dict(items[at : at + _VALUES_AT_ONCE]))[1:-1]
+        put(some if at == 0 else b"," + some)
+    put(b"}")
+
+
+class Place(NamedTuple):
+    """Where the documents of a kind stand in a file: [first, last] of each unbroken run of their numbers, ascending,
+    and each text's begin and size.
+    """
+
+    runs: list[list[int]]
+    starts: list[int]
+    sizes: list[int]
+
+    def add(self, numbers: Sequence[int], starts: Iterable[int], sizes: Iterable[int]) -> None:
+        """Note some more, at least one; `numbers` go on where the last ones ended."""
+        first, last = numbers[0], numbers[-1]
+        unbroken = last - first == len(numbers) - 1
+        for run in [[first, last]] if unbroken else [[number, number] for number in numbers]:
+            if self.runs and self.runs[-1][1] == run[0] - 1:
+                self.runs[-1][1] = run[1]
+            else:
+                self.runs.append(run)
+        self.starts.extend(starts)
+        self.sizes.extend(sizes)
+
+
+def index_document(kind: str, table: TableImage | FrozenTable, place: Place, put: Out) -> None:
+    """Hand the document about one kind to `put`, piece by piece."""
+    about = {"id": kind, "kind": table.kind.signature(), "next": table.next_number}
+    put(orjson.dumps(about)[:-1] + b',"numbers":')
+    _put_list(place.runs, put)
+    put(b',"starts":')
+    _put_list(place.starts, put)
+    put(b',"sizes":')
+    _put_list(place.sizes, put)
+    if isinstance(table, TableImage) and not table.is_bare:
+        _put_keys(table, put)
+    put(b"}")
+
+
+def _put_keys(table: TableImage, put: Out) -> None:
+    put(b',"ids":')
+    by_number = {number: identity for identity, number in table.numbers.items()}
+    _put_list([by_number[number] for number in table.rows], put)
+    put(b',"indexes":{')
+    for place, (member, index) in enumerate(table.indexes.items()):
+        put(b"%b%b:" % (b"," if place else b"", orjson.dumps(member)))
+        _put_index(index, put)
+    put(b'},"orders":{')
+    for place, (name, entries) in enumerate(table.orders.items()):
+        put(b"%b%b:" % (b"," if place else b"", orjson.dumps(name)))
+        _put_order(entries, table.numbers, put)
+    put(b"}")
+
+
+def _put_index(index: Index, put: Out) -> None:
+    few: dict[str, Bucket] = {}
+    many: dict[str, Bucket] = {}
+    others: list[tuple[Value, Bucket]] = []
+    for value, bucket in index.buckets.items():
+        if not isinstance(value, str):
+            others.append((value, bucket))
+        elif value in index.many:
+            many[value] = bucket
+        else:
+            few[value] = bucket
+    put(b'{"few":')
+    _put_object(few, put)
+    put(b',"many":')
+    _put_object(many, put)
+    put(b',"others":')
+    _put_list(others, put)
+    put(b"}")
+
+
+def _put_order(entries: Sequence[Entry], numbers: Mapping[str, int], put: Out) -> None:
+    put(b'{"numbers":')
+    _put_list([numbers[entry[-1]] for entry in entries], put)
+    put(b',"by":')
+    _put_list([entry[-2] for entry in entries], put)
+    put(b',"groups":')
+    groups = groupby(entry[0] for entry in entries if len(entry) == 3)
+    _put_list([(group, sum(1 for _ in some)) for group, some in groups], put)
+    put(b"}")
+
+
+def table_image(told: dict[str, Any], texts: list[bytes], declared: Kind[Any] | None) -> TableImage:
+    """The picture of one kind from its document in `_index` and the texts of its documents."""
+    numbers = list(chain.from_iterable(range(first, last + 1) for first, last in told["numbers"]))
+    rows = dict(zip(numbers, texts, strict=True))
+    kind = declared or Kind(told["id"])
+    if "ids" not in told or kind.signature() != told["kind"]:
+        return TableImage.bare(rows, told["next"])
+    by_number = dict(zip(numbers, told["ids"], strict=True))
+    return TableImage(
+        kind,
+        told["next"],
+        rows,
+        dict(zip(told["ids"], numbers, strict=True)),
+        {member: _index(told["indexes"][member]) for member in kind.indexes},
+        {name: _entries(told["orders"][name], by_number, rule.group) for name, rule in kind.ordered.items()},
+    )
+
+
+def _index(told: dict[str, Any]) -> Index:
+    buckets: dict[Value, Bucket] = told["few"]
+    buckets.update(told["many"])
+    many: set[Value] = set(told["many"])
+    for value, bucket in told["others"]:
+        buckets[value] = bucket
+        if isinstance(bucket, list) and len(bucket) >= held.SHARED_BELOW:
+            many.add(value)
+    return Index(buckets, many)
+
+
+def _entries(told: dict[str, Any], ids: Mapping[int, str], group: str | None) -> list[Entry]:
+    identities = map(ids.__getitem__, told["numbers"])
+    if group is None:
+        return list(zip(told["by"], identities, strict=True))
+    groups = chain.from_iterable(repeat(name, count) for name, count in told["groups"])
+    return list(zip(groups, told["by"], identities, strict=True))
+
+
+# Reading, whichever program wrote the file
+
+
+class Snapshot(NamedTuple):
+    """What a snapshot file holds: the number of the last change in it, its size in bytes and the documents.
+
+    `fits`: its indexes are there and are those that are declared.
+    """
+
+    sequence: int
+    size: int
+    image: Image
+    fits: bool
+
+
+def load(read: Read, size: int, file: Path, kinds: Mapping[str, Kind[Any]]) -> Snapshot:
+    """Read a snapshot of `size` bytes; raises StoreDamaged, and StoreTooNew for a later format."""
+    found = HEAD_FORM.match(read(0, 256))
+    if found is None:
+        return _load_foreign(read(0, size), file)
+    form, sequence = int(found[1]), int(found[2])
+    if form > FORMAT:
+        raise StoreTooNew(file, form, FORMAT)
+    index_at = int(found[4], 16)
+    index = read(index_at, max(0, size - index_at))
+    blank = found[0][: found.start(5)] + b"00000000" + found[0][found.end(5) :]
+    if crc32(blank, crc32(index)) != int(found[5], 16):
+        raise StoreDamaged(file, 0, "the checksum of first line and index is wrong")
+    rows = _Rows(read, found.end())
+    tables = {
+        told["id"]: table_image(told, rows.take(told["starts"], told["sizes"]), kinds.get(told["id"]))
+        for told in orjson.loads(index[len(INDEX_OPENING) : -2]).values()
+    }
+    if rows.check_up_to(index_at) != int(found[3], 16):
+        raise StoreDamaged(file, found.end(), "the checksum of the documents is wrong")
+    fits = not any(table.is_bare or (name in kinds and table.kind is not kinds[name]) for name, table in tables.items())
+    return Snapshot(sequence, size, Image(tables), fits)
+
+
+class _Rows:
+    """The documents of a file from front to back, checked on the way."""
+
+    def __init__(self, read: Read, begin: int) -> None:
+        self._read = read
+        self._position = begin
+        self._check = 0
+
+    def _next(self, end: int) -> bytes:
+        piece = self._read(self._position, end - self._position)
+        self._check = crc32(piece, self._check)
+        self._position = end
+        return piece
+
+    def take(self, starts: list[int], sizes: list[int]) -> list[bytes]:
+        """The documents that stand at these places."""
+        found: list[bytes] = []
+        done = 0
+        while done < len(starts):
+            base = self._position
+            upto = bisect_right(starts, base + _AT_ONCE, done + 1)
+            piece = self._next(starts[upto - 1] + sizes[upto - 1])
+            places = zip(starts[done:upto], sizes[done:upto], strict=True)
+            found += [piece[start - base : start - base + size] for start, size in places]
+            done = upto
+        return found
+
+    def check_up_to(self, end: int) -> int:
+        """The CRC-32 of everything from the first document's kind to before `end`."""
+        self._next(end)
+        return self._check
+
+
+def _load_foreign(data: bytes, file: Path) -> Snapshot:
+    """Read a file that another program wrote, as stock TinyDB does after a change by hand."""
+    try:
+        whole = orjson.loads(data)
+        told = whole.pop(STORE_TABLE)["1"]
+        form, sequence = told["format"], told["sequence"]
+    except (ValueError, KeyError, TypeError, AttributeError) as wrong:
+        raise StoreDamaged(file, 0, f"this is no snapshot: {wrong}") from None
+    if isinstance(form, int) and form > FORMAT:
+        raise StoreTooNew(file, form, FORMAT)
+    if form != FORMAT or not isinstance(sequence, int) or data.startswith(HEAD_OPENING):
+        raise StoreDamaged(file, 0, "the first line is not that of a snapshot")
+    whole.pop(INDEX_TABLE, None)
+    tables = {kind: _foreign_table(kind, documents, file) for kind, documents in whole.items()}
+    return Snapshot(sequence, len(data), Image(tables), fits=False)
+
+
+def _foreign_table(kind: str, documents: Any, file: Path) -> TableImage:
+    try:
+        rows = {int(number): encoded(document) for number, document in documents.items()}
+    except (ValueError, AttributeError) as wrong:
+        raise StoreDamaged(file, 0, f"the table {kind} holds something that is no document: {wrong}") from None
+    return TableImage.bare(dict(sorted(rows.items())))

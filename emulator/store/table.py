@@ -7,7 +7,7 @@ neither depends on how many there are. TinyDB's own methods (search, update, rem
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, cast
 
@@ -15,10 +15,9 @@ import orjson
 from tinydb.storages import Storage
 from tinydb.table import Table
 
-from emulator.store.change import Undo
-from emulator.store.draft import Draft, Picture
 from emulator.store.index import Keys
 from emulator.store.kinds import Document, Kind
+from emulator.store.tx import Undo
 
 _dumps, _APPEND_NEWLINE = orjson.dumps, orjson.OPT_APPEND_NEWLINE
 
@@ -130,23 +129,23 @@ class DocumentTable(Table):
             self._replace(identity, number, raw)
         else:
             self.unsettle(identity)
-            self.settle(identity, number, raw, orjson.loads(raw))
+            self._place(identity, number, raw, orjson.loads(raw))
 
     def _replace(self, identity: str, number: int, raw: bytes) -> None:
         old = self.rows[number]
         if self.before is not None:
             self.before.setdefault(number, old)
         self.rows[number] = raw
-        self.changed()
         if self.keys.members:
             self.keys.remove(self.keys.of(orjson.loads(old)), number, identity)
             self.keys.add(self.keys.of(orjson.loads(raw)), number, identity)
+        self.changed()
 
-    def settle(self, identity: str, number: int, raw: bytes, document: Document) -> None:
+    def settle(self, identity: str, number: int, document: Document) -> None:
         """Place a document that is not there yet under a known number; ValueError when the number is taken."""
         if number in self.rows:
             raise ValueError(f"there is a document number {number} already")
-        self._place(identity, number, raw, document)
+        self._place(identity, number, encoded(document), document)
 
     def unsettle(self, identity: str) -> None:
         """Take a document away, if there."""
@@ -246,3 +245,63 @@ class DocumentTable(Table):
         number = self.next_number
         self.next_number += 1
         return number
+
+
+class Picture(Mapping[str, Mapping[str, Any]]):
+    """A table for reading; keys are numbers as text, as in TinyDB's file."""
+
+    def __init__(self, rows: Mapping[int, bytes]) -> None:
+        self._rows = rows
+
+    def __getitem__(self, number: str) -> Mapping[str, Any]:
+        document: dict[str, Any] = orjson.loads(self._rows[int(number)])
+        return document
+
+    def __iter__(self) -> Iterator[str]:
+        return map(str, self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+
+class Draft(MutableMapping[int, Mapping[str, Any]]):
+    """A table for changing: what was looked at, set or deleted is held until it is written back as a whole."""
+
+    def __init__(self, rows: Mapping[int, bytes]) -> None:
+        self._rows = rows
+        self._held: dict[int, Mapping[str, Any] | None] = {}
+
+    def __getitem__(self, number: int) -> Mapping[str, Any]:
+        if number not in self._held:
+            self._held[number] = orjson.loads(self._rows[number])
+        held = self._held[number]
+        if held is None:
+            raise KeyError(number)
+        return held
+
+    def __setitem__(self, number: int, document: Mapping[str, Any]) -> None:
+        self._held[number] = document
+
+    def __delitem__(self, number: int) -> None:
+        if number not in self:
+            raise KeyError(number)
+        self._held[number] = None
+
+    def __contains__(self, number: object) -> bool:
+        if number in self._held:
+            return self._held[number] is not None
+        return number in self._rows
+
+    def __iter__(self) -> Iterator[int]:
+        known = [number for number in self._rows if number in self]
+        return iter(known + [number for number in self._held if number not in self._rows and number in self])
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def clear(self) -> None:
+        self._held = dict.fromkeys(self._rows)
+
+    def held(self) -> dict[int, Mapping[str, Any] | None]:
+        """What to write back: number -> document, None for a deleted one."""
+        return self._held

@@ -18,7 +18,7 @@ from emulator.assemble.application import BankApplication
 from emulator.bank.kinds import KINDS
 from emulator.ca import CertificateAuthority
 from emulator.settings import ServeSettings
-from emulator.store.repair import repair
+from emulator.store.check import repair
 
 HEADERS = (("Host", "127.0.0.1:8080"), ("Content-Type", "application/json"))
 BANK = "/_emulator/banks/x"

@@ -25,7 +25,7 @@ from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, CUSTOMER
 from emulator.ca import CertificateAuthority
 from emulator.control import Control
 from emulator.control.operations import table as control_table
-from emulator.store import WriteGroup
+from emulator.store import StoreUnwritable, WriteGroup
 from emulator.store.disk import Disk
 from tests.api.control_desk import ControlDesk
 from tests.api.desk import NOW, DeskClient, approve, messages
@@ -230,6 +230,29 @@ def test_what_falls_due_and_cannot_be_written_takes_no_read_along(
     documents.flush()
     disk.full = False
     assert tpp.get(f"{DOMESTIC}/{created['paymentId']}/status").json()["transactionStatus"] == "ACSP"
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_watchers_hear_of_a_payment_when_it_is_kept_and_never_of_one_that_is_not(
+    service: BankService, authority: CertificateAuthority, disk: FullDisk, full: bool
+) -> None:
+    tpp = DeskClient(service, authority).log_in(KARI)
+    heard: list[Any] = []
+    service.bank.watch(heard.append)
+    documents, group = service.bank.documents, WriteGroup()
+    documents.join(group)
+    group.open = True  # as it is served
+    assert tpp.post(DOMESTIC, json=BODIES["createPayment"]["norwegian-domestic-credit-transfers"]).status == 201
+    assert heard == []
+    disk.full = full
+    if full:
+        with pytest.raises(StoreUnwritable):
+            documents.flush()
+    else:
+        documents.flush()
+    disk.full = False
+    told = [(event["type"], event["status"]) for event in heard]
+    assert told == ([] if full else [("payment", "RCVD"), ("request", 201)])
 
 
 def test_any_file_that_the_system_refuses_a_request_is_503_with_one_line_in_the_log(

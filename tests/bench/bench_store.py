@@ -16,7 +16,7 @@ from typing import Any
 import orjson
 
 from emulator.store import Image, Kind, Ordered, Store, memory_store, open_store
-from emulator.store.compaction import Compaction
+from emulator.store.journal_log import Compaction
 
 PAYMENT = Kind[dict[str, Any]](
     "payment",
@@ -128,7 +128,7 @@ def resident() -> float:
 def compaction_beside(store: Store) -> None:
     """Compact in a thread while this one goes on; the longest time that a read and a write took."""
     compactions: list[Compaction] = []
-    timed("begin_compaction (the requests wait)", lambda: compactions.append(store.begin_compaction()))
+    timed("begin_compaction (the requests wait)", lambda: compactions.append(store.log.begin_compaction()))
     thread = threading.Thread(target=compactions[0].run)
     longest, count = 0.0, 0
     begun = time.perf_counter()
@@ -142,7 +142,7 @@ def compaction_beside(store: Store) -> None:
         time.sleep(0.0002)
     print(f"{'compaction in a thread':<58}{(time.perf_counter() - begun) * 1e3:12.1f} ms")
     print(f"{'longest write and read meanwhile':<58}{longest * 1e3:12.1f} ms")
-    timed("finish_compaction", lambda: store.finish_compaction(compactions[0]))
+    timed("finish_compaction", lambda: store.log.finish_compaction(compactions[0]))
 
 
 def known_state() -> None:

@@ -17,7 +17,7 @@ from emulator.bank.clock import real_now
 from emulator.bank.kinds import KINDS, META
 from emulator.ca import CertificateAuthority
 from emulator.settings import ServeSettings
-from emulator.store.inspection import verify
+from emulator.store.check import verify
 
 pytestmark = pytest.mark.crash
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from emulator.store import Document, Image, StoreDamaged, StoreTooNew, open_store
-from emulator.store.records import scan
+from emulator.store.journal import Records
 from tests.unit.store.making import BOOK, KINDS, NOTE, book, copy_of, some_books
 
 State = dict[str, list[Document]]
@@ -22,7 +22,7 @@ class Written:
         store = open_store(directory, KINDS)
         for document in some_books(2):
             store.put(BOOK, document)
-        store.compact()
+        store.log.compact()
         self.states: list[State] = [store.dump()]
         store.put(NOTE, {"id": "n1", "amount": "100.00"})
         self.states.append(store.dump())
@@ -43,7 +43,7 @@ class Written:
         store.close()
         (self.journal,) = self.directory.glob("journal-*")
         self.data = self.journal.read_bytes()
-        self.ends = [0, *(offset for offset, _ in scan(self.data).records[1:]), len(self.data)]
+        self.ends = [*(offset for offset, _ in Records.of(self.data)), len(self.data)]
 
     def start_with(self, data: bytes) -> tuple[State, int]:
         """The state and change number of a start with this journal."""
@@ -51,9 +51,7 @@ class Written:
         store = open_store(self.directory, KINDS)
         state, number = store.dump(), store.sequence
         # the lock alone: closing would renew the snapshot
-        kept = store._kept
-        assert kept is not None
-        kept.close()
+        store.log.discard()
         return state, number
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from emulator.store import Document, Durability, Image, Store, StoreUnwritable, open_store
-from emulator.store.inspection import verify
+from emulator.store.check import verify
 from tests.unit.store.making import BOOK, KINDS, NOTE, Crash, TroubledDisk, answers, at_call, book, copy_of, some_books
 
 State = dict[str, list[Document]]
@@ -69,11 +69,11 @@ class History:
     def __init__(self, store: Store) -> None:
         self.store = store
         self.states: dict[int, State] = {store.sequence: store.dump()}
-        self.synced = store.synced
+        self.synced = store.log.synced
 
     def note(self) -> None:
         self.states[self.store.sequence] = self.store.dump()
-        self.synced = self.store.synced
+        self.synced = self.store.log.synced
 
     def change(self, number: int) -> None:
         """Some change, acknowledged when this returns."""
@@ -84,7 +84,7 @@ class History:
         self.note()
 
     def sync(self) -> None:
-        self.store.sync()
+        self.store.log.sync()
         self.note()
 
 
@@ -94,11 +94,11 @@ def work(history: History) -> None:
     for number in range(3):
         history.change(number)
     history.sync()
-    compaction = store.begin_compaction()
+    compaction = store.log.begin_compaction()
     history.change(10)
     compaction.run()
     history.change(11)
-    store.finish_compaction(compaction)
+    store.log.finish_compaction(compaction)
     history.sync()
     history.change(20)
     history.sync()
@@ -106,7 +106,7 @@ def work(history: History) -> None:
     history.note()
     store.restore(store.image())
     with suppress(StoreUnwritable):
-        store.compact()
+        store.log.compact()
     history.note()
     history.change(30)
     store.close()
@@ -116,7 +116,7 @@ def started(directory: Path, disk: TroubledDisk, durability: Durability) -> Hist
     store = open_store(directory, KINDS, durability, disk=disk)
     for document in some_books(5):
         store.put(BOOK, document)
-    store.sync()
+    store.log.sync()
     history = History(store)
     disk.watch()
     return history
@@ -202,15 +202,15 @@ def test_a_failing_call_anywhere_leaves_the_store_true(tmp_path: Path, durabilit
         for step in range(12):
             try:
                 if step == 4:
-                    compaction = store.begin_compaction()
+                    compaction = store.log.begin_compaction()
                     with suppress(StoreUnwritable):
                         history.change(step)
                     compaction.run()
-                    store.finish_compaction(compaction)
-                    history.synced = store.synced
+                    store.log.finish_compaction(compaction)
+                    history.synced = store.log.synced
                 elif step == 8:
-                    store.compact()
-                    history.synced = store.synced
+                    store.log.compact()
+                    history.synced = store.log.synced
                 else:
                     history.change(step)
                 history.sync()

@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 
 from emulator.store import open_store
-from emulator.store.inspection import verify
+from emulator.store.check import verify
 from tests.unit.store.making import KINDS, NOTE
 
 WRITER = """
 import sys, threading
 from pathlib import Path
-from emulator.store import open_store, storage
+from emulator.store import journal_log, open_store
 from tests.unit.store.making import BOOK, KINDS, NOTE, book
-storage.SMALL_JOURNAL = 20000
+journal_log.SMALL_JOURNAL = 20000
 store = open_store(Path(sys.argv[1]), KINDS, sys.argv[2])
 image, thread, compaction = store.image(), None, None
 say = sys.stdout.write
@@ -33,15 +33,15 @@ while True:
         with store.transaction():
             store.restore(image)
             store.put(NOTE, {"id": "counter", "number": number + 1})
-    store.sync()
+    store.log.sync()
     say(f"{store.sequence}\\n")
     sys.stdout.flush()
-    if compaction is None and store.compaction_due:
-        compaction = store.begin_compaction()
+    if compaction is None and store.log.compaction_due:
+        compaction = store.log.begin_compaction()
         thread = threading.Thread(target=compaction.run)
         thread.start()
     elif compaction is not None and not thread.is_alive():
-        store.finish_compaction(compaction)
+        store.log.finish_compaction(compaction)
         compaction = None
 """
 
@@ -67,6 +67,4 @@ def test_every_acknowledged_change_is_found_after_a_kill(tmp_path: Path, durabil
         counter = store.get(NOTE, "counter")
         assert counter is not None
         assert counter["number"] in (store.sequence, store.sequence - 1)
-        kept = store._kept
-        assert kept is not None
-        kept.close()
+        store.log.discard()

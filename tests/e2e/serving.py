@@ -57,7 +57,6 @@ class MadeUpSite:
         self.pem: tuple[Path, Path] | None = None
         self.group = WriteGroup()
         self.upkeep = Upkeep()
-        self.taken_back: list[Store] = []
         self._store: Store | None = None
         self._turn: JournalTurn | None = None
 
@@ -78,8 +77,7 @@ class MadeUpSite:
                 self.group,
                 self.upkeep,
                 documents_of=lambda request: self.store,
-                undone=self.taken_back.append,
-                waits=self.store is not None and self.store.power,
+                waits=self.store is not None and self.store.log.confirms,
             )
         return self._turn
 

@@ -144,10 +144,10 @@ async def test_a_compaction_holds_up_no_request(tmp_path: Path, durability: Lite
     async with serving(application) as served:
         client = await served.connect()
         n = 0
-        while not application.store.compaction_due:
+        while not application.store.log.compaction_due:
             n += 1
             application.store.put(NOTE, {"id": str(n % 7), "text": f"{n:1000000}"})
-        application.store.sync()
+        application.store.log.sync()
         disk.began.clear()
         disk.open.clear()
         await client.send(get("/count") * 9)
@@ -159,5 +159,5 @@ async def test_a_compaction_holds_up_no_request(tmp_path: Path, durability: Lite
         await client.send(get("/count"))
         assert (await client.answer()).body == str(min(n, 7)).encode()
     assert disk.let_go
-    assert not application.store.compaction_due
+    assert not application.store.log.compaction_due
     application.store.close()

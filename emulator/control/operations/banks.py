@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from dataclasses import replace
 from typing import Annotated, Any
 
@@ -45,15 +44,12 @@ def _put(call: ControlCall[NewBank]) -> Response:
 
     def prepare(service: BankService) -> None:
         scenario_target = call.target_of(service)
-        scenario_target.refresh()
         if wanted.scenario is not None:
             # a new bank has no snapshots, and until it is there the log is that of the one before
             target.apply(wanted.scenario, replace(scenario_target, snapshots=Snapshots(None), log=RequestLog()))
 
     with call.banks.without_damage(name):
-        known = call.banks.find(name)
-        with nullcontext() if known is None else call.target_of(known).back_on_failure():
-            made = call.banks.make(name, fixture=fixture, seed=wanted.seed, prepare=prepare)
+        made = call.banks.make(name, fixture=fixture, seed=wanted.seed, prepare=prepare)
     call.target_of(made).snapshots.clear()
     replace(call, service=made).publish("reset", "made anew")
     call.publish_to_all("banks", name, "made")

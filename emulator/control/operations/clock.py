@@ -76,7 +76,7 @@ def _advance(call: ControlCall[Advance]) -> Response:
 
 def _moved(call: ControlCall[Any], now: datetime | None, mode: Mode | None) -> Response:
     bank = call.bank
-    with call.scenario_target.all_or_nothing():
+    with call.bank.documents.transaction():
         bank.clock.set(now=now, mode=mode)
         progression.run_due(bank)
     call.publish("clock", bank.clock.mode)

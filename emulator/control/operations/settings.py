@@ -16,7 +16,7 @@ def _settings(call: ControlCall[Any]) -> Response:
 
 
 def _change_settings(call: ControlCall[Any]) -> Response:
-    with call.scenario_target.all_or_nothing():
+    with call.bank.documents.transaction():
         settings = call.bank.change_settings(call.body)
     call.publish("settings", "changed")
     return json_response(200, settings.as_document())

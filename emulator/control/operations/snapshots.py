@@ -25,10 +25,10 @@ def _save(call: ControlCall[Any]) -> Response:
 
 
 def _restore(call: ControlCall[Any]) -> Response:
-    with call.scenario_target.all_or_nothing():
+    with call.bank.documents.transaction():
         call.scenario_target.snapshots.restore(call.bank, call.params["name"])
-        call.scenario_target.refresh()
         progression.run_due(call.bank)
+    call.scenario_target.rules.restart()
     call.publish("reset", "restored")
     return json_response(200, {"name": call.params["name"]})
 

@@ -10,7 +10,7 @@ import pytest
 
 from emulator.assemble import turns
 from emulator.assemble.turns import Upkeep
-from emulator.store import Document, Kind, Store, open_store, storage
+from emulator.store import Document, Kind, Store, journal_log, open_store
 from emulator.store.recovery import SNAPSHOT
 
 NOTE = Kind[Document]("note")
@@ -38,7 +38,7 @@ async def test_a_compaction_rests_and_is_left_when_the_server_ends(
         return wait(None if not work._ending.is_set() else seconds)
 
     monkeypatch.setattr(work._ending, "wait", rest)
-    work.compact(documents)
+    work.compact(documents.log)
     (task,) = work._compactions
     assert await asyncio.get_running_loop().run_in_executor(None, resting.wait, 10)
     documents.put(NOTE, {"id": "meanwhile"})
@@ -68,17 +68,17 @@ async def test_with_power_a_compaction_begins_behind_an_fsync_and_not_beside_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A failure is told once: to the fsync of the compaction, or to the one beside it."""
-    monkeypatch.setattr(storage, "SMALL_JOURNAL", 0)
+    monkeypatch.setattr(journal_log, "SMALL_JOURNAL", 0)
     documents = open_store(tmp_path, (NOTE,), durability="power")
     work = Upkeep()
     documents.put(NOTE, {"id": "1"})
     waiting = asyncio.ensure_future(work.synced(documents, 1))
     await asyncio.sleep(0)
-    assert (documents.compaction_due, documents.synced) == (True, 0)
+    assert (documents.log.compaction_due, documents.log.synced) == (True, 0)
     await waiting
-    assert not documents.compaction_due
+    assert not documents.log.compaction_due
     await asyncio.gather(*work._compactions)
     assert (tmp_path / SNAPSHOT).exists()
     documents.put(NOTE, {"id": "2", "text": "x" * 1000})
-    assert documents.compaction_due  # the one that has ended stands in no other's way
+    assert documents.log.compaction_due  # the one that has ended stands in no other's way
     documents.close()

@@ -12,7 +12,7 @@ import orjson
 from hypothesis import given
 
 from emulator.store import Document, Kind, Store, open_store
-from emulator.store.records import scan
+from emulator.store.journal import Records
 from emulator.store.table import DocumentTable
 
 A, B = Kind[Document]("a"), Kind[Document]("b")
@@ -81,6 +81,6 @@ def test_a_change_tells_what_differs(before: list[Any], first: list[Any], undone
             touched += applied(store, last)
         expected = told(sequence + 1, content, held(store), list(dict.fromkeys(touched)))
         (journal,) = Path(folder).glob("journal-*.jsonl")
-        records = [payload for _, payload in scan(journal.read_bytes()).records]
+        records = [payload for _, payload in Records.of(journal.read_bytes())]
         assert records[sequence:] == expected
         store.close()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from emulator.store import Store, StoreUnwritable, memory_store, open_store
-from emulator.store.storage import SMALL_JOURNAL
+from emulator.store.journal_log import SMALL_JOURNAL
 from emulator.store.table import DocumentTable
 from tests.unit.store.making import BOOK, KINDS, NOTE, TroubledDisk, answers, book, copy_of, failing, some_books
 
@@ -41,7 +41,7 @@ def table(store: Store, kind: str) -> DocumentTable:
 
 def test_the_snapshot_is_the_content_at_its_beginning(store: Store, directory: Path) -> None:
     before = list(store.all(BOOK))
-    compaction = store.begin_compaction()
+    compaction = store.log.begin_compaction()
     store.put(BOOK, book("b1", author="changed"))
     store.put(BOOK, book("b1", author="changed again"))
     store.delete(BOOK, "b2")
@@ -54,7 +54,7 @@ def test_the_snapshot_is_the_content_at_its_beginning(store: Store, directory: P
     compaction.run()
     assert list(snapshot(directory)["book"].values()) == before
     assert snapshot(directory)["note"] == {}
-    store.finish_compaction(compaction)
+    store.log.finish_compaction(compaction)
     assert all(table(store, kind.name).before is None for kind in KINDS), "no more notes are taken"
     store.put(NOTE, {"id": "newer"})
     assert answers(open_store(copy_of(directory), KINDS)) == answers(store)
@@ -62,7 +62,7 @@ def test_the_snapshot_is_the_content_at_its_beginning(store: Store, directory: P
 
 def test_a_restore_during_a_compaction_does_not_reach_it(store: Store, directory: Path) -> None:
     before = list(store.all(BOOK))
-    compaction = store.begin_compaction()
+    compaction = store.log.begin_compaction()
     store.put(BOOK, book("b7", author="changed before the restore"))
     with suppress(ZeroDivisionError), store.transaction():
         store.restore(memory_store(KINDS).image())
@@ -74,15 +74,15 @@ def test_a_restore_during_a_compaction_does_not_reach_it(store: Store, directory
         store.put(BOOK, document | {"year": 7})
     compaction.run()
     assert list(snapshot(directory)["book"].values()) == before
-    store.finish_compaction(compaction)
+    store.log.finish_compaction(compaction)
     assert answers(open_store(copy_of(directory), KINDS)) == answers(store)
 
 
 def test_a_restore_is_found_again_on_an_old_snapshot_and_on_the_new_one(store: Store, directory: Path) -> None:
-    store.compact()
+    store.log.compact()
     for number in range(300):
         store.delete(BOOK, f"b{number}")
-    compaction = store.begin_compaction()
+    compaction = store.log.begin_compaction()
     store.restore(memory_store(KINDS).image())
     store.put(BOOK, book("b599", author="on an empty shelf", year=1))
     before_it, after = copy_of(directory), answers(store)
@@ -93,20 +93,20 @@ def test_a_restore_is_found_again_on_an_old_snapshot_and_on_the_new_one(store: S
         again.put(BOOK, book("b5", author="the next one"))
         again.close()
         assert [document["id"] for document in open_store(killed, KINDS).all(BOOK)] == ["b599", "b5"]
-    store.finish_compaction(compaction)
+    store.log.finish_compaction(compaction)
 
 
 def test_the_old_journal_goes_and_the_new_one_stays(store: Store, directory: Path) -> None:
-    compaction = store.begin_compaction()
+    compaction = store.log.begin_compaction()
     store.put(NOTE, {"id": "n"})
     compaction.run()
-    store.finish_compaction(compaction)
+    store.log.finish_compaction(compaction)
     assert [path.name for path in directory.glob("journal-*")] == ["journal-000000000601.jsonl"]
 
 
 def test_a_compaction_runs_in_a_thread_beside_changes(store: Store, directory: Path) -> None:
     before = list(store.all(BOOK))
-    compaction = store.begin_compaction()
+    compaction = store.log.begin_compaction()
     thread = threading.Thread(target=compaction.run)
     thread.start()
     for number in range(600):
@@ -116,48 +116,47 @@ def test_a_compaction_runs_in_a_thread_beside_changes(store: Store, directory: P
     thread.join()
     assert compaction.placed
     assert list(snapshot(directory)["book"].values()) == before
-    store.finish_compaction(compaction)
+    store.log.finish_compaction(compaction)
     assert answers(open_store(copy_of(directory), KINDS)) == answers(store)
 
 
 def test_it_is_due_when_the_journal_has_outgrown_the_snapshot(directory: Path) -> None:
     store = open_store(directory, KINDS)
     store.put(NOTE, {"id": "half", "text": "x" * (SMALL_JOURNAL // 2)})
-    assert not store.compaction_due
+    assert not store.log.compaction_due
     store.put(NOTE, {"id": "more", "text": "x" * (SMALL_JOURNAL // 2)})
-    assert store.compaction_due
-    compaction = store.begin_compaction()
-    assert not store.compaction_due, "it is under way"
+    assert store.log.compaction_due
+    compaction = store.log.begin_compaction()
+    assert not store.log.compaction_due, "it is under way"
     with pytest.raises(RuntimeError, match="under way"):
-        store.begin_compaction()
+        store.log.begin_compaction()
     compaction.run()
-    store.finish_compaction(compaction)
-    assert not store.compaction_due
+    store.log.finish_compaction(compaction)
+    assert not store.log.compaction_due
     store.put(NOTE, {"id": "large", "text": "x" * (2 * SMALL_JOURNAL)})
-    store.compact()
+    store.log.compact()
     store.put(NOTE, {"id": "large", "text": "y" * 2 * SMALL_JOURNAL})
-    assert not store.compaction_due, "the snapshot is larger"
+    assert not store.log.compaction_due, "the snapshot is larger"
     store.put(NOTE, {"id": "large", "text": "z" * 2 * SMALL_JOURNAL})
-    assert store.compaction_due
+    assert store.log.compaction_due
     store.close()
-    assert not memory_store(KINDS).compaction_due
 
 
 @pytest.mark.parametrize("call", ["open_anew", "write", "write_at", "sync", "rename", "sync_directory", "remove"])
 def test_a_failed_compaction_leaves_everything_valid(
     store: Store, disk: TroubledDisk, directory: Path, call: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    compaction = store.begin_compaction()
+    compaction = store.log.begin_compaction()
     disk.trouble = failing(call)
     compaction.run()
     disk.trouble = lambda _: None
-    store.finish_compaction(compaction)
+    store.log.finish_compaction(compaction)
     assert compaction.failed is not None
     assert "could not be renewed" in caplog.text
     assert not list(directory.glob("*.new")) or call == "remove"
     store.put(NOTE, {"id": "n"})
     assert answers(open_store(copy_of(directory), KINDS)) == answers(store)
-    store.compact()
+    store.log.compact()
     assert answers(open_store(copy_of(directory), KINDS)) == answers(store)
 
 
@@ -166,27 +165,27 @@ def test_after_a_failure_the_next_attempt_waits_for_more_journal(directory: Path
     store.put(NOTE, {"id": "n", "text": "x" * SMALL_JOURNAL})
     disk.trouble = failing("rename")
     with pytest.raises(StoreUnwritable):
-        store.compact()
-    assert not store.compaction_due
+        store.log.compact()
+    assert not store.log.compaction_due
     store.put(NOTE, {"id": "n", "text": "y" * SMALL_JOURNAL})
-    assert store.compaction_due
+    assert store.log.compaction_due
     disk.trouble = failing("open_to_append")
     with pytest.raises(StoreUnwritable):
-        store.begin_compaction()
-    assert not store.compaction_due
+        store.log.begin_compaction()
+    assert not store.log.compaction_due
     disk.trouble = lambda _: None
-    store.compact()
+    store.log.compact()
     assert answers(open_store(copy_of(directory), KINDS)) == answers(store)
 
 
 def test_close_overtakes_a_compaction(store: Store, directory: Path) -> None:
-    compaction = store.begin_compaction()
+    compaction = store.log.begin_compaction()
     store.put(NOTE, {"id": "n"})
     before = answers(store)
     store.close()
     compaction.run()
     assert not compaction.placed
-    store.finish_compaction(compaction)
+    store.log.finish_compaction(compaction)
     again = open_store(directory, KINDS)
     assert answers(again) == before
     assert not list(directory.glob("*.new"))
@@ -195,11 +194,9 @@ def test_close_overtakes_a_compaction(store: Store, directory: Path) -> None:
 
 def test_a_compaction_begins_outside_of_transactions_and_runs_once(store: Store) -> None:
     with store.transaction(), pytest.raises(RuntimeError):
-        store.begin_compaction()
-    compaction = store.begin_compaction()
+        store.log.begin_compaction()
+    compaction = store.log.begin_compaction()
     compaction.run()
     with pytest.raises(RuntimeError):
         compaction.run()
-    store.finish_compaction(compaction)
-    with pytest.raises(RuntimeError):
-        memory_store(KINDS).begin_compaction()
+    store.log.finish_compaction(compaction)

@@ -22,8 +22,8 @@ from emulator.store import (
     memory_store,
     open_store,
 )
-from emulator.store.inspection import verify
-from emulator.store.records import sealed
+from emulator.store.check import verify
+from emulator.store.journal import sealed
 from tests.unit.store.making import BOOK, KINDS, NOTE, answers, book, copy_of, some_books
 
 
@@ -112,7 +112,7 @@ def test_files_are_the_owners_alone(tmp_path: Path) -> None:
         directory = tmp_path / "made" / "too" / "bank"
         store = open_store(directory, KINDS)
         store.put(NOTE, {"id": "n"})
-        store.compact()
+        store.log.compact()
         for path in directory.iterdir():
             assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
         for path in (directory, directory.parent, directory.parent.parent):
@@ -245,7 +245,7 @@ def test_damage_before_a_sound_record_names_file_and_offset(directory: Path) -> 
 def test_a_missing_journal_is_damage(directory: Path) -> None:
     store = open_store(directory, KINDS)
     store.put(NOTE, {"id": "n"})
-    store.compact()
+    store.log.compact()
     store.put(NOTE, {"id": "m"})
     killed = copy_of(directory)
     (killed / "documents.json").unlink()
@@ -350,13 +350,13 @@ def test_a_store_goes_on_in_its_directory_under_another_name(directory: Path) ->
     store = open_store(directory, KINDS)
     store.put(NOTE, {"id": "before"})
     moved = directory.rename(directory.with_name("moved"))
-    store.moved(moved)
-    compaction = store.begin_compaction()
+    store.log.moved(moved)
+    compaction = store.log.begin_compaction()
     with pytest.raises(RuntimeError):
-        store.moved(directory)
+        store.log.moved(directory)
     store.put(NOTE, {"id": "after"})
     compaction.run()
-    store.finish_compaction(compaction)
+    store.log.finish_compaction(compaction)
     again = open_store(copy_of(moved), KINDS)
     assert again.dump()["note"] == [{"id": "before"}, {"id": "after"}]
     again.close()
@@ -367,12 +367,12 @@ def test_a_store_goes_on_in_its_directory_under_another_name(directory: Path) ->
 def test_a_discarded_store_leaves_its_directory_as_it_is(directory: Path, caplog: pytest.LogCaptureFixture) -> None:
     store = open_store(directory, KINDS)
     store.put(NOTE, {"id": "n"})
-    compaction = store.begin_compaction()
+    compaction = store.log.begin_compaction()
     before = {path.name for path in directory.iterdir()}
     gone = directory.rename(directory.with_name("gone"))
     store.discard()
     compaction.run()
-    store.finish_compaction(compaction)
+    store.log.finish_compaction(compaction)
     assert {path.name for path in gone.iterdir()} == before
     assert caplog.records == []
     open_store(gone, KINDS).close()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from emulator.store import Store
+from emulator.store.check import disagreement
 from emulator.store.index import SHARED_BELOW
-from emulator.store.inspection import disagreement
 from emulator.store.table import DocumentTable
 from tests.unit.store.making import BOOK, book
 

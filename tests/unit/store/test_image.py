@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from emulator.store import Document, Image, Kind, Store, StoreDamaged, StoreTooNew, memory_store, open_store
+from emulator.store.check import verify
 from emulator.store.index import SHARED_BELOW
-from emulator.store.inspection import verify
 from tests.unit.store.making import BOOK, KINDS, NOTE, answers, book, copy_of, some_books
 
 

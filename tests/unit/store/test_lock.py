@@ -80,7 +80,7 @@ def test_a_forked_child_reads_but_neither_writes_nor_holds_the_lock(directory: P
     for document in some_books():
         store.put(BOOK, document)
     before = answers(store)
-    compaction = store.begin_compaction()
+    compaction = store.log.begin_compaction()
     read_end, write_end = os.pipe()
     child = os.fork()
     if child == 0:
@@ -96,7 +96,7 @@ def test_a_forked_child_reads_but_neither_writes_nor_holds_the_lock(directory: P
         os.close(write_end)
         assert os.read(read_end, 100) == b"refused"
         compaction.run()
-        store.finish_compaction(compaction)
+        store.log.finish_compaction(compaction)
         store.put(BOOK, book("from the parent"))
         after = answers(store)
         store.close()

@@ -13,8 +13,8 @@ from hypothesis import settings
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
 
 from emulator.store import Document, Image, Kind, Ordered, Store, index, memory_store, open_store
-from emulator.store.compaction import Compaction
-from emulator.store.inspection import disagreement
+from emulator.store.check import disagreement
+from emulator.store.journal_log import Compaction
 from emulator.store.table import DocumentTable
 
 A = Kind[Document](
@@ -166,25 +166,27 @@ class StoreAgainstModel(RuleBasedStateMachine):
     @rule()
     def compact(self) -> None:
         if self.durable and self.compaction is None:
-            self.store.compact()
+            self.store.log.compact()
 
     @rule()
     def begin_compaction(self) -> None:
         if self.durable and self.compaction is None:
-            self.compaction = self.store.begin_compaction()
+            self.compaction = self.store.log.begin_compaction()
 
     @rule()
     def run_compaction(self) -> None:
         if self.compaction is not None:
             self.compaction.run()
             assert self.compaction.failed is None
-            self.store.finish_compaction(self.compaction)
+            self.store.log.finish_compaction(self.compaction)
             self.compaction = None
 
     @rule()
     def sync(self) -> None:
-        self.store.sync()
-        assert self.store.synced == self.store.sequence
+        if not self.durable:
+            return
+        self.store.log.sync()
+        assert self.store.log.synced == self.store.sequence
 
     @invariant()
     def answers_fit(self) -> None:

