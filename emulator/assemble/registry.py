@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -63,6 +64,7 @@ class BankRegistry:
     def __init__(self, common: RegistryConfig) -> None:
         self.group = WriteGroup()
         self._common = common
+        self._created: Counter[str] = Counter()  # new banks by name
         self._folders: Folders | None = None
         if common.directory is not None:
             self._folders = Folders(common.directory, power=common.durability == "power")
@@ -82,10 +84,7 @@ class BankRegistry:
 
     def made_with(self, bank: Bank) -> Fixture:
         """What a reset goes back to that names nothing: --fixtures, or what a named bank was made with."""
-        fixture = fixtures.made_with(bank)
-        if bank is self.default.bank and fixture.source != self._common.fixtures:
-            return fixtures.load(self._common.fixtures)
-        return fixture
+        return fixtures.initial(bank)
 
     def names(self) -> list[str]:
         """Every bank, those of an earlier run included, the default one first."""
@@ -178,6 +177,8 @@ class BankRegistry:
             begins=common.begins,
             seed=self._seed(name, documents) if seed is None else seed,
             ids_form=common.ids_form,
+            stream=self._stream(name, documents),
+            initial=common.fixtures if name == DEFAULT else None,
         )
         return BankService(
             bank,
@@ -194,6 +195,14 @@ class BankRegistry:
             return common
         origin = BANK.read(documents)
         return common if origin is None else origin.get("seed", common)
+
+    def _stream(self, name: str, documents: Store) -> str:
+        """What the ids of a bank are drawn under; of a new one another than of the deleted banks of its name."""
+        origin = BANK.read(documents)
+        if origin is not None:
+            return origin.get("stream", name)
+        number = self._created[name] = self._created[name] + 1
+        return name if number == 1 else f"{name}:{number}"
 
     def transport(self) -> Transport:
         """A new bank in memory for a story to play on; it and its TPPs are none of those that there are."""

@@ -25,7 +25,8 @@ class Bank:
     `payers`: the customers behind what requests said of them (see `access`); `accounts`: those that they may pay from,
     and those that they pay to (see `initiation`).
     `defaults` are the settings that a reset restores, `begins` the clock; `seed` and `ids_form` come from `--seed` and
-    `--ids`.
+    `--ids`; `stream`: what ids are drawn under (None: the name); `initial`: the fixture that reset and initialize
+    restore (None: what the bank was created with).
     """
 
     def __init__(
@@ -37,13 +38,16 @@ class Bank:
         begins: Beginning = LIVE,
         seed: int | None = None,
         ids_form: str = "uuid",
+        stream: str | None = None,
+        initial: str | None = None,
     ) -> None:
         self.name = name
         self.documents = documents
         self.defaults = defaults or Settings()
         self.begins = begins
         self.clock = Clock(documents)
-        self.ids = Ids(documents, seed=seed, form=ids_form)
+        self.ids = Ids(documents, stream=stream or name, seed=seed, form=ids_form)
+        self.initial = initial
         self.payers = documents.dependent_cache(PSU, SESSION, AGREEMENT, CUSTOMER, PERSON)
         self.accounts = documents.dependent_cache(ACCOUNT, CUSTOMER, AGREEMENT)
         # the day on which a consent was last used, by its id, until it is written

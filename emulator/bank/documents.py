@@ -24,13 +24,6 @@ class ClockDocument(TypedDict):
     offset: NotRequired[float]  # live: seconds that bank time is ahead of real time
 
 
-class IdsDocument(TypedDict):
-    """Where the drawing of ids with a seed began again."""
-
-    id: Literal["ids"]
-    base: int  # the store's change number of the last reset
-
-
 class SettingsDocument(TypedDict, total=False):
     """The settings that differ from the bank's defaults, by the names of `settings.Settings`."""
 
@@ -61,6 +54,7 @@ class BankDocument(FixtureSource):
     id: Literal["bank"]
     madeWith: NotRequired[FixtureSource]  # what the bank was created with, where that is another
     seed: NotRequired[int]  # the seed that the bank was created with
+    stream: NotRequired[str]  # what its ids are drawn under, where that is not its name
 
 
 class ExchangeDocument(TypedDict):

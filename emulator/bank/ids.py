@@ -1,7 +1,8 @@
 """Ids and randomness: the only place of the core that draws either.
 
-With a seed the nth id of a bank is a function of the seed, the store's change number since the last reset and a
-counter inside that change, so that a run, a reset or a restart repeats without a stored generator state.
+With a seed an id is a function of the seed, the bank's name, the store's change number and a counter inside that
+change: a run repeats without a stored generator state, banks differ, and a reset, after which the numbers of changes
+go on growing, never brings an id back (CONTRACT 19).
 """
 
 from __future__ import annotations
@@ -13,8 +14,6 @@ import random
 from binascii import b2a_base64
 from struct import Struct
 
-from emulator.bank.documents import IdsDocument
-from emulator.bank.kinds import IDS
 from emulator.store import Documents
 
 _many = Struct("32s" * 64)  # draws of 32 bytes
@@ -59,40 +58,33 @@ def fixed_id(name: str, *, opaque: bool = False) -> str:
 
 
 class Ids:
-    """The id source of one bank: `form` is `uuid` or `opaque`, `seed` makes it repeat."""
+    """The id source of one bank: `form` is `uuid` or `opaque`, `seed` makes it repeat from run to run.
 
-    def __init__(self, documents: Documents, *, seed: int | None = None, form: str = "uuid") -> None:
+    `stream`: the name of the bank; of one that takes the place of a deleted bank of that name another.
+    """
+
+    def __init__(
+        self, documents: Documents, *, stream: str = "default", seed: int | None = None, form: str = "uuid"
+    ) -> None:
         self._documents = documents
+        self.stream = stream
         self.form = form
         self.reseed(seed)
         self._written = _opaque if form == "opaque" else _uuid
-        self._base = 0
         self._at = -1
-        self._counts: dict[int, int] = {}  # by number since the reset, which may be taken back within a change
-        IDS.follow(documents, self._take)
+        self._count = 0  # drawn since change number `_at`, in changes that were undone too
 
     def reseed(self, seed: int | None) -> None:
         """Draw from this seed on; None: at random."""
         self.seed = seed
         self._draw = _random if seed is None else self._repeating
 
-    def _take(self, document: IdsDocument | None) -> None:
-        """Count from the change number that the last reset noted; what was drawn in this change is not drawn again."""
-        self._base = document["base"] if document else 0
-
-    def restart(self) -> None:
-        """After a reset: ids repeat from here on (with a seed)."""
-        IDS.write(self._documents, {"id": "ids", "base": self._documents.sequence + 1})
-        self._counts.pop(self._documents.sequence - self._base, None)
-
     def _repeating(self) -> bytes:
         sequence = self._documents.sequence
         if sequence != self._at:
-            self._at = sequence
-            self._counts.clear()
-        number = sequence - self._base
-        self._counts[number] = count = self._counts.get(number, 0) + 1
-        name = f"{self.seed}:{number}:{count}"
+            self._at, self._count = sequence, 0
+        self._count += 1
+        name = f"{self.seed}:{self.stream}:{sequence}:{self._count}"
         return hashlib.blake2b(name.encode(), digest_size=32).digest()
 
     def new(self) -> str:

@@ -23,7 +23,6 @@ from emulator.bank.documents import (
     Contact,
     Customer,
     ExchangeDocument,
-    IdsDocument,
     Login,
     Payment,
     Person,
@@ -78,7 +77,6 @@ class Singleton(Generic[D]):
 
 
 CLOCK = Singleton[ClockDocument]("clock")
-IDS = Singleton[IdsDocument]("ids")
 SETTINGS = Singleton[SettingsDocument]("settings")
 BANK = Singleton[BankDocument]("bank")
 EXCHANGE = Singleton[ExchangeDocument]("exchange")

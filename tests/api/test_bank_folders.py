@@ -88,7 +88,7 @@ def test_of_a_bank_that_did_not_fit_on_the_disk_nothing_is_left(
     application: BankApplication, tmp_path: Path, disk: Watched
 ) -> None:
     disk.failing = ("write",)
-    assert asked(application, "PUT", BANK)[0] == 503
+    assert asked(application, "PUT", BANK, {"seed": 3})[0] == 503
     assert names(application) == ["default"]
     assert [path.name for path in (tmp_path / "banks").iterdir()] == ["default"]
     assert asked(application, "GET", "/banks/x/_emulator/clock")[0] == 404
@@ -128,7 +128,7 @@ def test_a_bank_that_is_made_anew_has_no_snapshots(application: BankApplication,
     status, refused = asked(application, "PUT", BANK, from_before)
     assert (status, refused["tppMessages"][0]["text"]) == (400, "There is no snapshot before.")
     disk.failing = ("write",)
-    assert asked(application, "PUT", BANK)[0] == 503
+    assert asked(application, "PUT", BANK, {"seed": 3})[0] == 503
     disk.failing = ()
     assert asked(application, "GET", snapshots) == before, "nothing was made"
     assert asked(application, "PUT", BANK)[0] == 200

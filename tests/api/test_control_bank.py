@@ -118,11 +118,22 @@ def test_the_seed_of_the_flag_holds_for_documents_made_with_another(
         registry.close()
         return ids
 
+    def seeds(flag: int | None) -> tuple[int | None, int | None]:
+        registry = registry_for(ServeSettings(state=tmp_path, seed=flag), authority)
+        named = registry.find("named")
+        assert named is not None
+        found = registry.default.bank.ids.seed, named.bank.ids.seed
+        if flag is not None:
+            fixtures.reset(registry.default.bank, "known-state")
+        registry.close()
+        return found
+
     one, two = first_id(1), first_id(2)
     assert one[0] != two[0]
-    assert one[1] == two[1], "a named bank keeps its own"
-    assert first_id(None) == two, "no flag: as it was"
-    assert first_id(1) == one
+    assert one[1] != two[1], "ids go on after a restart"
+    assert seeds(1) == (1, 5)
+    assert seeds(2) == (2, 5), "a named bank keeps its own"
+    assert seeds(None) == (2, 5), "no flag: as it was"
 
 
 def test_tpps_and_snapshots_are_lists_with_a_limit(desk: ControlDesk) -> None:
@@ -191,7 +202,8 @@ def test_a_reset_goes_back_to_what_the_bank_was_made_with_whatever_it_stands_on(
     other = "known-state" if name == "named" else "empty"
     desk.do("POST", "/reset", {"fixtures": other})
     fixtures.initialize(desk.service.bank)
-    assert fixtures.of(desk.service.bank).source == other, "initialize restores what it stands on"
+    assert fixtures.of(desk.service.bank).source == made_with, "initialize restores what the bank was made with"
+    desk.do("POST", "/reset", {"fixtures": other})
     registry.close()
     registry = registry_for(ServeSettings(state=tmp_path), authority)
     desk = desk_of(registry)
@@ -391,3 +403,14 @@ def test_time_is_read_from_the_clock_of_the_bank_asked(desk: ControlDesk, regist
     assert prefixed.get("/clock")["now"] == "2026-03-03T08:00:00+00:00"
     assert desk.service.bank.clock.now() == datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
     desk.do("DELETE", "/banks/other")
+
+
+def test_a_bank_that_takes_the_place_of_a_deleted_one_draws_other_ids(authority: CertificateAuthority) -> None:
+    """CONTRACT 19: also where a test deletes its bank and the next one makes one of the same name."""
+    registry = registry_for(ServeSettings(ephemeral=True, seed=1), authority)
+    drawn = []
+    for _ in range(2):
+        drawn.append(registry.make("a").bank.ids.new())
+        registry.close_bank("a")
+    drawn.append(registry.default.bank.ids.new())
+    assert len(set(drawn)) == 3
