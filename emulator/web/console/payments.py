@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 from urllib.parse import urlencode
@@ -17,7 +18,7 @@ from emulator.bank.scheme import transitions
 from emulator.web.console.screen import ControlRefused, Screen
 
 MOST = 100
-LOOKED_AT = 2000  # for a status, so that the page is there as fast when there are many
+LOOKED_AT = 5_000  # for a filter, so that the page comes as fast when there are many
 
 MEANINGS = {
     "RCVD": "Received, waits for the customer's approval",
@@ -36,30 +37,67 @@ MEANINGS = {
 
 
 def listing(screen: Screen) -> Response:
-    """The payments page by page, all or those of a status, newest first."""
+    """The payments page by page, newest first: all, those of a status, or those that a search finds.
+
+    A search reads LOOKED_AT payments; one for an id finds it however old it is, and leads to it.
+    """
     documents = screen.bank.documents
-    wanted = screen.query.get("status")
-    kept = documents.count(PAYMENT)
-    if wanted:
+    status, words = screen.query.get("status"), screen.query.get("q")
+    count = documents.count(PAYMENT)
+    if words and documents.get(PAYMENT, words) is not None:
+        return screen.go("payments", words)
+    if status or words:
         newest = documents.range(PAYMENT, "created", reverse=True, limit=LOOKED_AT)
-        found = [payment for payment in newest if payment["status"] == wanted]
-        offset = screen.offset(len(found))
-        shown, total = found[offset : offset + MOST], len(found)
+        matching = [p for p in newest if (not status or p["status"] == status) and _matches(words.lower(), p)]
+        offset = screen.offset(len(matching))
+        shown, total = matching[offset : offset + MOST], len(matching)
     else:
-        offset = screen.offset(kept)
-        shown, total = documents.range(PAYMENT, "created", reverse=True, offset=offset, limit=MOST), kept
+        offset = screen.offset(count)
+        shown, total = documents.range(PAYMENT, "created", reverse=True, offset=offset, limit=MOST), count
+    filters = {name: value for name, value in (("status", status), ("q", words)) if value}
     return screen.page(
         "payments",
         payments=[_row(screen, payment) for payment in shown],
-        wanted=wanted,
+        wanted=status,
+        words=words,
         statuses=transitions.STATUSES,
         meanings=MEANINGS,
         total=total,
         offset=offset,
         per_page=MOST,
-        asked=urlencode({"status": wanted}) + "&" if wanted else "",
-        looked_at=LOOKED_AT if wanted and kept > LOOKED_AT else None,
+        asked=urlencode(filters) + "&" if filters else "",
+        looked_at=LOOKED_AT if filters and count > LOOKED_AT else None,
     )
+
+
+def _matches(words: str, payment: Payment) -> bool:
+    """Whether a payment has `words` (lower case) in its id, a creditor's name or account, its amount or its message."""
+    if not words:
+        return True
+    initiation = payment["initiation"]
+    entries = initiation.get("payments", ()) if "entries" in payment else (initiation,)
+    if words in payment["id"].lower() or _amount(words) in (payment["amount"], payment["amount"].partition(".")[0]):
+        return True
+    return any(words in text.lower() for entry in entries for text in _searched(entry))
+
+
+def _searched(entry: Mapping[str, Any]) -> Iterator[str]:
+    account = entry.get("creditorAccount") or {}
+    for text in (
+        entry.get("creditorName"),
+        entry.get("endToEndIdentification"),
+        entry.get("remittanceInformationUnstructured"),
+        account.get("iban"),
+        account.get("bban"),
+        (entry.get("instructedAmount") or {}).get("amount"),
+    ):
+        if isinstance(text, str):
+            yield text
+
+
+def _amount(words: str) -> str:
+    """A typed amount as documents write it: without blanks, with a point."""
+    return words.replace(" ", "").replace("\u00a0", "").replace(",", ".")
 
 
 def _row(screen: Screen, payment: Payment) -> dict[str, Any]:

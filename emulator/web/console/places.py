@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from emulator.api.messages import Response
 from emulator.api.router import Router
-from emulator.web.console import access, customers, overview, payments, requests, scenarios, settings
+from emulator.web.console import access, banks, customers, overview, payments, requests, scenarios, settings
 from emulator.web.console.screen import Screen
 
 View = Callable[[Screen], Response]
@@ -36,10 +36,7 @@ _SENT_TO = (
     ("requests/clear", "requests"),
     ("snapshots/{name}/restore", "snapshots"),
     ("snapshots/{name}/delete", "snapshots"),
-    ("reset", "snapshots"),
-    ("generate", "snapshots"),
-    ("banks", "snapshots"),
-    ("banks/{name}/delete", "snapshots"),
+    ("banks/{name}/delete", "banks"),
 )
 
 PAGES: tuple[tuple[str, View], ...] = (
@@ -62,7 +59,10 @@ PAGES: tuple[tuple[str, View], ...] = (
     ("requests", requests.listing),
     ("requests/{id}", requests.one),
     ("settings", settings.show),
-    ("snapshots", settings.snapshots),
+    ("snapshots", banks.snapshots),
+    ("reset", banks.show_reset),
+    ("generate", banks.show_generate),
+    ("banks", banks.banks),
 )
 
 ACTIONS: tuple[tuple[str, View], ...] = (
@@ -77,15 +77,15 @@ ACTIONS: tuple[tuple[str, View], ...] = (
     ("scenarios/withdraw", scenarios.withdraw),
     ("scenarios/{name}/play", scenarios.play),
     ("rules/clear", scenarios.clear_rules),
-    ("requests/clear", requests.forget),
+    ("requests/clear", requests.clear),
     ("settings", settings.save),
-    ("snapshots", settings.save_snapshot),
-    ("snapshots/{name}/restore", settings.restore_snapshot),
-    ("snapshots/{name}/delete", settings.delete_snapshot),
-    ("reset", settings.reset),
-    ("generate", settings.generate),
-    ("banks", settings.make_bank),
-    ("banks/{name}/delete", settings.delete_bank),
+    ("snapshots", banks.save_snapshot),
+    ("snapshots/{name}/restore", banks.restore_snapshot),
+    ("snapshots/{name}/delete", banks.delete_snapshot),
+    ("reset", banks.reset),
+    ("generate", banks.generate),
+    ("banks", banks.create_bank),
+    ("banks/{name}/delete", banks.delete_bank),
 )
 
 

@@ -14,6 +14,7 @@ from emulator.bank.documents import Account, Card
 from emulator.bank.kinds import TRANSACTION, EntryKind
 
 DAYS = 90
+MOST_READ = 5_000  # bookings, so that the page of an account with a million comes as fast
 WIDTH, HEIGHT = 720, 200
 LEFT, RIGHT, TOP, BOTTOM = 76, 10, 12, 26
 
@@ -47,21 +48,31 @@ class Plot:
 
 
 def closing_balances(
-    bank: Bank, holder: Account | Card, *, kind: EntryKind = TRANSACTION, days: int = DAYS
+    bank: Bank, holder: Account | Card, *, kind: EntryKind = TRANSACTION, days: int = DAYS, most: int = MOST_READ
 ) -> list[tuple[date, Decimal]]:
-    """The booked balance at the end of each of the last days, worked out backwards from what is booked now."""
+    """The booked balance at the end of each of the last days, worked out backwards from what is booked now.
+
+    Of an account with more than `most` bookings in these days only the days that the newest of them cover.
+    """
     today = bank.clock.today()
     first = today - timedelta(days=days)
     moved: dict[str, Decimal] = defaultdict(Decimal)
     # `order` begins with the booking date, so a date is a lower bound of its own day.
-    for text in bank.documents.range_texts(kind, "shelf", group=f"{holder['id']}|booked", low=first.isoformat()):
+    newest = bank.documents.range_texts(
+        kind, "shelf", group=f"{holder['id']}|booked", low=first.isoformat(), reverse=True, limit=most
+    )
+    booked_on = ""
+    for text in newest:
         entry = orjson.loads(text)
         amount = entry["amount"] if kind is TRANSACTION else entry["transactionAmount"]["amount"]
-        moved[str(entry["order"])[:10]] += Decimal(amount)
+        booked_on = str(entry["order"])[:10]
+        moved[booked_on] += Decimal(amount)
+    if len(newest) == most:  # of the oldest day some may be missing: what it ended with is the last that is known
+        first = min(date.fromisoformat(booked_on), today)
     # What is booked on later dates than today (a fixture may say so) is part of the balance of now.
     balance = Decimal(holder["booked"])
     balances = []
-    for back in range(days + 1):
+    for back in range((today - first).days + 1):
         day = today - timedelta(days=back)
         balances.append((day, balance))
         balance -= moved[day.isoformat()]

@@ -151,10 +151,10 @@ def _visible(text: str) -> str:
     return text.replace("\r", "␍").replace("\t", "⇥").replace(" ", "·") if text.strip() == "" else text
 
 
-def forget(screen: Screen) -> Response:
+def clear(screen: Screen) -> Response:
     """Empty the request log."""
     screen.control.ask("DELETE", "requests")
-    return screen.go("requests", done="forgotten")
+    return screen.go("requests", done="log-emptied")
 
 
 # curl makes these itself; sent twice they would change the request.

@@ -1,37 +1,99 @@
-"""The room for `/console`: who may come in, the login, and how a refusal looks."""
+"""The room for `/console`: who may come in, logins, and how a refusal looks."""
 
 from __future__ import annotations
 
 import hmac
 import re
-from collections.abc import Sequence
+import secrets
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from emulator.api.messages import Request, Response, Stream
+from emulator.bank.clock import real_now
 from emulator.bank.errors import BankError
 from emulator.store import StoreUnwritable
 from emulator.web.console.screen import Answering, Control, ControlRefused
-from emulator.web.pages.browser import Form, FormRefused, Guard, header, path_below, read_form, read_query, root_of
+from emulator.web.pages.browser import (
+    Form,
+    FormRefused,
+    Guard,
+    cookie,
+    path_below,
+    read_form,
+    read_query,
+    root_of,
+)
 from emulator.web.pages.rendering import bare, html, see_other
 
 if TYPE_CHECKING:
     from emulator.api.service import BankService
 
 FORMS = "console"  # what the console's form tokens are for
+LIFETIME = timedelta(hours=12)  # of a login, in real time
 _PLACE = re.compile(r"/console([/?][!-~]*)?")  # of the console, as an address may write it
+
+
+class Sessions:
+    """Logins to the console: each ends at logout, after 12 hours of real time, and with the process.
+
+    A cookie holds `ID.STARTED.MAC`, so that no login has to be stored; those that ended early are remembered.
+    """
+
+    def __init__(self, guard: Guard, token: str, clock: Callable[[], datetime]) -> None:
+        self._guard = guard
+        self._purpose = f"console session {token}"
+        self._clock = clock
+        self._first = int(clock().timestamp())
+        self._ended: dict[str, int] = {}  # when they started, by id
+
+    def start(self) -> str:
+        """A new login: the value of its cookie."""
+        signed = f"{secrets.token_urlsafe(12)}.{int(self._clock().timestamp())}"
+        return f"{signed}.{self._guard.token(f'{self._purpose} {signed}')}"
+
+    def is_live(self, cookie_value: str) -> bool:
+        """Whether a cookie is of a login that has not ended."""
+        identity, started = self._read(cookie_value)
+        now = int(self._clock().timestamp())
+        lasts = self._first <= started and now < started + LIFETIME.total_seconds()
+        return identity is not None and lasts and identity not in self._ended
+
+    def end(self, cookie_value: str) -> None:
+        """Log out."""
+        identity, started = self._read(cookie_value)
+        if identity is not None:
+            oldest = self._clock().timestamp() - LIFETIME.total_seconds()
+            self._ended = {ended: at for ended, at in self._ended.items() if at > oldest}
+            self._ended[identity] = started
+
+    def _read(self, cookie_value: str) -> tuple[str | None, int]:
+        """Id and start of a login whose cookie is genuine."""
+        signed, _, mac = cookie_value.rpartition(".")
+        identity, _, started = signed.partition(".")
+        genuine = self._guard.believes(f"{self._purpose} {signed}", mac)
+        return (identity, int(started)) if genuine else (None, 0)
 
 
 class Console:
     """The console of every bank.
 
-    `answering` is the control interface; `token` the --control-token, which then is what people log in with.
+    `answering` is the control interface; `token` the --control-token, which people then log in with.
     """
 
-    def __init__(self, guard: Guard, *, answering: Answering, token: str | None = None) -> None:
+    def __init__(
+        self,
+        guard: Guard,
+        *,
+        answering: Answering,
+        token: str | None = None,
+        clock: Callable[[], datetime] = real_now,
+    ) -> None:
         self._guard = guard
         self._answering = answering
         self._token = token
+        self._sessions = Sessions(guard, token or "", clock)
 
     def handle(self, service: BankService, request: Request) -> Response | Stream:
         """Answer a page, a redirect after a change, or the event stream; the caller has settled the bank."""
@@ -52,7 +114,7 @@ class Console:
             return bare(request, 503, "The bank cannot save", f"Nothing was changed: {failed}.")
 
     def no_bank(self, request: Request, name: str) -> Response:
-        """Answer 404 for a bank that is not there (any more)."""
+        """Answer 404 for a bank that does not exist."""
         return bare(request, 404, "Not found", f"There is no bank {name}.")
 
     def _entered(self, service: BankService, request: Request) -> Response | Stream:
@@ -63,8 +125,9 @@ class Console:
         if request.method == "POST":
             form = read_form(request)
             if not self._guard.believes(FORMS, form.get("csrf")):
-                return bare(request, 403, "Not allowed", "The form is out of date. Reload the page and try again.")
+                return bare(request, 403, "Not allowed", "The form has expired. Reload the page and try again.")
             if segments == ["logout"]:
+                self._sessions.end(self._cookie_sent(request))
                 return see_other(root_of(request) + "/console", headers=(self._cookie(request, None),))
         # Most banks are never looked at: the pages are imported when somebody comes.
         from emulator.web.console import places
@@ -92,21 +155,16 @@ class Console:
         # Cookies know no ports: two emulators on one machine must not log each other out.
         return f"bank-emulator-console-{urlsplit(request.base).port or 0}"
 
-    def _session(self) -> str:
-        return self._guard.token(f"session {self._token}")
+    def _cookie_sent(self, request: Request) -> str:
+        return cookie(request, self._cookie_name(request)) or ""
 
     def _knows(self, request: Request) -> bool:
-        name = self._cookie_name(request)
-        for pair in (header(request, "cookie") or "").split(";"):
-            sent, _, value = pair.strip().partition("=")
-            if sent == name and hmac.compare_digest(value.encode(), self._session().encode()):
-                return True
-        return False
+        return self._sessions.is_live(self._cookie_sent(request))
 
     def _cookie(self, request: Request, value: str | None) -> tuple[str, str]:
         base = urlsplit(request.base)
         secure = "; Secure" if base.scheme == "https" else ""
-        ending = "; Max-Age=0" if value is None else ""
+        ending = f"; Max-Age={0 if value is None else int(LIFETIME.total_seconds())}"
         return (
             "Set-Cookie",
             f"{self._cookie_name(request)}={value or ''}; Path={base.path or '/'}; HttpOnly; SameSite=Strict"
@@ -124,7 +182,7 @@ class Console:
             asked = form.get("place")
             place = asked if _PLACE.fullmatch(asked) else "/console"
             if hmac.compare_digest(form.get("token").encode(), (self._token or "").encode()):
-                return see_other(root + place, headers=(self._cookie(request, self._session()),))
+                return see_other(root + place, headers=(self._cookie(request, self._sessions.start()),))
             wrong = True
         status = 403 if wrong else 401
         return html(request, "console/login.html", status=status, at_home=True, place=place, wrong=wrong)

@@ -12,7 +12,7 @@ from emulator.api.messages import Request, Response, Stream
 from emulator.bank.bank import Bank
 from emulator.bank.customers import people
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, CUSTOMER
-from emulator.web.pages.browser import Form, root_of
+from emulator.web.pages.browser import Form, path_below, root_of
 from emulator.web.pages.rendering import html, see_other
 
 if TYPE_CHECKING:
@@ -91,19 +91,34 @@ def _text(message: dict[str, str]) -> str:
     return f"{message['text']} ({message['path']})" if message.get("path") else message["text"]
 
 
+# The pages by what people come for: to look, to change what the bank does, to change the bank as a whole.
 NAVIGATION = (
-    ("", "Overview"),
-    ("customers", "Customers"),
-    ("payments", "Payments"),
-    ("baskets", "Baskets"),
-    ("sca", "Authentication"),
-    ("consents", "Consents"),
-    ("tpps", "TPPs"),
-    ("scenarios", "Scenarios"),
-    ("requests", "Requests"),
-    ("settings", "Settings"),
-    ("snapshots", "Snapshots"),
+    (
+        "Watch",
+        (
+            ("", "Overview"),
+            ("requests", "Requests"),
+            ("payments", "Payments"),
+            ("baskets", "Baskets"),
+            ("sca", "Authentication"),
+            ("consents", "Consents"),
+            ("customers", "Customers"),
+        ),
+    ),
+    ("Control", (("scenarios", "Scenarios"), ("settings", "Settings"), ("tpps", "TPPs"), ("generate", "Generate"))),
+    ("Bank", (("snapshots", "Snapshots"), ("reset", "Reset"), ("banks", "Banks"))),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Asked before something is lost: `lost` in words, `about` the change; `button` is the answer yes."""
+
+    title: str
+    button: str
+    lost: Sequence[str] = ()
+    about: Sequence[str] = ()
+    danger: bool = False
 
 
 @dataclass(slots=True)
@@ -165,33 +180,47 @@ class Screen:
             **values,
         )
 
+    @property
+    def confirmed(self) -> bool:
+        """Whether the person has answered the question of `ask` with yes."""
+        return self.form.get("confirmed") == "yes"
+
+    def ask(self, question: Question, *back: str) -> Response:
+        """The question before a change; its form sends again what was sent, confirmed. `back`: the page of a no."""
+        sent = [(name, value) for name, value in self.form.pairs() if name not in ("csrf", "confirmed")]
+        return self.page("question", question=question, sent=sent, address=self.address, back=self.at(*back))
+
+    @property
+    def address(self) -> str:
+        """The address of this request, as links write it."""
+        return root_of(self.request) + path_below(self.request)
+
     def go(self, *segments: str, done: str = "") -> Response:
         """On to a page after a change; `done` names what has happened (a key of DONE)."""
         return see_other(self.at(*segments) + (f"?done={done}" if done else ""))
 
     def missing(self, what: str) -> Response:
-        """404: the thing that the address names is not there (any more)."""
+        """404: what the address names does not exist."""
         return self.page("missing", status=404, what=what)
 
 
-# What a page says after a change, by the word in its address; text from an address is never shown.
+# What a page says after a change, by the word in its address; text of an address is never shown.
 DONE = {
     "clock": "Bank time was changed.",
-    "advanced": "The payment went on.",
+    "advanced": "The payment was advanced.",
     "failed": "The payment was rejected.",
     "revoked": "The consent was revoked. The next call of the TPP will be refused.",
     "session-ended": "The session was ended.",
-    "applied": "The scenario was applied.",
-    "withdrawn": "The scenario and its rules were taken away. What it changed stays.",
-    "rules-cleared": "All rules were taken away.",
+    "withdrawn": "The scenario and its rules were removed. What it changed stays.",
+    "rules-cleared": "All rules were removed.",
     "settings": "The settings were saved.",
     "saved": "The snapshot was saved.",
-    "restored": "The snapshot was restored.",
+    "restored": "The snapshot was restored: documents, bank time, rules and settings are as they were.",
     "deleted": "It was deleted.",
-    "reset": "The bank was reset.",
-    "generated": "Customers were made.",
-    "forgotten": "The request log was emptied.",
-    "bank-made": "The bank was made.",
+    "reset": "The bank was reset: documents, bank time, rules, settings and the request log.",
+    "generated": "Customers were generated.",
+    "log-emptied": "The request log was emptied.",
+    "bank-created": "The bank was created.",
 }
 
 

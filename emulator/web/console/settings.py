@@ -1,13 +1,11 @@
-"""Settings, snapshots, reset, made-up customers and further banks."""
+"""The settings of the bank, the TPPs of the sandbox CA, and a form to issue a certificate."""
 
 from __future__ import annotations
 
 import re
 from typing import Any
-from urllib.parse import quote
 
 from emulator.api.messages import Response
-from emulator.bank import fixtures
 from emulator.bank.settings import SCHEMAS
 from emulator.web.console.screen import ControlRefused, Screen
 
@@ -62,83 +60,6 @@ def save(screen: Screen) -> Response:
     except ControlRefused as refused:
         return show(screen, refused)
     return screen.go("settings", done="settings")
-
-
-def snapshots(screen: Screen, refused: ControlRefused | None = None) -> Response:
-    """Snapshots, reset, made-up customers, other banks."""
-    return screen.page(
-        "snapshots",
-        refused=refused,
-        snapshots=screen.control.every("snapshots"),
-        banks=_banks(screen),
-        fixtures=fixtures.names(),
-    )
-
-
-def _banks(screen: Screen) -> list[dict[str, str]]:
-    """Every bank with the address of its console."""
-    before = screen.home.removesuffix("/console").removesuffix(screen.request.prefix)
-    return [
-        {**bank, "console": f"{before}{'' if bank['name'] == 'default' else '/banks/' + bank['name']}/console"}
-        for bank in screen.control.every("banks")
-    ]
-
-
-def _change(screen: Screen, done: str, method: str, path: str, body: Any = None) -> Response:
-    try:
-        screen.control.ask(method, path, body)
-    except ControlRefused as refused:
-        return snapshots(screen, refused)
-    return screen.go("snapshots", done=done)
-
-
-def save_snapshot(screen: Screen) -> Response:
-    """Keep the bank as it stands under a name."""
-    return _change(screen, "saved", "PUT", f"snapshots/{_segment(screen.form.get('snapshot'))}", {})
-
-
-def restore_snapshot(screen: Screen) -> Response:
-    """Make the bank what it was."""
-    return _change(screen, "restored", "POST", f"snapshots/{_segment(screen.params['name'])}/restore", {})
-
-
-def delete_snapshot(screen: Screen) -> Response:
-    """Let go of a snapshot."""
-    return _change(screen, "deleted", "DELETE", f"snapshots/{_segment(screen.params['name'])}")
-
-
-def reset(screen: Screen) -> Response:
-    """The whole bank new: from what it was made with, unless a fixture is chosen."""
-    fixture = screen.form.get("fixtures")
-    return _change(screen, "reset", "POST", "reset", {"fixtures": fixture} if fixture else {})
-
-
-def generate(screen: Screen) -> Response:
-    """Customers made up, with accounts and transactions."""
-    wish: dict[str, Any] = {}
-    for name in ("customers", "accountsPerCustomer", "transactionsPerAccount", "days", "seed"):
-        text = screen.form.get(name)
-        if text:
-            wish[name] = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else text
-    return _change(screen, "generated", "POST", "generate", wish)
-
-
-def make_bank(screen: Screen) -> Response:
-    """Another bank beside those that there are: the control interface would make one of these anew."""
-    name = screen.form.get("bank")
-    if any(bank["name"] == name for bank in _banks(screen)):
-        said = f"There is a bank {name} already. Its own console can reset it."
-        return snapshots(screen, ControlRefused(409, [said], frozenset({"name"})))
-    return _change(screen, "bank-made", "PUT", f"banks/{_segment(name)}", {})
-
-
-def delete_bank(screen: Screen) -> Response:
-    """Close another bank for good."""
-    return _change(screen, "deleted", "DELETE", f"banks/{_segment(screen.params['name'])}")
-
-
-def _segment(name: str) -> str:
-    return quote(name, safe="") or "-"
 
 
 ROLES = (("PISP", "Payments and baskets"), ("AISP", "Accounts and consents"))

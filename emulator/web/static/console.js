@@ -24,16 +24,17 @@
 
   // Copy buttons are of no use without a script, so they are hidden until it runs.
   const wire = (root) => {
-    for (const button of root.querySelectorAll("[data-copy]")) button.hidden = false;
+    for (const button of root.querySelectorAll("[data-copy], [data-copy-text]")) button.hidden = false;
   };
   const copy = async (button) => {
-    const text = button.parentElement.querySelector("pre").textContent;
+    const source = button.parentElement.querySelector("pre, code");
+    const text = source.textContent;
     try {
       await navigator.clipboard.writeText(text);
       button.textContent = "Copied";
     } catch {
       const range = document.createRange();
-      range.selectNodeContents(button.parentElement.querySelector("pre"));
+      range.selectNodeContents(source);
       getSelection().removeAllRanges();
       getSelection().addRange(range);
       button.textContent = "Selected";
@@ -41,7 +42,7 @@
     setTimeout(() => { button.textContent = "Copy"; }, 1500);
   };
   document.addEventListener("click", (event) => {
-    const button = event.target.closest("[data-copy]");
+    const button = event.target.closest("[data-copy], [data-copy-text]");
     if (button) copy(button);
   });
 
@@ -133,7 +134,7 @@
 
   wire(document);
   // On a phone the places stand in one row that scrolls sideways.
-  const place = document.querySelector(".side ul");
+  const place = document.querySelector(".side nav");
   const current = place?.querySelector("[aria-current]");
   if (current) place.scrollLeft = current.offsetLeft - (place.clientWidth - current.offsetWidth) / 2;
   if (document.body.dataset.events && document.querySelector("main [data-live]")) {

@@ -1,0 +1,136 @@
+"""What is done to a bank as a whole: snapshots, reset, generated customers, further banks of the process."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote
+
+from emulator.api.messages import Response
+from emulator.bank import fixtures
+from emulator.bank.kinds import ACCOUNT, CONSENT, CUSTOMER, PAYMENT
+from emulator.web.console.screen import ControlRefused, Question, Screen
+
+COUNTED = (
+    (CUSTOMER, "customer"),
+    (ACCOUNT, "account"),
+    (PAYMENT, "payment"),
+    (CONSENT, "consent"),
+)
+_ALL = ("bank time as it stands", "rules and scenario", "settings")
+
+
+def contents(screen: Screen) -> list[str]:
+    """What the bank holds now, in words, to say what would be lost: `4 customers`, `12 payments`."""
+    counts = [(screen.bank.documents.count(kind), word) for kind, word in COUNTED]
+    return [f"{count} {word}{'s' if count != 1 else ''}" for count, word in counts if count]
+
+
+def snapshots(screen: Screen, refused: ControlRefused | None = None) -> Response:
+    """The snapshots of this bank."""
+    return screen.page("snapshots", refused=refused, snapshots=screen.control.every("snapshots"))
+
+
+def save_snapshot(screen: Screen) -> Response:
+    """Save the bank as it stands under a name."""
+    name = screen.form.get("snapshot")
+    exists = any(snapshot["name"] == name for snapshot in screen.control.every("snapshots"))
+    if exists and not screen.confirmed:
+        return screen.ask(
+            Question(f"Replace the snapshot {name}?", "Replace it", lost=(f"the snapshot {name}",)), "snapshots"
+        )
+    return _change(screen, snapshots, "PUT", f"snapshots/{_segment(name)}", {}, done="saved")
+
+
+def restore_snapshot(screen: Screen) -> Response:
+    """Make the bank what it was."""
+    name = screen.params["name"]
+    if not screen.confirmed:
+        lost = (*contents(screen), *_ALL)
+        return screen.ask(Question(f"Restore the snapshot {name}?", "Restore it", lost=lost, danger=True), "snapshots")
+    return _change(screen, snapshots, "POST", f"snapshots/{_segment(name)}/restore", {}, done="restored")
+
+
+def delete_snapshot(screen: Screen) -> Response:
+    """Delete a snapshot."""
+    name = screen.params["name"]
+    if not screen.confirmed:
+        lost = (f"the snapshot {name}",)
+        return screen.ask(Question(f"Delete the snapshot {name}?", "Delete it", lost=lost, danger=True), "snapshots")
+    return _change(screen, snapshots, "DELETE", f"snapshots/{_segment(name)}", done="deleted")
+
+
+def show_reset(screen: Screen, refused: ControlRefused | None = None) -> Response:
+    """What a reset does, and from which fixture."""
+    return screen.page("reset", refused=refused, fixtures=fixtures.names(), contents=contents(screen))
+
+
+def reset(screen: Screen) -> Response:
+    """Reset the bank: to what it was created with, unless a fixture is chosen."""
+    fixture = screen.form.get("fixtures")
+    if not screen.confirmed:
+        lost = (*contents(screen), *_ALL, "the request log")
+        title = f"Reset the bank to {fixture}?" if fixture else "Reset the bank?"
+        return screen.ask(Question(title, "Reset the bank", lost=lost, danger=True), "reset")
+    return _change(screen, show_reset, "POST", "reset", {"fixtures": fixture} if fixture else {}, done="reset")
+
+
+def show_generate(screen: Screen, refused: ControlRefused | None = None) -> Response:
+    """The form for generated customers."""
+    return screen.page("generate", refused=refused)
+
+
+def generate(screen: Screen) -> Response:
+    """Generate customers with accounts and transactions."""
+    wish: dict[str, Any] = {}
+    for name in ("customers", "accountsPerCustomer", "transactionsPerAccount", "days", "seed"):
+        text = screen.form.get(name)
+        if text:
+            wish[name] = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else text
+    return _change(screen, show_generate, "POST", "generate", wish, done="generated")
+
+
+def banks(screen: Screen, refused: ControlRefused | None = None) -> Response:
+    """The banks of this process."""
+    return screen.page("banks", refused=refused, banks=_banks(screen))
+
+
+def _banks(screen: Screen) -> list[dict[str, str]]:
+    """Every bank with the address of its console."""
+    before = screen.home.removesuffix("/console").removesuffix(screen.request.prefix)
+    return [
+        {**bank, "console": f"{before}{'' if bank['name'] == 'default' else '/banks/' + bank['name']}/console"}
+        for bank in screen.control.every("banks")
+    ]
+
+
+def create_bank(screen: Screen) -> Response:
+    """Create a further bank; the control interface would replace one of that name."""
+    name = screen.form.get("bank")
+    if any(bank["name"] == name for bank in _banks(screen)):
+        text = f"There is already a bank {name}. Its own console can reset it."
+        return banks(screen, ControlRefused(409, [text], frozenset({"name"})))
+    return _change(screen, banks, "PUT", f"banks/{_segment(name)}", {}, done="bank-created")
+
+
+def delete_bank(screen: Screen) -> Response:
+    """Delete another bank and its documents."""
+    name = screen.params["name"]
+    if not screen.confirmed:
+        lost = ("all of its documents", "its snapshots")
+        return screen.ask(Question(f"Delete the bank {name}?", "Delete it", lost=lost, danger=True), "banks")
+    return _change(screen, banks, "DELETE", f"banks/{_segment(name)}", done="deleted")
+
+
+def _change(screen: Screen, page: Any, method: str, path: str, body: Any = None, *, done: str) -> Response:
+    """Ask the control interface; back to the page with what was done, or with why it was refused."""
+    try:
+        screen.control.ask(method, path, body)
+    except ControlRefused as refused:
+        response: Response = page(screen, refused)
+        return response
+    address = {snapshots: "snapshots", show_reset: "reset", show_generate: "generate", banks: "banks"}[page]
+    return screen.go(address, done=done)
+
+
+def _segment(name: str) -> str:
+    return quote(name, safe="") or "-"
