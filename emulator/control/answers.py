@@ -222,6 +222,90 @@ class People(TypedDict):
 
 
 @closed
+class OwnAccount(TypedDict):
+    """An account (iban, bban) or card (maskedPan) as its holder sees it."""
+
+    resourceId: str
+    name: str
+    iban: NotRequired[str]
+    bban: NotRequired[str]
+    maskedPan: NotRequired[str]
+    currency: str
+    booked: str
+    available: str
+
+
+@closed
+class OwnContext(TypedDict):
+    """As what a person acts, with the accounts and cards that it sees there."""
+
+    context: str
+    psuCorporateId: NotRequired[str]
+    name: NotRequired[str]
+    accounts: list[OwnAccount]
+
+
+@closed
+class OwnPayment(TypedDict):
+    """A payment (or, `cancels`, the cancellation of one) that waits for a person's approval."""
+
+    paymentId: str
+    cancels: bool
+    transactionStatus: str
+    tpp: str
+    tppName: str
+    agreement: str | None
+    signedBy: list[str]
+    summary: list[dict[str, Any]]
+
+
+@closed
+class Read(TypedDict):
+    """How often an account was read in the last 24 hours without the customer, of how many times at most."""
+
+    resourceId: str
+    operation: str
+    count: int
+    limit: int
+
+
+class OwnConsent(Consent):
+    """A consent as the customer sees it; `lastUse` is a date."""
+
+    tppName: str
+    lastUse: str | None
+    reads: list[Read]
+
+
+@closed
+class Customer(TypedDict):
+    """What a person sees at the bank: accounts, payments that wait for approval, consents."""
+
+    nationalId: str
+    name: str
+    contexts: list[OwnContext]
+    payments: list[OwnPayment]
+    consents: list[OwnConsent]
+
+
+@closed
+class Decision(TypedDict):
+    """What became of a payment; `code`: why its SCA failed."""
+
+    paymentId: str
+    transactionStatus: str | None
+    code: NotRequired[str]
+
+
+@closed
+class Repeated(TypedDict):
+    """The new request in the log, and the status of its answer."""
+
+    id: str
+    status: int
+
+
+@closed
 class Exchange(TypedDict):
     """A request of a TPP and its answer in one line."""
 

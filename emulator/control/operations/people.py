@@ -1,22 +1,56 @@
-"""`people`: everybody whom the bank knows, for tests and tools (CONTRACT 13)."""
+"""`people`: everybody whom the bank knows, and what one of them sees and does at the bank (CONTRACT 13, 18)."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from emulator.api.messages import Response
 from emulator.api.query import Parameter
 from emulator.api.render import json_response
 from emulator.bank.customers import people
+from emulator.bank.payment import self_service
+from emulator.bank.validation import Maybe, Model
 from emulator.control import answers
 from emulator.control.operation import Answer, ControlCall, ControlOperation
 
 MOST = 1_000_000  # a story looks for the owner of an account among all of them
 
 
+class Which(Model):
+    """`cancels`: the cancellation of the payment is meant, not the payment."""
+
+    cancels: Maybe[bool] = None
+
+
 def _people(call: ControlCall[Any]) -> Response:
     return json_response(200, {"people": people.listing(call.bank, call.query["limit"])})
 
+
+def _person(call: ControlCall[Any]) -> Response:
+    return json_response(200, self_service.overview(call.bank, call.params["nationalId"]))
+
+
+def _decided(call: ControlCall[Which], decide: Callable[..., dict[str, Any]]) -> Response:
+    cancels = bool(call.body.cancels)
+    decision = decide(call.bank, call.params["nationalId"], call.params["id"], cancels=cancels)
+    return json_response(200, decision)
+
+
+def _approve(call: ControlCall[Which]) -> Response:
+    return _decided(call, self_service.approve)
+
+
+def _decline(call: ControlCall[Which]) -> Response:
+    return _decided(call, self_service.decline)
+
+
+_DECISION = {
+    200: Answer("What became of the payment.", answers.Decision),
+    401: Answer("This person may not sign the payment."),
+    404: Answer("There is no such payment."),
+    409: Answer("It waits for no approval of this person."),
+}
 
 OPERATIONS = (
     ControlOperation(
@@ -27,5 +61,33 @@ OPERATIONS = (
         handler=_people,
         answers={200: Answer("The people.", answers.People)},
         query=(Parameter("limit", "int", "How many at most.", minimum=1, maximum=MOST, default=100),),
+    ),
+    ControlOperation(
+        id="getPerson",
+        method="GET",
+        path="/people/{nationalId}",
+        summary="What a person sees on its own page: accounts, payments that wait, consents with their use.",
+        handler=_person,
+        answers={200: Answer("The person.", answers.Customer), 404: Answer("The bank does not know this person.")},
+    ),
+    ControlOperation(
+        id="approveOwnPayment",
+        method="POST",
+        path="/people/{nationalId}/payments/{id}/approve",
+        summary="The person approves a payment that waits, at the bank and without the TPP's link.",
+        handler=_approve,
+        answers=_DECISION,
+        body=Which,
+        example={"cancels": False},
+    ),
+    ControlOperation(
+        id="declineOwnPayment",
+        method="POST",
+        path="/people/{nationalId}/payments/{id}/decline",
+        summary="The person declines a payment that waits.",
+        handler=_decline,
+        answers=_DECISION,
+        body=Which,
+        example={"cancels": False},
     ),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from emulator.api.log import KEPT
@@ -36,6 +37,27 @@ def _show(call: ControlCall[Any]) -> Response:
     return json_response(200, exchange.detail())
 
 
+def _repeat(call: ControlCall[Any]) -> Response:
+    """Send a request of the log again as a new one: signed now, with an X-Request-ID of its own."""
+    # What signs requests is imported when a request is repeated.
+    from emulator.client.signing import Identity, signed_headers
+
+    exchange = call.service.log.get(call.params["id"])
+    if exchange is None:
+        raise BankError("RESOURCE_UNKNOWN", f"There is no request {call.params['id'][:100]} among the last {KEPT}.")
+    sent = exchange.request
+    headers = {name: value for name, value in sent.headers if name.lower() not in _MADE_ANEW}
+    certificate = next((value for name, value in sent.headers if name.lower() == "tpp-signature-certificate"), "")
+    signer = next((tpp for tpp in call.authority.tpps() if tpp.certificate_header == certificate), None)
+    if signer is None:
+        raise BankError("CONFLICT", "The bank has no private key for the certificate of this request.")
+    headers["X-Request-ID"] = call.bank.ids.uuid()
+    signed = signed_headers(sent.method, sent.target, Identity.of(signer), headers=headers, body=sent.body)
+    answer = call.service.handle(replace(sent, headers=tuple(signed.items())))
+    [repeated] = call.service.log.entries(limit=1)
+    return json_response(200, {"id": str(repeated.id), "status": answer.status})
+
+
 def _clear(call: ControlCall[Any]) -> Response:
     call.service.log.clear()
     call.publish("requests", "cleared")
@@ -65,6 +87,9 @@ def _chunk(event: Event) -> bytes:
     return b"event: " + str(event["type"]).encode() + b"\ndata: " + encode(event) + b"\n\n"
 
 
+# Of a repeated request: what signing writes again, and what belonged to the connection.
+_MADE_ANEW = frozenset({"signature", "date", "digest", "tpp-signature-certificate", "x-request-id", "content-length"})
+
 OPERATIONS = (
     ControlOperation(
         id="listRequests",
@@ -88,6 +113,18 @@ OPERATIONS = (
         summary="A whole exchange, with the diagnosis of its signature and the rules that acted.",
         handler=_show,
         answers={200: Answer("The exchange.", answers.ExchangeDetail), 404: Answer("It is not in the log (any more).")},
+    ),
+    ControlOperation(
+        id="repeatRequest",
+        method="POST",
+        path="/requests/{id}/repeat",
+        summary="Send a request of the log again, freshly signed; for TPPs whose certificate the bank issued.",
+        handler=_repeat,
+        answers={
+            200: Answer("The new request.", answers.Repeated),
+            404: Answer("It is not in the log."),
+            409: Answer("The bank has no private key for the certificate of the request."),
+        },
     ),
     ControlOperation(
         id="clearRequests",

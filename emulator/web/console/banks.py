@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import quote
 
 from emulator.api.messages import Response
 from emulator.bank import fixtures
 from emulator.bank.kinds import ACCOUNT, CONSENT, CUSTOMER, PAYMENT
-from emulator.web.console.screen import ControlRefused, Question, Screen
+from emulator.web.console.screen import ControlRefused, Question, Screen, quote_segment
 
 COUNTED = (
     (CUSTOMER, "customer"),
@@ -38,7 +37,7 @@ def save_snapshot(screen: Screen) -> Response:
         return screen.ask(
             Question(f"Replace the snapshot {name}?", "Replace it", lost=(f"the snapshot {name}",)), "snapshots"
         )
-    return _change(screen, snapshots, "PUT", f"snapshots/{_segment(name)}", {}, done="saved")
+    return _change(screen, snapshots, "PUT", f"snapshots/{quote_segment(name)}", {}, done="saved")
 
 
 def restore_snapshot(screen: Screen) -> Response:
@@ -47,7 +46,7 @@ def restore_snapshot(screen: Screen) -> Response:
     if not screen.confirmed:
         lost = (*contents(screen), *_ALL)
         return screen.ask(Question(f"Restore the snapshot {name}?", "Restore it", lost=lost, danger=True), "snapshots")
-    return _change(screen, snapshots, "POST", f"snapshots/{_segment(name)}/restore", {}, done="restored")
+    return _change(screen, snapshots, "POST", f"snapshots/{quote_segment(name)}/restore", {}, done="restored")
 
 
 def delete_snapshot(screen: Screen) -> Response:
@@ -56,7 +55,7 @@ def delete_snapshot(screen: Screen) -> Response:
     if not screen.confirmed:
         lost = (f"the snapshot {name}",)
         return screen.ask(Question(f"Delete the snapshot {name}?", "Delete it", lost=lost, danger=True), "snapshots")
-    return _change(screen, snapshots, "DELETE", f"snapshots/{_segment(name)}", done="deleted")
+    return _change(screen, snapshots, "DELETE", f"snapshots/{quote_segment(name)}", done="deleted")
 
 
 def show_reset(screen: Screen, refused: ControlRefused | None = None) -> Response:
@@ -109,7 +108,7 @@ def create_bank(screen: Screen) -> Response:
     if any(bank["name"] == name for bank in _banks(screen)):
         text = f"There is already a bank {name}. Its own console can reset it."
         return banks(screen, ControlRefused(409, [text], frozenset({"name"})))
-    return _change(screen, banks, "PUT", f"banks/{_segment(name)}", {}, done="bank-created")
+    return _change(screen, banks, "PUT", f"banks/{quote_segment(name)}", {}, done="bank-created")
 
 
 def delete_bank(screen: Screen) -> Response:
@@ -118,7 +117,7 @@ def delete_bank(screen: Screen) -> Response:
     if not screen.confirmed:
         lost = ("all of its documents", "its snapshots")
         return screen.ask(Question(f"Delete the bank {name}?", "Delete it", lost=lost, danger=True), "banks")
-    return _change(screen, banks, "DELETE", f"banks/{_segment(name)}", done="deleted")
+    return _change(screen, banks, "DELETE", f"banks/{quote_segment(name)}", done="deleted")
 
 
 def _change(screen: Screen, page: Any, method: str, path: str, body: Any = None, *, done: str) -> Response:
@@ -130,7 +129,3 @@ def _change(screen: Screen, page: Any, method: str, path: str, body: Any = None,
         return response
     address = {snapshots: "snapshots", show_reset: "reset", show_generate: "generate", banks: "banks"}[page]
     return screen.go(address, done=done)
-
-
-def _segment(name: str) -> str:
-    return quote(name, safe="") or "-"

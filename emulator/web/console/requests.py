@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 from emulator.api.log import Exchange
 from emulator.api.messages import Response
-from emulator.web.console.screen import Screen
+from emulator.web.console.screen import ControlRefused, Screen, quote_segment
 
 MOST = 100
 Row = dict[str, Any]
@@ -68,7 +68,16 @@ def _is_status(status: int, wanted: str) -> bool:
     return str(status) == wanted or (wanted[1:] == "xx" and str(status)[:1] == wanted[:1])
 
 
-def one(screen: Screen) -> Response:
+def repeat(screen: Screen) -> Response:
+    """Send the request again, freshly signed, and show the new one."""
+    try:
+        repeated = screen.control.ask("POST", f"requests/{quote_segment(screen.params['id'])}/repeat")
+    except ControlRefused as refused:
+        return one(screen, refused)
+    return screen.go("requests", repeated["id"], done="repeated")
+
+
+def one(screen: Screen, refused: ControlRefused | None = None) -> Response:
     """An exchange in full."""
     exchange = screen.service.log.get(screen.params["id"])
     if exchange is None:
@@ -78,6 +87,7 @@ def one(screen: Screen) -> Response:
     signature = detail.get("signature")
     return screen.page(
         "request",
+        refused=refused,
         exchange=detail,
         request_body=_pretty(request["body"]),
         response_body=_pretty(detail.get("response", {}).get("body", "")),

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from emulator.api.messages import Response
 from emulator.scenario import loader
 from emulator.scenario.problems import ScenarioRefused
 from emulator.web.console import overview
-from emulator.web.console.screen import ControlRefused, Screen
+from emulator.web.console.screen import ControlRefused, Question, Screen
 
+PARAMETER = "set-"  # before the name of a parameter in a form
 EXAMPLE = """scenario: my-scenario
 summary: What this shows, in a sentence.
 start:
@@ -47,18 +50,20 @@ def blank(screen: Screen) -> Response:
 def _editor(
     screen: Screen, text: str, *, name: str = "", refused: ControlRefused | None = None, checked: bool = False
 ) -> Response:
+    ready = next((line for line in screen.control.every("scenarios") if line["name"] == name), None)
     return screen.page(
         "scenario",
         refused=refused,
         text=text,
         name=name,
+        ready=ready,
         checked=checked,
         lines=text.count("\n") + 2,
     )
 
 
 def check(screen: Screen) -> Response:
-    """Read the text of the form without applying it; every mistake with its line."""
+    """Read the text of the form without applying it; every problem with its line."""
     text = screen.form.typed("text")
     try:
         loader.from_text(text, "scenario.yaml")
@@ -68,17 +73,26 @@ def check(screen: Screen) -> Response:
 
 
 def apply(screen: Screen) -> Response:
-    """Apply a ready scenario by its name, or the text of the form."""
+    """Apply a ready scenario by its name, or the text of the form; asks first where something would be lost."""
     name = screen.form.get("name")
     text = screen.form.typed("text")
+    given = {key.removeprefix(PARAMETER): value for key, value in screen.form.pairs() if key.startswith(PARAMETER)}
+    # an empty field means the default
+    body = {"name": name, "parameters": {key: value for key, value in given.items() if value.strip()}}
+    sent: dict[str, Any] = {"body": body} if name else {"yaml": text}
     try:
-        if name:
-            screen.control.ask("POST", "scenario", {"name": name})
-        else:
-            screen.control.ask("POST", "scenario", yaml=text)
+        if not screen.confirmed:
+            preview = screen.control.ask("POST", "scenario/preview", **sent)
+            if preview["lost"]:
+                question = Question(f"Apply {preview['scenario']}?", "Apply it", lost=preview["lost"], danger=True)
+                return screen.ask(question, "scenarios", *([name] if name else []))
+        applied = screen.control.ask("POST", "scenario", **sent)
     except ControlRefused as refused:
+        if name in loader.library():
+            screen.params["name"] = name
+            return one(screen, refused)
         return listing(screen, refused) if name else _editor(screen, text, refused=refused)
-    return screen.go("scenarios", done="applied")
+    return screen.page("applied", applied=applied)
 
 
 def play(screen: Screen) -> Response:
@@ -94,7 +108,7 @@ def play(screen: Screen) -> Response:
 
 
 def withdraw(screen: Screen) -> Response:
-    """Take the applied scenario away."""
+    """Remove the applied scenario."""
     try:
         screen.control.ask("DELETE", "scenario")
     except ControlRefused as refused:
@@ -103,6 +117,6 @@ def withdraw(screen: Screen) -> Response:
 
 
 def clear_rules(screen: Screen) -> Response:
-    """Take all rules away."""
+    """Remove all rules."""
     screen.control.ask("DELETE", "rules")
     return screen.go("scenarios", done="rules-cleared")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -219,9 +219,15 @@ DONE = {
     "deleted": "It was deleted.",
     "reset": "The bank was reset: documents, bank time, rules, settings and the request log.",
     "generated": "Customers were generated.",
+    "repeated": "The request was sent again, freshly signed. This is the new one.",
     "log-emptied": "The request log was emptied.",
     "bank-created": "The bank was created.",
 }
+
+
+def quote_segment(name: str) -> str:
+    """A name as one segment of a control address."""
+    return quote(name, safe="") or "-"
 
 
 class Names:

@@ -10,6 +10,7 @@ from html import unescape
 from pathlib import Path
 from typing import Any
 from unittest import mock
+from urllib.parse import urlencode
 
 import pytest
 
@@ -54,6 +55,13 @@ def paid(emulator: Living, browser: Visitor, **more: Any) -> str:
         logged_in(emulator, browser)
     made = emulator.call("POST", STRAKS, json=straks(**more), headers={"PSU-Context": "PRIVATE"})
     return str(json.loads(made.body)["paymentId"])
+
+
+def sure(browser: Visitor, page: Page) -> Page:
+    """Answer the question of a page with yes; the page that follows."""
+    [number] = [n for n, form in enumerate(page.forms) if ("confirmed", "yes") in form.sent()]
+    answer = browser.submit(page, form=number)
+    return browser.get(answer.headers["location"]) if answer.status == 303 else answer
 
 
 def press(browser: Visitor, page: Page, action: str, **values: Any) -> Page:
@@ -217,7 +225,7 @@ def test_a_payments_life_is_drawn_and_can_be_moved_on(emulator: Living, browser:
     assert "Takk for sist &lt;3" in page.source
     assert "waits for the customer" in page.text
     page = press(browser, page, payment)
-    assert "The payment went on." in page.text
+    assert "The payment was advanced." in page.text
     assert read(emulator, f"{STRAKS}/{payment}/status")["transactionStatus"] == "ACTC"
     page = press(browser, page, payment, to="ACSC")
     assert [status for status in ("RCVD", "ACTC", "ACSP", "ACSC") if f"<b>{status}</b>" not in page.source] == []
@@ -493,9 +501,43 @@ def test_a_scenario_is_read_applied_and_taken_away(browser: Visitor) -> None:
     assert names
     assert "scenario:" in browser.get(f"/console/scenarios/{names[0]}").text
     applied = press(browser, page, "/scenarios", name=names[0])
-    assert "The scenario was applied." in applied.text
+    applied = sure(browser, applied) if "This will be lost" in applied.text else applied
+    assert f"{names[0]} is applied" in applied.text
     assert names[0] in browser.get("/console").text
-    assert "No scenario is applied" in press(browser, applied, "/withdraw").text
+    assert "No scenario is applied" in press(browser, browser.get("/console/scenarios"), "/withdraw").text
+
+
+def test_a_scenario_that_replaces_the_bank_asks_first_and_says_what_it_did(emulator: Living, browser: Visitor) -> None:
+    text = "scenario: anew\nstart: {from: empty, clock: 2026-03-02T09:00:00+01:00, settings: {date_skew: 60}}\n"
+    page = browser.get("/console/scenarios/new")
+    csrf = next(field.value for field in page.forms[-1].fields if field.name == "csrf")
+    question = browser.post("/console/scenarios", [("csrf", csrf), ("text", text)])
+    assert "This will be lost:" in question.text
+    assert "4 customers" in question.text
+    assert emulator.service.bank.documents.count(CUSTOMER) == 4
+    applied = sure(browser, question)
+    assert "anew is applied" in applied.text
+    assert "replaced by those of the scenario" in applied.text
+    assert "date_skew: 60" in applied.text
+    assert emulator.service.bank.documents.count(CUSTOMER) == 0
+
+
+def test_a_scenario_is_applied_with_parameters_of_ones_own(emulator: Living, browser: Visitor) -> None:
+    ready = json.loads(browser.get("/_emulator/scenarios").source)["scenarios"]
+    for name in (one["name"] for one in ready if "creditor" in one["parameters"]):
+        page = browser.get(f"/console/scenarios/{name}")
+        page = press(browser, page, "/scenarios", name=name, **{"set-creditor": "Somebody*"})
+        page = sure(browser, page) if "This will be lost" in page.text else page
+        assert "is applied" in page.text
+        assert "Somebody*" in browser.get("/_emulator/rules").source
+
+
+def test_what_can_only_be_played_has_no_button_to_apply_it(browser: Visitor) -> None:
+    ready = json.loads(browser.get("/_emulator/scenarios").source)["scenarios"]
+    for one in ready:
+        if one["play"] == "only":
+            page = browser.get(f"/console/scenarios/{one['name']}")
+            assert "Apply it to this bank" not in page.text
 
 
 def test_a_scenario_without_a_summary_is_shown_by_its_name(browser: Visitor) -> None:
@@ -511,7 +553,7 @@ def test_a_scenarios_text_is_checked_and_applied(browser: Visitor) -> None:
     example = re.search(r"<textarea[^>]*>(.*?)</textarea>", page.source, re.DOTALL)
     assert example is not None
     text = example[1].replace("\n", "\r\n")
-    assert "No mistakes" in press(browser, page, "/check", text=text).text
+    assert "No problems" in press(browser, page, "/check", text=text).text
     wrong = press(browser, page, "/check", text=text.replace("delay", "dealy"))
     assert wrong.status == 400
     assert "dealy" in wrong.text
@@ -519,10 +561,10 @@ def test_a_scenarios_text_is_checked_and_applied(browser: Visitor) -> None:
     [form] = [form for form in page.forms if form.action.endswith("/check")]
     csrf = next(field.value for field in form.fields if field.name == "csrf")
     applied = browser.post("/console/scenarios", [("csrf", csrf), ("text", text)])
-    assert applied.headers["location"].endswith("/console/scenarios?done=applied")
+    assert "my-scenario is applied" in applied.text
     scenarios = browser.get("/console/scenarios")
     assert "the first answer comes late" in scenarios.text
-    assert "All rules were taken away" in press(browser, scenarios, "/rules/clear").text
+    assert "All rules were removed" in press(browser, scenarios, "/rules/clear").text
     refused = browser.post("/console/scenarios", [("csrf", csrf), ("text", "scenario: [")])
     assert refused.status == 400
     assert "scenario: [" in refused.text
@@ -532,7 +574,7 @@ def test_a_scenarios_text_is_checked_and_applied(browser: Visitor) -> None:
 def test_a_scenarios_text_may_begin_further_down_and_be_indented_as_a_whole(browser: Visitor, before: str) -> None:
     text = f"{before}  scenario: mine\r\n  summary: It stands apart.\r\n  start: {{from: current}}\r\n"
     checked = press(browser, browser.get("/console/scenarios/new"), "/check", text=text)
-    assert "No mistakes." in checked.text
+    assert "No problems." in checked.text
     source = checked.source.partition("<textarea")[2].partition(">")[2].partition("</textarea>")[0]
     shown = source.removeprefix("\n")  # as a browser does
     assert shown == text.replace("\r\n", "\n")
@@ -544,6 +586,45 @@ def test_a_ready_story_is_played_step_by_step(browser: Visitor) -> None:
     assert played.status == 200
     assert "all went well" in played.text
     assert played.text.count("passed") >= 1
+
+
+def test_a_request_is_sent_again_freshly_signed(emulator: Living, browser: Visitor) -> None:
+    emulator.call("GET", "/v1/accounts", tamper="bit-flipped")
+    page = browser.get("/console/requests/1")
+    assert "Why the signature failed" in page.text
+    again = press(browser, page, "/repeat")
+    assert "sent again, freshly signed" in again.text
+    assert "Why the signature failed" not in again.text
+    first, second = (json.loads(browser.get(f"/_emulator/requests/{n}").source)["request"] for n in (1, 2))
+    ids = [dict(map(tuple, one["headers"]))["X-Request-ID"] for one in (first, second)]
+    assert (first["target"], ids[0] == ids[1]) == (second["target"], False)
+
+
+def test_a_request_of_somebody_whose_key_the_bank_lacks_is_not_sent_again(emulator: Living, browser: Visitor) -> None:
+    emulator.call("GET", "/v1/accounts", headers={"TPP-Signature-Certificate": "AAAA"})
+    refused = press(browser, browser.get("/console/requests/1"), "/repeat")
+    assert refused.status == 409
+    assert "has no private key" in refused.text
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [("even eks", 1), ("250", 1), ("250,00", 1), ("250.00", 1), ("99901100019", 1), ("takk for", 1), ("nobody", 0)],
+)
+def test_a_payment_is_found_by_name_amount_account_or_message(
+    emulator: Living, browser: Visitor, words: str, shown: int
+) -> None:
+    paid(emulator, browser)
+    page = browser.get(f"/console/payments?{urlencode({'q': words})}")
+    assert page.source.count('href="/console/payments/') == shown
+    assert ("No payment matches" in page.text) == (shown == 0)
+
+
+def test_a_payment_is_found_by_its_id(emulator: Living, browser: Visitor) -> None:
+    paid(emulator, browser)
+    payment = next(emulator.service.bank.documents.all(PAYMENT))["id"]
+    assert browser.get(f"/console/payments?q={payment}").headers["location"] == f"/console/payments/{payment}"
+    assert payment in browser.get(f"/console/payments?q={payment[3:12]}").source
 
 
 def test_the_request_log_is_filtered(emulator: Living, browser: Visitor) -> None:
@@ -691,10 +772,15 @@ def test_snapshots_are_saved_restored_and_deleted(emulator: Living, browser: Vis
     page = press(browser, page, "/snapshots", snapshot="before-lunch")
     assert "The snapshot was saved." in page.text
     paid(emulator, browser)
-    page = press(browser, page, "/restore")
-    assert "The snapshot was restored." in page.text
+    question = press(browser, page, "/restore")
+    assert "1 payment" in question.text
+    assert emulator.service.bank.documents.count(PAYMENT) == 1
+    page = sure(browser, question)
+    assert "The snapshot was restored" in page.text
     assert emulator.service.bank.documents.count(PAYMENT) == 0
-    page = press(browser, page, "/snapshots/before-lunch/delete")
+    page = sure(browser, press(browser, page, "/snapshots", snapshot="before-lunch"))
+    assert "The snapshot was saved." in page.text
+    page = sure(browser, press(browser, page, "/snapshots/before-lunch/delete"))
     assert "None yet." in page.text
 
 
@@ -730,8 +816,10 @@ def test_more_than_a_hundred_rules_are_shown(browser: Visitor) -> None:
 
 def test_the_bank_is_reset(emulator: Living, browser: Visitor) -> None:
     paid(emulator, browser)
-    page = press(browser, browser.get("/console/snapshots"), "/reset", fixtures="empty")
-    assert "The bank was reset." in page.text
+    question = press(browser, browser.get("/console/reset"), "/reset", fixtures="empty")
+    assert "1 payment" in question.text
+    assert emulator.service.bank.documents.count(CUSTOMER) == 4
+    assert "The bank was reset" in sure(browser, question).text
     assert emulator.service.bank.documents.count(CUSTOMER) == 0
 
 
@@ -740,41 +828,41 @@ def test_a_bank_made_from_a_file_is_reset_to_that_unless_another_fixture_is_chos
     file.write_text((folder("fixtures") / "known-state.yaml").read_text().replace("Kari Kladd", "Mona Mal"))
     with living(fixtures=str(file)) as emulator:
         browser = emulator.visitor()
-        page = press(browser, browser.get("/console/snapshots"), "/reset", fixtures="empty")
-        page = press(browser, page, "/reset")
-        assert "The bank was reset." in page.text
+        page = sure(browser, press(browser, browser.get("/console/reset"), "/reset", fixtures="empty"))
+        page = sure(browser, press(browser, page, "/reset"))
+        assert "The bank was reset" in page.text
         assert "Mona Mal" in browser.get("/console/customers").text
 
 
-def test_customers_are_made_up(emulator: Living, browser: Visitor) -> None:
-    page = browser.get("/console/snapshots")
+def test_customers_are_generated(emulator: Living, browser: Visitor) -> None:
+    page = browser.get("/console/generate")
     made = press(browser, page, "/generate", customers="2", accountsPerCustomer="1", transactionsPerAccount="3")
-    assert "Customers were made." in made.text
+    assert "Customers were generated." in made.text
     assert emulator.service.bank.documents.count(CUSTOMER) == 6
 
 
 def test_further_banks_have_consoles_of_their_own(emulator: Living, browser: Visitor) -> None:
-    page = press(browser, browser.get("/console/snapshots"), "/banks", bank="second")
+    page = press(browser, browser.get("/console/banks"), "/banks", bank="second")
     assert 'href="/banks/second/console"' in page.source
     other = Visitor(browser._room, emulator.service)
     second = other.get("/banks/second/console/snapshots")
     assert 'href="/banks/second/console/customers"' in second.source
-    assert 'href="/console"' in second.source
-    assert "<title>Snapshots and reset – Sandbanken console, bank second</title>" in second.source
+    assert 'href="/console"' in other.get("/banks/second/console/banks").source
+    assert "<title>Snapshots – Sandbanken console, bank second</title>" in second.source
     saved = press(other, second, "/snapshots", snapshot="one")
     assert "The snapshot was saved." in saved.text
     assert "None yet." in browser.get("/console/snapshots").text
-    assert "It was deleted." in press(browser, page, "/banks/second/delete").text
+    assert "It was deleted." in sure(browser, press(browser, page, "/banks/second/delete")).text
 
 
 @pytest.mark.parametrize("name", ["default", "second"])
 def test_a_new_bank_takes_the_place_of_none_that_is_there(emulator: Living, browser: Visitor, name: str) -> None:
-    page = press(browser, browser.get("/console/snapshots"), "/banks", bank="second")
+    page = press(browser, browser.get("/console/banks"), "/banks", bank="second")
     banks = [emulator.registry.default, emulator.registry.find("second")]
     documents = [service.bank.documents.dump() for service in banks if service is not None]
     refused = press(browser, page, "/banks", bank=name)
     assert refused.status == 409
-    assert f"There is a bank {name} already." in refused.text
+    assert f"There is already a bank {name}." in refused.text
     assert [service.bank.documents.dump() for service in banks if service is not None] == documents
 
 
