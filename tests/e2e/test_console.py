@@ -64,7 +64,7 @@ def busy(served: ServedPages) -> list[str]:
     assert customer is not None
     account = documents.find(ACCOUNT, customerId=customer["id"])[0]["id"]
     scenario = served.control("GET", "scenarios")["scenarios"][0]["name"]
-    places = [*(name for name, _ in NAVIGATION if name), "scenarios/new"]
+    places = [*(name for _, pages in NAVIGATION for name, _ in pages if name), "scenarios/new"]
     things = [
         f"customers/{customer['id']}",
         f"accounts/{account}",
@@ -276,6 +276,7 @@ def test_what_is_changed_from_elsewhere_shows_without_a_reload(served: ServedPag
     opened("/snapshots")
     served.control("PUT", "snapshots/half-way", {})
     shows("half-way")
+    opened("/banks")
     served.control("PUT", "banks/neighbour", {})
     shows("neighbour")
     assert complaints(browser) == []

@@ -34,6 +34,9 @@ PLACES = (
     "requests",
     "settings",
     "snapshots",
+    "reset",
+    "generate",
+    "banks",
 )
 
 

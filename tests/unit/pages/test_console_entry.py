@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from html import unescape
 from urllib.parse import urlencode
 
@@ -12,6 +13,8 @@ import pytest
 
 from emulator.api.messages import Request, Response
 from emulator.bank.kinds import CUSTOMER
+from emulator.web.console.room import Sessions
+from emulator.web.pages.browser import Guard
 from tests.unit.pages.living import Living, living
 from tests.unit.pages.visitor import HOST, Visitor
 
@@ -94,6 +97,42 @@ def test_the_token_opens_the_console_with_a_strict_cookie(guarded: Living) -> No
     logout = next(form for form in page.forms if form.action.endswith("/logout"))
     left = browser.post(logout.action, logout.sent())
     assert "Max-Age=0" in left.headers["set-cookie"]
+
+
+def test_a_cookie_is_worth_nothing_after_the_logout(guarded: Living) -> None:
+    browser, other = guarded.visitor(), guarded.visitor()
+    for one in (browser, other):
+        one.headers["Cookie"] = one.post("/console/login", [("token", TOKEN)]).headers["set-cookie"].partition(";")[0]
+    page = browser.get("/console")
+    logout = next(form for form in page.forms if form.action.endswith("/logout"))
+    browser.post(logout.action, logout.sent())
+    assert browser.get("/console").status == 401
+    assert other.get("/console").status == 200
+
+
+def test_a_login_ends_after_twelve_hours() -> None:
+    now = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
+    sessions = Sessions(Guard(allowed_hosts=(), secret=b"a secret"), TOKEN, lambda: now)
+    cookie = sessions.start()
+    now += timedelta(hours=12, seconds=-1)
+    assert sessions.is_live(cookie)
+    now += timedelta(seconds=1)
+    assert not sessions.is_live(cookie)
+
+
+@pytest.mark.parametrize("cookie", ["", ".", "..", "a.1.b", "a.x.b", "ø.1.ø"])
+def test_a_made_up_cookie_is_no_login(cookie: str) -> None:
+    sessions = Sessions(Guard(allowed_hosts=(), secret=b"a secret"), TOKEN, lambda: datetime(2026, 3, 2, tzinfo=UTC))
+    assert not sessions.is_live(cookie)
+    sessions.end(cookie)
+
+
+def test_logins_end_with_the_process() -> None:
+    now = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
+    guard = Guard(allowed_hosts=(), secret=b"a secret")
+    cookie = Sessions(guard, TOKEN, lambda: now).start()
+    assert not Sessions(guard, TOKEN, lambda: now + timedelta(seconds=1)).is_live(cookie)
+    assert not Sessions(guard, "another token", lambda: now).is_live(cookie)
 
 
 @pytest.mark.parametrize("place", ["/console", "/console/payments?status=RCVD&offset=100", "/console/login"])

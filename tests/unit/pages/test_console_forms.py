@@ -35,9 +35,9 @@ def busy(emulator: Living, browser: Visitor) -> str:
 def test_an_address_that_a_form_is_sent_to_leads_its_reader_to_the_page_with_the_form(
     emulator: Living, browser: Visitor, address: str
 ) -> None:
-    page = browser.get(
-        f"/console/{address.format(id=1 if 'requests/' in address else busy(emulator, browser), name='lost-answer')}"
-    )
+    payment = busy(emulator, browser)
+    identity = "1" if address.startswith("requests/{id}") else payment
+    page = browser.get(f"/console/{address.format(id=identity, name='lost-answer')}")
     if page.status == 303:
         page = browser.get(page.headers["location"])
     assert page.status == 200

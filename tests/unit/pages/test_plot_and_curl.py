@@ -34,6 +34,20 @@ def test_balances_are_worked_out_backwards_from_what_is_booked(bank: Bank) -> No
     assert balances[-1][0] == today
 
 
+def test_of_very_many_bookings_only_the_days_that_the_newest_cover_are_drawn(bank: Bank) -> None:
+    today = bank.clock.today()
+    for number in range(30):
+        day = (today - timedelta(days=number // 3)).isoformat()
+        order = f"{day}|{99 - number}"
+        entry = {"id": f"t{number}", "accountId": "a-1", "shelf": "a-1|booked", "order": order, "amount": "1.00"}
+        bank.documents.put(TRANSACTION, entry)
+    account = bank.documents.get(ACCOUNT, "a-1") or {}
+    whole = plot.closing_balances(bank, account, days=20)
+    part = plot.closing_balances(bank, account, days=20, most=11)
+    assert part == whole[-len(part) :]
+    assert part[0][0] == today - timedelta(days=3)
+
+
 def test_a_balance_holds_until_the_day_on_which_it_changes() -> None:
     drawn = plot.draw(days("100", "100", "200"))
     assert drawn.line.count("V") == 1
