@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from emulator.testing.options import BankFactory, BankOptions
-    from emulator.testing.running import BankClock, RunningBank, TestTpp, TppFiles, banks
+    from emulator.testing.running import BankClock, BankCustomer, RunningBank, TestTpp, TppFiles, banks
 
-__all__ = ["BankClock", "BankFactory", "BankOptions", "RunningBank", "TestTpp", "TppFiles", "banks"]
+__all__ = ["BankClock", "BankCustomer", "BankFactory", "BankOptions", "RunningBank", "TestTpp", "TppFiles", "banks"]
 
 _PLACES = {
     "BankClock": "emulator.testing.running",
+    "BankCustomer": "emulator.testing.running",
     "BankFactory": "emulator.testing.options",
     "BankOptions": "emulator.testing.options",
     "RunningBank": "emulator.testing.running",

@@ -29,7 +29,7 @@ from emulator.bank.clock import Beginning, real_now
 from emulator.bank.customers import sessions
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import CUSTOMER
-from emulator.bank.payment import payment_views, progression
+from emulator.bank.payment import payment_views, progression, self_service
 from emulator.ca import CertificateAuthority, Credentials
 from emulator.ca.files import write_private
 from emulator.client import AsyncTppClient, TppClient
@@ -203,6 +203,57 @@ class TestTpp(TppClient):
         return self
 
 
+class BankCustomer:
+    """A customer on its own page (`/my`): what it sees and does at the bank, one call each.
+
+    Raises BankError for somebody or something that the bank does not know, or that is not this customer's.
+    """
+
+    def __init__(self, bank: RunningBank, national_id: str) -> None:
+        self._bank = bank
+        self.national_id = national_id
+
+    def view(self) -> dict[str, Any]:
+        """Everything that the page shows: `{nationalId, name, contexts, payments, consents}`."""
+        return self._call(self_service.overview)
+
+    def accounts(self) -> list[dict[str, Any]]:
+        """Accounts and cards, of every context."""
+        return [account for context in self.view()["contexts"] for account in context["accounts"]]
+
+    def consents(self) -> list[dict[str, Any]]:
+        """Consents with the TPP's name, what is shared, last use and the unattended reads of the last 24 hours."""
+        return list(self.view()["consents"])
+
+    def payments(self) -> list[dict[str, Any]]:
+        """The payments and cancellations that wait for this customer."""
+        return list(self.view()["payments"])
+
+    def approve(self, payment_id: str, *, cancels: bool = False) -> str | None:
+        """Approve a payment (or its cancellation) at the bank; its status afterwards."""
+        status: str | None = self._call(self_service.approve, payment_id, cancels=cancels)["transactionStatus"]
+        return status
+
+    def decline(self, payment_id: str, *, cancels: bool = False) -> str | None:
+        """Decline a payment (or its cancellation); its status afterwards."""
+        status: str | None = self._call(self_service.decline, payment_id, cancels=cancels)["transactionStatus"]
+        return status
+
+    def withdraw(self, consent_id: str | None = None) -> None:
+        """Withdraw a consent; None: all that are valid."""
+        named = [consent["consentId"] for consent in self.consents() if consent["status"] == "valid"]
+        for identity in named if consent_id is None else [consent_id]:
+            self._call(self_service.withdraw, identity)
+
+    def _call(self, act: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+        def work(service: BankService) -> Any:
+            service.settle()
+            with service.bank.documents.transaction():
+                return act(service.bank, self.national_id, *arguments, **named)
+
+        return self._bank.call(work)
+
+
 RUNNING: list[RunningBank] = []  # the banks of this process, for the report of a failing test
 
 
@@ -292,6 +343,10 @@ class RunningBank:
                 return act(service.bank, sca_control.find(service.bank, name))
 
         return self.call(work)
+
+    def customer(self, national_id: str | None = None) -> BankCustomer:
+        """A customer on its own page; default: the bank's first private customer."""
+        return BankCustomer(self, national_id or self.call(_first_private))
 
     def session(self, tpp_id: str, national_id: str | None = None, **choices: Any) -> dict[str, str]:
         """A session and a consent without the pages: `{psuId, tppSessionId, psuCorporateId?}`."""

@@ -479,7 +479,7 @@ def test_with_a_control_token_people_log_in(tmp_path: Path) -> None:
         press(browser, button(browser, "Freeze"))
         assert browser.find_element(By.CSS_SELECTOR, "[role=status]").text == "Bank time was changed."
         browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", PHONE)
-        assert browser.find_element(By.LINK_TEXT, "Reference").is_displayed()
+        assert browser.find_element(By.LINK_TEXT, "Documentation").is_displayed()
         press(browser, button(browser, "Log out"))
         assert heading(browser) == "Log in"
 

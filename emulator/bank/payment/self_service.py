@@ -161,6 +161,14 @@ def decline(bank: Bank, national_id: str, payment_id: str, *, cancels: bool = Fa
         return _outcome(bank, payment_id, None)
 
 
+def withdraw(bank: Bank, national_id: str, consent_id: str) -> None:
+    """The person withdraws its consent; RESOURCE_UNKNOWN for one that is not this person's."""
+    own = bank.documents.get(CONSENT, consent_id)
+    if own is None or own["nationalId"] != national_id:
+        raise BankError("RESOURCE_UNKNOWN", f"This person has given no consent {consent_id}.")
+    consents.revoke(bank, consent_id)
+
+
 def _awaiting(bank: Bank, national_id: str, payment_id: str, *, cancels: bool) -> Payment:
     payment = bank.documents.get(PAYMENT, payment_id)
     if payment is None:

@@ -238,10 +238,7 @@ class _Turn:
         return see_other(self._address(done))
 
     def _withdraw(self, person: str, consent_id: str) -> Response:
-        own = self._bank.documents.get(CONSENT, consent_id)
-        if own is None or own["nationalId"] != person:
-            raise BankError("RESOURCE_UNKNOWN", "There is no such consent.")
-        consents.revoke(self._bank, consent_id)
+        self_service.withdraw(self._bank, person, consent_id)
         return see_other(self._address("withdrawn"))
 
     def _reason(self, code: str) -> str:

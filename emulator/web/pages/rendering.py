@@ -110,6 +110,17 @@ def bare(request: Request, status: int, title: str, text: str, *headers: tuple[s
     return html(request, "console/bare.html", status=status, at_home=True, headers=headers, title=title, text=text)
 
 
+def wants_page(request: Request) -> bool:
+    """Whether a browser asks for a page to show: it names HTML before all else."""
+    return request.method in ("GET", "HEAD") and "text/html" in (header(request, "accept") or "")
+
+
+def nothing_here(request: Request) -> Response:
+    """404 for a browser that asks for an address that does not exist, with the ways on."""
+    title, text = "Page not found", f"The bank has no page at {path_below(request)[:200]}."
+    return html(request, "console/nothing.html", status=404, at_home=True, title=title, text=text)
+
+
 def see_other(location: str, *, headers: tuple[tuple[str, str], ...] = ()) -> Response:
     """303: the browser goes on with GET."""
     return Response(303, [("Location", location), *_HEADERS, *headers])

@@ -269,3 +269,14 @@ def test_the_command_that_the_console_gives_is_taken_by_a_bank_with_a_token(guar
     headers = {name.replace("-", "_"): value for name, value in told}
     made = browser.send("POST", words[3].removeprefix(guarded.base), words[-1].encode(), **headers)
     assert "psuId" in json.loads(made.source)
+
+
+def test_an_address_that_does_not_exist_is_a_page_in_a_browser_and_json_for_others(emulator: Living) -> None:
+    browser = emulator.visitor(Accept="text/html,application/xhtml+xml,*/*;q=0.8")
+    page = browser.get("/nosuch/<b>")
+    assert (page.status, page.headers["content-type"]) == (404, "text/html; charset=utf-8")
+    assert "/nosuch/" in page.text
+    assert "<b>" not in page.source
+    for address in ("/v1/nosuch", "/_emulator/nosuch"):
+        assert browser.get(address).headers["content-type"].startswith("application/json")
+    assert emulator.visitor().get("/nosuch").headers["content-type"].startswith("application/json")

@@ -1,0 +1,102 @@
+"""The customer's own page in a real Chromium: without script, on a telephone, and as axe-core judges it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from axe_core_python.selenium import Axe
+from selenium.webdriver import Chrome
+from selenium.webdriver.common.by import By
+
+from tests.e2e.clicking import awkward, complaints, cut_off, heading, is_too_wide, nameless, press, wait
+from tests.e2e.pages_served import ServedPages, served_pages
+from tests.unit.pages.living import KARI, STRAKS, straks
+
+pytestmark = pytest.mark.browser
+
+SCREENS = {"desktop": (1280, 900), "phone": (390, 844), "small": (320, 640)}
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[ServedPages]:
+    with served_pages() as running:
+        yield running
+
+
+@pytest.fixture
+def browser(window: Chrome, served: ServedPages) -> Iterator[Chrome]:
+    served.control("POST", "reset", {})
+    served.emulator.tpp.forget()
+    window.get("about:blank")
+    window.delete_all_cookies()
+    complaints(window)
+    yield window
+    window.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    window.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+
+
+def waiting(served: ServedPages) -> str:
+    """A consent, and a payment that waits for Kari; its id."""
+    made = served.control("POST", "sessions", {"tpp": "demo", "nationalId": KARI})
+    served.emulator.tpp.psu_id, served.emulator.tpp.session_id = made["psuId"], made["tppSessionId"]
+    return str(served.call("POST", STRAKS, json=straks(), headers={"PSU-Context": "PRIVATE"})["paymentId"])
+
+
+def log_in(browser: Chrome, served: ServedPages, language: str) -> None:
+    browser.delete_all_cookies()
+    browser.get(f"{served.url}/my?lang={language}")
+    browser.find_element(By.ID, "nationalId").send_keys(KARI)
+    press(browser, browser.find_element(By.CSS_SELECTOR, "form .primary"))
+    press(browser, browser.find_element(By.CSS_SELECTOR, "form .primary"))
+
+
+def findings(browser: Chrome) -> list[str]:
+    """What axe-core has against the page: rule and first place."""
+    violations = Axe().run(browser)["violations"]
+    return [f"{one['id']}: {one['nodes'][0]['html'][:120]}" for one in violations]
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+@pytest.mark.parametrize("language", ["nb", "en"])
+def test_every_step_can_be_read_and_used_by_everybody(
+    served: ServedPages, browser: Chrome, screen: str, language: str
+) -> None:
+    waiting(served)
+    width, height = SCREENS[screen]
+    device = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", device)
+    wrong: dict[str, object] = {}
+
+    def look(page: str) -> None:
+        seen = [findings(browser), nameless(browser), cut_off(browser, but=".people"), awkward(browser)]
+        if any(seen) or is_too_wide(browser):
+            wrong[page] = seen
+
+    browser.get(f"{served.url}/my?lang={language}")
+    look("login")
+    press(browser, browser.find_element(By.CSS_SELECTOR, "form .primary"))
+    look("wrong number")
+    log_in(browser, served, language)
+    look("overview")
+    for details in browser.find_elements(By.TAG_NAME, "summary"):
+        details.click()
+    look("overview, opened")
+    assert wrong == {}
+    assert complaints(browser) == []
+
+
+def test_without_script_a_payment_is_approved_and_a_consent_withdrawn(served: ServedPages, browser: Chrome) -> None:
+    payment = waiting(served)
+    browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    log_in(browser, served, "nb")
+    assert heading(browser) == "Kari Kladd"
+    press(browser, browser.find_element(By.CSS_SELECTOR, f"form[action*='{payment}'] .primary"))
+    assert browser.find_element(By.CSS_SELECTOR, "[role=status]").text == "Betalingen er godkjent."
+    assert served.control("GET", f"payments/{payment}")["transactionStatus"] != "RCVD"
+    browser.find_element(By.CSS_SELECTOR, ".sure summary").click()
+    press(browser, browser.find_element(By.CSS_SELECTOR, ".sure .danger"))
+    assert browser.find_element(By.CSS_SELECTOR, "[role=status]").text == "Samtykket er trukket tilbake."
+    assert served.control("GET", "consents")["consents"][0]["status"] == "revoked"
+    press(browser, browser.find_element(By.CSS_SELECTOR, ".logout button"))
+    wait(browser).until(lambda window: heading(window) == "Min side")
