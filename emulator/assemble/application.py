@@ -23,6 +23,7 @@ from emulator.bank.payment import progression
 from emulator.scenario.target import ScenarioTarget
 from emulator.store import Store
 from emulator.web.pages.browser import root_of
+from emulator.web.pages.rendering import nothing_here, wants_page
 
 _ABOUT = ("/health", "/ready", "/openapi.json")
 _NAMED_BANK = re.compile(r"/banks/([a-z0-9][a-z0-9-]{0,62})(?=/|$)")
@@ -122,6 +123,8 @@ class BankApplication:
             return self._about(service, request, path)
         if path in ("", "/") and "console" in self._rooms and request.method in ("GET", "HEAD"):
             return Response(303, [("Location", f"{root_of(request)}/console")])
+        if wants_page(request) and not path.startswith("/v1"):
+            return nothing_here(request)
         return service.handle(request)
 
     def _room(self, path: str) -> Room | None:

@@ -215,7 +215,8 @@ class BankCustomer:
 
     def view(self) -> dict[str, Any]:
         """Everything that the page shows: `{nationalId, name, contexts, payments, consents}`."""
-        return self._call(self_service.overview)
+        shown: dict[str, Any] = self._call(self_service.overview)
+        return shown
 
     def accounts(self) -> list[dict[str, Any]]:
         """Accounts and cards, of every context."""

@@ -51,6 +51,24 @@ def test_every_test_gets_a_fresh_bank(bank: RunningBank, bank_factory: BankFacto
     assert (len(bank.payments()), other.payments(), other.requests()) == (1, [], [])
 
 
+def test_a_customer_sees_approves_declines_and_withdraws_at_the_bank_in_one_call_each(bank: RunningBank) -> None:
+    tpp = bank.tpp().log_in(KARI)
+    paid, declined = created(tpp), created(tpp)
+    customer = bank.customer(KARI)
+    assert {payment["paymentId"] for payment in customer.payments()} == {paid, declined}
+    assert customer.approve(paid) == "ACTC"
+    assert customer.decline(declined) == "RJCT"
+    assert customer.payments() == []
+    assert "99901000014" in [account.get("bban") for account in customer.accounts()]
+    tpp.get("/v1/accounts")
+    [consent] = customer.consents()
+    assert consent["lastUse"] is not None
+    customer.withdraw()
+    assert tpp.get("/v1/accounts").status == 401
+    with pytest.raises(BankError):
+        bank.customer(EVEN).withdraw(consent["consentId"])
+
+
 def test_a_bank_for_several_tests_lives_as_long_as_its_maker_wants() -> None:
     """What a fixture of a class or of the whole run does: `bank` and `bank_factory` are made for each test."""
     with banks() as make:

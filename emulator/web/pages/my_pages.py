@@ -13,9 +13,9 @@ from emulator.api.messages import Request, Response
 from emulator.api.render import STATUS
 from emulator.bank.authentication import sca
 from emulator.bank.bank import Bank
-from emulator.bank.customers import consents, logins, people
+from emulator.bank.customers import logins, people
 from emulator.bank.errors import BankError
-from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, CONSENT
+from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD
 from emulator.bank.payment import self_service
 from emulator.store import Kind, StoreUnwritable
 from emulator.web.pages.browser import Form, FormRefused, Guard, cookie, path_below, read_form, root_of
