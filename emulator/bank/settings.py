@@ -110,17 +110,17 @@ TAKES: Mapping[str, Takes] = {
     "known_issues": _YES_OR_NO,
 }
 DECIDES: Mapping[str, str] = {
-    "profile": "How strictly headers and signatures are read: as SPEC asks, or as far as an operation needs.",
+    "profile": "How strictly headers and signatures are read: as the interface demands, or as far as an operation needs.",
     "links": "How links in answers are written; scaRedirect is always a whole address.",
     "trust": "Whose certificates are taken: those of any issuer, or of the sandbox CA alone.",
     "date_skew": "How many seconds Date may be off real time.",
     "sign_responses": "Whether the bank signs its answers.",
-    "pending": "Whether dates and limit filter pending transactions too; in production they do not (SPEC 8).",
+    "pending": "Whether dates and limit filter pending transactions too; in production they do not.",
     "progression": "How approved payments go on: by time, immediate, manual, or by reads of the status (polls: N).",
     "funds_check": "When missing money is noticed: at execution (ACCP), or at initiation (400 PAYMENT_FAILED).",
     "calendar": "When payments are executed: at once, or at 14:00 of banking days; straks at once in both.",
     "straks_limit": "The most that one instant payment may be, in NOK.",
-    "known_issues": "Whether a domestic payment cannot be read before it is approved, the known issue of SPEC 7.",
+    "known_issues": "Whether a domestic payment cannot be read before it is approved, a known issue of production.",
 }
 SCHEMAS: Mapping[str, Mapping[str, Any]] = {
     name: {"description": DECIDES[name], **takes.schema} for name, takes in TAKES.items()

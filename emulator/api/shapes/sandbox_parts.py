@@ -51,7 +51,7 @@ def _limit(value: Any) -> Any:
     if not isinstance(value, dict):
         return loose_amount(value)
     if value.get("currency") not in CURRENCIES:
-        raise ValueError("A currency of SPEC 2.6 was expected in it")
+        raise ValueError("A known currency was expected in it")
     amount = loose_amount(value.get("amount"))
     if str(amount).startswith("-"):
         raise ValueError("An amount of 0 or more was expected")

@@ -172,7 +172,7 @@ def effect(form: Form) -> Effect:
 
 EFFECT = EffectKind(
     name="answer",
-    summary="The bank does not act; this is answered in its place: a refusal of SPEC 7, or any JSON.",
+    summary="The bank does not act; this is answered in its place: a refusal with an error code, or any JSON.",
     form=Form,
     effect=effect,
     example={"status": 503, "text": "Closed for maintenance.", "headers": {"Retry-After": "600"}},

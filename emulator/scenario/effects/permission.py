@@ -17,7 +17,7 @@ def _remove(call: Call) -> None:
 
 EFFECT = EffectKind(
     name="permission",
-    summary="Payments from the account are refused although it can still be read (SPEC 5.3.10).",
+    summary="Payments from the account are refused although it can still be read.",
     form=Annotated[str, one_of("change of permission", ("remove",))],
     effect=lambda _: Effect(_remove),
     example="remove",
