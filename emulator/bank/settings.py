@@ -110,7 +110,7 @@ TAKES: Mapping[str, Takes] = {
     "known_issues": _YES_OR_NO,
 }
 DECIDES: Mapping[str, str] = {
-    "profile": "How strictly headers and signatures are read: as the interface demands, or as far as an operation needs.",
+    "profile": "How strictly headers and signatures are read: as documented, or as far as an operation needs.",
     "links": "How links in answers are written; scaRedirect is always a whole address.",
     "trust": "Whose certificates are taken: those of any issuer, or of the sandbox CA alone.",
     "date_skew": "How many seconds Date may be off real time.",
