@@ -147,13 +147,15 @@ def _malformed(reason: str) -> BankError:
 
 
 def charset_of(headers: Headers) -> str:
-    """The Python codec of the body, from Content-Type; 415 where the bank does not read it."""
+    """The Python codec of the body, from Content-Type (an empty one counts as missing); 415 where the bank has none."""
     encoding = headers.get("content-encoding")
     if encoding is not None and encoding.lower() not in ("", "identity"):
         text = "A body with a Content-Encoding is not read: send it as it is."
         raise BankError("BAD_REQUEST", text, "Content-Encoding", status=415)
     content_type = headers.get("content-type")
-    if content_type is None or (content_type == "application/json" and not headers.repeated):
+    if content_type == "application/json" and not headers.repeated:
+        return UTF_8
+    if not content_type and "content-type" not in headers.repeated:
         return UTF_8
     media_type, *parameters = (part.strip() for part in content_type.split(";"))
     if media_type.lower() != "application/json" or "content-type" in headers.repeated:
