@@ -152,7 +152,7 @@ def charset_of(headers: Headers) -> str:
     if encoding is not None and encoding.lower() not in ("", "identity"):
         text = "A body with a Content-Encoding is not read: send it as it is."
         raise BankError("BAD_REQUEST", text, "Content-Encoding", status=415)
-    content_type = headers.get("content-type")
+    content_type = headers.get("content-type", "")
     if content_type == "application/json" and not headers.repeated:
         return UTF_8
     if not content_type and "content-type" not in headers.repeated:

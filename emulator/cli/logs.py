@@ -1,13 +1,26 @@
-"""The log on stderr, as text or as one JSON object a line."""
+"""The log on stderr, as text or as one JSON object a line: bounded, and never waited for."""
 
 from __future__ import annotations
 
 import logging
+import os
+import queue
+import signal
 import sys
+import threading
 import warnings
+from contextlib import suppress
 from typing import Any
 
 from emulator.terminal import json_text, printable
+
+ALIKE = 20  # times that a message is written in a period
+PERIOD = 60.0  # seconds
+WAITING = 1000  # lines that nobody has read yet
+LONGEST = 16_000  # characters of a line, with its traceback
+_KIND = 100  # characters by which messages are told apart
+_KINDS = 1000
+_LAST_SECONDS = 0.5  # for what waits at the end
 
 
 class _Json(logging.Formatter):
@@ -33,7 +46,7 @@ def configure(form: str) -> None:
 
     Python's own warnings too, such as of a client's odd certificate: one line each, without the source that it met.
     """
-    handler = logging.StreamHandler(sys.stderr)
+    handler = LineWriter(sys.stderr.fileno()) if sys.stderr is not None else logging.NullHandler()
     text = _Text("%(asctime)s %(levelname)s %(name)s: %(message)s", "%Y-%m-%dT%H:%M:%S%z")
     handler.setFormatter(_Json() if form == "json" else text)
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
@@ -47,3 +60,76 @@ def _without_place(
 ) -> str:
     del filename, lineno, line
     return f"{category.__name__}: {message}"
+
+
+class _NotTooOften(logging.Filter):
+    """Lets a message pass `ALIKE` times in `PERIOD` seconds, however often it comes: clients decide how often it does.
+
+    The first one of the next period says how many were left out.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._seen: dict[tuple[str, str], tuple[float, int]] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        kind = record.name, str(record.msg)[:_KIND]
+        since, count = self._seen.get(kind, (record.created, 0))
+        left_out = 0
+        if not since <= record.created < since + PERIOD:
+            since, count, left_out = record.created, 0, max(0, count - ALIKE)
+        if len(self._seen) >= _KINDS and kind not in self._seen:
+            self._seen.clear()
+        self._seen[kind] = since, count + 1
+        if left_out:
+            record.msg, record.args = f"{record.getMessage()} ({left_out} more like this were left out)", ()
+        return count < ALIKE
+
+
+class LineWriter(logging.Handler):
+    """Writes lines to the file `descriptor` from a thread of its own, so that nobody waits for who reads them.
+
+    Of what nobody reads `WAITING` lines are kept; the rest is counted, and the number written in their place.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        super().__init__()
+        self.addFilter(_NotTooOften())
+        self._descriptor = descriptor
+        self._lines: queue.Queue[str | None] = queue.Queue(WAITING)
+        self._dropped = 0
+        self._thread = threading.Thread(target=self._write_all, name="log", daemon=True)
+        self._thread.start()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            line = self.format(record)
+        except Exception:
+            line = f"a message of {record.name} cannot be formatted"
+        try:
+            self._lines.put_nowait(line if len(line) <= LONGEST else f"{line[:LONGEST]}...")
+        except queue.Full:
+            self._dropped += 1
+
+    def close(self) -> None:
+        """Write what waits, if anybody reads it by now."""
+        with suppress(queue.Full):
+            self._lines.put_nowait(None)
+            self._thread.join(_LAST_SECONDS)
+        super().close()
+
+    def _write_all(self) -> None:
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # they are the main thread's to take
+        while (line := self._lines.get()) is not None:
+            dropped, self._dropped = self._dropped, 0
+            if dropped:
+                note = "%d lines of the log were dropped, since nobody read them"
+                record = logging.LogRecord(__name__, logging.WARNING, __file__, 0, note, (dropped,), None)
+                self._write(self.format(record))
+            self._write(line)
+
+    def _write(self, line: str) -> None:
+        data = f"{line}\n".encode(errors="backslashreplace")
+        with suppress(OSError):  # a log that cannot be written is nobody's fault who is served
+            while data:
+                data = data[os.write(self._descriptor, data) :]

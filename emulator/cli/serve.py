@@ -7,7 +7,7 @@ import logging
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -74,7 +74,7 @@ def check(settings: ServeSettings) -> None:
 
 
 def serve(settings: ServeSettings) -> None:
-    """Serve until SIGTERM or SIGINT; raises Failed when the bank cannot start."""
+    """Serve until SIGTERM, SIGINT or SIGHUP; raises Failed when the bank cannot start."""
     gc.disable()  # nearly everything that a start creates stays: collections would only slow it down
     try:
         _started(settings)
@@ -143,10 +143,15 @@ def _application(settings: ServeSettings) -> Application:
 
 
 def ready(urls: list[str]) -> None:
-    """Print the READY lines on stdout, unless it is closed."""
-    if sys.stdout is not None:
-        with suppress(BrokenPipeError):
-            os.write(sys.stdout.fileno(), "".join(f"READY {url}\n" for url in urls).encode())
+    """Print the READY lines on stdout, unless it is closed; Failed where it cannot be written."""
+    if sys.stdout is None:
+        return
+    try:
+        os.write(sys.stdout.fileno(), "".join(f"READY {url}\n" for url in urls).encode())
+    except BrokenPipeError:
+        logger.info("nobody reads stdout")
+    except OSError as error:
+        raise Failed(f"stdout cannot be written: {error.strerror}") from error
 
 
 COMMANDS = {"serve": command}

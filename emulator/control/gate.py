@@ -60,8 +60,8 @@ def media_type(headers: Headers) -> str:
 def demand_json(request: Request, headers: Headers) -> None:
     """Raise 415 for a change whose content type is not JSON: what a form on a foreign page could send.
 
-    Without a body and a content type (an empty one counts as missing) it counts as {}: a form always sends a content type, and a script of a foreign
-    page is known by its Origin.
+    Without a body and a content type (an empty one counts as missing) it counts as {}: a form always sends a content
+    type, and a script of a foreign page is known by its Origin.
     """
     if not request.body and not headers.get("content-type"):
         return

@@ -89,28 +89,33 @@ class WebServer:
         self._sweep = asyncio.get_running_loop().call_later(self._limits.write_seconds, self._sweep_later)
 
 
-async def _serve(server: WebServer, ready: Callable[[list[str]], None]) -> None:
+async def _serve(server: WebServer, ready: Callable[[list[str]], None], ends: set[signal.Signals]) -> None:
     ending = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in _ENDING:
+    for number in ends:
         loop.add_signal_handler(number, ending.set)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, ends)
     await server.start()
-    ready(server.urls)
-    await ending.wait()
-    await server.stop()
+    try:
+        ready(server.urls)
+        await ending.wait()
+    finally:
+        await server.stop()
 
 
 def run(server: WebServer, ready: Callable[[list[str]], None]) -> None:
     """Serve until SIGTERM, SIGINT or SIGHUP; `ready` is called with the addresses once requests are answered."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)  # one that comes while uvloop makes its loop would break it
+    ends = {signal.SIGTERM, signal.SIGINT}
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as nohup sets it
+        ends.add(signal.SIGHUP)
+    signal.pthread_sigmask(signal.SIG_BLOCK, ends)  # one that comes while uvloop makes its loop would break it
     raise_file_limit()
     gc.freeze()  # what stands by now stays for good: later collections need not look at it
     # Requests leave no cycles, so sweeps find nothing, and all answers of a turn wait for one. Small sweeps hold up
     # nobody for long; larger ones, which look at the last thousand requests in the log, are rare.
     gc.set_threshold(200, 100, 10)
     gc.enable()  # a start may have gone on without
-    run_loop(_serve(server, ready))
+    run_loop(_serve(server, ready, ends))
 
 
 def run_loop(main: Coroutine[Any, Any, None]) -> None:

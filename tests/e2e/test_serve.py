@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 import urllib.request
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -294,3 +295,49 @@ def test_starting_with_state_loads_no_library_that_serving_does_not_need(tmp_pat
     loaded = {line.rpartition("|")[2].strip().partition(".")[0] for line in log.splitlines() if "|" in line}
     assert "aiohttp" in loaded
     assert loaded & {"pydantic", "yaml", "faker", "jinja2", "holidays", "jsonschema", "httpx", "requests"} == set()
+
+
+def test_a_full_stdout_is_named() -> None:
+    line = [sys.executable, "-m", "emulator", "serve", "--port", "0", "--ephemeral"]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(line, stdout=full, stderr=subprocess.PIPE, text=True, timeout=PATIENCE)
+    assert done.returncode == 2
+    assert "bank-emulator: stdout cannot be written: No space left on device" in done.stderr
+
+
+def test_a_log_that_nobody_reads_stops_neither_the_bank_nor_its_end(tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    with suppress(BlockingIOError):
+        while True:
+            os.write(writing, b"x" * 4096)
+    os.set_blocking(writing, True)
+    line = [sys.executable, "-m", "emulator", "serve", "--port", "0", "--state", str(tmp_path / "state")]
+    with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=writing, text=True) as process:
+        assert process.stdout is not None
+        url = process.stdout.readline().removeprefix("READY ").strip()
+        assert status_of(f"{url}/health") == 200
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=15) == 0
+    os.close(reading)
+    os.close(writing)
+
+
+def test_the_end_of_the_terminal_is_an_orderly_end(tmp_path: Path) -> None:
+    with served(tmp_path / "state") as bank:
+        bank.process.send_signal(signal.SIGHUP)
+        assert bank.process.wait(timeout=15) == 0
+        assert "stopped" in bank.process.stderr.read()
+
+
+def test_under_nohup_it_stays(tmp_path: Path) -> None:
+    line = [sys.executable, "-m", "emulator", "serve", "--port", "0", "--state", str(tmp_path / "state")]
+    ignoring = ["sh", "-c", 'trap "" HUP; exec "$@"', "sh", *line]
+    with subprocess.Popen(ignoring, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        url = process.stdout.readline().removeprefix("READY ").strip()
+        process.send_signal(signal.SIGHUP)
+        assert status_of(f"{url}/health") == 200
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=PATIENCE)
+    assert process.returncode == 0

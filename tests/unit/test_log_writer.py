@@ -1,0 +1,89 @@
+"""The log holds up nobody, and clients cannot make it grow without bounds."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+
+import pytest
+
+from emulator.cli import logs
+from emulator.cli.logs import LineWriter
+
+
+@pytest.fixture
+def pipe() -> Iterator[tuple[int, int]]:
+    reading, writing = os.pipe()
+    yield reading, writing
+    os.close(reading)
+
+
+def record(text: str, *args: object, at: float = 0.0, name: str = "emulator") -> logging.LogRecord:
+    made = logging.LogRecord(name, logging.ERROR, __file__, 0, text, args, None)
+    made.created = at
+    return made
+
+
+def lines_of(reading: int) -> list[str]:
+    with os.fdopen(os.dup(reading), encoding="utf-8") as file:
+        return file.read().splitlines()
+
+
+def test_lines_are_written_in_their_order(pipe: tuple[int, int]) -> None:
+    reading, writing = pipe
+    writer = LineWriter(writing)
+    for number in range(5):
+        writer.handle(record(f"line {number}"))
+    writer.close()
+    os.close(writing)
+    assert lines_of(reading) == [f"line {number}" for number in range(5)]
+
+
+def test_an_unread_log_stops_nobody_and_says_how_much_was_dropped(
+    pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logs, "WAITING", 4)
+    reading, writing = pipe
+    os.set_blocking(writing, False)
+    with suppress(BlockingIOError):
+        while True:
+            os.write(writing, b"x" * 4096)
+    os.set_blocking(writing, True)
+    writer = LineWriter(writing)
+    for number in range(100):  # would never end if it waited for a reader
+        writer.handle(record(f"line {number}"))
+    with ThreadPoolExecutor(1) as pool:
+        read = pool.submit(lines_of, reading)
+        writer.close()
+        os.close(writing)
+        seen = read.result()
+    seen[0] = seen[0].lstrip("x")
+    [note] = [line for line in seen if "dropped" in line]
+    assert note.endswith("lines of the log were dropped, since nobody read them")
+    assert int(note.split()[0]) + len(seen) - 1 == 100
+
+
+def test_a_message_that_comes_again_and_again_is_written_some_times_a_minute(pipe: tuple[int, int]) -> None:
+    reading, writing = pipe
+    writer = LineWriter(writing)
+    for number in range(1000):
+        writer.handle(record("%s failed", number, at=number / 100))
+        writer.handle(record("%s failed", number, at=number / 100, name="other") if number < 2 else record("", at=-1))
+    writer.handle(record("%s failed", "again", at=logs.PERIOD))
+    writer.close()
+    os.close(writing)
+    seen = [line for line in lines_of(reading) if line]
+    assert len(seen) == logs.ALIKE + 2 + 1
+    assert seen[-1] == f"again failed ({1000 - logs.ALIKE} more like this were left out)"
+
+
+def test_a_line_has_a_largest_length(pipe: tuple[int, int]) -> None:
+    reading, writing = pipe
+    writer = LineWriter(writing)
+    writer.handle(record("x" * 100_000))
+    writer.close()
+    os.close(writing)
+    assert [len(line) for line in lines_of(reading)] == [logs.LONGEST + 3]
