@@ -76,8 +76,10 @@ class Pipeline:
         log: RequestLog,
         trusted_ca: Callable[[], Certificate | None],
         signer: Signer,
+        observe: Callable[[Exchange], None],
     ) -> None:
         self._bank = bank
+        self._observe = observe
         self._router = router
         self._rules = rules
         self._log = log
@@ -112,6 +114,8 @@ class Pipeline:
         exchange.seconds = time.perf_counter() - began
         if len(request.body) + len(response.body) > BODY_KEPT:
             self._log.weigh(exchange)
+        if bank.settings.conformance:
+            self._observe(exchange)
         if bank.watchers:
             bank.publish({"type": "request", **exchange.summary()})
         return sent

@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from cryptography.x509 import Certificate
 
 from emulator import __version__
-from emulator.api.log import RequestLog
+from emulator.api.log import Exchange, RequestLog
 from emulator.api.messages import Request, Response
 from emulator.api.operation import Operation, Route
 from emulator.api.pipeline import Pipeline, Rules, Signer, settle
@@ -28,6 +28,27 @@ COUNTED: Mapping[str, Kind[Any]] = {
 }
 
 
+class Observer(Protocol):
+    """Who takes note of every request: the conformance report."""
+
+    @property
+    def on(self) -> bool:
+        """Whether anything is taken note of."""
+        ...
+
+    def request(self, exchange: Exchange) -> None:
+        """Take note of a request that has been answered."""
+        ...
+
+    def page(self, token: str, tpp: str | None, *, link: str) -> None:
+        """Take note of a browser at an SCA page."""
+        ...
+
+    def forget(self) -> None:
+        """Begin again, as after a reset."""
+        ...
+
+
 class BankService:
     """A bank open for business: what the web side, the control interface and the scenario player talk to."""
 
@@ -39,8 +60,10 @@ class BankService:
         rules: Rules,
         trusted_ca: Callable[[], Certificate | None],
         signer: Signer,
+        observer: Observer,
     ) -> None:
         self.bank = bank
+        self.observer = observer
         self.rules = rules
         self.log = RequestLog()
         pipeline = Pipeline(
@@ -50,6 +73,7 @@ class BankService:
             log=self.log,
             trusted_ca=trusted_ca,
             signer=signer,
+            observe=observer.request,
         )
         self.handle: Callable[[Request], Response] = pipeline.handle
         """Answer one request to `/v1`."""

@@ -19,6 +19,7 @@ from emulator.assemble.registry import BankRegistry
 from emulator.assemble.turns import JournalTurn, Upkeep
 from emulator.bank.clock import moment
 from emulator.bank.errors import BankError
+from emulator.bank.kinds import SCA
 from emulator.bank.payment import progression
 from emulator.scenario.target import ScenarioTarget
 from emulator.store import Store
@@ -118,6 +119,8 @@ class BankApplication:
         room = self._room(path)
         if room is not None:
             service.settle()
+            if path.startswith("/sca/") and request.method == "GET" and service.bank.settings.conformance:
+                _note_page(service, path.removeprefix("/sca/"), request.target)
             return room.handle(service, request)
         if path in _ABOUT:
             return self._about(service, request, path)
@@ -192,6 +195,16 @@ class BankApplication:
     def close(self) -> None:
         """Put the documents in order and let go of the state directory."""
         self._registry.close()
+
+
+def _note_page(service: BankService, token: str, target: str) -> None:
+    """Tell the conformance report of a browser at an SCA page, which itself adds `lang` alone to its address."""
+    sca = service.bank.documents.get(SCA, token)
+    query = split_target(target)[1]
+    if sca is None:
+        service.observer.page(token[:100], None, link="unknown")
+    else:
+        service.observer.page(token, sca["tpp"], link="given" if query in ("", "lang=en", "lang=nb") else "altered")
 
 
 def _seconds_to_due(service: BankService) -> float | None:

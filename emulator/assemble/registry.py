@@ -28,6 +28,7 @@ from emulator.bank.kinds import BANK, KINDS
 from emulator.bank.settings import Settings
 from emulator.bank.snapshots import Snapshots
 from emulator.ca import CertificateAuthority
+from emulator.conformance.observer import Conformance
 from emulator.scenario.transport import Transport
 from emulator.store import Store, StoreDamaged, StoreError, WriteGroup, journal_of, memory_store, open_store
 from emulator.store.journal_log import Abandoned
@@ -186,6 +187,7 @@ class BankRegistry:
             rules=common.rules_for(bank),
             trusted_ca=common.trusted_ca,
             signer=common.signer,
+            observer=Conformance(bank),
         )
 
     def _seed(self, name: str, documents: Store) -> int | None:

@@ -53,6 +53,7 @@ class Bank:
         # the day on which a consent was last used, by its id, until it is written
         self.uses: DependentCache[str, str] = documents.dependent_cache(CONSENT)
         self.watchers: list[Watcher] = []
+        self.follower: Callable[[Event], None] | None = None
         documents.listen(self._tell)
         self.settings = self.defaults
         SETTINGS.follow(documents, self._take_settings)
@@ -89,5 +90,7 @@ class Bank:
         self._tell(None)
 
     def _tell(self, event: Event | None) -> None:
+        if self.follower is not None and event is not None and event["type"] != "request":
+            self.follower(event)
         for watcher in tuple(self.watchers):
             watcher(event)

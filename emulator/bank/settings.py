@@ -26,6 +26,7 @@ class Settings:
     calendar: str = "always-open"
     straks_limit: str = "500000.00"
     known_issues: bool = False
+    conformance: bool = True
 
     def as_document(self) -> dict[str, Any]:
         """All settings by name, as `GET settings` answers them."""
@@ -108,6 +109,7 @@ TAKES: Mapping[str, Takes] = {
     "calendar": _one_of("always-open", "norway"),
     "straks_limit": _KRONER,
     "known_issues": _YES_OR_NO,
+    "conformance": _YES_OR_NO,
 }
 DECIDES: Mapping[str, str] = {
     "profile": "How strictly headers and signatures are read: as documented, or as far as an operation needs.",
@@ -121,6 +123,7 @@ DECIDES: Mapping[str, str] = {
     "calendar": "When payments are executed: at once, or at 14:00 of banking days; straks at once in both.",
     "straks_limit": "The most that one instant payment may be, in NOK.",
     "known_issues": "Whether a domestic payment cannot be read before it is approved, a known issue of production.",
+    "conformance": "Whether the bank judges what its TPPs do, for the conformance report.",
 }
 SCHEMAS: Mapping[str, Mapping[str, Any]] = {
     name: {"description": DECIDES[name], **takes.schema} for name, takes in TAKES.items()

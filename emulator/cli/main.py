@@ -25,6 +25,7 @@ COMMANDS: dict[str, str] = {
     "collection": "emulator.cli.export",
     "state": "emulator.cli.state",
     "scenario": "emulator.cli.scenario",
+    "conformance": "emulator.cli.conformance",
     "clock": "emulator.cli.control",
     "sca": "emulator.cli.control",
     "payments": "emulator.cli.control",

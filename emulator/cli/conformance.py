@@ -1,0 +1,241 @@
+"""`bank-emulator conformance`: does the TPP behave? What a bank has seen, or a plan of checks (CONTRACT 17)."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from emulator.cli.bank import ask, bank_options, control_token, show
+from emulator.cli.failure import CheckFailed, Failed
+from emulator.cli.options import bank_url, trusted_ca
+
+if TYPE_CHECKING:
+    from emulator.conformance.check import Check
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+EPILOG = """\b
+Example: bank-emulator conformance audit
+Example: bank-emulator conformance run --command "npm run pay-once"
+"""
+
+
+@click.group(name="conformance", epilog=EPILOG)
+def command() -> None:
+    """Judge what a TPP does, check by check."""
+
+
+def report_options(command: Command) -> Command:
+    """Where a report goes, and what it is held against."""
+    for option in (
+        click.option("--require-seen", is_flag=True, help="Exit 1 also for an occasion that never arose."),
+        click.option("--write-baseline", metavar="FILE", help="Write the checks that fail to a baseline file."),
+        click.option("--baseline", metavar="FILE", help="Checks that are known to fail."),
+        click.option("--claims", metavar="URL", help="Where the TPP says what it believes."),
+        click.option("--json", "json_file", metavar="FILE", help="Write the report as JSON."),
+        click.option("--html", "html_file", metavar="FILE", help="Write the report as one HTML page."),
+        click.option("--junit", "junit_file", metavar="FILE", help="Write the report as JUnit XML."),
+        click.option("--group", "groups", multiple=True, metavar="GROUP", help="Only the checks of a group."),
+        click.option("--only", "names", multiple=True, metavar="CHECK", help="Only these checks."),
+    ):
+        command = option(command)
+    return command
+
+
+def _chosen(names: tuple[str, ...], groups: tuple[str, ...]) -> list[Check]:
+    from emulator.bank.problems import unknown
+    from emulator.conformance.check import GROUPS, ready
+
+    checks = ready()
+    known = [check.check for check in checks]
+    for name in names:
+        if name not in known:
+            raise Failed(unknown(name, known, "There is no check").rstrip("."))
+    for group in groups:
+        if group not in GROUPS:
+            raise Failed(unknown(group, GROUPS, "There is no group").rstrip("."))
+    return [check for check in checks if (not names and not groups) or check.check in names or check.group in groups]
+
+
+@command.command("list", epilog="Example: bank-emulator conformance list --group payments")
+@click.option("--group", "groups", multiple=True, metavar="GROUP", help="Only the checks of a group.")
+@click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def list_(groups: tuple[str, ...], output: str) -> None:
+    """The checks, each with what it judges."""
+    checks = _chosen((), groups)
+    shown = [check.model_dump(include={"check", "level", "group", "role", "about", "spec"}) for check in checks]
+    width = max(len(check.check) for check in checks)
+
+    def text(_: Any) -> None:
+        for check in checks:
+            click.echo(f"{check.check:<{width}}  {check.level:<6}  {check.about}")
+
+    show({"checks": shown}, output, text)
+
+
+@command.command("show", epilog="Example: bank-emulator conformance show repeats-a-lost-answer")
+@click.argument("name", metavar="CHECK")
+def show_(name: str) -> None:
+    """A check as its file states it."""
+    from emulator.conformance.check import FOLDER
+
+    (check,) = _chosen((name,), ())
+    click.echo((FOLDER / f"{check.check}.yaml").read_text(encoding="utf-8"), nl=False)
+
+
+@command.command(epilog="Example: bank-emulator conformance audit --html report.html")
+@report_options
+@bank_options
+def audit(
+    url: str | None, output: str, claims: str | None, names: tuple[str, ...], groups: tuple[str, ...], **where: Any
+) -> None:
+    """Judge what a running bank has seen.
+
+    From its start, reset or DELETE /_emulator/conformance on. Exit 1 when a must failed.
+    """
+    chosen = {check.check for check in _chosen(names, groups)}
+    address = bank_url(url)
+    if claims is not None:
+        _believe(address, claims)
+    report = ask(address, "GET", "conformance")
+    _conclude([row for row in report["checks"] if row["check"] in chosen], output, **where)
+
+
+def _believe(address: str, claims: str) -> None:
+    from emulator.conformance.claims import ask as ask_claims
+
+    wanted = ask(address, "GET", "conformance/claims")
+    beliefs, problems = ask_claims(claims, wanted["payments"], wanted["accounts"])
+    for problem in problems:
+        click.echo(f"bank-emulator: --claims: {problem}", err=True)
+    ask(address, "PUT", "conformance/claims", {"beliefs": beliefs})
+
+
+@command.command(epilog=EPILOG)
+@click.option("--command", "shell", metavar="CMD", help="Starts the TPP, once for each check.")
+@click.option("--hook", metavar="URL", help="Is POSTed for each check, and answers when the TPP is done.")
+@click.option(
+    "--timeout", type=click.FloatRange(0.1, 3600), default=30.0, show_default=True, help="Seconds for a check."
+)
+@report_options
+@bank_options
+def run(
+    url: str | None,
+    output: str,
+    shell: str | None,
+    hook: str | None,
+    timeout: float,
+    claims: str | None,
+    names: tuple[str, ...],
+    groups: tuple[str, ...],
+    **where: Any,
+) -> None:
+    """Run the plan: each check on a bank of its own.
+
+    Rules, customer and bank time are played, so that every occasion arises.
+
+    Without --command and --hook each check waits until you have driven your TPP by hand. Without --url the banks are
+    in a process of the command's own.
+    """
+    from emulator.conformance.runner import Plan, RunFailed
+    from emulator.conformance.runner import run as run_plan
+
+    if shell is not None and hook is not None:
+        raise click.UsageError("--command or --hook, not both")
+    plan = Plan(shell, hook, claims, timeout, _by_hand if shell is None and hook is None else None)
+    rows = []
+    with _bank(url) as address:
+        try:
+            for outcome in run_plan(_chosen(names, groups), address, plan, token=control_token(), ca=trusted_ca()):
+                rows.append(outcome.row)
+                _progress(outcome.row, outcome.problems)
+        except RunFailed as failed:
+            raise Failed(str(failed)) from failed
+    _conclude(rows, output, **where)
+
+
+def _progress(row: Mapping[str, Any], problems: list[str]) -> None:
+    click.echo(f"{row['verdict']:<9} {row['check']}", err=True)
+    for problem in problems:
+        click.echo(f"          {problem}", err=True)
+
+
+def _by_hand(check: Check, environment: Mapping[str, str]) -> None:
+    click.echo(f"\n{check.check}: {check.about}\nThe task is: {check.arm.task}", err=True)
+    for name, value in environment.items():
+        click.echo(f"  {name}={value}", err=True)
+    click.prompt("Press Enter when your TPP is done", default="", show_default=False, err=True)
+
+
+@contextmanager
+def _bank(url: str | None) -> Iterator[str]:
+    """The running bank at `url`, or one of the command's own."""
+    if url is not None:
+        yield bank_url(url)
+        return
+    serve = [sys.executable, "-m", "emulator", "serve", "--ephemeral", "--port", "0"]
+    with subprocess.Popen(serve, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        try:
+            ready = process.stdout.readline() if process.stdout is not None else ""
+            if not ready.startswith("READY "):
+                raise Failed("a bank for the plan does not start; say --url")
+            yield ready.removeprefix("READY ").strip()
+        finally:
+            process.terminate()
+
+
+def _conclude(
+    rows: list[dict[str, Any]],
+    output: str,
+    *,
+    junit_file: str | None,
+    html_file: str | None,
+    json_file: str | None,
+    baseline: str | None,
+    write_baseline: str | None,
+    require_seen: bool,
+) -> None:
+    """Hold the report against the baseline, print it, write its files, and end as it says."""
+    from emulator.conformance import baseline as baselines
+    from emulator.conformance import report as reports
+    from emulator.conformance.check import ready
+
+    report = reports.summed(rows)
+    healed: list[str] = []
+    try:
+        if baseline is not None:
+            known = baselines.load(Path(baseline), {check.check for check in ready()})
+            report, healed = baselines.laid_over(report, known)
+        if write_baseline is not None:
+            baselines.write(Path(write_baseline), report)
+    except baselines.BaselineError as error:
+        raise Failed(str(error)) from error
+    show(report, output, lambda value: click.echo(reports.terminal(value, healed=healed)))
+    for option, file, text in (
+        ("--junit", junit_file, reports.junit),
+        ("--html", html_file, reports.html),
+        ("--json", json_file, lambda value: json.dumps(value, indent=2, ensure_ascii=False)),
+    ):
+        if file is not None:
+            _write(option, Path(file), text(report))
+    if reports.exit_status(report, require_seen=require_seen):
+        failed = [row["check"] for row in report["checks"] if row["verdict"] == "fail"]
+        unseen = [row["check"] for row in report["checks"] if row["verdict"] == "not-seen"]
+        raise CheckFailed(f"failed: {', '.join(failed)}" if failed else f"not seen: {', '.join(unseen)}")
+
+
+def _write(option: str, file: Path, text: str) -> None:
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise Failed(f"{option} {file}: {error.strerror or error}") from error
+
+
+COMMANDS = {"conformance": command}

@@ -1,0 +1,279 @@
+"""A check as its file states it (CONTRACT 17): what it is about, when its occasion arises, what a good TPP does then.
+
+`seen` describes the observation that is the occasion. `expect` is one or several clauses, each judged by itself:
+
+    itself: MATCH        the occasion itself fits
+    next: MATCH          the next observation that the clause concerns fits
+    never: MATCH         none fits
+    at_most: N           no more than N observations that the clause concerns
+    from_link: true      the address of the occasion is one that an answer gave
+    claim: MATCH         what the TPP says it believes (`--claims`) fits
+
+    of: MATCH            which observations the clause concerns (default: every request)
+    by: [FACT]           ... with these facts as the occasion has them
+    same, differ: [FACT] what fits has these facts as the occasion has them, or otherwise
+    within: P1D | end    how long the clause lasts, in bank time; `end`: until the plan's run is over
+    clock: real          ... in real time
+    until: MATCH         an observation that ends it
+
+A MATCH names facts (`facts.py`) and what they must be: a value (`*` stands for any characters), a list of values, or
+`{gt, lt, absent, not}`. What a clause concerns always comes from the TPP of the occasion.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping
+from fnmatch import translate
+from functools import lru_cache
+from operator import gt, lt
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import ConfigDict, Field, model_validator
+
+from emulator.bank.problems import unknown
+from emulator.bank.validation import Model, Reads, Unfit, refuse, validate
+from emulator.conformance.facts import EVENT_FACTS, FACTS, Observation, is_fact
+from emulator.scenario.loader import parsed
+from emulator.scenario.problems import ScenarioRefused
+
+FOLDER = Path(__file__).parent / "checks"
+EVENTS = ("request", "page", "sca", "payment", "basket", "consent", "return", "customer", "notification")
+_DURATION = re.compile(r"P(?:([0-9]+)D)?(?:T(?:([0-9]+)H)?(?:([0-9]+)M)?(?:([0-9]+)S)?)?")
+
+Test = Callable[[Any], bool]
+Fits = Callable[[Observation], bool]
+
+
+class CheckError(Exception):
+    """A check's file cannot be used; the argument says which file, where and why."""
+
+
+def seconds(text: str) -> int:
+    """The seconds of an ISO 8601 duration without years and months; ValueError for anything else."""
+    match = _DURATION.fullmatch(text)
+    if match is None or text[-1] in "PT":
+        raise ValueError(f"{text!r} is not a duration such as PT10M or P1D")
+    days, hours, minutes, rest = (int(part or 0) for part in match.groups())
+    return days * 86400 + hours * 3600 + minutes * 60 + rest
+
+
+def _duration(value: Any) -> str:
+    if value == "end":
+        return "end"
+    if not isinstance(value, str) or _DURATION.fullmatch(value) is None or value[-1] in "PT":
+        raise Unfit("a length of time such as PT10M or P1D, or end")
+    return value
+
+
+def _fact(value: Any) -> str:
+    if not isinstance(value, str) or not is_fact(value):
+        raise Unfit(text=unknown(value, (*FACTS, *EVENT_FACTS), "There is no fact"))
+    return value
+
+
+def _match(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise Unfit("facts and what they must be")
+    for name, wanted in value.items():
+        if name == "event":
+            if wanted not in EVENTS:
+                raise Unfit(text=unknown(wanted, EVENTS, "There is no event"), path=(name,))
+        elif not is_fact(name):
+            raise Unfit(text=unknown(name, (*FACTS, *EVENT_FACTS), "There is no fact"), path=(name,))
+        else:
+            try:
+                _test(wanted)
+            except ValueError as wrong:
+                raise Unfit(text=f"{wrong}.", path=(name,)) from None
+    return value
+
+
+def _test(wanted: Any) -> Test:
+    """The test of one fact."""
+    if isinstance(wanted, Mapping):
+        return _all_of(wanted)
+    if isinstance(wanted, list):
+        tests = [_test(one) for one in wanted]
+        plain = frozenset(one for one in wanted if isinstance(one, str) and "*" not in one)
+        if len(plain) == len(wanted):
+            return lambda value: (
+                not plain.isdisjoint(value) if isinstance(value, tuple) else isinstance(value, str) and value in plain
+            )
+        return lambda value: any(test(value) for test in tests)
+    if isinstance(wanted, str) and "*" in wanted:
+        fits = re.compile(translate(wanted.replace("[", "[[]").replace("?", "[?]"))).match
+        return lambda value: _any(value, lambda one: isinstance(one, str) and fits(one) is not None)
+    if isinstance(wanted, str | bool | int | float):
+        return lambda value: value == wanted if not isinstance(value, tuple) else wanted in value
+    raise ValueError(f"{wanted!r} is no value that a fact can have")
+
+
+def _any(value: Any, test: Test) -> bool:
+    return any(map(test, value)) if isinstance(value, tuple) else value is not None and test(value)
+
+
+def _all_of(wanted: Mapping[str, Any]) -> Test:
+    tests = tuple(_bounded(word, bound) for word, bound in wanted.items())
+    return tests[0] if len(tests) == 1 else lambda value: all(test(value) for test in tests)
+
+
+def _bounded(word: str, bound: Any) -> Test:
+    """The test that one of `absent`, `not`, `gt` and `lt` asks for."""
+    if word == "absent" and isinstance(bound, bool):
+        return lambda value: (value is None or value == ()) is bound
+    if word == "not":
+        test = _test(bound)
+        return lambda value: not test(value)
+    if word in ("gt", "lt") and isinstance(bound, int | float) and not isinstance(bound, bool):
+        compare = gt if word == "gt" else lt
+        return lambda value: isinstance(value, int | float) and not isinstance(value, bool) and compare(value, bound)
+    raise ValueError(f"{word}: {bound!r} is not understood; known are gt, lt, absent and not")
+
+
+def compiled(match: Mapping[str, Any], *, without: Collection[str] = ()) -> Fits:
+    """The test of an observation; an empty match fits every request. `without`: facts that are known to fit."""
+    event = match.get("event", "request")
+    tests = [(name, _test(wanted)) for name, wanted in match.items() if name != "event" and name not in without]
+    if not tests:
+        return lambda observed: observed.event == event
+    (first, fits_first), *others = tests
+    if not others:
+        return lambda observed: observed.event == event and fits_first(observed.fact(first))
+    return lambda observed: (
+        observed.event == event
+        and fits_first(observed.fact(first))
+        and all(test(observed.fact(name)) for name, test in others)
+    )
+
+
+def matches(match: Mapping[str, Any], facts: Mapping[str, Any]) -> bool:
+    """Whether facts that are known by name fit; `event` is request where it does not say otherwise."""
+    if match.get("event", "request") != facts.get("event", "request"):
+        return False
+    return all(_test(wanted)(facts.get(name)) for name, wanted in match.items() if name != "event")
+
+
+Match = Annotated[dict[str, Any], Reads(_match, {"type": "object"})]
+FactName = Annotated[str, Reads(_fact, {"type": "string"})]
+Duration = Annotated[str, Reads(_duration, {"type": "string", "pattern": f"^(?:{_DURATION.pattern}|end)$"})]
+
+
+Group = Literal["signing", "authentication", "accounts", "payments", "robustness"]
+GROUPS: tuple[Group, ...] = get_args(Group)
+
+
+class _Form(Model):
+    """A form of a check's file; its members are written as CONTRACT 17 has them."""
+
+    model_config = ConfigDict(alias_generator=None)
+
+
+class Clause(_Form):
+    """One expectation; exactly one of itself, next, never, at_most, from_link and claim."""
+
+    itself: Match | None = None
+    next: Match | None = None
+    never: Match | None = None
+    at_most: int | None = Field(default=None, ge=0)
+    from_link: bool | None = None
+    claim: dict[str, Any] | None = None
+    of: Match = Field({})
+    by: list[FactName] = Field([])
+    same: list[FactName] = Field([])
+    differ: list[FactName] = Field([])
+    within: Duration | None = None
+    clock: Literal["bank", "real"] = "bank"
+    until: Match | None = None
+    text: str = ""
+
+    @property
+    def word(self) -> str:
+        """The word that says what is expected."""
+        return next(word for word in WORDS if getattr(self, word) is not None)
+
+    @model_validator(mode="after")
+    def _one_word(self) -> Clause:
+        words = [word for word in WORDS if getattr(self, word) is not None]
+        if len(words) != 1:
+            refuse(Unfit(text=f"Exactly one of {', '.join(WORDS)} is needed, not {' and '.join(words) or 'none'}."))
+        unclaimed = sorted(set(self.claim or ()) - {"state", "balance", "transactions"})
+        if unclaimed:
+            text = unknown(unclaimed[0], ("state", "balance", "transactions"), "There is no claim")
+            refuse(Unfit(text=text, path=("claim",)))
+        return self
+
+
+WORDS = ("itself", "next", "never", "at_most", "from_link", "claim")
+
+
+class Step(_Form):
+    """What the plan plays once it has seen something: bank time, the customer's presence, a change by control."""
+
+    after: Match
+    advance: Duration | None = None
+    customer: Literal["present", "absent"] | None = None
+    control: str | None = None
+    body: dict[str, Any] = Field({})
+    times: int = Field(default=1, ge=1, le=1000)
+
+
+class Arm(_Form):
+    """What the plan sets before the TPP starts.
+
+    `task`: what the TPP is to do (`BANK_TASK`); `psu`: what the customer does at each SCA.
+    """
+
+    task: Literal["pay", "pay-and-cancel", "pay-bulk", "read", "read-unattended"] = "pay"
+    psu: Literal["approve", "reject", "abandon", "expire", "foreign-return", "approve-slowly"] = "approve"
+    context: Literal["PRIVATE", "CORPORATE"] = "PRIVATE"
+    rules: list[dict[str, Any]] = Field([])
+    settings: dict[str, Any] = Field({})
+    clock: list[Step] = Field([])
+    scenario: dict[str, Any] | None = None
+
+
+class Check(_Form):
+    """A check: `check` is its name, `role` whom it is for, `group` where reports and `--group` put it."""
+
+    check: str = Field(pattern=r"^[a-z0-9][a-z0-9-]{2,60}$")
+    about: str = Field(min_length=10, max_length=200)
+    level: Literal["must", "should"]
+    group: Group
+    role: Literal["PISP", "AISP", "any"]
+    spec: str
+    arm: Arm = Field(default_factory=lambda: Arm.model_validate({}))
+    seen: Match
+    expect: list[Clause]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_clause_or_several(cls, value: Any) -> Any:
+        if isinstance(value, dict) and isinstance(value.get("expect"), dict):
+            return {**value, "expect": [value["expect"]]}
+        return value
+
+
+def read(text: str, name: str) -> Check:
+    """The check that a YAML text states; `name`: its file, for messages. Raises CheckError."""
+    try:
+        value, origin = parsed(text, name)
+        check, problems = validate(Check, value)
+        if check is None:
+            raise origin.refused(problems)
+    except ScenarioRefused as refused:
+        raise CheckError(str(refused)) from None
+    return check
+
+
+@lru_cache(maxsize=1)
+def ready() -> tuple[Check, ...]:
+    """The checks that come with the bank, by group and name. Raises CheckError."""
+    checks = []
+    for file in sorted(FOLDER.glob("*.yaml")):
+        check = read(file.read_text(encoding="utf-8"), file.name)
+        if check.check != file.stem:
+            raise CheckError(f"{file.name}: check is {check.check!r}; it has to be the file's name")
+        checks.append(check)
+    return tuple(sorted(checks, key=lambda check: (GROUPS.index(check.group), check.check)))

@@ -1,0 +1,134 @@
+"""What the TPP says it believes (`--claims`), held against the bank's ledger (CONTRACT 17).
+
+The TPP answers `GET {claims}/payments/{id}` with `{"state": "paid|open|failed"}` and `GET {claims}/accounts/{id}` with
+`{"balance": "100.00", "transactions": 12}`; a member that it does not know it leaves out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from typing import Any
+from urllib.error import HTTPError, URLError
+from urllib.parse import quote
+from urllib.request import ProxyHandler, build_opener
+
+STATES = ("paid", "open", "failed")
+PATIENCE = 5.0  # seconds for one answer
+LARGEST = 65_536  # bytes of one answer
+
+_open = build_opener(ProxyHandler({})).open
+
+
+class ClaimUnreadable(Exception):
+    """The claims address gave no usable answer; the argument is a sentence that names the address."""
+
+
+@dataclass(frozen=True, slots=True)
+class PaymentBelief:
+    """What the TPP believes of a payment, and what is true."""
+
+    state: str
+    true: str
+
+    @property
+    def text(self) -> str:
+        return f"It believes {self.state}; the payment is {self.true}."
+
+    def holds(self, claim: Mapping[str, Any]) -> bool | None:
+        """Whether the belief is as the check demands; None when the payment has moved on since."""
+        wanted = claim.get("state")
+        if isinstance(wanted, Mapping):
+            return self.state != wanted.get("not")
+        return None if wanted != self.true else self.state == wanted
+
+
+@dataclass(frozen=True, slots=True)
+class AccountBelief:
+    """What the TPP believes of an account, and what the ledger has; None: it did not say."""
+
+    balance: Decimal | None
+    transactions: int | None
+    true_balance: Decimal
+    true_transactions: int
+
+    @property
+    def text(self) -> str:
+        return (
+            f"It believes in {self.balance} and {self.transactions} transactions; "
+            f"the account has {self.true_balance} and {self.true_transactions}."
+        )
+
+    def holds(self, claim: Mapping[str, Any]) -> bool | None:
+        """Whether the belief is as the check demands; None when the TPP does not say."""
+        if "balance" in claim:
+            return None if self.balance is None else self.balance == self.true_balance
+        return None if self.transactions is None else self.transactions == self.true_transactions
+
+
+def state_of(status: str) -> str:
+    """The state that a payment with this transactionStatus is in."""
+    if status == "ACSC":
+        return "paid"
+    return "failed" if status in ("RJCT", "CANC") else "open"
+
+
+def ask(address: str, payments: Iterable[str], accounts: Iterable[str]) -> tuple[dict[str, Any], list[str]]:
+    """What the TPP believes of these payments and accounts, by id; and a sentence for each that could not be asked."""
+    beliefs: dict[str, Any] = {}
+    problems: list[str] = []
+    wanted = [("payments", payment) for payment in payments] + [("accounts", account) for account in accounts]
+    for kind, identity in wanted:
+        try:
+            beliefs[identity] = _asked(f"{address.rstrip('/')}/{kind}/{quote(identity, safe='')}", kind)
+        except ClaimUnreadable as problem:
+            problems.append(str(problem))
+    return beliefs, problems
+
+
+def _asked(url: str, kind: str) -> dict[str, Any]:
+    if not url.startswith(("http://", "https://")):
+        raise ClaimUnreadable(f"{url} is no http address")
+    try:
+        with _open(url, timeout=PATIENCE) as answer:
+            text = answer.read(LARGEST + 1)
+    except HTTPError as error:
+        raise ClaimUnreadable(f"{url} answered {error.code}") from None
+    except (URLError, OSError) as error:
+        raise ClaimUnreadable(f"{url} cannot be reached: {getattr(error, 'reason', error)}") from None
+    if len(text) > LARGEST:
+        raise ClaimUnreadable(f"{url} answered more than {LARGEST} bytes")
+    try:
+        value = json.loads(text)
+    except ValueError:
+        raise ClaimUnreadable(f"{url} answered something that is no JSON") from None
+    problem = unreadable(kind, value)
+    if problem is not None:
+        raise ClaimUnreadable(f"{url} answered {problem}")
+    known: dict[str, Any] = value
+    return known
+
+
+def unreadable(kind: str, value: Any) -> str | None:
+    """What is wrong with a claim about one of `kind` (payments or accounts), None when nothing is."""
+    if not isinstance(value, dict):
+        return "something that is no object"
+    if kind == "payments":
+        return None if value.get("state") in STATES else f"no state of {', '.join(STATES)}"
+    if value.get("balance") is not None and decimal(value["balance"]) is None:
+        return "a balance that is no decimal text"
+    transactions = value.get("transactions")
+    if transactions is not None and (not isinstance(transactions, int) or isinstance(transactions, bool)):
+        return "transactions that are no whole number"
+    return None
+
+
+def decimal(value: Any) -> Decimal | None:
+    """A decimal number given as text, None for anything else."""
+    try:
+        number = Decimal(value) if isinstance(value, str) else None
+    except InvalidOperation:
+        return None
+    return number if number is not None and number.is_finite() else None

@@ -1,0 +1,391 @@
+"""What a check can ask of an observation: one row per fact, worked out when a check asks for it.
+
+An observation is one thing that the bank saw: a TPP's request with its answer, a browser at an SCA page, or a change
+(an SCA that ended, a payment's new status, a consent given or withdrawn). A fact is a value (text, number, boolean), a
+tuple of which any may fit, or None where the observation has no such thing; nothing fits None but `absent: true`.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Callable, Mapping
+from datetime import date
+from hashlib import blake2b
+from typing import Any, NamedTuple
+from urllib.parse import parse_qsl
+
+import orjson
+
+from emulator.api.log import Exchange
+from emulator.api.router import split_target
+from emulator.api.signature import SignatureRefused, Verified
+from emulator.bank.clock import moment, oslo_date
+from emulator.httpsig.dates import parse_date
+
+_OUTSIDE = re.compile(r"^(answer|body|header|query|redirect)\.")
+
+
+class Observation:
+    """One thing that the bank saw.
+
+    `event`: `request`, `page`, `sca`, `payment`, `basket`, `consent`, `return`, `customer` or `notification`; `at`:
+    bank time in seconds since 1970; `received`: the same in real time; `tpp`: whom it concerns, None when that is
+    unknown; `values`: facts that are known already.
+    """
+
+    __slots__ = ("at", "event", "exchange", "links", "received", "tpp", "values")
+
+    def __init__(
+        self,
+        event: str,
+        *,
+        at: float,
+        received: float,
+        tpp: str | None,
+        values: dict[str, Any],
+        exchange: Exchange | None = None,
+        links: Links | None = None,
+    ) -> None:
+        self.event = event
+        self.at = at
+        self.received = received
+        self.tpp = tpp
+        self.values = values
+        self.exchange = exchange
+        self.links = links
+
+    def fact(self, name: str) -> Any:
+        """The value of a fact; None where the observation has no such thing."""
+        values = self.values
+        if name in values:
+            return values[name]
+        if self.exchange is None:
+            return None
+        row = FACTS.get(name)
+        value = values[name] = row.read(self) if row is not None else _outside(self, name)
+        return value
+
+
+class Links(NamedTuple):
+    """The addresses and ids that answers gave to a TPP, of which at most a bounded number is remembered."""
+
+    addresses: Mapping[str, None]
+    ids: Mapping[str, None]
+
+
+class Fact(NamedTuple):
+    """A row of the vocabulary: how it is read from an observed request, and what it is, for people."""
+
+    read: Callable[[Observation], Any]
+    about: str
+
+
+def _exchange(observed: Observation) -> Exchange:
+    if observed.exchange is None:
+        raise TypeError("facts are read from requests")
+    return observed.exchange
+
+
+def headers(observed: Observation) -> Mapping[str, str]:
+    """The request's headers by lower-case name; of a repeated one the first."""
+    known: dict[str, str] | None = observed.values.get(" headers")
+    if known is None:
+        known = {}
+        for name, value in _exchange(observed).request.headers:
+            known.setdefault(name.lower(), value)
+        observed.values[" headers"] = known
+    return known
+
+
+def _header(name: str) -> Callable[[Observation], str | None]:
+    return lambda observed: headers(observed).get(name)
+
+
+def _parameter(name: str) -> Callable[[Observation], str | None]:
+    def read(observed: Observation) -> str | None:
+        call = _exchange(observed).call
+        return None if call is None else call.params.get(name)
+
+    return read
+
+
+def answer(observed: Observation) -> Any:
+    """The answer's JSON value, None when it is none."""
+    if " answer" not in observed.values:
+        response = _exchange(observed).response
+        observed.values[" answer"] = _json(response.body) if response is not None else None
+    return observed.values[" answer"]
+
+
+def _body(observed: Observation) -> Any:
+    if " body" not in observed.values:
+        observed.values[" body"] = _json(_exchange(observed).request.body)
+    return observed.values[" body"]
+
+
+def _json(text: bytes) -> Any:
+    try:
+        return orjson.loads(text) if text else None
+    except ValueError:
+        return None
+
+
+def _member(value: Any, path: str) -> Any:
+    for name in path.split("."):
+        if not isinstance(value, dict):
+            return None
+        value = value.get(name)
+    return value
+
+
+def _outside(observed: Observation, name: str) -> Any:
+    """`answer.x`, `body.x`, `header.x`, `query.x`: a member of what was sent or answered."""
+    place, _, path = name.partition(".")
+    if place == "answer":
+        return _member(answer(observed), path)
+    if place == "body":
+        return _member(_body(observed), path)
+    if place == "header":
+        return headers(observed).get(path.lower())
+    if place == "query":
+        query = split_target(_exchange(observed).request.target)[1]
+        return dict(parse_qsl(query, keep_blank_values=True)).get(path)
+    return None
+
+
+def _operation(observed: Observation) -> str | None:
+    return _exchange(observed).operation
+
+
+def _codes(observed: Observation) -> tuple[str, ...]:
+    if _exchange(observed).status < 400:
+        return ()
+    messages = _member(answer(observed), "tppMessages")
+    return tuple(entry["code"] for entry in messages or () if isinstance(entry, dict) and "code" in entry)
+
+
+def _signature(observed: Observation) -> str | None:
+    """`valid`, `missing`, `unlisted` (a header that must be signed is not), `digest`, `date` or `wrong`."""
+    exchange = _exchange(observed)
+    if isinstance(exchange.signature, Verified):
+        return "valid"
+    if not isinstance(exchange.signature, SignatureRefused):
+        return None
+    sent = headers(observed)
+    if "signature" not in sent:
+        return "missing"
+    paths = {entry.path.lower() for entry in exchange.signature.messages}
+    if paths <= {"digest"}:
+        return "digest"
+    if paths <= {"date"}:
+        return "date"
+    listed = re.search(r'headers="([^"]*)"', sent["signature"])
+    if listed is not None:
+        names = listed[1].lower().split()
+        if any(name in sent and name not in names for name in SIGNED):
+            return "unlisted"
+    return "wrong"
+
+
+SIGNED = ("date", "digest", "x-request-id", "psu-id", "psu-corporate-id", "tpp-redirect-uri")
+
+
+def _digest(observed: Observation) -> str | None:
+    """`match`, `mismatch`, `missing` (the operation takes a body and none was sent); None where none is needed."""
+    exchange = _exchange(observed)
+    if isinstance(exchange.signature, Verified):
+        return "match" if "digest" in headers(observed) else None
+    if not isinstance(exchange.signature, SignatureRefused):
+        return None
+    faults = [entry for entry in exchange.signature.messages if entry.path.lower() == "digest"]
+    if not faults:
+        return None
+    return "missing" if "digest" not in headers(observed) else "mismatch"
+
+
+def _skew(observed: Observation) -> float | None:
+    """Seconds between the request's Date and real time, whichever is ahead."""
+    text = headers(observed).get("date")
+    try:
+        return None if text is None else abs(parse_date(text)[0] - observed.received)
+    except ValueError:
+        return None
+
+
+def _fingerprint(observed: Observation) -> str:
+    """The same for requests that ask the same: method, address, body, customer and agreement."""
+    request, sent = _exchange(observed).request, headers(observed)
+    whole = b"\0".join(
+        (
+            request.method.encode(),
+            request.target.encode("utf-8", "replace"),
+            sent.get("psu-id", "").encode("utf-8", "replace"),
+            sent.get("psu-corporate-id", "").encode("utf-8", "replace"),
+            request.body,
+        )
+    )
+    return blake2b(whole, digest_size=12).hexdigest()
+
+
+def _content(observed: Observation) -> str:
+    """The same for bodies with the same bytes."""
+    return blake2b(_exchange(observed).request.body, digest_size=12).hexdigest()
+
+
+def _certificate_days(observed: Observation) -> float | None:
+    signature = _exchange(observed).signature
+    if not isinstance(signature, Verified):
+        return None
+    return (signature.certificate.not_valid_after_utc.timestamp() - observed.received) / 86400
+
+
+def _attended(observed: Observation) -> bool:
+    return "psu-ip-address" in headers(observed)
+
+
+def _address_kind(observed: Observation) -> str | None:
+    """`public` or `private` (also loopback, link-local, documentation); None without PSU-IP-Address."""
+    text = headers(observed).get("psu-ip-address")
+    if text is None:
+        return None
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        return None
+    documentation = any(address in network for network in _DOCUMENTATION if network.version == address.version)
+    return "public" if address.is_global or documentation else "private"
+
+
+# Reserved for documentation and tests: what a test suite uses in place of a real customer's address.
+_DOCUMENTATION = tuple(
+    map(ipaddress.ip_network, ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24", "2001:db8::/32", "3fff::/20"))
+)
+
+
+def _payment(observed: Observation) -> str | None:
+    return _exchange(observed).payment_id
+
+
+def _payment_status(observed: Observation) -> str | None:
+    if _exchange(observed).status >= 300:
+        return None
+    return _text(_member(answer(observed), "transactionStatus"))
+
+
+def _sca(observed: Observation) -> str | None:
+    """The last part of the scaRedirect that the answer gives: the SCA that the request opened."""
+    href = _member(answer(observed), "_links.scaRedirect.href")
+    return href.rpartition("/")[2] if isinstance(href, str) else None
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _lost(observed: Observation) -> bool:
+    response = _exchange(observed).response
+    return response is not None and response.delivery.disconnect is not None
+
+
+def _answer_lost(observed: Observation) -> bool:
+    response = _exchange(observed).response
+    return response is not None and response.delivery.disconnect == "after"
+
+
+def _linked(observed: Observation) -> bool | None:
+    """Whether the address with its query is, byte for byte, one that an answer gave."""
+    if observed.links is None:
+        return None
+    request = _exchange(observed).request
+    return request.target[len(request.prefix) :] in observed.links.addresses
+
+
+def _known_ids(observed: Observation) -> bool | None:
+    """Whether every id in the address came from an answer to this TPP."""
+    call = _exchange(observed).call
+    if call is None or observed.links is None:
+        return None
+    ids = [value for name, value in call.params.items() if name not in ("payment-service", "payment-product")]
+    return all(value in observed.links.ids for value in ids) if ids else None
+
+
+def _days_back(observed: Observation) -> int | None:
+    asked = observed.fact("query.dateFrom")
+    try:
+        since = date.fromisoformat(asked) if isinstance(asked, str) else None
+    except ValueError:
+        return None
+    return None if since is None else (oslo_date(moment(_exchange(observed).at)) - since).days
+
+
+def _more_pages(observed: Observation) -> bool | None:
+    """Whether the page has a link to a next one; None where the answer is no page of transactions."""
+    whole = answer(observed)
+    for name in ("transactions", "cardTransactions"):
+        page = _member(whole, name)
+        if isinstance(page, dict):
+            return "next" in (page.get("_links") or {})
+    return None
+
+
+def _retry_after(observed: Observation) -> float | None:
+    response = _exchange(observed).response
+    for name, value in response.headers if response is not None else ():
+        if name.lower() == "retry-after" and value.isascii() and value.isdigit():
+            return float(value)
+    return None
+
+
+FACTS: dict[str, Fact] = {
+    "operation": Fact(_operation, "operationId, as the interface description has it"),
+    "service": Fact(_parameter("payment-service"), "payments, bulk-payments or periodic-payments"),
+    "product": Fact(_parameter("payment-product"), "the payment product"),
+    "method": Fact(lambda observed: _exchange(observed).request.method, "the HTTP method"),
+    "target": Fact(lambda observed: _exchange(observed).request.target, "address and query as sent"),
+    "status": Fact(lambda observed: _exchange(observed).status, "the HTTP status of the answer"),
+    "code": Fact(_codes, "the error codes of the answer"),
+    "rule": Fact(lambda observed: tuple(_exchange(observed).rules), "the scripted rules that acted"),
+    "lost": Fact(_lost, "whether the connection was closed in place of an answer"),
+    "answerLost": Fact(_answer_lost, "the same, after the bank had acted"),
+    "signature": Fact(_signature, "valid, missing, unlisted, digest, date or wrong"),
+    "digest": Fact(_digest, "match, mismatch or missing, where the operation needs one"),
+    "skew": Fact(_skew, "seconds between Date and real time"),
+    "certificateDays": Fact(_certificate_days, "days until the certificate expires"),
+    "requestId": Fact(_header("x-request-id"), "X-Request-ID"),
+    "session": Fact(_header("tpp-session-id"), "TPP-Session-ID"),
+    "psu": Fact(_header("psu-id"), "PSU-ID"),
+    "agreement": Fact(_header("psu-corporate-id"), "PSU-Corporate-ID"),
+    "redirectUri": Fact(_header("tpp-redirect-uri"), "TPP-Redirect-URI"),
+    "address": Fact(_header("psu-ip-address"), "PSU-IP-Address"),
+    "addressKind": Fact(_address_kind, "public or private"),
+    "attended": Fact(_attended, "whether PSU-IP-Address was sent"),
+    "fingerprint": Fact(_fingerprint, "the same for requests that ask the same"),
+    "content": Fact(_content, "the same for bodies with the same bytes"),
+    "payment": Fact(_payment, "the payment that the request is about, or made"),
+    "paymentStatus": Fact(_payment_status, "the transactionStatus that the answer tells"),
+    "account": Fact(_parameter("id"), "the account or card in the address"),
+    "basket": Fact(_parameter("basketId"), "the signing basket in the address"),
+    "consent": Fact(_parameter("consentId"), "the consent in the address"),
+    "sca": Fact(_sca, "the SCA whose scaRedirect the answer gives"),
+    "linked": Fact(_linked, "whether an answer gave this very address"),
+    "knownIds": Fact(_known_ids, "whether answers gave every id in the address"),
+    "daysBack": Fact(_days_back, "days from dateFrom to bank time"),
+    "morePages": Fact(_more_pages, "whether the page links to a next one"),
+    "retryAfter": Fact(_retry_after, "seconds of Retry-After"),
+}
+
+EVENT_FACTS: dict[str, str] = {
+    "link": "of a page: given (as an answer gave it), altered or unknown",
+    "outcome": "of an SCA that ended: finalised, failed or expired; of a consent: given or revoked",
+    "purpose": "of an SCA: access, payment, basket or cancellation",
+    "previous": "of a payment's change: the status before",
+    "forged": "of a customer's return: it does not belong to the flow it came back to",
+    "present": "of the customer: whether the customer is there",
+    "context": "of a customer's return: PRIVATE or CORPORATE",
+}
+
+
+def is_fact(name: str) -> bool:
+    """Whether a check may ask for a fact of this name."""
+    return name in FACTS or name in EVENT_FACTS or _OUTSIDE.match(name) is not None

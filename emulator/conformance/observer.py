@@ -1,0 +1,207 @@
+"""The conformance report of one bank: what it saw is judged as it comes, and shown when somebody asks (CONTRACT 17).
+
+Requests wait in a short queue until it is full or a report is asked for, so that a bank whose report nobody reads pays
+for a list, and the checks are read from their files no earlier than they are needed.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping
+from datetime import timedelta
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, urlsplit
+
+from emulator.api.log import Exchange
+from emulator.bank.bank import Bank, Event
+from emulator.bank.clock import moment, oslo_date, real_seconds
+from emulator.bank.kinds import ACCOUNT, CONSENT, PAYMENT, PSU, SCA, TRANSACTION
+from emulator.bank.tpp import prefix
+
+if TYPE_CHECKING:
+    from emulator.conformance.auditor import Auditor, Belief
+
+WAITING = 512  # observations
+STATUSES = 20_000  # payments whose last status is remembered
+
+Waiting = Callable[["Auditor"], None]
+
+
+class Conformance:
+    """The report on the TPPs of one bank."""
+
+    def __init__(self, bank: Bank, clock: Callable[[], float] = real_seconds) -> None:
+        self._bank = bank
+        self.clock = clock
+        self._auditor: Auditor | None = None
+        self._waiting: list[Waiting] = []
+        self._statuses: OrderedDict[str, str] = OrderedDict()
+        self._beliefs: dict[str, Belief] = {}
+        self._opened: OrderedDict[str, None] = OrderedDict()
+        bank.follower = self.event
+
+    @property
+    def on(self) -> bool:
+        """Whether the setting `conformance` is on."""
+        return self._bank.settings.conformance
+
+    def request(self, exchange: Exchange) -> None:
+        """Take note of a request that has been answered."""
+        received = self.clock()
+        self._add(lambda auditor: auditor.request(exchange, received))
+
+    def page(self, token: str, tpp: str | None, *, link: str) -> None:
+        """Take note of a browser at an SCA page; `link`: given, altered or unknown."""
+        if link != "unknown":
+            self._opened[token] = None
+            if len(self._opened) > STATUSES:
+                self._opened.popitem(last=False)
+        self._change("page", tpp, self._bank.clock.stamp(), {"sca": token, "link": link})
+
+    def returned(self, redirect: str, tpp: str | None, *, sca: Mapping[str, Any], forged: bool) -> None:
+        """Take note that a browser was sent back to the TPP; `sca`: the one that ended, as far as it is known."""
+        query = dict(parse_qsl(urlsplit(redirect).query))
+        values: dict[str, Any] = {
+            "outcome": "finalised" if "psu-id" in query else "failed",
+            "sca": sca.get("id"),
+            "purpose": sca.get("purpose"),
+            "psu": query.get("psu-id"),
+            "session": query.get("tpp-session-id"),
+            "agreement": query.get("psu-corporate-id"),
+            "context": query.get("context"),
+            "redirectUri": sca.get("redirectUri"),
+            "forged": forged,
+        }
+        self._change("return", tpp, self._bank.clock.stamp(), values)
+
+    def observe(self, tpp: str, value: Mapping[str, Any]) -> None:
+        """Take note of what a plan has played: `{event: customer, present}` or `{event: return, redirect, forged}`."""
+        if value["event"] == "customer":
+            self._change("customer", tpp, self._bank.clock.stamp(), {"present": value["present"]})
+        else:
+            self.returned(value["redirect"], tpp, sca={}, forged=value.get("forged", False))
+
+    def event(self, event: Event) -> None:
+        """Take note of a change that the bank tells of; a reset begins again."""
+        if event["type"] == "reset":
+            self.forget()
+            return
+        read = _READERS.get(event["type"])
+        if read is not None and self.on:
+            read(self, event)
+
+    def _payment(self, event: Event) -> None:
+        payment = self._bank.documents.get(PAYMENT, event["id"])
+        if payment is None:
+            return
+        previous = self._statuses.pop(event["id"], "RCVD")
+        self._statuses[event["id"]] = event["status"]
+        if len(self._statuses) > STATUSES:
+            self._statuses.popitem(last=False)
+        values = {"payment": event["id"], "status": event["status"], "previous": previous}
+        self._change("payment", payment["tpp"], event["at"], values)
+
+    def _consent(self, event: Event) -> None:
+        consent = self._bank.documents.get(CONSENT, event["id"])
+        if consent is None:
+            return
+        outcome = "given" if event["status"] == "valid" else "revoked"
+        psu = self._bank.documents.first(PSU, key=prefix(consent["tpp"]) + consent["nationalId"])
+        values = {"consent": event["id"], "outcome": outcome, "psu": psu["id"] if psu is not None else None}
+        self._change("consent", consent["tpp"], event["at"], values)
+
+    def _sca(self, event: Event) -> None:
+        sca = self._bank.documents.get(SCA, event["id"])
+        if sca is None:
+            return
+        values = {"sca": sca["id"], "outcome": event["status"], "purpose": sca["purpose"]}
+        self._change("sca", sca["tpp"], event["at"], values)
+        if sca.get("redirect"):
+            self.returned(sca["redirect"], sca["tpp"], sca=sca, forged=False)
+
+    def _notification(self, event: Event) -> None:
+        self._change("notification", event.get("tpp"), event["at"], {"payment": event.get("target")})
+
+    def _change(self, event: str, tpp: str | None, at: str, values: dict[str, Any]) -> None:
+        received = self.clock()
+        self._add(lambda auditor: auditor.change(event, tpp, at, values, received=received))
+
+    def _add(self, observation: Waiting) -> None:
+        self._waiting.append(observation)
+        if len(self._waiting) >= WAITING:
+            self._judge()
+
+    def _judge(self) -> Auditor:
+        if self._auditor is None:
+            from emulator.conformance.auditor import Auditor
+            from emulator.conformance.check import ready
+
+            self._auditor = Auditor(ready())
+        waiting, self._waiting = self._waiting, []
+        for observation in waiting:
+            observation(self._auditor)
+        return self._auditor
+
+    def forget(self) -> None:
+        """Begin again: nothing has been seen."""
+        self._waiting.clear()
+        self._statuses.clear()
+        self._beliefs.clear()
+        self._opened.clear()
+        if self._auditor is not None:
+            self._auditor.forget()
+
+    def facts(self, exchange: Exchange, names: Iterable[str]) -> dict[str, Any]:
+        """Facts of a request in the log, by name, for a plan that waits for an occasion; unknown names are None."""
+        from emulator.conformance.facts import Observation
+
+        at = moment(exchange.at).timestamp()
+        observed = Observation("request", at=at, received=at, tpp=exchange.tpp, values={}, exchange=exchange)
+        return {name: observed.fact(name) for name in names}
+
+    def opened(self) -> list[str]:
+        """The SCAs whose page a browser has opened."""
+        return list(self._opened)
+
+    def claimable(self) -> dict[str, list[str]]:
+        """The payments and accounts of which a check wants to know what the TPP believes."""
+        payments, accounts = self._judge().claimable()
+        return {"payments": sorted(payments), "accounts": sorted(accounts)}
+
+    def believe(self, beliefs: Mapping[str, Mapping[str, Any]]) -> None:
+        """Take what the TPP believes, by the id of a payment or account; other ids are ignored."""
+        from emulator.conformance.claims import AccountBelief, PaymentBelief, decimal, state_of
+
+        for identity, belief in beliefs.items():
+            payment = self._bank.documents.get(PAYMENT, identity)
+            if payment is not None:
+                self._beliefs[identity] = PaymentBelief(str(belief.get("state")), state_of(payment["status"]))
+            elif (account := self._bank.documents.get(ACCOUNT, identity)) is not None:
+                self._beliefs[identity] = AccountBelief(
+                    decimal(belief.get("balance")),
+                    belief.get("transactions"),
+                    Decimal(account["booked"]),
+                    self._booked(identity),
+                )
+
+    def _booked(self, account: str) -> int:
+        """How many booked transactions an account shows in the 90 days that a list goes back."""
+        since = (oslo_date(self._bank.clock.now()) - timedelta(days=90)).isoformat()
+        return self._bank.documents.range_count(TRANSACTION, "shelf", group=f"{account}|booked", low=since)
+
+    def report(self, *, over: bool = False) -> dict[str, Any]:
+        """What is known of every check by now (`GET /_emulator/conformance`); `over`: no more will come."""
+        from emulator.conformance.report import report
+
+        auditor = self._judge()
+        now = self._bank.clock.now().timestamp()
+        return report(auditor.checks, auditor.verdicts(now, self.clock(), over=over, beliefs=self._beliefs))
+
+
+_READERS: Mapping[str, Callable[[Conformance, Event], None]] = {
+    "payment": Conformance._payment,
+    "consent": Conformance._consent,
+    "sca": Conformance._sca,
+    "notification": Conformance._notification,
+}

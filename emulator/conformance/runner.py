@@ -1,0 +1,393 @@
+"""The plan: for each check a bank of its own is armed, the TPP is started, customer and bank time are played, and then
+the check is judged (CONTRACT 17, `conformance run`).
+
+Everything goes through the control interface of a running bank, so that the TPP meets nothing that it would not meet
+outside the plan.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import IO, Any, Protocol
+from urllib.error import HTTPError, URLError
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
+from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
+
+from emulator.conformance import claims
+from emulator.conformance.check import Check, Step, matches
+from emulator.scenario.transport import Running, TransportFailed
+
+GLANCE = 0.02  # seconds between two looks at what the TPP has done
+PATIENCE = 10.0  # seconds for the TPP's own addresses
+OUTPUT_SHOWN = 2000  # characters of a command's output
+
+
+class RunFailed(Exception):
+    """The plan cannot be run at all; the argument is a sentence."""
+
+
+class Control(Protocol):
+    """The control interface of one bank."""
+
+    def __call__(self, method: str, path: str, body: Any = None) -> Any:
+        """The JSON of the answer; raises RunFailed for a refusal and where the bank cannot be reached."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How the TPP is reached: by `command`, by `hook` (POSTed per check), or by hand when both are None.
+
+    `patience`: seconds that a check may take; `claims`: where the TPP says what it believes.
+    """
+
+    command: str | None = None
+    hook: str | None = None
+    claims: str | None = None
+    patience: float = 30.0
+    by_hand: Callable[[Check, Mapping[str, str]], None] | None = None
+
+
+@dataclass(slots=True)
+class Outcome:
+    """The verdict of one check, as a row of the report, and what went wrong around it."""
+
+    row: dict[str, Any]
+    problems: list[str] = field(default_factory=list)
+
+
+class _NoRedirect(HTTPRedirectHandler):
+    def redirect_request(self, *_: Any, **__: Any) -> None:
+        return None
+
+
+_open = build_opener(ProxyHandler({}), _NoRedirect()).open
+
+
+def control_of(base: str, *, token: str | None = None, ca: str | None = None) -> Control:
+    """The control interface of the bank at this base address; `ca`: of its TLS certificate."""
+    try:
+        bank = Running(base, token=token, ca=ca, timeout=60.0)
+    except TransportFailed as failed:
+        raise RunFailed(str(failed)) from None
+
+    def ask(method: str, path: str, body: Any = None) -> Any:
+        try:
+            answer = bank.control(method, path, {} if body is None and method in ("POST", "PUT") else body)
+        except TransportFailed as failed:
+            raise RunFailed(str(failed)) from None
+        if answer.lost or answer.status >= 400:
+            raise RunFailed(f"{method} /_emulator{path} answered {answer.status or 'nothing'}: {_text(answer.body)}")
+        return answer.json()
+
+    return ask
+
+
+def _text(body: bytes) -> str:
+    try:
+        return " ".join(entry["text"] for entry in json.loads(body)["tppMessages"])
+    except (ValueError, KeyError, TypeError):
+        return body[:200].decode("utf-8", "replace")
+
+
+def run(
+    checks: Iterable[Check], base: str, plan: Plan, *, token: str | None = None, ca: str | None = None
+) -> Iterator[Outcome]:
+    """Run the plan check by check against the bank at `base`; each check's outcome as it comes.
+
+    Raises RunFailed where that bank cannot be reached; what goes wrong with one check is told with its outcome.
+    """
+    connect = partial(control_of, token=token, ca=ca)
+    process = connect(base)
+    process("GET", "/clock")
+    for check in checks:
+        try:
+            yield _run(check, process, plan, connect)
+        except RunFailed as problem:
+            yield Outcome(_unjudged(check), [str(problem)])
+
+
+def _unjudged(check: Check) -> dict[str, Any]:
+    from emulator.conformance.auditor import Record
+    from emulator.conformance.report import report
+
+    row: dict[str, Any] = report([check], {check.check: Record()})["checks"][0]
+    return row
+
+
+def _run(check: Check, process: Control, plan: Plan, connect: Callable[[str], Control]) -> Outcome:
+    name = f"check-{check.check}"[:63]
+    roles = ["PISP", "AISP"]
+    settings = {**check.arm.settings, "links": check.arm.settings.get("links", "absolute")}
+    made = process(
+        "PUT", f"/banks/{name}", {"settings": settings, "clock": "live", "tpp": {"name": name, "roles": roles}}
+    )
+    try:
+        bank = connect(made["baseUrl"])
+        for rule in reversed(check.arm.rules):
+            bank("POST", "/rules", rule)
+        if check.arm.scenario is not None:
+            bank("POST", "/scenario", check.arm.scenario)
+        with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
+            files = _credentials(Path(folder), made["tpp"])
+            person, other = persons_of(bank, check.arm.context)
+            environment = {
+                "BANK_URL": made["baseUrl"],
+                "BANK_CHECK": check.check,
+                "BANK_TASK": check.arm.task,
+                "BANK_CERTIFICATE": str(files["certificate"]),
+                "BANK_KEY": str(files["key"]),
+                "BANK_CONTEXT": check.arm.context,
+                "BANK_NATIONAL_ID": person,
+                "BANK_DEBTOR": debtor_of(bank, person),
+            }
+            customer = Customer(check, bank, made["tpp"]["tppId"], person, other)
+            problems = _drive(check, plan, environment, customer)
+            return _judged(check, bank, plan, problems)
+    finally:
+        with suppress(RunFailed):
+            process("DELETE", f"/banks/{name}")
+
+
+def _credentials(folder: Path, tpp: Mapping[str, Any]) -> dict[str, Path]:
+    paths = {}
+    for name in ("certificate", "key"):
+        paths[name] = folder / f"{name}.pem"
+        paths[name].touch(mode=0o600)
+        paths[name].write_text(tpp[name], encoding="ascii")
+    return paths
+
+
+def persons_of(bank: Control, context: str) -> tuple[str, str]:
+    """The customer of the plan, and somebody else."""
+    people = bank("GET", "/people")["people"]
+    corporate = [person for person in people if person.get("agreements")]
+    private = [person for person in people if person.get("accounts") and not person.get("agreements")]
+    chosen = corporate if context == "CORPORATE" else private
+    if not chosen:
+        raise RunFailed(f"the bank has nobody who can act in the context {context}")
+    other = next(person for person in people if person["nationalId"] != chosen[0]["nationalId"])
+    return chosen[0]["nationalId"], other["nationalId"]
+
+
+def debtor_of(bank: Control, person: str) -> str:
+    """An account that the customer can pay from."""
+    known = next(entry for entry in bank("GET", "/people")["people"] if entry["nationalId"] == person)
+    accounts = known.get("accounts") or [
+        account for agreement in known.get("agreements", []) for account in agreement.get("accounts", [])
+    ]
+    first = accounts[0] if accounts else ""
+    return str(first.get("iban", "")) if isinstance(first, Mapping) else str(first)
+
+
+@contextmanager
+def _started(command: str, environment: Mapping[str, str], output: IO[bytes]) -> Iterator[subprocess.Popen[bytes]]:
+    try:
+        process = subprocess.Popen(
+            shlex.split(command),
+            env={**os.environ, **environment},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as error:
+        raise RunFailed(f"the command cannot be started: {error}") from None
+    try:
+        yield process
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _drive(check: Check, plan: Plan, environment: Mapping[str, str], customer: Customer) -> list[str]:
+    """Let the TPP act while customer and bank time are played, until it ends or patience does."""
+    until = time.monotonic() + plan.patience
+    if plan.command is not None:
+        with tempfile.TemporaryFile() as output, _started(plan.command, environment, output) as process:
+            while process.poll() is None and time.monotonic() < until:
+                customer.play()
+                time.sleep(GLANCE)
+            customer.play()
+            return _ended(process, plan, output)
+    if plan.hook is not None:
+        return _hooked(plan, environment, customer, until)
+    if plan.by_hand is not None:
+        plan.by_hand(check, environment)
+    customer.play()
+    return []
+
+
+def _ended(process: subprocess.Popen[bytes], plan: Plan, output: IO[bytes]) -> list[str]:
+    status = process.poll()
+    if status == 0:
+        return []
+    output.seek(0, os.SEEK_END)
+    output.seek(max(0, output.tell() - OUTPUT_SHOWN))
+    printed = output.read().decode("utf-8", "replace").strip()
+    last = f"; it printed: {printed}" if printed else ""
+    if status is None:
+        return [f"the command did not end within {plan.patience:g} s and was stopped{last}"]
+    return [f"the command ended with status {status}{last}"]
+
+
+def _hooked(plan: Plan, environment: Mapping[str, str], customer: Customer, until: float) -> list[str]:
+    """POST the environment to the hook; while it has not answered, customer and bank time are played."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    body = {name.removeprefix("BANK_").lower(): value for name, value in environment.items()}
+    body["certificate"] = Path(environment["BANK_CERTIFICATE"]).read_text(encoding="ascii")
+    body["key"] = Path(environment["BANK_KEY"]).read_text(encoding="ascii")
+    request = Request(plan.hook or "", json.dumps(body).encode(), {"Content-Type": "application/json"}, method="POST")
+
+    def post() -> str | None:
+        try:
+            with _open(request, timeout=plan.patience):
+                return None
+        except HTTPError as error:
+            return f"the hook answered {error.code}"
+        except (URLError, OSError, ValueError) as error:
+            return f"the hook cannot be reached: {getattr(error, 'reason', error)}"
+
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(post)
+        while not answer.done() and time.monotonic() < until:
+            customer.play()
+            time.sleep(GLANCE)
+        customer.play()
+        problem = answer.result()
+    return [] if problem is None else [problem]
+
+
+def visit(redirect: str) -> None:
+    """Open the TPP's address as the customer's browser would; an app's scheme has nobody to open it here."""
+    if redirect.startswith(("http://", "https://")):
+        with suppress(HTTPError, URLError, OSError, ValueError), _open(redirect, timeout=PATIENCE):
+            pass
+
+
+class Customer:
+    """The customer and bank time: looks at what the TPP has done and does what the check has armed.
+
+    `visit` opens an address of the TPP; `clock` gives real seconds.
+    """
+
+    def __init__(
+        self,
+        check: Check,
+        bank: Control,
+        tpp_id: str,
+        person: str,
+        other: str,
+        *,
+        visit: Callable[[str], None] = visit,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._check = check
+        self._bank = bank
+        self._tpp_id = tpp_id
+        self._person = person
+        self._other = other
+        self._visit = visit
+        self._clock = clock
+        self.present = True
+        self._met: dict[str, float] = {}
+        self._done: set[str] = set()
+        self._newest = 0
+        self._left = [step.times for step in check.arm.clock]
+
+    def play(self) -> None:
+        """Answer every SCA whose page was opened, and take the steps whose occasion has come."""
+        opened = set(self._bank("GET", "/conformance/opened")["opened"]) - self._done
+        for sca in self._bank("GET", "/sca?limit=100")["sca"] if opened else ():
+            if sca["status"] == "started" and sca["id"] in opened:
+                self._authenticate(sca)
+        entries = self._bank("GET", "/requests?limit=200")["requests"]
+        for entry in sorted(entries, key=lambda one: int(one["id"])):
+            if int(entry["id"]) > self._newest:
+                self._newest = int(entry["id"])
+                self._after(partial(self._facts, entry["id"]))
+
+    def _authenticate(self, sca: Mapping[str, Any]) -> None:
+        arm, identity = self._check.arm, sca["id"]
+        first = self._met.setdefault(identity, self._clock())
+        if arm.psu == "abandon" or (arm.psu == "approve-slowly" and self._clock() - first < 1.0):
+            return
+        self._done.add(identity)
+        action, body = "approve", {"nationalId": self._person, "context": arm.context}
+        if arm.psu in ("reject", "expire"):
+            action, body = arm.psu, {}
+        if arm.psu == "foreign-return":
+            self._forge(sca)
+        redirect = self._bank("POST", f"/sca/{quote(identity)}/{action}", body)["redirect"]
+        self._visit(redirect)
+        self._after(lambda _: {"event": "return", "outcome": "finalised" if "psu-id=" in redirect else "failed"})
+
+    def _forge(self, sca: Mapping[str, Any]) -> None:
+        """Send a browser to the TPP with the psu-id of somebody else, as from another flow."""
+        foreign = self._bank("POST", "/sessions", {"tpp": self._tpp_id, "nationalId": self._other})
+        parts = urlsplit(sca["redirectUri"])
+        query = [(name, f"{value}-of-another-flow") for name, value in parse_qsl(parts.query)]
+        query += [("psu-id", foreign["psuId"]), ("tpp-session-id", foreign["tppSessionId"]), ("context", "PRIVATE")]
+        redirect = urlunsplit(parts._replace(query=urlencode(query)))
+        self._tell({"event": "return", "redirect": redirect, "forged": True})
+        self._visit(redirect)
+
+    def _tell(self, observation: Mapping[str, Any]) -> None:
+        self._bank("POST", "/conformance/observations", {"tpp": self._tpp_id, **observation})
+
+    def _facts(self, identity: str, names: Iterable[str]) -> dict[str, Any]:
+        shown = self._bank("GET", f"/conformance/facts/{identity}?names={quote(','.join(names))}")
+        return dict(shown["facts"])
+
+    def _after(self, facts: Callable[[Iterable[str]], Mapping[str, Any]]) -> None:
+        for number, step in enumerate(self._check.arm.clock):
+            wanted = {name: value for name, value in step.after.items() if name != "event"}
+            if not self._left[number]:
+                continue
+            known = facts(wanted)
+            if matches(step.after, known):
+                self._left[number] -= 1
+                self._take(step)
+
+    def _take(self, step: Step) -> None:
+        if step.customer is not None:
+            self.present = step.customer == "present"
+            self._tell({"event": "customer", "present": step.customer == "present"})
+        if step.advance is not None:
+            self._bank("POST", "/clock/advance", {"by": step.advance})
+        if step.control is not None:
+            method, _, path = step.control.partition(" ")
+            self._bank(method, f"/{self._newest_of(path)}", step.body)
+
+    def _newest_of(self, path: str) -> str:
+        """The path with `latest` replaced by the newest id of its list."""
+        kind, _, rest = path.partition("/")
+        if rest.startswith("latest") and kind == "consents":
+            listed = self._bank("GET", f"/{kind}?limit=1")[kind]
+            if listed:
+                return f"{kind}/{listed[0]['consentId']}{rest.removeprefix('latest')}"
+        return path
+
+
+def _judged(check: Check, bank: Control, plan: Plan, problems: list[str]) -> Outcome:
+    if plan.claims is not None:
+        wanted = bank("GET", "/conformance/claims")
+        beliefs, unread = claims.ask(plan.claims, wanted["payments"], wanted["accounts"])
+        bank("PUT", "/conformance/claims", {"beliefs": beliefs})
+        problems += unread
+    shown = bank("GET", "/conformance?over=true")
+    row = next(row for row in shown["checks"] if row["check"] == check.check)
+    return Outcome(row, problems)

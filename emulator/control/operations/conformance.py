@@ -1,0 +1,180 @@
+"""`conformance`: the report on what the TPPs of a bank do, and what a plan tells the bank (CONTRACT 17)."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import ConfigDict, with_config
+from typing_extensions import TypedDict
+
+from emulator.api.messages import Response
+from emulator.api.query import Parameter
+from emulator.api.render import json_response
+from emulator.bank.errors import BankError
+from emulator.bank.validation import Maybe, Model
+from emulator.conformance.observer import Conformance
+from emulator.control.operation import Answer, ControlCall, ControlOperation
+
+
+class Observation(Model):
+    """What a plan has played: the customer came or left (`present`), or a browser was sent to the TPP (`redirect`).
+
+    `forged`: the redirect belongs to another flow.
+    """
+
+    event: Literal["customer", "return"]
+    tpp: str
+    present: bool = True
+    redirect: str = ""
+    forged: bool = False
+
+
+class Belief(Model):
+    """What the TPP believes of a payment or an account."""
+
+    state: Maybe[Literal["paid", "open", "failed"]] = None
+    balance: Maybe[str] = None
+    transactions: Maybe[int] = None
+
+
+class Beliefs(Model):
+    """What the TPP believes, by the id of the payment or account."""
+
+    beliefs: dict[str, Belief]
+
+
+@with_config(ConfigDict(extra="forbid"))
+class Claimable(TypedDict):
+    """The payments and accounts of which a check wants to know what the TPP believes."""
+
+    payments: list[str]
+    accounts: list[str]
+
+
+@with_config(ConfigDict(extra="forbid"))
+class Opened(TypedDict):
+    """The SCAs whose page a browser has opened."""
+
+    opened: list[str]
+
+
+@with_config(ConfigDict(extra="forbid"))
+class Facts(TypedDict):
+    """Facts of a request in the log, by name."""
+
+    facts: dict[str, Any]
+
+
+def _of(call: ControlCall[Any]) -> Conformance:
+    observer = call.service.observer
+    if not isinstance(observer, Conformance):
+        raise TypeError("a bank is observed by its conformance report")
+    return observer
+
+
+def _report(call: ControlCall[Any]) -> Response:
+    return json_response(200, _of(call).report(over=bool(call.query.get("over"))))
+
+
+def _forget(call: ControlCall[Any]) -> Response:
+    _of(call).forget()
+    call.publish("conformance", "cleared")
+    return Response(204)
+
+
+def _observe(call: ControlCall[Observation]) -> Response:
+    body = call.body
+    _of(call).observe(body.tpp, body.model_dump())
+    return Response(204)
+
+
+def _opened(call: ControlCall[Any]) -> Response:
+    return json_response(200, {"opened": _of(call).opened()})
+
+
+def _facts(call: ControlCall[Any]) -> Response:
+    exchange = call.service.log.get(call.params["id"])
+    if exchange is None:
+        raise BankError("RESOURCE_UNKNOWN", f"There is no request {call.params['id'][:100]} in the log.")
+    names = [name for name in call.query.get("names", "").split(",") if name]
+    return json_response(200, {"facts": _of(call).facts(exchange, names)})
+
+
+def _claimable(call: ControlCall[Any]) -> Response:
+    return json_response(200, _of(call).claimable())
+
+
+def _believe(call: ControlCall[Beliefs]) -> Response:
+    _of(call).believe({name: belief.model_dump() for name, belief in call.body.beliefs.items()})
+    return Response(204)
+
+
+OPERATIONS = (
+    ControlOperation(
+        id="getConformance",
+        method="GET",
+        path="/conformance",
+        summary="What every check says of the TPPs' conduct since start, reset or the last DELETE.",
+        handler=_report,
+        answers={200: Answer("The report.", "emulator.conformance.report:Report")},
+        query=(Parameter("over", "boolean", "Judge as if no more requests will come."),),
+    ),
+    ControlOperation(
+        id="clearConformance",
+        method="DELETE",
+        path="/conformance",
+        summary="Forget what was seen of the TPPs.",
+        handler=_forget,
+        answers={204: Answer("Done.")},
+    ),
+    ControlOperation(
+        id="observeConformance",
+        method="POST",
+        path="/conformance/observations",
+        summary="Tell the report what a plan has played: the customer's presence, a return to the TPP.",
+        handler=_observe,
+        answers={204: Answer("Done.")},
+        body=Observation,
+        required=True,
+        example={"event": "customer", "tpp": "PSDNO-SBX-demo", "present": False},
+    ),
+    ControlOperation(
+        id="listOpenedSca",
+        method="GET",
+        path="/conformance/opened",
+        summary="The SCAs whose page a browser has opened.",
+        handler=_opened,
+        answers={200: Answer("Their ids.", Opened)},
+    ),
+    ControlOperation(
+        id="getConformanceFacts",
+        method="GET",
+        path="/conformance/facts/{id}",
+        summary="Facts of a request in the log, as checks name them.",
+        handler=_facts,
+        answers={
+            200: Answer("The facts; null for what the request does not have.", Facts),
+            404: Answer("Not in the log."),
+        },
+        query=(Parameter("names", "text", "Names of facts, with commas between them."),),
+    ),
+    ControlOperation(
+        id="listClaims",
+        method="GET",
+        path="/conformance/claims",
+        summary="The payments and accounts of which a check wants to know what the TPP believes.",
+        handler=_claimable,
+        answers={200: Answer("Their ids.", Claimable)},
+    ),
+    ControlOperation(
+        id="putClaims",
+        method="PUT",
+        path="/conformance/claims",
+        summary="What the TPP believes of payments and accounts, to be held against the ledger.",
+        handler=_believe,
+        answers={204: Answer("Done.")},
+        body=Beliefs,
+        required=True,
+        example={"beliefs": {"0a1b2c3d-0000-4000-8000-000000000000": {"state": "paid"}}},
+    ),
+)

@@ -1,0 +1,130 @@
+"""Verdicts, baselines and the forms of the report; files of checks that cannot be read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from emulator.conformance import baseline, report
+from emulator.conformance.auditor import Auditor
+from emulator.conformance.check import CheckError, read, ready
+from emulator.conformance.report import Report
+from tests.conformance.mutants import MUTANTS
+from tests.conformance.plan import Plan
+
+CHECKS = {check.check: check for check in ready()}
+
+
+@pytest.fixture(scope="module")
+def failing() -> dict[str, Any]:
+    """The report on a TPP that orders again when an answer was lost."""
+    plan = Plan(CHECKS["repeats-a-lost-answer"], MUTANTS["repeats-a-lost-answer"])
+    plan.judge()
+    shown: dict[str, Any] = plan.control("GET", "/conformance?over=true")
+    return shown
+
+
+def test_a_bank_that_saw_nothing_has_seen_no_occasion_and_passes_nothing() -> None:
+    shown = report.report(ready(), Auditor(ready()).verdicts(0.0, 0.0))
+    assert {row["verdict"] for row in shown["checks"]} == {"not-seen"}
+    assert shown["summary"]["not-seen"] == len(CHECKS)
+    assert report.exit_status(shown) == 0
+    assert report.exit_status(shown, require_seen=True) == 1
+
+
+def test_a_failure_names_the_rule_the_requests_and_how_to_repeat_them(failing: dict[str, Any]) -> None:
+    (row,) = [row for row in failing["checks"] if row["verdict"] == "fail"]
+    assert row["check"] == "repeats-a-lost-answer"
+    assert row["requests"] == ["1", "2"]
+    (failure,) = row["failures"]
+    assert "same X-Request-ID" in failure["text"]
+    assert failure["curl"][0].startswith("curl -X POST $PROXY/v1/payments/sepa-credit-transfers ")
+    assert "Signature" not in failure["curl"][0]
+    assert report.exit_status(failing) == 1
+
+
+def test_the_report_has_the_form_that_the_interface_describes(failing: dict[str, Any]) -> None:
+    Report.model_validate(failing, strict=True)
+
+
+def test_junit_has_a_test_for_each_check_and_a_failure_for_each_must(failing: dict[str, Any]) -> None:
+    suite = ElementTree.fromstring(report.junit(failing))
+    assert suite.get("tests") == str(len(CHECKS))
+    assert [case.get("name") for case in suite if case.find("failure") is not None] == ["repeats-a-lost-answer"]
+
+
+def test_the_page_names_first_what_was_not_seen_and_escapes_what_the_tpp_sent(failing: dict[str, Any]) -> None:
+    spoiled = {**failing, "checks": [{**row, "about": "<script>"} for row in failing["checks"]]}
+    page = report.html(spoiled)
+    assert page.index("Not seen") < page.index("Failures") < page.index("Passed")
+    assert "<script>" not in page
+    assert "http" not in page.partition("<body>")[0]
+
+
+def test_a_baseline_turns_a_known_failure_green_and_names_one_that_is_healed(
+    failing: dict[str, Any], tmp_path: Path
+) -> None:
+    file = tmp_path / "known.yaml"
+    baseline.write(file, failing)
+    known = baseline.load(file, CHECKS)
+    assert known == {"repeats-a-lost-answer"}
+    laid, healed = baseline.laid_over(failing, known)
+    assert report.exit_status(laid) == 0
+    assert healed == []
+    good = [{**row, "verdict": "pass"} if row["check"] in known else row for row in failing["checks"]]
+    laid, healed = baseline.laid_over(report.summed(good), known)
+    assert healed == ["repeats-a-lost-answer"]
+    assert "known" not in {row["verdict"] for row in laid["checks"]}
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("known-failures: [no-such-check]", "there is no check 'no-such-check'"),
+        ("failures: []", "expected known-failures"),
+        ("[", "known.yaml"),
+    ],
+)
+def test_a_baseline_that_cannot_be_used_is_named(tmp_path: Path, text: str, problem: str) -> None:
+    file = tmp_path / "known.yaml"
+    file.write_text(text)
+    with pytest.raises(baseline.BaselineError, match=problem):
+        baseline.load(file, CHECKS)
+
+
+def test_two_reports_are_one_with_the_worse_verdict(failing: dict[str, Any]) -> None:
+    seen_nothing = report.report(ready(), Auditor(ready()).verdicts(0.0, 0.0))
+    merged = report.merged([seen_nothing, failing])
+    assert merged["summary"] == failing["summary"]
+
+
+GOOD = """
+check: a-check
+about: Something that a TPP does.
+level: must
+group: signing
+role: any
+spec: signature
+seen: {operation: createPayment}
+expect: {never: {}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ("level: must", "level: musst", "a.yaml:4:1: .*'musst'"),
+        ("seen: {operation", "seen: {operatoin", "a.yaml:8:8: .*did you mean operation"),
+        ("expect: {never", "expect: {nevver", "did you mean never"),
+        ("{never: {}}", "{never: {}, at_most: 1}", "Exactly one of"),
+        ("{never: {}}", "{never: {}, within: soon}", "a length of time"),
+        ("createPayment}", "{near: x}}", "is not understood"),
+        ("about: Something that a TPP does.", "", "about"),
+    ],
+)
+def test_a_check_with_an_unknown_word_is_refused_with_file_line_and_a_guess(old: str, new: str, problem: str) -> None:
+    with pytest.raises(CheckError, match=problem):
+        read(GOOD.replace(old, new), "a.yaml")
