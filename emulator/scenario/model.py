@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -19,6 +21,7 @@ from emulator.scenario.rule import MOST_RULES, Rule
 from emulator.scenario.start import Start
 from emulator.scenario.step import Scene
 from emulator.scenario.story import MOST_STEPS, AnyStep
+from emulator.scenario.values import NAMED
 from emulator.scenario.variables import NAME as VARIABLE
 
 
@@ -101,4 +104,33 @@ class Scenario:
 @cache
 def scenario_schema() -> dict[str, Any]:
     """JSON Schema (2020-12) of a scenario; made once, so not to be changed."""
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **json_schema(ScenarioFile)}
+    schema = json_schema(ScenarioFile)
+    shared = schema["$defs"]
+    for name in _reached(shared, "Start", "Rule"):
+        shared[name] = _with_placeholders(shared[name])
+    shared["Placeholder"] = {"type": "string", "pattern": NAMED, "description": "${name} of a parameter."}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+def _reached(shared: Mapping[str, Any], *names: str) -> set[str]:
+    """The named schemas, and those that they refer to."""
+    reached, waiting = set[str](), list(names)
+    while waiting:
+        name = waiting.pop()
+        if name not in reached:
+            reached.add(name)
+            waiting += re.findall(r'"#/\$defs/(\w+)"', json.dumps(shared[name]))
+    return reached
+
+
+def _with_placeholders(schema: Any) -> Any:
+    """The schema, with `${name}` allowed in place of every value that a parameter may give."""
+    if isinstance(schema, list):
+        return [_with_placeholders(inner) for inner in schema]
+    if not isinstance(schema, dict):
+        return schema
+    made = {name: inner if name == "enum" else _with_placeholders(inner) for name, inner in schema.items()}
+    if not {"enum", "pattern", "const"} & schema.keys() and schema.get("type") not in ("integer", "number", "boolean"):
+        return made
+    about = {"description": made.pop("description")} if "description" in made else {}
+    return {"anyOf": [made, {"$ref": "#/$defs/Placeholder"}], **about}

@@ -34,6 +34,15 @@ class ScenarioMissing(ScenarioRefused):
     """There is no scenario of that name, or no file that can be read."""
 
 
+class Misfit(Exception):
+    """What a scenario asks of this bank cannot be: the part at fault and a sentence."""
+
+    def __init__(self, path: Path, text: str) -> None:
+        super().__init__(text)
+        self.path = path
+        self.text = text
+
+
 @dataclass(frozen=True, slots=True)
 class Origin:
     """Where a scenario was read: the name of its file, and of what came as text where each member stands in it."""

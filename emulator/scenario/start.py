@@ -8,7 +8,7 @@ from pydantic import ConfigDict, Discriminator, Field, Tag, model_validator
 
 from emulator.bank import fixtures
 from emulator.bank.fixtures.definitions import Additions
-from emulator.bank.validation import Maybe, Model, Moment, Reads, Text100, Unfit, refuse
+from emulator.bank.validation import Maybe, Model, Moment, Reads, Text100, Unfit, one_of, refuse
 from emulator.scenario.values import Settings, amount
 
 CURRENT = "current"
@@ -51,7 +51,7 @@ class _Change(Model):
 
 
 class AccountChange(_Change):
-    """A change to the account of this IBAN, BBAN or resourceId."""
+    """A change to the account of this IBAN, BBAN or resourceId; `*` stands for any characters, and so for several."""
 
     account: Text100
     balance: Maybe[Annotated[str, amount(r"-?[0-9]{1,13}(\.[0-9]{1,5})?")]] = None
@@ -62,7 +62,11 @@ class AccountChange(_Change):
 
 
 class AgreementChange(_Change):
-    """A change to the agreement of this psuCorporateId, name or organisation number."""
+    """A change to the agreement of this psuCorporateId, name or organisation number.
+
+    `*` stands for any characters: a change to every agreement of a corporate customer that fits, each of which gets
+    another person of the bank where it has too few for two signatures.
+    """
 
     agreement: Text100
     signatures: Maybe[Literal[1, 2]] = None
@@ -71,22 +75,45 @@ class AgreementChange(_Change):
     ] = None
 
 
+class AccessChange(Model):
+    """A change to what customers have given TPPs: all that is valid is over, as if it had ended by itself."""
+
+    model_config = ConfigDict(json_schema_extra={"minProperties": 1})
+
+    consents: Maybe[Annotated[str, one_of("state of consents", ("expired", "revoked"))]] = None
+    sessions: Maybe[Annotated[str, one_of("state of sessions", ("expired",))]] = None
+    quotas: Maybe[Annotated[str, one_of("state of quotas", ("exhausted",))]] = Field(
+        None, description="The reads without the PSU of the next 24 hours, of every account that a consent covers."
+    )
+
+
 def _no_change(value: Any) -> Any:
     if not isinstance(value, dict):
         raise Unfit("a mapping")
-    raise Unfit(text="A change names an account or an agreement.")
+    raise Unfit(text=f"A change names one of {', '.join(_CHANGED)}.")
 
 
 def _what_changes(value: Any) -> str:
-    named = [name for name in ("account", "agreement") if isinstance(value, dict) and name in value]
-    if isinstance(value, _Change):
-        return "(account)" if isinstance(value, AccountChange) else "(agreement)"
-    return f"({named[0]})" if len(named) == 1 else "(nothing)"
+    if isinstance(value, AccountChange | AgreementChange | AccessChange):
+        return next(tag for tag, form in _FORMS.items() if isinstance(value, form))
+    tags = {tag for name, tag in _CHANGED.items() if isinstance(value, dict) and name in value}
+    return tags.pop() if len(tags) == 1 else "(nothing)"
+
+
+_FORMS = {"(account)": AccountChange, "(agreement)": AgreementChange, "(access)": AccessChange}
+_CHANGED = {
+    "account": "(account)",
+    "agreement": "(agreement)",
+    "consents": "(access)",
+    "sessions": "(access)",
+    "quotas": "(access)",
+}
 
 
 Change = Annotated[
     Annotated[AccountChange, Tag("(account)")]
     | Annotated[AgreementChange, Tag("(agreement)")]
+    | Annotated[AccessChange, Tag("(access)")]
     | Annotated[Any, Reads(_no_change, {"not": {}}), Tag("(nothing)")],
     Discriminator(_what_changes),
 ]
@@ -111,3 +138,8 @@ class Start(Model):
     def resets(self) -> bool:
         """Whether the documents of the bank are replaced."""
         return self.base != CURRENT
+
+    @property
+    def from_snapshot(self) -> bool:
+        """Whether the bank starts from a snapshot."""
+        return self.base.startswith(SNAPSHOT)

@@ -2,35 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from decimal import Decimal
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from emulator.api.log import RequestLog
 from emulator.bank import fixtures
-from emulator.bank.accounts import ledger
 from emulator.bank.bank import Bank
 from emulator.bank.clock import date_time
-from emulator.bank.customers import people
-from emulator.bank.documents import Account, Agreement
-from emulator.bank.errors import BankError, counted
+from emulator.bank.errors import counted
 from emulator.bank.fixtures import Fixture
-from emulator.bank.fixtures.entries import DefinitionError
-from emulator.bank.kinds import ACCOUNT, AGREEMENT, CONSENT, CUSTOMER, PAYMENT, SCENARIO, SESSION
-from emulator.bank.money import plain, quantum
+from emulator.bank.kinds import ACCOUNT, CONSENT, CUSTOMER, PAYMENT, SCENARIO, SESSION
 from emulator.bank.payment import progression
-from emulator.bank.problems import Path, Problem
+from emulator.bank.problems import Problem
 from emulator.bank.snapshots import Snapshots
-from emulator.scenario.problems import Origin
+from emulator.scenario.problems import Misfit, Origin
 from emulator.scenario.rules import AddedRule, RuleSet
 
 if TYPE_CHECKING:
     from emulator.scenario.model import Scenario
-    from emulator.scenario.start import AccountChange, AgreementChange, Start
-
-SNAPSHOT = "snapshot:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +32,6 @@ class ScenarioTarget:
     rules: RuleSet
     log: RequestLog
     snapshots: Snapshots
-
-
-class _Misfit(Exception):
-    """What a scenario asks of this bank cannot be: the part at fault and a sentence."""
-
-    def __init__(self, path: Path, text: str) -> None:
-        super().__init__(text)
-        self.path = path
-        self.text = text
 
 
 def reset(scenario_target: ScenarioTarget, fixture: str | Fixture, scenario: Scenario | None = None) -> None:
@@ -77,7 +59,7 @@ def apply(scenario: Scenario, scenario_target: ScenarioTarget) -> dict[str, Any]
     with _all_or_nothing(scenario_target, scenario):
         _perform(scenario, scenario_target)
         progression.run_due(bank)
-    if scenario.start.base.startswith(SNAPSHOT):
+    if scenario.start.from_snapshot:
         scenario_target.rules.restart()
     if scenario.start.resets:
         scenario_target.log.clear()
@@ -152,13 +134,16 @@ def _all_or_nothing(scenario_target: ScenarioTarget, scenario: Scenario | None) 
     try:
         with scenario_target.bank.documents.transaction():
             yield
-    except _Misfit as misfit:
+    except Misfit as misfit:
         origin = scenario.origin if scenario is not None else Origin("scenario")
         raise origin.refused([Problem(misfit.path, misfit.text)]) from None
 
 
 def _perform(scenario: Scenario, scenario_target: ScenarioTarget) -> None:
-    _begin(scenario.start, scenario_target)
+    # What brings a start about is imported where there is a scenario: a start without one is quicker.
+    from emulator.scenario.begin import begin
+
+    begin(scenario.start, scenario_target)
     scenario_target.rules.remove_scenario(scenario.name)
     scenario_target.rules.add(
         AddedRule(rule, source, scenario.name)
@@ -188,96 +173,3 @@ def withdraw(scenario_target: ScenarioTarget) -> None:
 
 def _publish(bank: Bank, kind: str, identity: str, status: str) -> None:
     bank.publish({"type": kind, "id": identity, "status": status, "at": bank.clock.stamp()})
-
-
-def _begin(start: Start, scenario_target: ScenarioTarget) -> None:
-    # The forms of changes are imported where there is a scenario: a start without one is quicker.
-    from emulator.scenario.start import AccountChange
-
-    bank = scenario_target.bank
-    _base(start, scenario_target)
-    if start.settings:
-        bank.change_settings(start.settings)
-    if start.add is not None:
-        try:
-            fixtures.add(bank, start.add)
-        except DefinitionError as error:
-            raise _Misfit(("start", "add", *error.path), error.text) from None
-    for index, change in enumerate(start.change):
-        path: Path = ("start", "change", index)
-        if isinstance(change, AccountChange):
-            _change_account(bank, change, path)
-        else:
-            _change_agreement(bank, change, path)
-
-
-def _base(start: Start, scenario_target: ScenarioTarget) -> None:
-    """Documents and clock; only a start from elsewhere may set the clock back (CONTRACT 13)."""
-    bank = scenario_target.bank
-    if not start.resets:
-        if start.clock is not None and start.clock < bank.clock.now():
-            standing = date_time(bank.clock.now())
-            text = f"Bank time is {standing} already; only a start from a fixture or a snapshot sets it back."
-            raise _Misfit(("start", "clock"), text)
-    elif start.base.startswith(SNAPSHOT):
-        try:
-            scenario_target.snapshots.restore(bank, start.base.removeprefix(SNAPSHOT))
-        except BankError as error:
-            raise _Misfit(("start", "from"), error.messages[0].text) from None
-    else:
-        fixtures.reset(bank, start.base, now=start.clock, mode=None if start.clock is None else "frozen")
-        return
-    if start.clock is not None:
-        bank.clock.set(now=start.clock, mode="frozen")
-
-
-def _amount(text: str, currency: str, path: Path) -> Decimal:
-    amount = Decimal(text)
-    if amount != amount.quantize(quantum(currency)):
-        raise _Misfit(path, f"{text} has more decimals than {currency}.")
-    return amount
-
-
-def _change_account(bank: Bank, change: AccountChange, path: Path) -> None:
-    account = find_account(bank, change.account)
-    if account is None:
-        text = f"There is no account {change.account}; an IBAN, BBAN or resourceId was expected."
-        raise _Misfit((*path, "account"), text)
-    values = change.members()
-    balance = values.pop("balance", None)
-    if "creditLine" in values:
-        line = _amount(values["creditLine"], account["currency"], (*path, "creditLine"))
-        values["creditLine"] = plain(line, account["currency"])
-    bank.documents.put(ACCOUNT, cast(Account, {**account, **values}))
-    if balance is not None:
-        ledger.restate(bank, account["id"], _amount(balance, account["currency"], (*path, "balance")))
-
-
-def find_account(bank: Bank, name: str) -> Account | None:
-    """The account of this IBAN, BBAN or resourceId."""
-    documents = bank.documents
-    by_number = documents.first(ACCOUNT, iban=name) or documents.first(ACCOUNT, bban=name)
-    return by_number or documents.get(ACCOUNT, name)
-
-
-def _change_agreement(bank: Bank, change: AgreementChange, path: Path) -> None:
-    named = [
-        agreement
-        for agreement in bank.documents.all(AGREEMENT)
-        if change.agreement in (agreement["id"], agreement["name"], agreement.get("organisationNumber"))
-    ]
-    if len(named) != 1:
-        there_is = "There is no agreement" if not named else f"There are {len(named)} agreements called"
-        text = f"{there_is} {change.agreement}; its name or psuCorporateId was expected."
-        raise _Misfit((*path, "agreement"), text)
-    agreement = cast(Agreement, {**named[0], **change.members()})
-    _check_persons(bank, agreement["persons"], change.members(), path)
-    if agreement["signatures"] > len(agreement["persons"]):
-        raise _Misfit((*path, "signatures"), "Two signatures need two persons.")
-    bank.documents.put(AGREEMENT, agreement)
-
-
-def _check_persons(bank: Bank, persons: Sequence[str], changed: Mapping[str, Any], path: Path) -> None:
-    for index, person in enumerate(persons if "persons" in changed else ()):
-        if people.person(bank, person) is None:
-            raise _Misfit((*path, "persons", index), f"The bank knows nobody with the number {person}.")

@@ -394,8 +394,11 @@ def test_no_body_makes_the_bank_fail(desk: ControlDesk, row: Any, name: str, bod
         assert json.loads(response.body)["tppMessages"][0]["text"]
 
 
+MONDAY = {"from": "known-state", "clock": "2026-03-02T09:00:00+01:00"}
+
+
 def test_time_is_read_from_the_clock_of_the_bank_asked(desk: ControlDesk, registry: BankRegistry) -> None:
-    desk.do("PUT", "/banks/other", {"scenario": "slow-bank"})
+    desk.do("PUT", "/banks/other", {"scenario": {"scenario": "monday", "start": MONDAY}})
     other = registry.find("other")
     assert other is not None
     prefixed = ControlDesk(desk.control, other, prefix="/banks/other")

@@ -176,7 +176,7 @@ def test_the_bank_is_reset_kept_and_brought_back(run: Run) -> None:
     assert run("snapshot", "save", "monday")[1] == "monday\n"
     assert run("settings", "calendar=norway", 'progression={"polls": 2}', "straks_limit=100.00")[0] == 0
     assert 'progression={"polls": 2}\n' in run("settings")[1]
-    assert run("reset", "--fixtures", "empty", "--scenario", "slow-bank")[1] == "known-state slow-bank\n"
+    assert run("reset", "--fixtures", "empty", "--scenario", "slow-bank")[1] == "empty slow-bank\n"
     assert "every third read is slow" in run("rules", "list")[1]
     assert run("snapshot", "load", "monday")[0] == 0
     assert run("settings", "--output", "json")[1].count('"always-open"') == 1
@@ -298,8 +298,8 @@ def test_scenarios_are_listed_shown_checked_and_applied(run: Run, tmp_path: Path
     status, out, err = run("scenario", "check", str(own))
     assert (status, err) == (1, "")
     told = [
-        f"{own}:13:13: Expected a number of at least 1, found the number 0. (rules[0].times.every)",
-        f"{own}:14:12: There is no member 'dealy'; did you mean delay? (rules[0].then.dealy)",
+        f"{own}:15:13: Expected a number of at least 1, found the number 0. (rules[0].times.every)",
+        f"{own}:16:12: There is no member 'dealy'; did you mean delay? (rules[0].then.dealy)",
     ]
     assert out.splitlines() == told
     status, out, _ = run("scenario", "check", str(own), "slow-bank", "--output", "json")

@@ -19,6 +19,7 @@ from emulator.bank.errors import BankError, ScaNeeded
 from emulator.bank.kinds import ACCOUNT, QUOTA, HolderKind
 
 UNATTENDED_CALLS = 4
+COUNTED = ("balances", "transactions", "details")  # operations of which unattended calls are counted
 QUOTA_WINDOW = timedelta(hours=24)
 DETAILS_CONSENT = timedelta(days=90)
 
@@ -262,6 +263,14 @@ def count_unattended(bank: Bank, claim: Claim, resource: str, operation: str, *,
     consents.write_uses(bank)
     key = _quota_key(claim.tpp_id, resource, operation)
     bank.documents.put(QUOTA, Quota(id=key, calls=[*calls, stamp(now)]))
+
+
+def use_up(bank: Bank, consent: Consent) -> None:
+    """Use up the calls without the PSU of the next 24 hours, for every account and card that a consent covers."""
+    calls = [bank.clock.stamp()] * UNATTENDED_CALLS
+    for resource in (*consent["accounts"], *consent["cards"]):
+        for operation in COUNTED:
+            bank.documents.put(QUOTA, Quota(id=_quota_key(consent["tpp"], resource, operation), calls=list(calls)))
 
 
 def unattended_calls(bank: Bank, tpp_id: str, resource: str, operation: str) -> int:

@@ -165,6 +165,13 @@ def view(bank: Bank, consent: Consent) -> dict[str, Any]:
     }
 
 
+def expire(bank: Bank, consent: Consent) -> None:
+    """Make a valid consent one whose last SCA is 180 days old."""
+    if status(bank, consent) == "valid":
+        consent["lastSca"] = stamp(bank.clock.now() - LIFETIME)
+        bank.documents.put(CONSENT, consent)
+
+
 def listing(bank: Bank, limit: int | None = None) -> list[dict[str, Any]]:
     """All consents, newest first."""
     found = bank.documents.range(CONSENT, "created", reverse=True, limit=limit)

@@ -57,6 +57,13 @@ def start(
     return session
 
 
+def expire(bank: Bank, session: Session) -> None:
+    """Make a live session one whose hour is over."""
+    if is_live(bank, session):
+        session["expires"] = bank.clock.stamp()
+        bank.documents.put(SESSION, session)
+
+
 def _set_aside(bank: Bank, session: Session, at: str) -> None:
     """A newer session takes the place of this one, which ends if its hour is not over."""
     if is_live(bank, session):

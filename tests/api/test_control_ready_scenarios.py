@@ -1,0 +1,398 @@
+"""Every ready scenario, applied with its defaults, does what its name says to a TPP and a customer of one's own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from emulator.api.messages import Request
+from emulator.bank.clock import stamp
+from emulator.ca import CertificateAuthority
+from emulator.scenario import loader
+from emulator.scenario.model import Scenario
+from tests.api.control_desk import ControlDesk
+from tests.api.desk import BASE, DeskClient, advance, approve
+
+EVEN = "03817910172"
+FIRM = "21909220006"
+DOMESTIC = "/v1/payments/norwegian-domestic-credit-transfers"
+STRAKS = "/v1/payments/instant-norwegian-domestic-credit-transfers-straks"
+
+
+class Traffic:
+    """A shop of one's own with a customer who has been there before the scenario was applied."""
+
+    def __init__(self, desk: ControlDesk, authority: CertificateAuthority) -> None:
+        self.desk = desk
+        self.service = desk.service
+        self.shop = DeskClient(desk.service, authority, name="another shop").log_in(EVEN)
+        self.firm = DeskClient(desk.service, authority, name="another shop").log_in(FIRM, context="CORPORATE")
+
+    def pay(self, path: str = DOMESTIC, *, amount: str = "12.50", tpp: DeskClient | None = None, **more: Any) -> Any:
+        body = {
+            "instructedAmount": {"amount": amount, "currency": "NOK"},
+            "creditorName": "ACME Widgets",
+            "creditorAccount": {"bban": "99921000061", "currency": "NOK"},
+            "creditorAddress": {"country": "NO"},
+            "debtorAccount": {"bban": "99901100019", "currency": "NOK"},
+            **more,
+        }
+        return (tpp or self.shop).post(path, json=body)
+
+    def approved(self, path: str = DOMESTIC, **more: Any) -> str:
+        """The address of a payment that the customer has approved."""
+        payment = self.pay(path, **more).json()["paymentId"]
+        approve(self.service, payment)
+        return f"{path}/{payment}"
+
+    def status(self, payment: str, tpp: DeskClient | None = None) -> str:
+        status: str = (tpp or self.shop).get(f"{payment}/status").json()["transactionStatus"]
+        return status
+
+    def account(self) -> str:
+        consents = self.desk.get("/consents")["consents"]
+        return str(next(one["accounts"][0] for one in consents if one["nationalId"] == EVEN))
+
+    def balances(self, account: str, **headers: Any) -> tuple[int, str | None]:
+        answer = self.shop.get(f"/v1/accounts/{account}/balances", headers=headers)
+        return answer.status, _code(answer)
+
+    def wait(self, **by: float) -> None:
+        advance(self.service, **by)
+
+    def delivery(self, path: str) -> Any:
+        """How an answer is delivered: its delay, whether the connection closes."""
+        prepared = self.shop.prepare("GET", path)
+        request = Request(prepared.method, prepared.target, tuple(prepared.headers.items()), prepared.body, BASE)
+        return self.service.handle(request).delivery
+
+
+def _code(answer: Any) -> str | None:
+    return str(answer.json()["tppMessages"][0]["code"]) if answer.status >= 400 else None
+
+
+@pytest.fixture
+def traffic(desk: ControlDesk, authority: CertificateAuthority) -> Traffic:
+    return Traffic(desk, authority)
+
+
+def _basket_one_fails(t: Traffic, _: str) -> None:
+    payments = [t.pay().json()["paymentId"] for _ in range(2)]
+    basket = t.shop.post("/v1/signing-baskets", json={"paymentIds": payments}).json()["basketId"]
+    approve(t.service, basket)
+    t.wait(seconds=10)
+    assert [t.status(f"{DOMESTIC}/{payment}") for payment in payments] == ["ACSC", "RJCT"]
+
+
+def _bank_down(t: Traffic, _: str) -> None:
+    assert (t.pay().status, t.shop.get("/v1/accounts").status) == (503, 503)
+    t.wait(minutes=10)
+    assert t.pay().status == 201
+
+
+def _cancelled_by_bank(t: Traffic, _: str) -> None:
+    payment = t.approved()
+    t.wait(minutes=61)
+    assert t.status(payment) == "CANC"
+
+
+def _refused_read(code: str) -> Callable[[Traffic, str], None]:
+    def check(t: Traffic, account: str) -> None:
+        assert t.balances(account) == (401, code)
+
+    return check
+
+
+def _session_over(t: Traffic, _: str) -> None:
+    answer = t.shop.get("/v1/accounts")
+    assert (answer.status, _code(answer)) == (401, "SCA_EXPIRED")
+
+
+def _expired_certificate(t: Traffic, _: str) -> None:
+    answer = t.shop.get("/v1/accounts")
+    assert answer.status == 400
+    assert answer.json()["tppMessages"][0]["path"] == "TPP-Signature-Certificate"
+
+
+def _tampered_request(t: Traffic, _: str) -> None:
+    answers = [t.shop.get("/v1/accounts") for _ in range(2)]
+    assert [answer.status for answer in answers] == [200, 400]
+    assert answers[1].json()["tppMessages"][0]["path"] == "Signature"
+
+
+def _fees(t: Traffic, _: str) -> None:
+    assert t.pay().json()["transactionFees"] == {"amount": "35.00", "currency": "NOK"}
+
+
+def _insufficient_funds(t: Traffic, _: str) -> None:
+    payment = t.approved(STRAKS)
+    t.wait(seconds=10)
+    status = t.shop.get(f"{payment}/status").json()
+    assert (status["transactionStatus"], status["fundsAvailable"]) == ("ACCP", False)
+
+
+def _never_enough_money(t: Traffic, _: str) -> None:
+    payment = t.approved()
+    t.wait(days=5)
+    assert t.status(payment) == "RJCT"
+
+
+def _kid(t: Traffic, _: str) -> None:
+    assert _code(t.pay()) == "KID_MISSING"
+    wrong = t.pay(remittanceInformationStructuredArray=[{"reference": "120014783"}])
+    assert _code(wrong) == "KID_INVALID"
+    assert t.pay(remittanceInformationStructuredArray=[{"reference": "120014782"}]).status == 201
+
+
+def _late_booking(t: Traffic, _: str) -> None:
+    payment = t.approved()
+    t.wait(days=4)
+    assert t.status(payment) == "PDNG"
+    t.wait(days=2)
+    assert t.status(payment) == "ACSC"
+
+
+def _lost_answer(t: Traffic, _: str) -> None:
+    t.pay()
+    (exchange,) = t.desk.get("/requests?operation=createPayment")["requests"]
+    assert exchange["rules"] == ["the first answer gets lost"]
+    assert len(t.desk.get("/payments")["payments"]) == 1
+
+
+def _lost_request(t: Traffic, _: str) -> None:
+    assert t.pay().status == 0
+    assert t.desk.get("/payments")["payments"] == []
+    assert t.pay().status == 201
+
+
+def _malformed(t: Traffic, _: str) -> None:
+    payment = f"{DOMESTIC}/{t.pay().json()['paymentId']}"
+    broken = 0
+    for _ in range(5):
+        answer = t.shop.get(f"{payment}/status")
+        try:
+            value = json.loads(answer.body)
+        except ValueError:
+            value = None
+        broken += not isinstance(value, dict) or value.get("transactionStatus") != "RCVD"
+    assert broken == 5
+    assert t.status(payment) == "RCVD"
+
+
+def _moved_by_cut_off(t: Traffic, _: str) -> None:
+    payment = t.approved()
+    assert t.status(payment) == "ACWC"
+    t.wait(days=1, seconds=5)
+    assert t.status(payment) == "ACSC"
+
+
+def _pending_for_days(t: Traffic, _: str) -> None:
+    payment = t.approved()
+    t.wait(days=2)
+    assert t.status(payment) == "PDNG"
+    t.wait(days=2)
+    assert t.status(payment) == "ACSC"
+
+
+def _permission_removed(t: Traffic, account: str) -> None:
+    assert (t.pay().status, t.balances(account)[0]) == (403, 200)
+
+
+def _quota(t: Traffic, account: str) -> None:
+    assert t.balances(account, **{"PSU-IP-Address": None}) == (429, "ACCESS_EXCEEDED")
+
+
+def _sca_abandoned(t: Traffic, _: str) -> None:
+    payment = t.pay().json()["paymentId"]
+    assert approve(t.service, payment) == {}
+    t.wait(hours=25)
+    assert t.status(f"{DOMESTIC}/{payment}") == "RJCT"
+
+
+def _sca(code: str, status: str) -> Callable[[Traffic, str], None]:
+    def check(t: Traffic, _: str) -> None:
+        payment = t.pay().json()["paymentId"]
+        assert approve(t.service, payment)["code"] == code
+        assert t.status(f"{DOMESTIC}/{payment}") == status
+
+    return check
+
+
+def _slow_bank(t: Traffic, _: str) -> None:
+    delays = [t.delivery("/v1/accounts").delay for _ in range(3)]
+    assert delays[:2] == [0, 0]
+    assert 1 <= delays[2] <= 2
+
+
+def _two_signatures(t: Traffic, _: str) -> None:
+    payment = t.pay(tpp=t.firm, debtorAccount={"bban": "99911000012", "currency": "NOK"}).json()["paymentId"]
+    approve(t.service, payment)
+    assert t.status(f"{DOMESTIC}/{payment}", t.firm) == "PATC"
+
+
+def _account_type(expected: str) -> Callable[[Traffic, str], None]:
+    def check(t: Traffic, _: str) -> None:
+        t.shop.log_in(EVEN)  # these two start again at the date that they are about
+        accounts = t.shop.get("/v1/accounts", headers={"x-accept-fix": "amount-as-string"}).json()["accounts"]
+        assert accounts[0]["cashAccountType"] == expected
+
+    return check
+
+
+PROMISES: dict[str, Callable[[Traffic, str], None]] = {
+    "accept-fix-after": _account_type("CACC"),
+    "accept-fix-before": _account_type("Current"),
+    "bank-down": _bank_down,
+    "basket-one-fails": _basket_one_fails,
+    "cancelled-by-bank": _cancelled_by_bank,
+    "consent-expired": _refused_read("CONSENT_EXPIRED"),
+    "consent-revoked": _refused_read("CONSENT_UNKNOWN"),
+    "expired-certificate": _expired_certificate,
+    "fees-and-exchange": _fees,
+    "insufficient-funds": _insufficient_funds,
+    "kid-missing-or-invalid": _kid,
+    "late-booking": _late_booking,
+    "lost-answer": _lost_answer,
+    "lost-request": _lost_request,
+    "malformed-answers": _malformed,
+    "moved-by-cut-off": _moved_by_cut_off,
+    "never-enough-money": _never_enough_money,
+    "pending-for-days": _pending_for_days,
+    "permission-removed": _permission_removed,
+    "quota-exhausted": _quota,
+    "quota-used-up": _quota,
+    "sca-abandoned": _sca_abandoned,
+    "sca-declined": _sca("SCA_INVALID", "RJCT"),
+    "sca-expired": _sca("SCA_EXPIRED", "RCVD"),
+    "sca-server-error": _sca("SYSTEM_ERROR", "RCVD"),
+    "session-over": _session_over,
+    "slow-bank": _slow_bank,
+    "tampered-request": _tampered_request,
+    "two-signatures": _two_signatures,
+}
+READY = {name: loader.named(name) for name in loader.library()}
+RESETS = ("accept-fix-after", "accept-fix-before")  # a day that is past comes back only with the state of a fixture
+
+
+def test_every_ready_scenario_promises_something_or_can_only_be_played() -> None:
+    assert {name for name, scenario in READY.items() if scenario.play_only} == set(READY) - set(PROMISES)
+    assert {name for name in PROMISES if READY[name].resets} == set(RESETS)
+
+
+@pytest.mark.parametrize("name", PROMISES)
+def test_applied_with_its_defaults_it_does_what_its_name_says(traffic: Traffic, name: str) -> None:
+    account = traffic.account()
+    applied = traffic.desk.do("POST", "/scenario", {"name": name})
+    assert applied["scenario"] == name
+    PROMISES[name](traffic, account)
+    assert traffic.desk.get("/ledger")["balanced"] is True
+
+
+def _parts() -> list[tuple[str, str, int]]:
+    """Each rule and change of the ready scenarios: scenario, `rules` or `change`, and its place."""
+    parts = []
+    for name in PROMISES:
+        source = READY[name].source
+        parts += [(name, "rules", index) for index in range(len(source.get("rules", ())))]
+        parts += [(name, "change", index) for index in range(len(source["start"].get("change", ())))]
+    return parts
+
+
+@pytest.mark.parametrize("name, member, index", _parts())
+def test_without_one_of_its_rules_or_changes_the_promise_is_broken(
+    traffic: Traffic, name: str, member: str, index: int
+) -> None:
+    account = traffic.account()
+    source = json.loads(json.dumps(READY[name].source))
+    del (source["rules"] if member == "rules" else source["start"]["change"])[index]
+    traffic.desk.do("POST", "/scenario", source)
+    with pytest.raises((AssertionError, KeyError, ValueError)):
+        PROMISES[name](traffic, account)
+
+
+@pytest.mark.parametrize("name", [name for name in PROMISES if name not in RESETS])
+def test_applied_it_leaves_what_is_there(traffic: Traffic, name: str) -> None:
+    payment = traffic.pay().json()["paymentId"]
+    before = traffic.desk.get("/clock")
+    preview = traffic.desk.do("POST", "/scenario/preview", {"name": name})
+    assert preview.pop("lost") == []
+    assert traffic.desk.do("POST", "/scenario", {"name": name}) == preview
+    assert preview["reset"] is False
+    assert preview["clock"] == traffic.desk.get("/clock") == before
+    assert [one["paymentId"] for one in traffic.desk.get("/payments")["payments"]] == [payment]
+
+
+@pytest.mark.parametrize("name", [name for name, scenario in READY.items() if scenario.play_only])
+def test_one_that_can_only_be_played_is_not_applied_and_says_how(desk: ControlDesk, name: str) -> None:
+    before = desk.service.bank.documents.dump()
+    for path in ("/scenario", "/scenario/preview"):
+        refused = desk.ask("POST", path, {"name": name})
+        assert (refused.status, refused.told()) == (400, [("FORMAT_ERROR", "play")])
+        assert f"bank-emulator scenario play {name}" in refused.texts()
+    assert desk.service.bank.documents.dump() == before
+    assert desk.do("POST", f"/scenarios/{name}/play")["passed"] is True
+
+
+def test_a_preview_changes_nothing_and_names_what_would_be_lost(traffic: Traffic) -> None:
+    traffic.pay()
+    traffic.desk.do("POST", "/rules", {"name": "mine", "then": {"delay": "1s"}})
+    before = traffic.desk.service.bank.documents.dump()
+    events: list[Any] = []
+    traffic.service.bank.watch(events.append)
+    preview = traffic.desk.do("POST", "/scenario/preview", {"name": "accept-fix-before"})
+    assert traffic.desk.service.bank.documents.dump() == before
+    assert traffic.desk.get("/clock") == {"now": "2026-03-02T08:00:00+00:00", "mode": "frozen"}
+    assert [count["name"] for count in traffic.desk.get("/rules")["counts"]] == ["mine"]
+    assert events == []
+    assert (preview["reset"], preview["clock"]["mode"]) == (True, "frozen")
+    assert {"4 customers", "1 payment", "the rules", "the request log"} <= set(preview["lost"])
+
+
+def test_parameters_choose_whom_a_scenario_is_about(traffic: Traffic) -> None:
+    parameters = {"creditor": "Nobody*"}
+    traffic.desk.do("POST", "/scenario", {"name": "cancelled-by-bank", "parameters": parameters})
+    payment = traffic.approved()
+    traffic.wait(minutes=61)
+    assert traffic.status(payment) == "ACSC"
+    assert traffic.desk.get("/rules")["rules"][0]["when"]["body"] == {"creditorName": "Nobody*"}
+    applied = traffic.desk.get("/scenario")
+    assert applied["parameters"]["creditor"]["default"] == "Nobody*"
+    assert traffic.desk.do("POST", "/scenario", applied)["rules"] == 1
+
+
+@pytest.mark.parametrize(
+    "body, path, told",
+    [
+        ({"name": "lost-answer", "parameters": {"creditr": "x"}}, "parameters.creditr", "did you mean creditor?"),
+        ({"name": "consent-expired", "parameters": {"x": "y"}}, "parameters.x", "The scenario has no parameters."),
+        ({"name": "lost-answer", "parameters": []}, "parameters", "Expected a mapping, found a list."),
+        ({"name": "bank-down", "parameters": {"outage": "soon"}}, "rules[0].times.for", "Expected a length of time"),
+        ({"name": "lost-answer", "parameters": {"creditor": []}}, "parameters.creditor.default", "Expected one value"),
+    ],
+)
+def test_a_parameter_with_a_mistake_is_refused(desk: ControlDesk, body: Any, path: str, told: str) -> None:
+    refused = desk.ask("POST", "/scenario", body)
+    assert (refused.status, ("FORMAT_ERROR", path) in refused.told()) == (400, True)
+    assert told in refused.texts()
+    assert desk.get("/rules")["rules"] == []
+
+
+def test_what_the_list_says_of_a_scenario_is_what_applying_it_does(desk: ControlDesk) -> None:
+    for line in desk.get("/scenarios")["scenarios"]:
+        scenario: Scenario = READY[line["name"]]
+        assert line["reset"] is scenario.resets
+        assert line["play"] == ("only" if scenario.play_only else None)
+        assert line["clock"] == (None if scenario.start.clock is None else stamp(scenario.start.clock)[:19] + "+00:00")
+        for parameter in line["parameters"].values():
+            assert set(parameter) == {"default", "about"}
+
+
+def test_time_passes_for_a_rule_with_a_duration_that_was_chosen(traffic: Traffic) -> None:
+    traffic.desk.do("POST", "/scenario", {"name": "bank-down", "parameters": {"outage": "1h"}})
+    traffic.wait(minutes=59)
+    assert traffic.pay().status == 503
+    traffic.wait(minutes=2)
+    assert traffic.pay().status == 201
