@@ -131,7 +131,8 @@ _COLUMN, _ROW_HEIGHT, _WIDE, _HIGH = 118, 92, 92, 46
 
 def statuses_picture() -> str:
     """Every status of the table of transitions, and every way between them; ways to an end are named in the box."""
-    from emulator.bank.scheme.transitions import FINAL, diagram
+    from emulator.bank.payment.flows import diagram
+    from emulator.bank.scheme.transitions import FINAL
 
     edges = re.findall(r"^    (\w+) --> (\w+): ", diagram(), re.MULTILINE)
     statuses = list(dict.fromkeys(name for edge in edges for name in edge))

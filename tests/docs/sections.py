@@ -98,7 +98,7 @@ def countries() -> str:
 
 
 def transitions() -> str:
-    from emulator.bank.scheme.transitions import diagram
+    from emulator.bank.payment.flows import diagram
 
     rows = []
     for start, end, text in re.findall(r"^    (\w+) --> (\w+): (.+)$", diagram(), re.MULTILINE):

@@ -19,7 +19,7 @@ from emulator.bank.documents import Payment
 from emulator.bank.errors import BankError
 from emulator.bank.payment import initiation, payment_views, payments, progression
 from emulator.bank.payment.psu_messages import in_norwegian
-from emulator.bank.scheme.transitions import INSTANT, UNSIGNED
+from emulator.bank.scheme.transitions import UNSIGNED
 
 PISP = frozenset({"PISP"})
 REDIRECT = frozenset({"tpp-redirect-uri"})
@@ -200,7 +200,7 @@ def _creation_body(params: Params) -> str:
 _PRODUCTS = products.table()
 _SERVICES = {"payment-service": tuple(dict.fromkeys(service for service, _ in _PRODUCTS))}
 _COLUMNS = {
-    address: INSTANT_POST if product.flow == INSTANT else TRANSFER_POST for address, product in _PRODUCTS.items()
+    address: INSTANT_POST if product.instant_headers else TRANSFER_POST for address, product in _PRODUCTS.items()
 }
 _BODIES = {address: f"emulator.api.shapes.payments:{product.body}" for address, product in _PRODUCTS.items()}
 _ANSWERS = "emulator.api.shapes.answers"

@@ -182,14 +182,14 @@ def settle(bank: Bank, payment: Payment, at: str) -> None:
     charges.book(bank, payment, _fees(payment, chosen), at=at)
 
 
-def let_go(bank: Bank, payment: Payment, at: str) -> None:
+def release(bank: Bank, payment: Payment, at: str) -> None:
     """Give back what is held; its entries are open again."""
     held, batch_pending = payment.pop("held", None), payment.pop("pendingId", None)
     if held is not None and bank.documents.exists(ACCOUNT, payment["debtorAccountId"]):
         ledger.release(bank, payment["debtorAccountId"], Decimal(held), at=at)
     if batch_pending is not None:
         ledger.withdraw(bank, batch_pending)
-    charges.let_go(bank, payment)
+    charges.release(bank, payment)
     for entry in payment["entries"]:
         if entry["status"] == HELD:
             entry["status"] = OPEN
@@ -220,7 +220,7 @@ def part(bank: Bank, payment: Payment, at: str) -> None:
     """Book what has money and reject the rest; of entries that all have money, the last (a status set by hand)."""
     undecided = [entry for entry in payment["entries"] if entry["status"] in (OPEN, HELD)]
     if undecided and not has_open(payment):
-        let_go(bank, payment, at)
+        release(bank, payment, at)
         undecided[-1]["status"] = REJECTED
         hold(bank, payment, at, force=True)
     settle(bank, payment, at)

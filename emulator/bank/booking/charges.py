@@ -1,4 +1,4 @@
-"""The bank's fee for a payment: pending, booked and let go beside it, an entry of its own (assumed)."""
+"""The bank's fee for a payment: pending, booked and released beside it, an entry of its own (assumed)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def book(bank: Bank, payment: Payment, amount: Decimal, *, at: str) -> None:
         ledger.book(bank, payment["debtorAccountId"], _members(payment, amount, at), pending=pending, at=at)
 
 
-def let_go(bank: Bank, payment: Payment) -> None:
+def release(bank: Bank, payment: Payment) -> None:
     """Take the pending fee away."""
     pending = payment.pop("feePendingId", None)
     if pending is not None:

@@ -1,4 +1,4 @@
-"""The money of a single payment: held back when it is accepted, booked or let go in the end.
+"""The money of a single payment: held back when it is accepted, booked or released in the end.
 
 A payment's `held` is its reservation (CONTRACT 6, Money); with it goes a pending transaction, `pendingId`.
 """
@@ -10,12 +10,12 @@ from decimal import Decimal
 from emulator.bank import products
 from emulator.bank.accounts import accounts, ledger
 from emulator.bank.bank import Bank
-from emulator.bank.booking import bulk, charges, entries
+from emulator.bank.booking import charges, entries
 from emulator.bank.clock import moment, oslo_date
 from emulator.bank.documents import Account, Payment
 from emulator.bank.kinds import ACCOUNT
 from emulator.bank.money import plain
-from emulator.bank.scheme.transitions import BATCH, NOT_EXECUTED, STANDING
+from emulator.bank.scheme.transitions import NOT_EXECUTED
 
 
 def cost(payment: Payment) -> Decimal:
@@ -27,17 +27,6 @@ def _fee(payment: Payment) -> Decimal:
     return Decimal(payment.get("fee", "0"))
 
 
-def foresee(bank: Bank, payment: Payment, at: str) -> None:
-    """At acceptance: hold the whole amount if it is there; a standing order only looks whether it is."""
-    flow = products.of(payment).flow
-    if flow == STANDING:
-        payment["fundsAvailable"] = ledger.covers(bank, payment["debtorAccountId"], cost(payment))
-    elif flow == BATCH:
-        payment["fundsAvailable"] = bulk.hold(bank, payment, at, whole=True)
-    else:
-        hold(bank, payment, at)
-
-
 def funds_available(bank: Bank, payment: Payment) -> bool:
     """Whether there is money for an authorised payment: of one that waits and reserves nothing, as of now."""
     if "held" in payment or payment["status"] not in NOT_EXECUTED:
@@ -46,21 +35,7 @@ def funds_available(bank: Bank, payment: Payment) -> bool:
 
 
 def hold(bank: Bank, payment: Payment, at: str, *, force: bool = False) -> bool:
-    """Hold the payment's money back and show it pending; whether there was enough (of a bulk: for any entry).
-
-    `force` takes the account below its credit line: a status set by hand or script is followed by its money.
-    """
-    if "held" in payment:
-        return True
-    if products.of(payment).flow == BATCH:
-        enough = bulk.hold(bank, payment, at, force=force)
-    else:
-        enough = _hold_single(bank, payment, at, force=force)
-    payment["fundsAvailable"] = enough and not bulk.has_open(payment)
-    return enough
-
-
-def _hold_single(bank: Bank, payment: Payment, at: str, *, force: bool) -> bool:
+    """Hold the payment's money back and show it pending; whether there was enough, or `force` says so."""
     debtor = bank.documents.get(ACCOUNT, payment["debtorAccountId"])
     if debtor is None:
         return force
@@ -117,24 +92,11 @@ def settle(bank: Bank, payment: Payment, at: str, debtor: Account | None = None)
         ledger.book(bank, creditor["id"], credit, at=at)
 
 
-def leave(bank: Bank, payment: Payment, at: str) -> None:
-    """The debtor's account goes: what is being executed is booked before, what waits will find no money."""
-    if payment["status"] not in ("ACSP", "ACWP"):
-        let_go(bank, payment, at)
-    elif products.of(payment).flow == BATCH:
-        bulk.settle(bank, payment, at)
-    else:
-        settle(bank, payment, at)
-
-
-def let_go(bank: Bank, payment: Payment, at: str) -> None:
+def release(bank: Bank, payment: Payment, at: str) -> None:
     """Give back what is held and take the pending transaction away."""
-    if products.of(payment).flow == BATCH:
-        bulk.let_go(bank, payment, at)
-        return
     held, pending = payment.pop("held", None), payment.pop("pendingId", None)
     if held is not None and bank.documents.exists(ACCOUNT, payment["debtorAccountId"]):
         ledger.release(bank, payment["debtorAccountId"], Decimal(held), at=at)
     if pending is not None:
         ledger.withdraw(bank, pending)
-    charges.let_go(bank, payment)
+    charges.release(bank, payment)

@@ -21,11 +21,11 @@ from emulator.bank.documents import Account, Approach, BulkEntry, Payment, Price
 from emulator.bank.errors import BankError, Message
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, PAYMENT
 from emulator.bank.money import plain
+from emulator.bank.payment import flows
 from emulator.bank.payment.progression import UNSIGNED_LIFETIME
 from emulator.bank.products import Product
 from emulator.bank.reference.norway import digits_of
 from emulator.bank.scheme import rules, schedule
-from emulator.bank.scheme.transitions import BATCH
 from emulator.bank.script import Script
 
 DUPLICATE_WINDOW = timedelta(hours=24)
@@ -171,7 +171,7 @@ def _drafts(
     bank: Bank, product: Product, initiation: Mapping[str, Any], known: Known, debtor: Account
 ) -> list[rules.Draft]:
     """The payment, or the entries of a bulk; every rule of the product is run, and all that they find told at once."""
-    if product.flow != BATCH:
+    if not flows.of_product(product).several:
         drafts = [rules.Draft(bank, initiation, _creditor(bank, initiation, known))]
     else:
         drafts = [
@@ -196,6 +196,7 @@ def _price(
 ) -> tuple[Price, list[BulkEntry] | None]:
     """What the payment costs, and of a bulk what each entry does; PAYMENT_FAILED where `funds_check` asks for it."""
     charge, currency, crosses_border = exchange.table(bank).charge, debtor["currency"], product.crosses_border
+    several = flows.of_product(product).several
     total = fees = Decimal(0)
     entries: list[BulkEntry] = []
     price: Price = {"amount": ""}
@@ -208,13 +209,13 @@ def _price(
         price = {**members}
         if draft.creditor is not None:
             price["creditorAccountId"] = draft.creditor["id"]
-        if product.flow == BATCH:
+        if several:
             entry: BulkEntry = {"status": bulk.OPEN, "amount": price["amount"]}
             entry.update(cast(BulkEntry, price))
             entries.append(entry)
     if bank.settings.funds_check == "initiation" and ledger.available(debtor) < total + fees:
         raise BankError("PAYMENT_FAILED", "There is not enough money on the account.", "debtorAccount")
-    if product.flow != BATCH:
+    if not several:
         return price, None
     price = {"amount": plain(total, currency)}
     if fees:

@@ -5,20 +5,16 @@ Nobody here asks whether the change is allowed: progression follows the table, a
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Literal
 
-from emulator.bank import products
 from emulator.bank.bank import Bank
-from emulator.bank.booking import bulk, settlement
 from emulator.bank.clock import moment, stamp
 from emulator.bank.documents import Payment
-from emulator.bank.payment import basket_status
+from emulator.bank.payment import basket_status, flows
 from emulator.bank.payment.psu_messages import CHANGED, REJECTED
-from emulator.bank.scheme import execution
-from emulator.bank.scheme.transitions import BATCH, FINAL, INSTANT, STANDING
+from emulator.bank.scheme.transitions import FINAL
 
-A_SECOND = timedelta(seconds=1)  # that time takes from the due moment to the execution
 _UNTIL_FINAL: tuple[Literal["due", "progress", "sca", "executeAt", "giveUpAt", "polls"], ...] = (
     "due",
     "progress",
@@ -53,44 +49,26 @@ def change(bank: Bank, payment: Payment, status: str, at: datetime, *, reason: s
 
 
 def _move_money(bank: Bank, payment: Payment, status: str, at: str) -> None:
-    flow = products.of(payment).flow
+    flow = flows.of(payment)
     if status == "ACCP":
-        settlement.let_go(bank, payment, at)
+        flow.release(bank, payment, at)
         payment["fundsAvailable"] = False
-        payment["giveUpAt"] = stamp(_give_up_at(bank, payment, moment(at)))
+        payment["giveUpAt"] = stamp(flow.give_up_at(bank, payment, moment(at)))
     elif status in ("RJCT", "CANC"):
-        settlement.let_go(bank, payment, at)
-        if flow == BATCH:
-            bulk.close_open(payment, status)
-    elif flow == STANDING:
-        return
+        flow.release(bank, payment, at)
+        flow.end(payment, status)
     elif status in ("ACSP", "ACWP"):
-        settlement.hold(bank, payment, at, force=True)
-        if bulk.has_open(payment):
-            payment.setdefault("giveUpAt", stamp(_give_up_at(bank, payment, moment(at))))
+        flow.executing(bank, payment, at)
     elif status == "ACSC":
-        _book(bank, payment, at)
-    elif flow == BATCH and status == "PART":
-        bulk.part(bank, payment, at)
-    elif status == "PART":  # only a script says this of a single payment: nothing of it is booked (assumed)
-        settlement.let_go(bank, payment, at)
+        flow.book(bank, payment, at)
+    elif status == "PART":
+        flow.part(bank, payment, at)
 
 
-def _book(bank: Bank, payment: Payment, at: str) -> None:
-    settlement.hold(bank, payment, at, force=True)
-    if products.of(payment).flow == BATCH:
-        bulk.finish(bank, payment, at)
+def without_account(bank: Bank, payment: Payment, at: str) -> None:
+    """The debtor's account goes: what is being executed is booked before, what waits will find no money."""
+    flow = flows.of(payment)
+    if payment["status"] in ("ACSP", "ACWP"):
+        flow.book_held(bank, payment, at)
     else:
-        settlement.settle(bank, payment, at)
-    payment["fundsAvailable"] = True
-
-
-def _give_up_at(bank: Bank, payment: Payment, at: datetime) -> datetime:
-    """When what lacks money is rejected, a payment or entries of a bulk: 10 minutes for straks, else 3 banking days."""
-    # CONTRACT 6. Counted from the moment the execution was due, a second before the money was found missing; where
-    # reads or a hand bring the steps, any time may lie between.
-    due = moment(payment["executeAt"])
-    first = due if due <= at <= due + A_SECOND else at
-    if products.of(payment).flow == INSTANT:
-        return first + execution.INSTANT_PATIENCE
-    return execution.last_run(bank, payment, first)
+        flow.release(bank, payment, at)

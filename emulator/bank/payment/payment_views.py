@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from emulator.bank import products
 from emulator.bank.accounts import accounts
 from emulator.bank.bank import Bank
 from emulator.bank.booking import bulk, settlement
 from emulator.bank.clock import date_time
 from emulator.bank.documents import Payment
 from emulator.bank.kinds import ACCOUNT, PAYMENT
-from emulator.bank.payment import standing
+from emulator.bank.payment import flows
 from emulator.bank.scheme.rules import says_kid, structured_references
-from emulator.bank.scheme.transitions import BATCH, STANDING, UNSIGNED
+from emulator.bank.scheme.transitions import UNSIGNED
 
 
 def fees(payment: Payment) -> dict[str, Any]:
@@ -43,12 +42,8 @@ def details(bank: Bank, payment: Payment) -> dict[str, Any]:
     name = accounts.holder(bank, debtor) if debtor is not None else None
     if name is not None:
         shown["debtorName"] = name
-    flow = products.of(payment).flow
     if payment["status"] not in UNSIGNED:
-        if flow == BATCH:
-            shown["entryStatuses"] = bulk.statuses(payment)
-        elif flow == STANDING:
-            shown["executions"] = standing.executions(payment)
+        shown |= flows.of(payment).details(payment)
     return shown
 
 
@@ -62,7 +57,7 @@ def summary(bank: Bank, payment_id: str) -> list[dict[str, Any]]:
     payment = bank.documents.get(PAYMENT, payment_id)
     if payment is None:
         return []
-    if products.of(payment).flow != BATCH:
+    if not flows.of(payment).several:
         return [_item(bank, payment, payment["initiation"], payment.get("fee"))]
     whole = payment["initiation"]
     return [
@@ -87,12 +82,7 @@ def _item(bank: Bank, payment: Payment, initiation: Mapping[str, Any], fee: str 
     }
     if fee is not None:
         item["fee"] = f"{fee} {payment['currency']}"
-    if products.of(payment).flow == STANDING:
-        item |= {name: initiation[name] for name in ("frequency", "startDate", "endDate") if name in initiation}
-        item |= standing.days_in_words(bank, payment)
-    elif (date := initiation.get("requestedExecutionDate")) is not None:
-        item["date"] = date
-    return {**item, **_remittance(initiation)}
+    return {**item, **flows.of(payment).dates(bank, payment), **_remittance(initiation)}
 
 
 def _remittance(initiation: Mapping[str, Any]) -> dict[str, str]:

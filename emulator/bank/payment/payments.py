@@ -9,17 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from decimal import Decimal
 
-from emulator.bank import products
 from emulator.bank.authentication import approach, authorisations, sca, sca_ends
 from emulator.bank.bank import Bank
 from emulator.bank.customers import people
 from emulator.bank.documents import Account, Approach, Basket, Payment
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, PAYMENT
-from emulator.bank.payment import lifecycle, progression
+from emulator.bank.payment import flows, lifecycle, progression
 from emulator.bank.payment.initiation import agreement_for, check_open, check_register_limit, engagement_limit
 from emulator.bank.payment.psu_messages import DECLINED
-from emulator.bank.scheme.transitions import BATCH, FINAL, UNSIGNED, allowed
+from emulator.bank.scheme.transitions import FINAL, UNSIGNED
 
 
 def find(
@@ -194,14 +193,13 @@ def deletable(payment: Payment) -> bool:
     status = payment["status"]
     if status in FINAL:
         return False
-    # a bulk in ACSP may be partly executed; other payments in ACSP keep the link and answer 409
-    return not (status == "ACSP" and products.of(payment).flow == BATCH)
+    return flows.of(payment).deletable(status)
 
 
 def cancellable(payment: Payment) -> bool:
     """Whether the customer can cancel an authorised payment: the table says so, and nothing is executed yet."""
     status = payment["status"]
-    return status not in UNSIGNED and allowed(products.of(payment).flow, status, "CANC")
+    return status not in UNSIGNED and flows.of(payment).allowed(status, "CANC")
 
 
 def cancel(bank: Bank, payment: Payment) -> bool:

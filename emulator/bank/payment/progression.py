@@ -10,26 +10,21 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
-from emulator.bank import products
 from emulator.bank.accounts import ledger
 from emulator.bank.authentication import sca
 from emulator.bank.bank import SETTINGS_FOLLOWERS, Bank
-from emulator.bank.booking import bulk, entries, settlement
 from emulator.bank.clock import moment, stamp
 from emulator.bank.documents import Payment
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import PAYMENT, TRANSACTION
-from emulator.bank.payment import lifecycle, standing
-from emulator.bank.payment.psu_messages import MOVED, NO_MONEY, NOT_APPROVED, NOT_APPROVED_TWICE, TEXT_CHANGED
-from emulator.bank.scheme import execution
-from emulator.bank.scheme.transitions import BATCH, FINAL, FOREIGN, INSTANT, STANDING, STATUSES, UNSIGNED, path
+from emulator.bank.payment import flows, lifecycle
+from emulator.bank.payment.flows import NO_WAIT, SECOND
+from emulator.bank.payment.psu_messages import NO_MONEY, NOT_APPROVED, NOT_APPROVED_TWICE
+from emulator.bank.scheme.transitions import FINAL, NOT_EXECUTED, STATUSES, UNSIGNED
 from emulator.bank.settings import Settings
 
 UNSIGNED_LIFETIME = timedelta(hours=24)
 HALF_SIGNED_LIFETIME = timedelta(days=30)  # CONTRACT 19
-SECOND = timedelta(seconds=1)
-TO_BOOKING = timedelta(seconds=2)  # ACSP after 1 s, ACSC after 3 s
-NO_WAIT = timedelta(0)
 
 
 def next_due(bank: Bank) -> str | None:
@@ -64,17 +59,11 @@ def accept(bank: Bank, payment: Payment, at: datetime, status: str | None = None
 
     `status`: the first one, when a hand chooses it; else ACTC, or ACWC when the date is moved or a text changed.
     """
-    flow = products.of(payment).flow
+    flow = flows.of(payment)
     payment.pop("sca", None)
-    natural, reason = "ACTC", None
-    if flow == STANDING:
-        standing.begin(bank, payment, at)
-    elif flow == INSTANT:
-        payment["executeAt"] = stamp(at)
-    else:
-        natural, reason = _planned(bank, payment, at)
+    natural, reason = flow.plan(bank, payment, at)
     if "fundsAvailable" not in payment:
-        settlement.foresee(bank, payment, stamp(at))
+        flow.foresee(bank, payment, stamp(at))
     progress = payment.get("progress")
     scripted = progress.pop(0)[0] if status is None and progress and progress[0][1] <= 0 else None
     first = status or scripted or natural
@@ -82,16 +71,6 @@ def accept(bank: Bank, payment: Payment, at: datetime, status: str | None = None
     schedule(bank, payment, at)
     if status is None:
         _run_on(bank, payment, at)
-
-
-def _planned(bank: Bank, payment: Payment, at: datetime) -> tuple[str, str | None]:
-    initiation = payment["initiation"]
-    run, moved = execution.first_run(bank, payment, at)
-    payment["executeAt"] = stamp(run)
-    several = initiation.get("payments") or [initiation]
-    changed = any(entries.changes_text(one) for one in several)
-    reasons = [reason for reason, given in ((MOVED, moved), (TEXT_CHANGED, changed)) if given]
-    return ("ACWC", " ".join(reasons)) if reasons else ("ACTC", None)
 
 
 def _run_on(bank: Bank, payment: Payment, at: datetime) -> None:
@@ -115,46 +94,29 @@ def _step(bank: Bank, payment: Payment, at: datetime, *, by_hand: bool = False) 
 
 
 def _natural(bank: Bank, payment: Payment, at: datetime, *, by_hand: bool) -> None:
-    status, flow = payment["status"], products.of(payment).flow
-    if status in UNSIGNED and "executeAt" not in payment:
+    status, flow = payment["status"], flows.of(payment)
+    if _lacks_signature(payment):
         sca.void(bank, payment["id"])
         lifecycle.change(bank, payment, "RJCT", at, reason=NOT_APPROVED if status == "RCVD" else NOT_APPROVED_TWICE)
-    elif flow == STANDING:
-        standing.execute(bank, payment, at)
+    elif flow.steps_itself(status):
+        following = flow.step(bank, payment, at, by_hand=by_hand)
+        if following is not None:
+            lifecycle.change(bank, payment, following, at)
     elif status in ("ACTC", "ACWC") and payment["executeAt"] > stamp(at):
         lifecycle.change(bank, payment, "PDNG", at)
-    elif status in ("ACTC", "ACWC", "PDNG", "ACCP"):
+    elif status in NOT_EXECUTED:
         _execute(bank, payment, at, force=by_hand and status == "ACCP")
-    elif status == "ACSP" and flow == FOREIGN:
-        lifecycle.change(bank, payment, "ACWP", at)
-    elif status == "ACSP" and flow == BATCH:
-        _run_bulk(bank, payment, at, force=by_hand)
     else:
         lifecycle.change(bank, payment, "ACSC", at)
 
 
 def _execute(bank: Bank, payment: Payment, at: datetime, *, force: bool) -> None:
-    if settlement.hold(bank, payment, stamp(at), force=force):
+    if flows.of(payment).hold(bank, payment, stamp(at), force=force):
         lifecycle.change(bank, payment, "ACSP", at)
     elif payment["status"] != "ACCP":
         lifecycle.change(bank, payment, "ACCP", at)
     elif stamp(at) >= payment["giveUpAt"]:
         lifecycle.change(bank, payment, "RJCT", at, reason=NO_MONEY)
-
-
-def _run_bulk(bank: Bank, payment: Payment, at: datetime, *, force: bool) -> None:
-    """Book the entries that have money, else look for it at this run; what has none at the last run is given up.
-
-    Meanwhile the bulk is ACSP (assumed): some of it is executed, so it cannot be cancelled any more.
-    """
-    if bulk.is_waiting(payment):
-        settlement.hold(bank, payment, stamp(at), force=force)
-    else:
-        bulk.settle(bank, payment, stamp(at))
-    if bulk.has_open(payment) and stamp(at) >= payment["giveUpAt"]:
-        bulk.close_open(payment)
-    if bulk.is_decided(payment):
-        lifecycle.change(bank, payment, bulk.outcome(payment), at)
 
 
 def _lacks_signature(payment: Payment) -> bool:
@@ -174,7 +136,7 @@ def schedule(bank: Bank, payment: Payment, at: datetime) -> None:
 
 
 def _due(bank: Bank, payment: Payment, at: datetime) -> datetime | None:
-    status, flow, pace = payment["status"], products.of(payment).flow, bank.settings.progression
+    status, flow, pace = payment["status"], flows.of(payment), bank.settings.progression
     progress = payment.get("progress")
     if progress is not None:
         # A scripted payment goes where its script leads, and stays where the script ends (assumed).
@@ -182,24 +144,19 @@ def _due(bank: Bank, payment: Payment, at: datetime) -> datetime | None:
         return at + timedelta(seconds=progress[0][1]) if timed else None
     if pace == "manual":
         return None
-    execute_at = moment(payment["executeAt"])
-    if flow == STANDING:
-        return standing.run_from(bank, payment, execute_at, at)
+    own = flow.due(bank, payment, at)
+    if own is not None:
+        return own
     if status == "ACCP":
-        run = at + execution.INSTANT_RETRY if flow == INSTANT else execution.next_run(bank, payment, at)
-        return min(run, max(moment(payment["giveUpAt"]), at + SECOND))
-    if status == "ACSP" and bulk.is_waiting(payment):
-        return execution.next_run(bank, payment, at)
+        return min(flow.retry(bank, payment, at), max(moment(payment["giveUpAt"]), at + SECOND))
     if isinstance(pace, dict):
         return None
-    second = SECOND if pace == "time" else NO_WAIT
+    execute_at, second = moment(payment["executeAt"]), SECOND if pace == "time" else NO_WAIT
     if status in ("ACTC", "ACWC") and execute_at > at + second:
         return at + second
     if status in ("ACTC", "ACWC", "PDNG"):
         return max(execute_at, at) + second
-    if status == "ACSP" and flow != FOREIGN:
-        return at + (TO_BOOKING if pace == "time" else NO_WAIT)
-    return at + second
+    return at + (flow.booked_after(status) if pace == "time" else NO_WAIT)
 
 
 def plan_anew(bank: Bank, before: Settings) -> None:
@@ -272,7 +229,7 @@ def advance(bank: Bank, payment_id: str, to: str | None = None) -> Payment:
 
 def _way(payment: Payment, to: str) -> tuple[str, ...]:
     """The statuses that lead to `to` along the table; at once where a script may have led off it; else none."""
-    way = path(products.of(payment).flow, payment["status"], to)
+    way = flows.of(payment).path(payment["status"], to)
     led = "progress" in payment and not _lacks_signature(payment)
     return (to,) if not way and led and to not in UNSIGNED else way
 

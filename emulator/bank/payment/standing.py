@@ -14,7 +14,6 @@ from emulator.bank.booking import settlement
 from emulator.bank.clock import oslo_date, stamp
 from emulator.bank.documents import Execution, Payment
 from emulator.bank.kinds import ACCOUNT
-from emulator.bank.payment import lifecycle
 from emulator.bank.reference import calendar
 from emulator.bank.scheme import execution
 from emulator.bank.scheme.schedule import DAYS, next_execution, plan_of
@@ -69,8 +68,8 @@ def run_from(bank: Bank, payment: Payment, run: datetime, at: datetime) -> datet
     return at if bank.settings.calendar == calendar.ALWAYS_OPEN else execution.next_run(bank, payment, at)
 
 
-def execute(bank: Bank, payment: Payment, at: datetime) -> None:
-    """Book one execution, or skip it when there is no money, and plan the next; after the last: ACSC."""
+def execute(bank: Bank, payment: Payment, at: datetime) -> bool:
+    """Book one execution, or skip it when there is no money, and plan the next; whether it was the last."""
     when = stamp(at)
     debtor = bank.documents.get(ACCOUNT, payment["debtorAccountId"])
     funded = debtor is not None and ledger.available(debtor) >= settlement.cost(payment)
@@ -85,10 +84,9 @@ def execute(bank: Bank, payment: Payment, at: datetime) -> None:
     if "due" in payment:  # one made up for late stands for all whose dates had come; under `manual` each has its hand
         done = max(done, oslo_date(at))
     following = _next(bank, payment, done)
-    if following is None:
-        lifecycle.change(bank, payment, "ACSC", at)
-    else:
+    if following is not None:
         _plan(bank, payment, following, at)
+    return following is None
 
 
 def executions(payment: Payment) -> list[Execution]:

@@ -10,7 +10,6 @@ from functools import cache
 
 from emulator.bank.documents import Payment
 from emulator.bank.errors import BankError
-from emulator.bank.scheme import transitions
 from emulator.bank.scheme.rules import Check
 
 PAYMENTS = "payments"
@@ -18,11 +17,6 @@ PERIODIC = "periodic-payments"
 BULK = "bulk-payments"
 SERVICES = (PAYMENTS, PERIODIC, BULK)
 
-_FLOWS = {
-    PAYMENTS: (transitions.INSTANT, transitions.DATED, transitions.FOREIGN),
-    PERIODIC: (transitions.STANDING,),
-    BULK: (transitions.BATCH,),
-}
 _NAME = re.compile(r"[a-z][a-z0-9-]{2,80}", re.ASCII)
 _CODE = re.compile(r"[A-Z]{4}(-[A-Z]{4}){0,2}", re.ASCII)
 
@@ -35,7 +29,7 @@ class MalformedProduct(ValueError):
 class Product:
     """One payment product of one service.
 
-    `flow`: its way through the table of transitions; `body`: the shape of its initiation, by name; `words`,
+    `flow`: the name of its flow (`payment/flows`); `body`: the shape of its initiation, by name; `words`,
     `norwegian`: what the customer is told it is, in English and Norwegian; `checks`: the rules of one payment (of each
     entry of a bulk), all run so that all mistakes are told at once; `whole`: the rules of a bulk itself; `issued`,
     `received`: ISO 20022 bank transaction codes; `code`: the bank's own; `known_issue`: SPEC 7's known issue is this
@@ -55,6 +49,7 @@ class Product:
     whole: tuple[Check, ...] = ()
     crosses_border: bool = False
     known_issue: bool = False
+    instant_headers: bool = False
 
 
 def _mistake(product: object) -> str | None:
@@ -62,8 +57,6 @@ def _mistake(product: object) -> str | None:
         return "has no PRODUCT of the class Product"
     if product.service not in SERVICES:
         return f"names the service {product.service}; there are {', '.join(SERVICES)}"
-    if product.flow not in _FLOWS[product.service]:
-        return f"gives {product.service} the flow {product.flow}; there are {', '.join(_FLOWS[product.service])}"
     if not _NAME.fullmatch(product.name):
         return f"has the name {product.name}, which is not words joined by hyphens"
     if not all(_CODE.fullmatch(code) for code in (product.issued, product.received)):

@@ -2,12 +2,11 @@
 
 from emulator.bank.products import BULK, Product
 from emulator.bank.scheme import rules
-from emulator.bank.scheme.transitions import BATCH
 
 PRODUCT = Product(
     service=BULK,
     name="norwegian-domestic-credit-transfers",
-    flow=BATCH,
+    flow="batch",
     body="BulkTransfer",
     words="Bulk payment",
     norwegian="Masseutbetaling",

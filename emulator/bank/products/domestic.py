@@ -2,12 +2,11 @@
 
 from emulator.bank.products import PAYMENTS, Product
 from emulator.bank.scheme import rules
-from emulator.bank.scheme.transitions import DATED
 
 PRODUCT = Product(
     service=PAYMENTS,
     name="norwegian-domestic-credit-transfers",
-    flow=DATED,
+    flow="dated",
     body="DomesticTransfer",
     words="Transfer",
     norwegian="Betaling",

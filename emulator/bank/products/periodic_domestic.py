@@ -2,12 +2,11 @@
 
 from emulator.bank.products import PERIODIC, Product
 from emulator.bank.scheme import rules
-from emulator.bank.scheme.transitions import STANDING
 
 PRODUCT = Product(
     service=PERIODIC,
     name="norwegian-domestic-credit-transfers",
-    flow=STANDING,
+    flow="standing",
     body="PeriodicTransfer",
     words="Standing order",
     norwegian="Fast betaling",

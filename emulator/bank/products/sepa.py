@@ -2,12 +2,11 @@
 
 from emulator.bank.products import PAYMENTS, Product
 from emulator.bank.scheme import rules
-from emulator.bank.scheme.transitions import FOREIGN
 
 PRODUCT = Product(
     service=PAYMENTS,
     name="sepa-credit-transfers",
-    flow=FOREIGN,
+    flow="foreign",
     body="SepaTransfer",
     words="SEPA transfer",
     norwegian="SEPA-betaling",

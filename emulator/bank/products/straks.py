@@ -2,12 +2,11 @@
 
 from emulator.bank.products import PAYMENTS, Product
 from emulator.bank.scheme import rules
-from emulator.bank.scheme.transitions import INSTANT
 
 PRODUCT = Product(
     service=PAYMENTS,
     name="instant-norwegian-domestic-credit-transfers-straks",
-    flow=INSTANT,
+    flow="instant",
     body="InstantTransfer",
     words="Instant transfer",
     norwegian="Straksbetaling",
@@ -15,4 +14,5 @@ PRODUCT = Product(
     issued="PMNT-IRCT-DMCT",
     received="PMNT-RRCT-DMCT",
     code="Straksbetaling",
+    instant_headers=True,
 )

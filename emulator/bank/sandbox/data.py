@@ -10,7 +10,6 @@ import orjson
 
 from emulator.bank.accounts import accounts, cards
 from emulator.bank.bank import Bank
-from emulator.bank.booking import settlement
 from emulator.bank.clock import moment, stamp
 from emulator.bank.documents import Account, Agreement, Card, Customer, Engagement, Identity
 from emulator.bank.errors import BankError
@@ -27,6 +26,7 @@ from emulator.bank.kinds import (
     TRANSACTION,
     EntryKind,
 )
+from emulator.bank.payment import lifecycle
 from emulator.store import Kind
 
 Body = Mapping[str, Any]
@@ -108,7 +108,7 @@ def delete_account(bank: Bank, account_id: str) -> None:
 def _leave(bank: Bank, payment_id: str) -> None:
     payment = bank.documents.get(PAYMENT, payment_id)
     if payment is not None:
-        settlement.leave(bank, payment, bank.clock.stamp())
+        lifecycle.without_account(bank, payment, bank.clock.stamp())
         bank.documents.put(PAYMENT, payment)
 
 

@@ -13,7 +13,7 @@ from emulator.bank import products
 from emulator.bank.clock import moment
 from emulator.bank.documents import Payment, Sca
 from emulator.bank.kinds import BASKET, PAYMENT, SCA
-from emulator.bank.payment import basket_status, baskets, payment_views
+from emulator.bank.payment import basket_status, baskets, flows, payment_views
 from emulator.bank.scheme import transitions
 from emulator.web.console.screen import ControlRefused, Screen
 
@@ -157,9 +157,9 @@ def one(screen: Screen, refused: ControlRefused | None = None) -> Response:
     payment = bank.documents.get(PAYMENT, screen.params["id"])
     if payment is None:
         return screen.missing("payment")
-    flow = products.of(payment).flow
+    flow = flows.of(payment)
     status = payment["status"]
-    reachable = [end for end in transitions.STATUSES if transitions.path(flow, status, end)]
+    reachable = [end for end in transitions.STATUSES if flow.path(status, end)]
     scas = bank.documents.find(SCA, target=payment["id"], newest_first=True)
     if "basketId" in payment:
         scas += bank.documents.find(SCA, target=payment["basketId"], newest_first=True)

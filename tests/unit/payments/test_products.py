@@ -66,8 +66,6 @@ def test_a_file_in_the_folder_is_a_product(tmp_path: Path) -> None:
         ({"one": _good(), "two": _good()}, "two.py is a second payments/new-transfers"),
         ({"one": "PRODUCT = 1"}, "one.py has no PRODUCT"),
         ({"one": ""}, "one.py has no PRODUCT"),
-        ({"one": _good(flow="standing")}, "one.py gives payments the flow standing"),
-        ({"one": _good(flow="batch")}, "one.py gives payments the flow batch; there are instant, dated, foreign"),
         ({"one": _good(name="New Transfers")}, "one.py has the name New Transfers"),
         ({"one": _good(code="PMNT")}, None),
         ({"one": _good(code="pmnt-icdt")}, "one.py has a bank transaction code"),

@@ -1,62 +1,142 @@
-"""The table of transitions, and the diagram drawn from it."""
+"""The flows: found by their folder, their transitions, and the diagram drawn from them."""
 
 from __future__ import annotations
+
+import dataclasses
+import sys
+from pathlib import Path
 
 import pytest
 
 from emulator.bank import products
-from emulator.bank.scheme.transitions import ALL, FINAL, STATUSES, TRANSITIONS, allowed, diagram, following, path
+from emulator.bank.bank import Bank
+from emulator.bank.payment import flows, payments
+from emulator.bank.payment.flows import Flow, diagram
+from emulator.bank.products import MalformedProduct
+from emulator.bank.scheme.transitions import FINAL, STATUSES
+from tests.unit.payments.world import DOMESTIC, advance, domestic, paid, payment, status
 
 SPEC_STATUSES = {"ACCP", "ACSC", "ACSP", "ACTC", "ACWC", "ACWP", "RCVD", "PDNG", "RJCT", "CANC", "PART"}
+FLOWS = flows.table()
 
 
 def test_the_statuses_are_those_of_spec_2_8_and_patc() -> None:
     assert set(STATUSES) == SPEC_STATUSES | {"PATC"}
-    assert {t.start for t in TRANSITIONS} | {t.end for t in TRANSITIONS} == set(STATUSES)
+    steps = [step for flow in FLOWS.values() for step in flow.transitions]
+    assert {step.start for step in steps} | {step.end for step in steps} == set(STATUSES)
 
 
-def test_nothing_follows_a_final_status_and_something_follows_every_other_that_a_flow_reaches() -> None:
-    for flow in ALL:
-        reached = {"RCVD"} | {t.end for t in TRANSITIONS if flow in t.flows}
-        for status in reached:
-            assert (following(flow, status) == ()) == (status in FINAL), (flow, status)
+@pytest.mark.parametrize("flow", FLOWS.values(), ids=FLOWS)
+def test_nothing_follows_a_final_status_and_something_follows_every_other_that_a_flow_reaches(flow: Flow) -> None:
+    for reached in {"RCVD"} | {step.end for step in flow.transitions}:
+        assert (flow.following(reached) == ()) == (reached in FINAL), reached
 
 
-def test_no_edge_stands_in_the_table_twice_for_a_flow() -> None:
-    for flow in ALL:
-        edges = [(t.start, t.end) for t in TRANSITIONS if flow in t.flows]
-        assert len(edges) == len(set(edges))
-
-
-@pytest.mark.parametrize("flow", ALL)
-def test_every_flow_leads_to_acsc_and_may_be_rejected_or_cancelled_before_approval(flow: str) -> None:
-    assert path(flow, "RCVD", "ACSC")[0] == "ACTC"
-    assert allowed(flow, "RCVD", "RJCT")
-    assert allowed(flow, "RCVD", "CANC")
+@pytest.mark.parametrize("flow", FLOWS.values(), ids=FLOWS)
+def test_every_flow_leads_to_acsc_and_may_be_rejected_or_cancelled_before_approval(flow: Flow) -> None:
+    assert flow.path("RCVD", "ACSC")[0] == "ACTC"
+    assert flow.allowed("RCVD", "RJCT")
+    assert flow.allowed("RCVD", "CANC")
 
 
 def test_the_ways_are_those_of_contract_6() -> None:
-    assert path("instant", "RCVD", "ACSC") == ("ACTC", "ACSP", "ACSC")
-    assert path("foreign", "RCVD", "ACSC") == ("ACTC", "ACSP", "ACWP", "ACSC")
-    assert path("standing", "RCVD", "ACSC") == ("ACTC", "ACSC")
-    assert path("batch", "ACSP", "PART") == ("PART",)
-    assert not allowed("instant", "ACTC", "CANC")
-    assert not allowed("instant", "RCVD", "ACWC")
-    assert not allowed("dated", "ACSP", "ACWP")
-    assert path("dated", "ACSC", "RJCT") == ()
+    assert FLOWS["instant"].path("RCVD", "ACSC") == ("ACTC", "ACSP", "ACSC")
+    assert FLOWS["foreign"].path("RCVD", "ACSC") == ("ACTC", "ACSP", "ACWP", "ACSC")
+    assert FLOWS["standing"].path("RCVD", "ACSC") == ("ACTC", "ACSC")
+    assert FLOWS["batch"].path("ACSP", "PART") == ("PART",)
+    assert not FLOWS["instant"].allowed("ACTC", "CANC")
+    assert not FLOWS["instant"].allowed("RCVD", "ACWC")
+    assert not FLOWS["dated"].allowed("ACSP", "ACWP")
+    assert FLOWS["dated"].path("ACSC", "RJCT") == ()
 
 
-def test_every_product_has_a_flow_of_the_table() -> None:
-    assert {product.flow for product in products.table().values()} == set(ALL)
+def test_every_flow_is_some_products() -> None:
+    assert {product.flow for product in products.table().values()} == set(FLOWS)
 
 
-def test_the_diagram_has_an_arrow_for_each_row_of_the_table() -> None:
+def test_the_diagram_has_an_arrow_for_each_step() -> None:
     lines = diagram().splitlines()
     assert lines[0] == "stateDiagram-v2"
     assert "    [*] --> RCVD" in lines
-    for edge in TRANSITIONS:
-        arrows = [line for line in lines if line.startswith(f"    {edge.start} --> {edge.end}: {edge.when}")]
-        assert len(arrows) == 1, edge
+    for step in {step for flow in FLOWS.values() for step in flow.transitions}:
+        arrows = [line for line in lines if line.startswith(f"    {step.start} --> {step.end}: {step.when}")]
+        assert len(arrows) == 1, step
     assert "    ACTC --> CANC: cancelled (not straks)" in lines
     assert "    ACSP --> ACWP: sent, not credited yet (SEPA and cross-border)" in lines
     assert {line.split()[0] for line in lines if line.endswith("--> [*]")} == FINAL
+
+
+NEW = """
+from emulator.bank.payment.flows.dated import STEPS, Dated
+from emulator.bank.scheme.transitions import BOOKED, Transition
+
+
+class Checked(Dated):
+    def step(self, bank, payment, at, *, by_hand):
+        return "ACWP" if payment["status"] == "ACSP" else super().step(bank, payment, at, by_hand=by_hand)
+
+    def deletable(self, status):
+        return status != "ACTC"
+
+
+FLOW = Checked("{name}", words="checked", service="{service}", steps=({steps}))
+"""
+STEPS = 'Transition("ACSP", "ACWP", "checked"), Transition("ACWP", "ACSC", "booked"), *STEPS'
+
+
+def _load(folder: Path, **files: str) -> dict[str, Flow]:
+    package = folder / "rack"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    for name, text in files.items():
+        (package / f"{name}.py").write_text(text)
+    sys.path.insert(0, str(folder))
+    try:
+        return flows.load([str(package)], "rack")
+    finally:
+        sys.path.remove(str(folder))
+        for name in [name for name in sys.modules if name.split(".")[0] == "rack"]:
+            del sys.modules[name]
+
+
+def _new(name: str = "checked", service: str = "payments", steps: str = STEPS) -> str:
+    return NEW.format(name=name, service=service, steps=steps)
+
+
+def test_a_file_in_the_folder_is_a_flow_and_touches_no_other_module(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bank: Bank
+) -> None:
+    """A product that names it goes its way: statuses, links and cancellations follow."""
+    checked = _load(tmp_path, checked=_new())["checked"]
+    monkeypatch.setattr(flows, "_of_products", lambda: dict.fromkeys(products.table(), checked))
+    payment_id = paid(bank, DOMESTIC, domestic())
+    assert not payments.deletable(payment(bank, payment_id))
+    seen = [status(bank, payment_id)]
+    for _ in range(5):
+        advance(bank, seconds=1)
+        seen.append(status(bank, payment_id))
+    assert list(dict.fromkeys(seen)) == ["ACTC", "ACSP", "ACWP", "ACSC"]
+    assert checked.path("RCVD", "ACSC") == ("ACTC", "ACSP", "ACWP", "ACSC")
+
+
+@pytest.mark.parametrize(
+    ("files", "told"),
+    [
+        ({"one": _new(), "two": _new()}, "two.py is a second checked"),
+        ({"one": "FLOW = 1"}, "one.py has no FLOW"),
+        ({"one": _new(service="cheques")}, "one.py names the service cheques"),
+        ({"one": _new(steps="*STEPS, BOOKED, BOOKED")}, "one.py has the same step twice"),
+        ({"one": _new(steps='*STEPS, Transition("ACSP", "GONE", "lost")')}, "one.py names the status GONE"),
+    ],
+)
+def test_a_doubled_or_malformed_flow_is_refused_by_name(tmp_path: Path, files: dict[str, str], told: str) -> None:
+    with pytest.raises(MalformedProduct, match=told):
+        _load(tmp_path, **files)
+
+
+@pytest.mark.parametrize("flow", ["standing", "batch", "unheard-of"])
+def test_a_product_whose_flow_is_none_of_its_service_is_refused_by_name(flow: str) -> None:
+    sepa = products.find("payments", "sepa-credit-transfers")
+    told = f"sepa-credit-transfers gives payments the flow {flow}; there are dated, foreign, instant"
+    with pytest.raises(MalformedProduct, match=told):
+        flows.by_product(FLOWS, {(sepa.service, sepa.name): dataclasses.replace(sepa, flow=flow)})

@@ -1,0 +1,231 @@
+"""The flows of payments: one file each in this folder, with a `FLOW`; a malformed one stops the start.
+
+A product names its flow. `Flow` itself is the way of a single payment that is executed once; a flow of another kind
+overrides what differs. Nobody else asks which flow a payment has.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from functools import cache
+from typing import Any
+
+from emulator.bank import products
+from emulator.bank.bank import Bank
+from emulator.bank.booking import settlement
+from emulator.bank.clock import moment, stamp
+from emulator.bank.documents import Payment
+from emulator.bank.products import MalformedProduct, Product
+from emulator.bank.scheme import execution, transitions
+from emulator.bank.scheme.transitions import FINAL, STATUSES, Transition
+
+SECOND = timedelta(seconds=1)
+TO_BOOKING = timedelta(seconds=2)  # ACSP after 1 s, ACSC after 3 s
+NO_WAIT = timedelta(0)
+AUTHORISED = ("ACTC", None)
+
+
+class Flow:
+    """The way of one kind of payment. `name`: as products name it; `words`: as the diagram does; `service`: of its
+    products; `steps`: its transitions, of two ways as long as each other the first is taken.
+
+    `several`: its initiation has `payments`, each with money of its own (`entries`).
+    """
+
+    several = False
+
+    def __init__(self, name: str, *, words: str, service: str, steps: Sequence[Transition]) -> None:
+        self.name = name
+        self.words = words
+        self.service = service
+        self.transitions = tuple(steps)
+
+    def allowed(self, start: str, end: str) -> bool:
+        """Whether there is the step `start -> end`."""
+        return any((step.start, step.end) == (start, end) for step in self.transitions)
+
+    def following(self, start: str) -> tuple[str, ...]:
+        """The statuses that may follow `start`."""
+        return transitions.following(self.transitions, start)
+
+    def path(self, start: str, end: str) -> tuple[str, ...]:
+        """The fewest statuses that lead from `start` (left out) to `end`; empty when none do."""
+        return transitions.path(self.transitions, start, end)
+
+    # Time
+
+    def plan(self, bank: Bank, payment: Payment, at: datetime) -> tuple[str, str | None]:
+        """Plan the execution of a payment accepted at `at` (`executeAt`): its status, and why that is ACWC."""
+        payment["executeAt"] = stamp(at)
+        return AUTHORISED
+
+    def step(self, bank: Bank, payment: Payment, at: datetime, *, by_hand: bool) -> str | None:
+        """Take the step that follows ACSP or ACWP, or any where the flow says so: the status it leads to, if any."""
+        return "ACSC"
+
+    def steps_itself(self, status: str) -> bool:
+        """Whether `step` is asked in this status; else the payment waits for its date and its money."""
+        return status in ("ACSP", "ACWP")
+
+    def due(self, bank: Bank, payment: Payment, at: datetime) -> datetime | None:
+        """The moment of the step after one taken at `at`, where the flow has one of its own; else None."""
+        return None
+
+    def booked_after(self, status: str) -> timedelta:
+        """How long a payment stays in ACSP or ACWP."""
+        return TO_BOOKING if status == "ACSP" else SECOND
+
+    def retry(self, bank: Bank, payment: Payment, at: datetime) -> datetime:
+        """When to look for money again that was missing at `at`."""
+        return execution.next_run(bank, payment, at)
+
+    def give_up_at(self, bank: Bank, payment: Payment, at: datetime) -> datetime:
+        """When what lacks money at `at` is rejected, a payment or entries of it (CONTRACT 6)."""
+        # Counted from the moment the execution was due, a second before the money was found missing; where reads or
+        # a hand bring the steps, any time may lie between.
+        due = moment(payment["executeAt"])
+        return self.last_try(bank, payment, due if due <= at <= due + SECOND else at)
+
+    def last_try(self, bank: Bank, payment: Payment, first: datetime) -> datetime:
+        """The last moment at which money is looked for that was missing first at `first`."""
+        return execution.last_run(bank, payment, first)
+
+    # Money
+
+    def foresee(self, bank: Bank, payment: Payment, at: str) -> None:
+        """At acceptance: hold the whole amount if it is there."""
+        self.hold(bank, payment, at)
+
+    def hold(self, bank: Bank, payment: Payment, at: str, *, force: bool = False) -> bool:
+        """Hold the payment's money back and show it pending; whether there was enough.
+
+        `force` takes the account below its credit line: a status set by hand or script is followed by its money.
+        """
+        if "held" not in payment:
+            payment["fundsAvailable"] = settlement.hold(bank, payment, at, force=force)
+            return payment["fundsAvailable"]
+        return True
+
+    def release(self, bank: Bank, payment: Payment, at: str) -> None:
+        """Give back what is held and take the pending transactions away."""
+        settlement.release(bank, payment, at)
+
+    def executing(self, bank: Bank, payment: Payment, at: str) -> None:
+        """The payment becomes ACSP or ACWP: its money is held, whether there is enough or not."""
+        self.hold(bank, payment, at, force=True)
+
+    def book(self, bank: Bank, payment: Payment, at: str) -> None:
+        """The payment becomes ACSC: book it, whether there is enough or not."""
+        self.hold(bank, payment, at, force=True)
+        settlement.settle(bank, payment, at)
+        payment["fundsAvailable"] = True
+
+    def part(self, bank: Bank, payment: Payment, at: str) -> None:
+        """The payment becomes PART; only a script says this of a single one: nothing of it is booked (assumed)."""
+        self.release(bank, payment, at)
+
+    def end(self, payment: Payment, status: str) -> None:
+        """The payment becomes RJCT or CANC, its money given back."""
+
+    def book_held(self, bank: Bank, payment: Payment, at: str) -> None:
+        """The debtor's account goes while the payment is executed: book what is held."""
+        settlement.settle(bank, payment, at)
+
+    # What is shown
+
+    def deletable(self, status: str) -> bool:
+        """Whether links offer DELETE for a payment in this status, which is not final."""
+        return True
+
+    def details(self, payment: Payment) -> Mapping[str, Any]:
+        """Further members of the details of an authorised payment."""
+        return {}
+
+    def dates(self, bank: Bank, payment: Payment) -> Mapping[str, str]:
+        """On which days it is paid, for the page where it is approved."""
+        date = payment["initiation"].get("requestedExecutionDate")
+        return {} if date is None else {"date": date}
+
+
+def _mistake(flow: object) -> str | None:
+    if not isinstance(flow, Flow):
+        return "has no FLOW of the class Flow"
+    if flow.service not in products.SERVICES:
+        return f"names the service {flow.service}; there are {', '.join(products.SERVICES)}"
+    edges = [(step.start, step.end) for step in flow.transitions]
+    if len(set(edges)) < len(edges):
+        return "has the same step twice"
+    if unknown := {status for edge in edges for status in edge} - set(STATUSES):
+        return f"names the status {min(unknown)}; there are {', '.join(STATUSES)}"
+    return None
+
+
+def load(folder: list[str], package: str) -> dict[str, Flow]:
+    """The flows of the files in `folder`, by name; MalformedProduct names the file at fault."""
+    found: dict[str, Flow] = {}
+    for module in pkgutil.iter_modules(folder):
+        flow = getattr(importlib.import_module(f"{package}.{module.name}"), "FLOW", None)
+        wrong = _mistake(flow)
+        if wrong is not None or not isinstance(flow, Flow):
+            raise MalformedProduct(f"The flow file {module.name}.py {wrong}.")
+        if flow.name in found:
+            raise MalformedProduct(f"The flow file {module.name}.py is a second {flow.name}.")
+        found[flow.name] = flow
+    return found
+
+
+def by_product(flows: Mapping[str, Flow], known: Mapping[tuple[str, str], Product]) -> dict[tuple[str, str], Flow]:
+    """The flow of each product, by service and name; MalformedProduct for one that has none of its service."""
+    for product in known.values():
+        fitting = [flow.name for flow in flows.values() if flow.service == product.service]
+        if product.flow not in fitting:
+            text = f"gives {product.service} the flow {product.flow}; there are {', '.join(fitting)}"
+            raise MalformedProduct(f"The product {product.name} {text}.")
+    return {address: flows[product.flow] for address, product in known.items()}
+
+
+@cache
+def table() -> dict[str, Flow]:
+    """Every flow by name."""
+    return load(list(__path__), __name__)
+
+
+@cache
+def _of_products() -> dict[tuple[str, str], Flow]:
+    return by_product(table(), products.table())
+
+
+def of(payment: Payment) -> Flow:
+    """The flow of a payment."""
+    return _of_products()[payment["service"], payment["product"]]
+
+
+def of_product(product: Product) -> Flow:
+    """The flow of a product."""
+    return _of_products()[product.service, product.name]
+
+
+def diagram() -> str:
+    """The transitions of all flows as a mermaid state diagram."""
+    edges: dict[Transition, list[Flow]] = {}
+    for flow in table().values():
+        for step in flow.transitions:
+            edges.setdefault(step, []).append(flow)
+    lines = ["stateDiagram-v2", "    [*] --> RCVD"]
+    for edge in sorted(edges, key=lambda edge: (STATUSES.index(edge.start), STATUSES.index(edge.end))):
+        lines.append(f"    {edge.start} --> {edge.end}: {edge.when}{_in_words(edges[edge])}")
+    lines += [f"    {status} --> [*]" for status in STATUSES if status in FINAL]
+    return "\n".join(lines) + "\n"
+
+
+def _in_words(having: Sequence[Flow]) -> str:
+    """` (only straks, domestic)`, ` (not straks)`, or nothing when every flow has the step."""
+    missing = [flow for flow in table().values() if flow not in having]
+    if not missing:
+        return ""
+    if len(missing) < len(having):
+        return f" (not {', '.join(flow.words for flow in missing)})"
+    return f" ({', '.join(flow.words for flow in having)})"

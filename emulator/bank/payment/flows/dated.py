@@ -1,0 +1,32 @@
+"""Domestic transfers: executed on a date, at the run of a banking day (CONTRACT 6)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from emulator.bank.bank import Bank
+from emulator.bank.booking import entries
+from emulator.bank.clock import stamp
+from emulator.bank.documents import Payment
+from emulator.bank.payment.flows import AUTHORISED, Flow
+from emulator.bank.payment.psu_messages import MOVED, TEXT_CHANGED
+from emulator.bank.products import PAYMENTS
+from emulator.bank.scheme import execution
+from emulator.bank.scheme.transitions import BOOKED, CANCELLABLE, EXECUTED_ONCE, SIGNED, WAITS_FOR_A_DATE
+
+STEPS = (*SIGNED, *EXECUTED_ONCE, *WAITS_FOR_A_DATE, *CANCELLABLE)
+
+
+class Dated(Flow):
+    """The flow of payments that may wait for an execution date."""
+
+    def plan(self, bank: Bank, payment: Payment, at: datetime) -> tuple[str, str | None]:
+        run, moved = execution.first_run(bank, payment, at)
+        payment["executeAt"] = stamp(run)
+        several = payment["initiation"].get("payments") or [payment["initiation"]]
+        changed = any(entries.changes_text(one) for one in several)
+        reasons = [reason for reason, given in ((MOVED, moved), (TEXT_CHANGED, changed)) if given]
+        return ("ACWC", " ".join(reasons)) if reasons else AUTHORISED
+
+
+FLOW = Dated("dated", words="domestic", service=PAYMENTS, steps=(*STEPS, BOOKED))
