@@ -235,10 +235,15 @@ class Arm(_Form):
 
 
 class Check(_Form):
-    """A check: `check` is its name, `role` whom it is for, `group` where reports and `--group` put it."""
+    """A check: `check` is its name, `role` whom it is for, `group` where reports and `--group` put it.
+
+    `practice`: what real banks do; `advice`: what a good TPP does; `spec`: the page and anchor of the manual.
+    """
 
     check: str = Field(pattern=r"^[a-z0-9][a-z0-9-]{2,60}$")
     about: str = Field(min_length=10, max_length=200)
+    practice: str = Field(min_length=10, max_length=400)
+    advice: str = Field(min_length=10, max_length=400)
     level: Literal["must", "should"]
     group: Group
     role: Literal["PISP", "AISP", "any"]

@@ -176,7 +176,7 @@ def terminal(shown: Mapping[str, Any], *, healed: Iterable[str] = ()) -> str:
     for row in shown["checks"]:
         if row["verdict"] not in ("fail", "warn"):
             continue
-        lines += ["", f"{_MARKS[row['verdict']]}: {row['check']} ({row['level']}, see /docs#{row['spec']})"]
+        lines += ["", f"{_MARKS[row['verdict']]}: {row['check']} ({row['level']}, see /docs/{row['spec']})"]
         for failure in row["failures"][:3]:
             lines.append(f"  {failure['text']}")
             lines.append(f"    seen:    {failure['occasion']}")

@@ -5,8 +5,10 @@ pytest imports this file in every project where the emulator is installed, so it
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Generator, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,9 +22,59 @@ MARKER = (
 )
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add --bank-audit."""
+    text = "Write what the conformance checks say of the whole run; .html, .xml (JUnit) or JSON by the file's ending."
+    parser.getgroup("bank-emulator").addoption("--bank-audit", metavar="FILE", help=text)
+
+
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the marker `bank`."""
+    """Register the marker `bank`; collect the reports of banks where --bank-audit asks for them."""
     config.addinivalue_line("markers", MARKER)
+    config.pluginmanager.register(_Workers(), "bank-emulator-workers")
+    if config.getoption("--bank-audit"):
+        from emulator.testing import running
+
+        running.AUDITS = []
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Write the report on the whole run; under pytest-xdist each worker hands its part to the controller."""
+    file = session.config.getoption("--bank-audit")
+    if not file:
+        return
+    from emulator.testing import running
+
+    audits = running.AUDITS or []
+    handed = getattr(session.config, "workeroutput", None)
+    if handed is not None:
+        handed["bank_audits"] = audits
+        return
+    _write_audit(Path(file), audits)
+
+
+class _Workers:
+    """Takes the reports of pytest-xdist's workers."""
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        from emulator.testing import running
+
+        if running.AUDITS is not None:
+            running.AUDITS += getattr(node, "workeroutput", {}).get("bank_audits", [])
+
+
+def _write_audit(file: Path, audits: list[dict[str, Any]]) -> None:
+    from emulator.conformance import report
+
+    merged = report.merged(audits)
+    if file.suffix == ".html":
+        text = report.html(merged)
+    elif file.suffix == ".xml":
+        text = report.junit(merged)
+    else:
+        text = json.dumps(merged, indent=2, ensure_ascii=False)
+    file.write_text(text, encoding="utf-8")
 
 
 @pytest.fixture

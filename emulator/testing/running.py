@@ -33,6 +33,7 @@ from emulator.bank.payment import payment_views, progression, self_service
 from emulator.ca import CertificateAuthority, Credentials
 from emulator.ca.files import write_private
 from emulator.client import AsyncTppClient, TppClient
+from emulator.conformance.observer import Conformance
 from emulator.scenario import durations, loader, target
 from emulator.scenario.durations import Duration
 from emulator.scenario.vocabulary import vocabulary
@@ -256,6 +257,7 @@ class BankCustomer:
 
 
 RUNNING: list[RunningBank] = []  # the banks of this process, for the report of a failing test
+AUDITS: list[dict[str, Any]] | None = None  # the reports of banks that stopped, where pytest was asked for --bank-audit
 
 
 class RunningBank:
@@ -404,14 +406,26 @@ class RunningBank:
             read = loader.named_or_file(scenario) if isinstance(scenario, str) else loader.from_value(scenario)
         self.call(lambda service: target.apply(read, self._application.scenario_target(service)))
 
+    def audit(self) -> dict[str, Any]:
+        """What every check says of the TPPs' conduct on this bank (CONTRACT 17): `{checks, summary}`."""
+        return self.call(lambda service: _conformance(service).report())
+
     def stop(self) -> None:
         """Close clients, connections and sockets."""
+        if AUDITS is not None:
+            AUDITS.append(self.audit())
         if self in RUNNING:
             RUNNING.remove(self)
         for client in self._clients:
             client.close()
         self._loop.run(self._server.stop())
         self._loop.call(self._application.close)
+
+
+def _conformance(service: BankService) -> Conformance:
+    if not isinstance(service.observer, Conformance):
+        raise TypeError("a bank is observed by its conformance report")
+    return service.observer
 
 
 def _freeze(service: BankService) -> None:

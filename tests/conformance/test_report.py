@@ -104,6 +104,8 @@ def test_two_reports_are_one_with_the_worse_verdict(failing: dict[str, Any]) -> 
 GOOD = """
 check: a-check
 about: Something that a TPP does.
+practice: Banks do so.
+advice: Do it well.
 level: must
 group: signing
 role: any
@@ -116,8 +118,8 @@ expect: {never: {}}
 @pytest.mark.parametrize(
     ("old", "new", "problem"),
     [
-        ("level: must", "level: musst", "a.yaml:4:1: .*'musst'"),
-        ("seen: {operation", "seen: {operatoin", "a.yaml:8:8: .*did you mean operation"),
+        ("level: must", "level: musst", "a.yaml:6:1: .*'musst'"),
+        ("seen: {operation", "seen: {operatoin", "a.yaml:10:8: .*did you mean operation"),
         ("expect: {never", "expect: {nevver", "did you mean never"),
         ("{never: {}}", "{never: {}, at_most: 1}", "Exactly one of"),
         ("{never: {}}", "{never: {}, within: soon}", "a length of time"),

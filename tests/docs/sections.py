@@ -12,9 +12,13 @@ import json
 import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from emulator import manual
 from tests.docs.pictures import chart, rooms_picture, statuses_picture
+
+if TYPE_CHECKING:
+    from emulator.conformance.check import Check
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -177,6 +181,52 @@ def scenarios() -> str:
     )
 
 
+def checks() -> str:
+    from emulator.conformance.check import GROUPS, ready
+
+    blocks = []
+    for group in GROUPS:
+        blocks.append(f"## {group.capitalize()}")
+        for check in ready():
+            if check.group != group:
+                continue
+            for_whom = "every TPP" if check.role == "any" else f"a {check.role}"
+            rule = f"[the rule](../{check.spec.replace('#', '.md#')})"
+            blocks.append(
+                f"### {check.check}\n\n{check.about}\n\n"
+                f"A {check.level}, for {for_whom}; see {rule}.\n\n"
+                f"- What banks do: {check.practice.strip()}\n"
+                f"- What a good TPP does: {check.advice.strip()}\n"
+                f"- What the plan arms: {_armed(check)}"
+            )
+    return "\n\n".join(blocks)
+
+
+def _armed(check: Check) -> str:
+    arm = check.arm
+    parts = [f"the task `{arm.task}`"]
+    if arm.psu != "approve":
+        parts.append(f"a customer who does `{arm.psu}`")
+    if arm.context != "PRIVATE":
+        parts.append("a corporate customer")
+    parts += [f"the setting `{name}`" for name in arm.settings]
+    parts += [f"a rule with `{', '.join(rule['then'])}`" for rule in arm.rules]
+    if arm.clock:
+        parts.append("bank time and the customer's presence")
+    return ", ".join(parts)
+
+
+def facts() -> str:
+    from emulator.conformance.facts import EVENT_FACTS, FACTS
+
+    rows = [*((f"`{name}`", fact.about) for name, fact in FACTS.items())]
+    rows += [(f"`{name}`", about) for name, about in EVENT_FACTS.items()]
+    rows.append(
+        ("`answer.X`, `body.X`, `header.X`, `query.X`", "a member of the answer or the body, a header, a parameter")
+    )
+    return _table(("Fact", "What it is"), rows)
+
+
 def commands() -> str:
     from emulator.cli.main import group
 
@@ -210,6 +260,8 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "speed": speed,
     "scenarios": scenarios,
     "commands": commands,
+    "checks": checks,
+    "facts": facts,
     **{f"example {file.name}": (lambda name=file.name: example(name)) for file in sorted(EXAMPLES.glob("[sS]ign*"))},
 }
 PICTURES: dict[str, Callable[[], str]] = {

@@ -1,0 +1,82 @@
+"""The audit from outside: the pytest plugin, --bank-audit, and the command against a bank that runs."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from emulator.testing import RunningBank
+
+
+def test_a_test_asks_what_the_bank_says_of_the_tpp(bank: RunningBank) -> None:
+    tpp = bank.tpp().log_in()
+    tpp.get("/v1/accounts")
+    report = bank.audit()
+    verdicts = {row["check"]: row["verdict"] for row in report["checks"]}
+    assert verdicts["signs-every-request"] == "pass"
+    assert verdicts["repeats-a-lost-answer"] == "not-seen"
+    assert report["summary"]["fail"] == 0
+
+
+def test_a_reset_begins_the_report_again(bank: RunningBank) -> None:
+    bank.tpp().log_in().get("/v1/accounts")
+    command("reset", bank)
+    assert {row["verdict"] for row in bank.audit()["checks"]} == {"not-seen"}
+
+
+def test_the_setting_conformance_turns_the_judging_off(bank: RunningBank) -> None:
+    bank.settings(conformance=False)
+    bank.tpp().log_in().get("/v1/accounts")
+    assert {row["verdict"] for row in bank.audit()["checks"]} == {"not-seen"}
+
+
+def test_the_whole_run_of_a_project_is_judged_into_a_file(tmp_path: Path) -> None:
+    (tmp_path / "test_shop.py").write_text(
+        "def test_one(bank):\n    bank.tpp().log_in().get('/v1/accounts')\n\n"
+        "def test_two(bank):\n    bank.tpp().get('/v1/accounts', headers={'Signature': None})\n"
+    )
+    for name in ("audit.json", "audit.html", "audit.xml"):
+        run = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--bank-audit", name]
+        subprocess.run(run, cwd=tmp_path, check=True, capture_output=True)
+    report = json.loads((tmp_path / "audit.json").read_text())
+    assert [row["check"] for row in report["checks"] if row["verdict"] == "fail"] == ["signs-every-request"]
+    assert "signs-every-request" in (tmp_path / "audit.html").read_text()
+    assert "signs-every-request" in (tmp_path / "audit.xml").read_text()
+
+
+def command(name: str, bank: RunningBank, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "emulator", *name.split(), "--url", bank.url, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_the_command_ends_with_1_for_a_must_that_failed_and_names_it(bank: RunningBank, tmp_path: Path) -> None:
+    bank.tpp().get("/v1/accounts", headers={"Signature": None})
+    ended = command("conformance audit", bank, "--json", str(tmp_path / "report.json"))
+    assert ended.returncode == 1
+    assert "failed: signs-every-request" in ended.stderr
+    assert "FAIL      signs-every-request" in ended.stdout
+    report: dict[str, Any] = json.loads((tmp_path / "report.json").read_text())
+    assert report["summary"]["fail"] == 1
+    command("conformance audit", bank, "--write-baseline", str(tmp_path / "known.yaml"))
+    assert command("conformance audit", bank, "--baseline", str(tmp_path / "known.yaml")).returncode == 0
+
+
+def test_an_empty_log_is_no_failure_unless_every_occasion_is_demanded(bank: RunningBank) -> None:
+    ended = command("conformance audit", bank)
+    assert ended.returncode == 0
+    assert "What was not seen is not passed" in ended.stdout
+    assert command("conformance audit", bank, "--require-seen").returncode == 1
+
+
+def test_wrong_words_are_one_line_with_a_guess(bank: RunningBank) -> None:
+    ended = command("conformance audit", bank, "--only", "signs-every-requst")
+    assert ended.returncode == 2
+    assert "did you mean signs-every-request?" in ended.stderr
+    assert len(ended.stderr.splitlines()) == 1
