@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from axe_core_python.selenium import Axe
 from selenium.common.exceptions import WebDriverException
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
@@ -52,6 +53,11 @@ def nameless(browser: Chrome) -> list[str]:
     """The controls of the page that have no accessible name."""
     controls: list[WebElement] = browser.execute_script(NAMELESS)
     return [str(one.get_attribute("outerHTML")) for one in controls if not one.accessible_name]
+
+
+def findings(browser: Chrome) -> list[str]:
+    """What axe-core finds wrong with the page: each rule with the first element that breaks it."""
+    return [f"{one['id']}: {one['nodes'][0]['html'][:120]}" for one in Axe().run(browser)["violations"]]
 
 
 # Text of which a part lies outside of the page, or of a box around it that clips or scrolls.

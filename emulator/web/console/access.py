@@ -44,7 +44,7 @@ def _row(screen: Screen, document: Sca) -> dict[str, Any]:
 
 
 def _who(screen: Screen, document: Sca) -> list[dict[str, Any]]:
-    """Whom the approval may be made by: the person of the SCA where there is one, else some of those who could."""
+    """Who may approve: the person of the SCA where there is one, else some of those who could."""
     behind = document.get("person") or document.get("nationalId")
     if behind is None:
         return sca_pages.known_people(screen.bank, document, most=20)
@@ -65,34 +65,34 @@ def end_sca(screen: Screen) -> Response:
         return sca_listing(screen, refused)
     redirect = answer.get("redirect") if isinstance(answer, dict) else None
     document = sca.get(screen.bank, screen.params["id"])
-    heading, told = ENDS[how], None
+    heading, failure = ENDS[how], None
     if redirect is None:
         heading = "The customer closed the page"
     elif document is not None and document["status"] == "failed":
         heading = "Not approved" if how == "approve" else heading
-        told = dict(parse_qsl(urlsplit(redirect).query))
-    return screen.page("sca_ended", heading=heading, told=told, redirect=redirect, document=document)
+        failure = dict(parse_qsl(urlsplit(redirect).query))
+    return screen.page("sca_ended", heading=heading, failure=failure, redirect=redirect, document=document)
 
 
 def listing(screen: Screen, refused: ControlRefused | None = None) -> Response:
     """Consents and sessions, newest first."""
     bank = screen.bank
-    found = [
+    rows = [
         {**document, "state": consents.status(bank, document), **consents.view(bank, document)}
         for document in bank.documents.range(CONSENT, "created", reverse=True, limit=MOST)
     ]
-    begun = bank.documents.range(SESSION, "created", reverse=True, limit=MOST)
+    newest = bank.documents.range(SESSION, "created", reverse=True, limit=MOST)
     return screen.page(
         "consents",
         refused=refused,
-        consents=found,
-        sessions=[{**session, "live": sessions.is_live(bank, session)} for session in begun],
+        consents=rows,
+        sessions=[{**session, "live": sessions.is_live(bank, session)} for session in newest],
         somebody=next((c["customerNumber"] for c in bank.documents.all(CUSTOMER) if c["type"] == "private"), None),
     )
 
 
 def revoke(screen: Screen) -> Response:
-    """The person takes a consent back."""
+    """The person withdraws a consent."""
     try:
         screen.control.ask("POST", f"consents/{screen.params['id']}/revoke", {})
     except ControlRefused as refused:

@@ -24,26 +24,26 @@ MOST = 100
 
 
 def listing(screen: Screen) -> Response:
-    """Customers page by page, and people who act for others; all, or those whose name or number holds a search."""
-    documents, said = screen.bank.documents, screen.query.get("q")
-    found: Iterable[Customer] = documents.all(CUSTOMER)
+    """Customers page by page, and people who act for others; all, or those whose name or number contains a search."""
+    documents, words = screen.bank.documents, screen.query.get("q")
+    listed: Iterable[Customer] = documents.all(CUSTOMER)
     total = documents.count(CUSTOMER)
-    if said:  # only a search reads all of them
-        fitting = [one for one in found if _holds(said.lower(), one["name"], one["customerNumber"])]
-        found, total = fitting, len(fitting)
+    if words:  # only a search reads all of them
+        fitting = [one for one in listed if _contains(words.lower(), one["name"], one["customerNumber"])]
+        listed, total = fitting, len(fitting)
     offset = screen.offset(total)
-    acting = list(islice(_acting(screen.bank, said.lower()), MOST + 1))
+    acting = list(islice(_acting(screen.bank, words.lower()), MOST + 1))
     return screen.page(
         "customers",
         customers=[
             {**customer, "accounts": documents.find(ACCOUNT, customerId=customer["id"])}
-            for customer in islice(found, offset, offset + MOST)
+            for customer in islice(listed, offset, offset + MOST)
         ],
         total=total,
         offset=offset,
         per_page=MOST,
-        wanted=said,
-        asked=urlencode({"q": said}) + "&" if said else "",
+        wanted=words,
+        asked=urlencode({"q": words}) + "&" if words else "",
         acting=[{**one, "agreements": people.agreements_of(screen.bank, one["id"])} for one in acting[:MOST]],
         more_acting=len(acting) > MOST,
     )
@@ -54,11 +54,11 @@ def _acting(bank: Bank, wanted: str) -> Iterator[Person]:
     named = (number for agreement in bank.documents.all(AGREEMENT) for number in agreement["persons"])
     for number in dict.fromkeys(named):
         person = people.person(bank, number)
-        if person is not None and people.customer(bank, number) is None and _holds(wanted, person["name"], number):
+        if person is not None and people.customer(bank, number) is None and _contains(wanted, person["name"], number):
             yield person
 
 
-def _holds(wanted: str, name: str, number: str) -> bool:
+def _contains(wanted: str, name: str, number: str) -> bool:
     return wanted in name.lower() or wanted in number
 
 
@@ -99,18 +99,18 @@ def _plot(screen: Screen, holder: Account | Card, kind: EntryKind = TRANSACTION)
 def account(screen: Screen) -> Response:
     """An account: balances, their course, what is pending, and its booked transactions page by page."""
     documents = screen.bank.documents
-    found = documents.get(ACCOUNT, screen.params["id"])
-    if found is None:
+    document = documents.get(ACCOUNT, screen.params["id"])
+    if document is None:
         return screen.missing("account")
-    shelf = f"{found['id']}|booked"
+    shelf = f"{document['id']}|booked"
     total = documents.range_count(TRANSACTION, "shelf", group=shelf)
     offset = screen.offset(total)
     booked = documents.range(TRANSACTION, "shelf", group=shelf, reverse=True, offset=offset, limit=PER_PAGE)
-    pending = documents.range(TRANSACTION, "shelf", group=f"{found['id']}|pending", reverse=True)
+    pending = documents.range(TRANSACTION, "shelf", group=f"{document['id']}|pending", reverse=True, limit=MOST)
     return screen.page(
         "account",
-        account={**found, "available": plain(ledger.available(found), found["currency"])},
-        plot=_plot(screen, found),
+        account={**document, "available": plain(ledger.available(document), document["currency"])},
+        plot=_plot(screen, document),
         pending=[_line(transaction) for transaction in pending],
         booked=[_line(transaction) for transaction in booked],
         offset=offset,
@@ -144,17 +144,17 @@ def _line(transaction: Transaction) -> dict[str, Any]:
 def card(screen: Screen) -> Response:
     """A card account with its transactions."""
     documents = screen.bank.documents
-    found = documents.get(CARD, screen.params["id"])
-    if found is None:
+    document = documents.get(CARD, screen.params["id"])
+    if document is None:
         return screen.missing("card account")
-    shelf = f"{found['id']}|booked"
+    shelf = f"{document['id']}|booked"
     total = documents.range_count(CARD_TRANSACTION, "shelf", group=shelf)
     offset = screen.offset(total)
     return screen.page(
         "card",
-        card={**found, "available": _card_available(screen, found)},
-        plot=_plot(screen, found, CARD_TRANSACTION),
-        pending=documents.range(CARD_TRANSACTION, "shelf", group=f"{found['id']}|pending", reverse=True),
+        card={**document, "available": _card_available(screen, document)},
+        plot=_plot(screen, document, CARD_TRANSACTION),
+        pending=documents.range(CARD_TRANSACTION, "shelf", group=f"{document['id']}|pending", reverse=True),
         booked=documents.range(CARD_TRANSACTION, "shelf", group=shelf, reverse=True, offset=offset, limit=PER_PAGE),
         offset=offset,
         per_page=PER_PAGE,

@@ -23,14 +23,14 @@ COUNTED = (
 def show(screen: Screen, refused: ControlRefused | None = None) -> Response:
     """The overview."""
     bank = screen.bank
-    kept = BANK.read(bank.documents)
+    created = BANK.read(bank.documents)
     return screen.page(
         "overview",
         refused=refused,
         steps=STEPS,
         counts=[(page, bank.documents.count(kind), label) for page, kind, label in COUNTED],
         requests_kept=sum(1 for _ in screen.service.log.newest()),
-        fixtures=kept["fixtures"] if kept is not None else "",
+        fixtures=created["fixtures"] if created is not None else "",
         scenario=scenario(screen),
         rules=rules(screen),
         waiting=[{**sca, "asks": payments.asked_for(screen, sca)} for sca in sca_views.waiting(bank, 5)],

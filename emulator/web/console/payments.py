@@ -117,8 +117,8 @@ def asked_for(screen: Screen, sca: Sca) -> dict[str, Any] | None:
     if (payment := screen.bank.documents.get(PAYMENT, target)) is not None:
         row = _row(screen, payment)
         return {"to": row["to"], "amount": row["shown_amount"]}
-    if (found := screen.bank.documents.get(BASKET, target)) is not None:
-        count = len(found["payments"])
+    if (members := screen.bank.documents.get(BASKET, target)) is not None:
+        count = len(members["payments"])
         return {"to": f"{count} payment{'s' if count > 1 else ''}", "amount": None}
     return None
 
@@ -197,14 +197,14 @@ def basket_listing(screen: Screen) -> Response:
 def basket(screen: Screen) -> Response:
     """A basket with its payments and its authentication."""
     bank = screen.bank
-    found = bank.documents.get(BASKET, screen.params["id"])
-    if found is None:
+    document = bank.documents.get(BASKET, screen.params["id"])
+    if document is None:
         return screen.missing("basket")
-    members = [bank.documents.get(PAYMENT, payment_id) for payment_id in found["payments"]]
+    members = [bank.documents.get(PAYMENT, payment_id) for payment_id in document["payments"]]
     return screen.page(
         "basket",
-        basket=found,
-        basket_status=basket_status.state(bank, found)[0],
+        basket=document,
+        basket_status=basket_status.state(bank, document)[0],
         payments=[_row(screen, payment) for payment in members if payment is not None],
-        scas=bank.documents.find(SCA, target=found["id"], newest_first=True)[:5],
+        scas=bank.documents.find(SCA, target=document["id"], newest_first=True)[:5],
     )

@@ -19,10 +19,10 @@ Row = dict[str, Any]
 def listing(screen: Screen) -> Response:
     """The exchanges that fit the filter page by page, newest first."""
     asked = {name: screen.query.get(name) for name in ("operation", "status", "tpp", "paymentId", "q")}
-    said = {name: value for name, value in asked.items() if value}
+    filters = {name: value for name, value in asked.items() if value}
     fits = _filter(asked)
     operations, tpps = set(), set()
-    found: list[Exchange] = []
+    matching: list[Exchange] = []
     total = 0
     for exchange in screen.service.log.newest():
         total += 1
@@ -31,17 +31,17 @@ def listing(screen: Screen) -> Response:
         if exchange.tpp:
             tpps.add(exchange.tpp)
         if fits(exchange):
-            found.append(exchange)
-    offset = screen.offset(len(found))
+            matching.append(exchange)
+    offset = screen.offset(len(matching))
     return screen.page(
         "requests",
-        exchanges=[exchange.summary() for exchange in found[offset : offset + MOST]],
-        found=len(found),
+        exchanges=[exchange.summary() for exchange in matching[offset : offset + MOST]],
+        matching=len(matching),
         offset=offset,
         per_page=MOST,
         asked=asked,
-        query=urlencode(said) + "&" if said else "",
-        filtered=bool(said),
+        query=urlencode(filters) + "&" if filters else "",
+        filtered=bool(filters),
         operations=sorted(operations),
         tpps=sorted(tpps),
         total=total,
@@ -117,8 +117,8 @@ def _cause(signature: dict[str, Any] | None) -> str:
 
 def _key_id(signature: dict[str, Any] | None) -> dict[str, Any] | None:
     """What the keyId should have been, when it is not."""
-    found: dict[str, Any] = (signature or {}).get("keyId") or {}
-    return found if "firstDifference" in found else None
+    key_id: dict[str, Any] = (signature or {}).get("keyId") or {}
+    return key_id if "firstDifference" in key_id else None
 
 
 def side_by_side(signature: dict[str, Any] | None) -> list[dict[str, Any]]:

@@ -24,7 +24,7 @@ rules:
 
 
 def listing(screen: Screen, refused: ControlRefused | None = None) -> Response:
-    """The ready scenarios and the rules at work."""
+    """The ready scenarios and the active rules."""
     return screen.page(
         "scenarios",
         refused=refused,

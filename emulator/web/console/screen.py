@@ -44,7 +44,7 @@ class Control:
     def send(
         self, method: str, path: str, body: bytes = b"", content_type: str = "application/json"
     ) -> Response | Stream:
-        """The raw answer of `/_emulator/PATH`; the Host of the browser's request is kept, for the same checks."""
+        """The raw answer of `/_emulator/PATH`; the Host of the browser's request stays, for the same checks."""
         headers = [(name, value) for name, value in self.request.headers if name.lower() in ("host", "accept")]
         if body or method in ("POST", "PUT"):
             headers.append(("Content-Type", content_type))
@@ -61,7 +61,7 @@ class Control:
         else:
             answer = self.send(method, path, b"" if body is None else json.dumps(body).encode())
         if isinstance(answer, Stream):
-            raise ControlRefused(500, ["The control interface gave a stream."])
+            raise ControlRefused(500, ["The control interface answered with a stream."])
         value = _read(answer)
         if answer.status >= 400:
             messages = _messages(value)
@@ -71,9 +71,9 @@ class Control:
         return value
 
     def every(self, kind: str) -> list[dict[str, Any]]:
-        """All that the control interface lists at an address, as many as it gives at once."""
-        found: list[dict[str, Any]] = self.ask("GET", f"{kind}?limit=1000")[kind]
-        return found
+        """All that the control interface lists at an address, up to its largest limit."""
+        listed: list[dict[str, Any]] = self.ask("GET", f"{kind}?limit=1000")[kind]
+        return listed
 
 
 def _read(answer: Response) -> Any:
@@ -239,8 +239,8 @@ class Names:
 
     def _look_up(self, kind: str, key: str, find: Callable[[], Mapping[str, Any] | None], member: str = "name") -> str:
         if (kind, key) not in self._known:
-            found = find()
-            self._known[kind, key] = str(found[member]) if found and found.get(member) else key
+            named = find()
+            self._known[kind, key] = str(named[member]) if named and named.get(member) else key
         return self._known[kind, key]
 
     def person(self, national_id: str | None) -> str:

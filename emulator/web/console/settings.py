@@ -12,7 +12,7 @@ from emulator.web.console.screen import ControlRefused, Screen
 
 def show(screen: Screen, refused: ControlRefused | None = None) -> Response:
     """All settings of this bank; `refused`: why the form was."""
-    kept = screen.bank.settings.as_document()
+    current = screen.bank.settings.as_document()
     return screen.page(
         "settings",
         refused=refused,
@@ -21,8 +21,8 @@ def show(screen: Screen, refused: ControlRefused | None = None) -> Response:
                 "name": name,
                 "text": schema["description"],
                 "choices": ("false", "true") if schema.get("type") == "boolean" else schema.get("enum"),
-                "was": screen.form.get(f"{name}-was", _as_text(kept[name])),
-                "value": screen.form.get(name, _as_text(kept[name])),
+                "was": screen.form.get(f"{name}-was", _as_text(current[name])),
+                "value": screen.form.get(name, _as_text(current[name])),
             }
             for name, schema in SCHEMAS.items()
         ],

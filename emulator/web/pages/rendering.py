@@ -53,7 +53,7 @@ def environment() -> Environment:
     """The templates of all pages; jinja2 is imported with the first page."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    made = Environment(
+    templates = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
         undefined=StrictUndefined,
@@ -61,8 +61,8 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.globals["bank_name"] = BANK
-    made.globals["static"] = versioned
+    templates.globals["bank_name"] = BANK
+    templates.globals["static"] = versioned
     for shown_as in (
         wording.money,
         wording.account_number,
@@ -73,9 +73,9 @@ def environment() -> Environment:
         wording.abridged,
         wording.tone,
     ):
-        made.filters[shown_as.__name__] = shown_as
-    made.filters["json_text"] = json_text
-    return made
+        templates.filters[shown_as.__name__] = shown_as
+    templates.filters["json_text"] = json_text
+    return templates
 
 
 def json_text(value: Any, indent: int | None = None) -> str:

@@ -56,7 +56,7 @@
     return !selection.isCollapsed && region.contains(selection.anchorNode);
   };
 
-  // What somebody has chosen or typed stays when the region around it is drawn anew.
+  // What somebody has chosen or typed stays when the region around it is redrawn.
   const FIELDS = "select, input:not([type=hidden]), textarea";
   const untouched = (field) => field.matches("select")
     ? (field.querySelector("[selected]") ?? field.options[0])?.value : field.defaultValue;
@@ -124,7 +124,7 @@
     if (source || document.hidden) return;
     source = new EventSource(document.body.dataset.events);
     for (const kind of KINDS) source.addEventListener(kind, later);
-    // What happened while nobody listened, before the first time too, is told by no event.
+    // What happened while nobody listened, before the first time too, comes with no event.
     source.addEventListener("open", () => { light.hidden = false; refresh(); });
     source.addEventListener("error", () => {
       light.hidden = true;
