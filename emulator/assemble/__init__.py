@@ -109,7 +109,9 @@ def _application(registry: BankRegistry, settings: ServeSettings, authority: Cer
         "_emulator": control,
         "sca": ScaPages(guard),
         "my": MyPages(guard),
-        "console": Console(guard, answering=control.handle, token=settings.control_token),
+        "console": Console(
+            guard, answering=control.handle, default=lambda: registry.default, token=settings.control_token
+        ),
         "docs": DocsPage(guard, operations=_operations_document, control=_control_document),
         "static": StaticFiles(),
     }

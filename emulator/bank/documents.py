@@ -57,6 +57,13 @@ class BankDocument(FixtureSource):
     stream: NotRequired[str]  # what its ids are drawn under, where that is not its name
 
 
+class ConsoleDocument(TypedDict):
+    """Logins to the console that ended before their time (of the default bank: they are the process's)."""
+
+    id: Literal["console"]
+    ended: dict[str, int]  # when they started, in seconds of Unix time, by their id
+
+
 class ExchangeDocument(TypedDict):
     """The fixture's exchange rates and fees, laid over the built-in ones."""
 

@@ -20,6 +20,7 @@ from emulator.bank.documents import (
     CardTransaction,
     ClockDocument,
     Consent,
+    ConsoleDocument,
     Contact,
     Customer,
     ExchangeDocument,
@@ -80,6 +81,7 @@ CLOCK = Singleton[ClockDocument]("clock")
 SETTINGS = Singleton[SettingsDocument]("settings")
 BANK = Singleton[BankDocument]("bank")
 EXCHANGE = Singleton[ExchangeDocument]("exchange")
+CONSOLE = Singleton[ConsoleDocument]("console")
 RULES = Singleton[RulesDocument]("rules")
 SCENARIO = Singleton[ScenarioDocument]("scenario")
 

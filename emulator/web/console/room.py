@@ -13,7 +13,8 @@ from urllib.parse import urlsplit
 from emulator.api.messages import Request, Response, Stream
 from emulator.bank.clock import real_now
 from emulator.bank.errors import BankError
-from emulator.store import StoreUnwritable
+from emulator.bank.kinds import CONSOLE
+from emulator.store import Documents, StoreUnwritable
 from emulator.web.console.screen import Answering, Control, ControlRefused
 from emulator.web.pages.browser import (
     Form,
@@ -36,16 +37,16 @@ _PLACE = re.compile(r"/console([/?][!-~]*)?")  # of the console, as an address m
 
 
 class Sessions:
-    """Logins to the console: each ends at logout, after 12 hours of real time, and with the process.
+    """Logins to the console: each ends at logout and after 12 hours of real time.
 
-    A cookie holds `ID.STARTED.MAC`, so that no login has to be stored; those that ended early are remembered.
+    A cookie holds `ID.STARTED.MAC`, so that no login has to be stored; those that ended early are, in memory and with
+    the documents of the default bank.
     """
 
     def __init__(self, guard: Guard, token: str, clock: Callable[[], datetime]) -> None:
         self._guard = guard
         self._purpose = f"console session {token}"
         self._clock = clock
-        self._first = int(clock().timestamp())
         self._ended: dict[str, int] = {}  # when they started, by id
 
     def start(self) -> str:
@@ -53,20 +54,26 @@ class Sessions:
         signed = f"{secrets.token_urlsafe(12)}.{int(self._clock().timestamp())}"
         return f"{signed}.{self._guard.token(f'{self._purpose} {signed}')}"
 
-    def is_live(self, cookie_value: str) -> bool:
+    def is_live(self, cookie_value: str, documents: Documents) -> bool:
         """Whether a cookie is of a login that has not ended."""
         identity, started = self._read(cookie_value)
-        now = int(self._clock().timestamp())
-        lasts = self._first <= started and now < started + LIFETIME.total_seconds()
-        return identity is not None and lasts and identity not in self._ended
+        return identity is not None and started > self._oldest() and identity not in self._all_ended(documents)
 
-    def end(self, cookie_value: str) -> None:
+    def end(self, cookie_value: str, documents: Documents) -> None:
         """Log out."""
         identity, started = self._read(cookie_value)
         if identity is not None:
-            oldest = self._clock().timestamp() - LIFETIME.total_seconds()
-            self._ended = {ended: at for ended, at in self._ended.items() if at > oldest}
-            self._ended[identity] = started
+            known = {**self._all_ended(documents), identity: started}
+            self._ended = {ended: at for ended, at in known.items() if at > self._oldest()}
+            CONSOLE.write(documents, {"id": "console", "ended": self._ended})
+
+    def _oldest(self) -> float:
+        """A login that started then has ended."""
+        return (self._clock() - LIFETIME).timestamp()
+
+    def _all_ended(self, documents: Documents) -> dict[str, int]:
+        stored = CONSOLE.read(documents)
+        return {**self._ended, **(stored["ended"] if stored is not None else {})}
 
     def _read(self, cookie_value: str) -> tuple[str | None, int]:
         """Id and start of a login whose cookie is genuine."""
@@ -79,7 +86,8 @@ class Sessions:
 class Console:
     """The console of every bank.
 
-    `answering` is the control interface; `token` the --control-token, which people then log in with.
+    `answering` is the control interface; `token` the --control-token, which people then log in with; `default` gives
+    the bank with whose documents it is stored who has logged out.
     """
 
     def __init__(
@@ -87,6 +95,7 @@ class Console:
         guard: Guard,
         *,
         answering: Answering,
+        default: Callable[[], BankService],
         token: str | None = None,
         clock: Callable[[], datetime] = real_now,
     ) -> None:
@@ -94,6 +103,7 @@ class Console:
         self._answering = answering
         self._token = token
         self._sessions = Sessions(guard, token or "", clock)
+        self._default = default
 
     def handle(self, service: BankService, request: Request) -> Response | Stream:
         """Answer a page, a redirect after a change, or the event stream; the caller has settled the bank."""
@@ -127,7 +137,7 @@ class Console:
             if not self._guard.believes(FORMS, form.get("csrf")):
                 return bare(request, 403, "Not allowed", "The form has expired. Reload the page and try again.")
             if segments == ["logout"]:
-                self._sessions.end(self._cookie_sent(request))
+                self._sessions.end(self._cookie_sent(request), self._default().bank.documents)
                 return see_other(root_of(request) + "/console", headers=(self._cookie(request, None),))
         # Most banks are never looked at: the pages are imported when somebody comes.
         from emulator.web.console import places
@@ -159,7 +169,7 @@ class Console:
         return cookie(request, self._cookie_name(request)) or ""
 
     def _knows(self, request: Request) -> bool:
-        return self._sessions.is_live(self._cookie_sent(request))
+        return self._sessions.is_live(self._cookie_sent(request), self._default().bank.documents)
 
     def _cookie(self, request: Request, value: str | None) -> tuple[str, str]:
         base = urlsplit(request.base)

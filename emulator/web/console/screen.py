@@ -176,6 +176,8 @@ class Screen:
             now=bank.clock.now(),
             frozen=bank.clock.mode == "frozen",
             logged_in=self.logged_in,
+            # of the default bank, whose documents say who has logged out
+            logout=self.home.removesuffix(f"{self.request.prefix}/console") + "/console/logout",
             names=Names(bank),
             **values,
         )

@@ -63,7 +63,7 @@ class Living:
         )
         guard = Guard(allowed_hosts=(), secret=b"a secret of the test")
         control = Control(self.registry, self.authority, token=token)
-        self.console = Console(guard, answering=control.handle, token=token)
+        self.console = Console(guard, answering=control.handle, default=lambda: self.registry.default, token=token)
         rooms: dict[str, Any] = {
             "_emulator": control,
             "sca": ScaPages(guard),

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 import pytest
 
 from emulator.api.messages import Request, Response
-from emulator.bank.kinds import CUSTOMER
+from emulator.bank.kinds import CONSOLE, CUSTOMER
 from emulator.web.console.room import Sessions
 from emulator.web.pages.browser import Guard
 from tests.unit.pages.living import Living, living
@@ -110,29 +110,48 @@ def test_a_cookie_is_worth_nothing_after_the_logout(guarded: Living) -> None:
     assert other.get("/console").status == 200
 
 
-def test_a_login_ends_after_twelve_hours() -> None:
+def test_a_login_ends_after_twelve_hours(guarded: Living) -> None:
+    documents = guarded.service.bank.documents
     now = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
     sessions = Sessions(Guard(allowed_hosts=(), secret=b"a secret"), TOKEN, lambda: now)
     cookie = sessions.start()
     now += timedelta(hours=12, seconds=-1)
-    assert sessions.is_live(cookie)
+    assert sessions.is_live(cookie, documents)
     now += timedelta(seconds=1)
-    assert not sessions.is_live(cookie)
+    assert not sessions.is_live(cookie, documents)
 
 
 @pytest.mark.parametrize("cookie", ["", ".", "..", "a.1.b", "a.x.b", "ø.1.ø"])
-def test_a_made_up_cookie_is_no_login(cookie: str) -> None:
+def test_a_made_up_cookie_is_no_login(guarded: Living, cookie: str) -> None:
+    documents = guarded.service.bank.documents
     sessions = Sessions(Guard(allowed_hosts=(), secret=b"a secret"), TOKEN, lambda: datetime(2026, 3, 2, tzinfo=UTC))
-    assert not sessions.is_live(cookie)
-    sessions.end(cookie)
+    assert not sessions.is_live(cookie, documents)
+    sessions.end(cookie, documents)
 
 
-def test_logins_end_with_the_process() -> None:
+def test_a_logout_holds_after_a_restart_and_after_a_reset(guarded: Living) -> None:
+    documents = guarded.service.bank.documents
     now = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
     guard = Guard(allowed_hosts=(), secret=b"a secret")
-    cookie = Sessions(guard, TOKEN, lambda: now).start()
-    assert not Sessions(guard, TOKEN, lambda: now + timedelta(seconds=1)).is_live(cookie)
-    assert not Sessions(guard, "another token", lambda: now).is_live(cookie)
+    before, after = (Sessions(guard, TOKEN, lambda: now) for _ in range(2))
+    first, second = before.start(), before.start()
+    before.end(first, documents)
+    assert [after.is_live(cookie, documents) for cookie in (first, second)] == [False, True]
+    CONSOLE.delete(documents)
+    assert [before.is_live(cookie, documents) for cookie in (first, second)] == [False, True]
+    assert not Sessions(guard, "another token", lambda: now).is_live(second, documents)
+
+
+def test_who_logs_out_at_a_named_bank_has_logged_out_everywhere(guarded: Living) -> None:
+    guarded.registry.make("second")
+    browser = guarded.visitor()
+    browser.headers["Cookie"] = (
+        browser.post("/console/login", [("token", TOKEN)]).headers["set-cookie"].partition(";")[0]
+    )
+    logout = next(form for form in browser.get("/banks/second/console").forms if form.action.endswith("/logout"))
+    browser.post(logout.action, logout.sent())
+    assert browser.get("/console").status == 401
+    assert browser.get("/banks/second/console").status == 401
 
 
 @pytest.mark.parametrize("place", ["/console", "/console/payments?status=RCVD&offset=100", "/console/login"])
