@@ -39,6 +39,10 @@ _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[^:]+)(?::\d+)?", re.IGNORECASE)
 _NOT_RETURNED = {"connection", "content-length", "keep-alive", "transfer-encoding"}
 
 
+class _BodyTooLarge(Exception):
+    """The body has more than LARGEST_BODY bytes."""
+
+
 class SigningProxy:
     """Signs and forwards; receives the customer after an SCA, and sends PSU-ID and session from then on."""
 
@@ -88,17 +92,16 @@ class SigningProxy:
             headers.setdefault(name, "*/*" if name == "Accept" else "bank-emulator-proxy")
         if "TPP-Redirect-URI" not in request.headers:
             headers["TPP-Redirect-URI"] = self._new_return_address()
-        request._client_max_size = LARGEST_BODY
         try:
             check_sendable(request.method, request.raw_path, headers)  # first, because its errors say what is wrong
-            body = await request.read()
+            body = await _body(request)
             answer = await self._client.request(request.method, request.raw_path, body=body, headers=headers)
         except (ClientError, OSError, TimeoutError) as error:
             cause = str(error) or type(error).__name__  # a TimeoutError has no text
             self._log_request(request, f"no answer: {cause}")
             return _refused(502, f"{self._client.base_url} does not answer: {cause}")
-        except web.HTTPRequestEntityTooLarge as error:
-            return _refused(error.status, f"The body is larger than {LARGEST_BODY} bytes.", code="BAD_REQUEST")
+        except _BodyTooLarge:
+            return _refused(413, f"The body is larger than {LARGEST_BODY} bytes.", code="BAD_REQUEST")
         except ValueError as error:
             return _refused(400, str(error), code="BAD_REQUEST")
         self._log_request(request, str(answer.status))
@@ -156,6 +159,16 @@ class SigningProxy:
             return web.Response(text=f"The SCA failed: {query['code']} {query.get('message', '')}\n", status=200)
         self._log(one_line(f"customer {query['psu-id']}: requests are sent with PSU-ID and session from now on"))
         return web.Response(text="The proxy knows the customer now. Repeat your request.\n")
+
+
+async def _body(request: web.BaseRequest) -> bytes:
+    """The whole body; raises _BodyTooLarge."""
+    body = bytearray()
+    async for chunk in request.content.iter_any():
+        body += chunk
+        if len(body) > LARGEST_BODY:
+            raise _BodyTooLarge
+    return bytes(body)
 
 
 def _refused(status: int, text: str, *, code: str = "SYSTEM_ERROR", **path: str) -> web.Response:
