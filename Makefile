@@ -5,7 +5,12 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
-INSTALL = @echo "Installing into $(VENV) ..." >&2; $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable
+# a comma inside an argument of $(call)
+, := ,
+LOG := $(VENV)/install.log
+# $(call install,WHAT): what the package manager says goes to a log; its last lines are shown when it fails
+install = @echo "Installing into $(VENV) (log: $(LOG)) ..." >&2; \
+  $(BIN)/python -m pip install --disable-pip-version-check $(1) >$(LOG) 2>&1 || { tail -n 15 $(LOG) >&2; exit 1; }
 PYTEST := $(BIN)/python -m pytest -n auto --dist loadfile -m "not long"
 
 .PHONY: help run test check bench soak fuzz clean
@@ -57,17 +62,17 @@ $(BIN)/activate:
 	  || { rm -rf $(VENV); echo "python3-venv is needed: apt-get install python3-venv" >&2; exit 1; }
 
 $(VENV)/installed: pyproject.toml $(BIN)/activate
-	$(INSTALL) . >&2
+	$(call install,--editable .)
 	@touch $@
 
 $(VENV)/installed-test: pyproject.toml $(BIN)/activate
-	$(INSTALL) '.[test]' >&2
+	$(call install,--editable '.[test]')
 	@touch $@ $(VENV)/installed
 
 $(VENV)/installed-check: pyproject.toml $(BIN)/activate
-	$(INSTALL) '.[test,check]' >&2
+	$(call install,--editable '.[test$(,)check]')
 	@touch $@ $(VENV)/installed $(VENV)/installed-test
 
 $(VENV)/installed-fuzz: pyproject.toml $(BIN)/activate
-	$(INSTALL) '.[test]' 'atheris>=2.3' >&2
+	$(call install,--editable '.[test]' 'atheris>=2.3')
 	@touch $@ $(VENV)/installed $(VENV)/installed-test

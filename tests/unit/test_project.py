@@ -1,0 +1,63 @@
+"""What surrounds the code: dependencies, the checks of a change, the workflows that call them."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import emulator
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+RUN = (ROOT / ".ci" / "run").read_text()
+
+
+def steps(workflow: Path) -> list[dict[str, Any]]:
+    return [step for job in yaml.safe_load(workflow.read_text())["jobs"].values() for step in job["steps"]]
+
+
+def test_every_dependency_has_a_lower_bound_so_that_the_lowest_versions_can_be_tried() -> None:
+    assert [text for text in PROJECT["dependencies"] if not re.match(r"[a-z0-9-]+>=[0-9]", text)] == []
+
+
+def test_the_python_versions_that_are_promised_are_those_that_are_tried() -> None:
+    promised = re.findall(r"Python :: (3\.\d+)", "\n".join(PROJECT["classifiers"]))
+    assert PROJECT["requires-python"] == f">={promised[0]}"
+    tried = re.search(r"for version in ([0-9. ]+);", RUN)
+    assert tried is not None
+    assert tried[1].split() == promised
+    matrix = yaml.safe_load((ROOT / ".github/workflows/check.yml").read_text())["jobs"]["run"]["strategy"]["matrix"]
+    assert matrix["python"] == promised
+    parts = {*matrix["part"], *(extra["part"] for extra in matrix["include"])}
+    assert all(f"\n{part}() {{" in RUN for part in parts)
+
+
+@pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.stem)
+def test_a_workflow_calls_the_checks_and_needs_few_rights(workflow: Path) -> None:
+    content = yaml.safe_load(workflow.read_text())
+    assert content["permissions"] == {"contents": "read"}
+    assert any(step.get("run", "").startswith(".ci/run ") for step in steps(workflow))
+    for step in steps(workflow):  # an expression in a script would be run as part of it
+        assert "github.event" not in step.get("run", "")
+        assert step.get("uses", "actions/").startswith("actions/")
+
+
+def test_the_release_checks_the_tag_against_the_version_of_the_program() -> None:
+    [check] = [
+        step["run"] for step in steps(ROOT / ".github/workflows/release.yml") if "__version__" in step.get("run", "")
+    ]
+    [command] = re.findall(r"version=\$\((.*)\)$", check, re.MULTILINE)
+    shown = subprocess.run(["sh", "-c", command], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert shown.stdout.strip() == emulator.__version__
+
+
+def test_the_checks_have_parts_and_refuse_others() -> None:
+    refused = subprocess.run([str(ROOT / ".ci" / "run"), "other"], capture_output=True, text=True)
+    assert (refused.returncode, refused.stderr) == (2, "usage: .ci/run [main|lowest|versions]\n")
