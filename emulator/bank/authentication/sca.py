@@ -113,11 +113,14 @@ def obstacle(bank: Bank, sca: Sca) -> Failure | None:
     return None if sca_contexts.possible(bank, sca) else NO_CONTEXT
 
 
-def void(bank: Bank, target: str) -> None:
-    """End the open SCAs of something that is no more; their pages answer 410 (CONTRACT 13)."""
+def void(bank: Bank, target: str, *, linked: bool = True) -> None:
+    """End the open SCAs of a target that needs them no more; their pages answer 410 (CONTRACT 13).
+
+    `linked`: the stored target may link to one; False where the caller holds it and takes the link away.
+    """
     for sca in bank.documents.find(SCA, target=target):
         if is_open(sca):
-            _close(bank, sca, "failed")
+            _close(bank, sca, "failed", linked=linked)
 
 
 def release(bank: Bank, target: str) -> None:
@@ -297,13 +300,20 @@ def way_back(sca: Sca, failure: Failure) -> str:
     )
 
 
-def _close(bank: Bank, sca: Sca, status: Literal["finalised", "failed"], redirect: str | None = None) -> None:
+def _close(
+    bank: Bank,
+    sca: Sca,
+    status: Literal["finalised", "failed"],
+    redirect: str | None = None,
+    *,
+    linked: bool = True,
+) -> None:
     sca["status"] = status
     sca["ended"] = bank.clock.stamp()
     if redirect is not None:
         sca["redirect"] = redirect
     bank.documents.put(SCA, sca)
-    if status == "failed":
+    if status == "failed" and linked:
         _unlink(bank, sca)
     bank.publish({"type": "sca", "id": sca["id"], "status": status, "target": sca.get("target"), "at": sca["ended"]})
 

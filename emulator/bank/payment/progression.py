@@ -7,6 +7,7 @@ retries follow bank time in all but `manual` (assumed).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -24,6 +25,7 @@ from emulator.bank.scheme.transitions import FINAL, NOT_EXECUTED, STATUSES, UNSI
 from emulator.bank.settings import Settings
 
 UNSIGNED_LIFETIME = timedelta(hours=24)
+PIECE = 256  # steps in one change of the store
 HALF_SIGNED_LIFETIME = timedelta(days=30)  # CONTRACT 19
 
 
@@ -42,16 +44,38 @@ def run_due(bank: Bank) -> None:
 
     Payments that are due at one moment take turns in the order in which they were made: the first gets the money.
     """
-    documents = bank.documents
+    for _ in run_due_in_pieces(bank):
+        pass
+
+
+def run_due_in_pieces(bank: Bank) -> Iterator[int]:
+    """`run_due` as a sequence of pieces, each one change of the store: how many steps have been taken so far.
+
+    Between two pieces the bank may be used: a document that is gone or has another moment by then is left alone.
+    """
     until = bank.clock.stamp()
+    taken = 0
     while (due := next_due(bank)) is not None and due <= until:
-        for payment in documents.at(PAYMENT, "due", due):
-            with documents.transaction():
-                _step(bank, payment, moment(due))
-                documents.put(PAYMENT, payment)
-        for transaction in documents.at(TRANSACTION, "due", due):
-            with documents.transaction():
-                ledger.settle_pending(bank, transaction)
+        at = moment(due)
+        payments = [payment["id"] for payment in bank.documents.at(PAYMENT, "due", due)]
+        transactions = [transaction["id"] for transaction in bank.documents.at(TRANSACTION, "due", due)]
+        for first in range(0, len(payments), PIECE):
+            with bank.documents.transaction():
+                for payment_id in payments[first : first + PIECE]:
+                    payment = bank.documents.get(PAYMENT, payment_id)
+                    if payment is not None and payment.get("due") == due:
+                        _step(bank, payment, at)
+                        bank.documents.put(PAYMENT, payment)
+                        taken += 1
+            yield taken
+        for first in range(0, len(transactions), PIECE):
+            with bank.documents.transaction():
+                for transaction_id in transactions[first : first + PIECE]:
+                    transaction = bank.documents.get(TRANSACTION, transaction_id)
+                    if transaction is not None and transaction.get("due") == due:
+                        ledger.settle_pending(bank, transaction)
+                        taken += 1
+            yield taken
 
 
 def accept(bank: Bank, payment: Payment, at: datetime, status: str | None = None) -> None:
@@ -96,7 +120,7 @@ def _step(bank: Bank, payment: Payment, at: datetime, *, by_hand: bool = False) 
 def _natural(bank: Bank, payment: Payment, at: datetime, *, by_hand: bool) -> None:
     status, flow = payment["status"], flows.of(payment)
     if _lacks_signature(payment):
-        sca.void(bank, payment["id"])
+        sca.void(bank, payment["id"], linked=False)
         lifecycle.change(bank, payment, "RJCT", at, reason=NOT_APPROVED if status == "RCVD" else NOT_APPROVED_TWICE)
     elif flow.steps_itself(status):
         following = flow.step(bank, payment, at, by_hand=by_hand)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from datetime import timedelta
 from operator import attrgetter
 from typing import Any, cast
@@ -28,18 +28,42 @@ FIRMS = 4  # every so many customers is a firm
 
 
 def generate(bank: Bank, plan: Plan) -> dict[str, Any]:
-    """Make what the plan says and add it to the bank.
+    """Create what the plan says and add it to the bank.
 
     Answers `{counts: {customers, accounts, transactions}, customers: [{customerId, customerNumber, customerType,
     customerName, nationalId, accounts: [iban]}]}`; `nationalId` is who can act for the customer. What ends it early,
     such as numbers or memory that do not suffice, leaves the documents as they were (CONTRACT 3).
     """
-    before = bank.documents.image()
+    pieces = generate_in_pieces(bank, plan)
+    while True:
+        try:
+            next(pieces)
+        except StopIteration as done:
+            answer: dict[str, Any] = done.value
+            return answer
+
+
+def generate_in_pieces(bank: Bank, plan: Plan) -> Generator[int, None, dict[str, Any]]:
+    """`generate` as a sequence of pieces, each a few changes of the store: how many customers are complete.
+
+    Between two pieces the bank may be used. What ends it early, closing the sequence too, deletes what it created and
+    nothing else.
+    """
+    work = _Generator(bank, plan)
+    customers = []
     try:
-        return _Generator(bank, plan).run()
-    except Exception:
-        bank.documents.restore(before)
+        for number in range(plan.customers):
+            customers.append(work.customer(number))
+            yield number + 1
+    except BaseException:
+        work.delete()
         raise
+    counts = {
+        "customers": len(customers),
+        "accounts": sum(len(customer["accounts"]) for customer in customers),
+        "transactions": work.created,
+    }
+    return {"counts": counts, "customers": customers}
 
 
 class _Generator:
@@ -56,18 +80,24 @@ class _Generator:
         today = bank.clock.today()
         self._days = [(today - timedelta(days=back)).isoformat() for back in range(plan.days + 1)]
         self._created = bank.clock.stamp()
-        self._made = 0
+        self.created = 0  # transactions
+        self._customers: list[tuple[str, str]] = []  # their ids, and those of their persons
 
-    def run(self) -> dict[str, Any]:
-        customers = [self._customer(number) for number in range(self._plan.customers)]
-        counts = {
-            "customers": len(customers),
-            "accounts": sum(len(customer["accounts"]) for customer in customers),
-            "transactions": self._made,
-        }
-        return {"counts": counts, "customers": customers}
+    def delete(self) -> None:
+        """Delete what was created, customer by customer."""
+        documents = self._documents
+        for customer_id, person_id in self._customers:
+            with documents.transaction():
+                for account in documents.find(ACCOUNT, customerId=customer_id):
+                    for transaction in documents.find(TRANSACTION, accountId=account["id"]):
+                        documents.delete(TRANSACTION, transaction["id"])
+                    documents.delete(ACCOUNT, account["id"])
+                for agreement in documents.find(AGREEMENT, owner=customer_id):
+                    documents.delete(AGREEMENT, agreement["id"])
+                documents.delete(CUSTOMER, customer_id)
+                documents.delete(PERSON, person_id)
 
-    def _customer(self, number: int) -> dict[str, Any]:
+    def customer(self, number: int) -> dict[str, Any]:
         corporate = number % FIRMS == FIRMS - 1
         person: Person = {"id": self._national_number(), "name": self._pools.person()}
         customer: Customer = {
@@ -87,6 +117,7 @@ class _Generator:
                 "organisationNumber": organisation,
                 "created": self._created,
             }
+        self._customers.append((customer["id"], person["id"]))
         with self._documents.transaction():
             self._documents.put(PERSON, person)
             self._documents.put(CUSTOMER, customer)
@@ -225,7 +256,7 @@ class _Generator:
                 booked += sum(move.amount for move in batch)
                 account["booked"] = _kroner(booked)
                 self._documents.put(ACCOUNT, account)
-            self._made += len(batch)
+            self.created += len(batch)
 
     def _transactions(
         self, customer: Customer, account: Account, moves: list[Move], first: int

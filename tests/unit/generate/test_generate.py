@@ -19,7 +19,7 @@ from emulator.bank.errors import BankError
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CUSTOMER, KINDS, PERSON, TRANSACTION
 from emulator.bank.reference import norway
 from emulator.bank.sandbox import customers as sandbox_customers
-from emulator.bank.sandbox.generate import generate
+from emulator.bank.sandbox.generate import generate, generate_in_pieces
 from emulator.bank.sandbox.generate_plan import Plan, plan_from
 from emulator.store import memory_store
 
@@ -241,3 +241,37 @@ def test_a_plan_has_defaults_and_its_mistakes_are_told_together() -> None:
         plan_from({"customers": 1001, "accountsPerCustomer": 10, "transactionsPerAccount": 100})
     with pytest.raises(BankError, match="200001 accounts are too many"):
         plan_from({"customers": 66667, "accountsPerCustomer": 3, "transactionsPerAccount": 0})
+
+
+def test_generating_goes_in_whole_pieces_between_which_the_bank_may_be_used() -> None:
+    filled = bank()
+    pieces = generate_in_pieces(filled, Plan(customers=3, transactions_per_account=5, seed=1))
+    assert next(pieces) == 1
+    assert ledger.report(filled)["balanced"]
+    known = filled.documents.count(CUSTOMER)
+    own = {"customerNumber": "12345678", "name": "Meanwhile", "type": "private"}
+    meanwhile = sandbox_customers.create_customer(filled, own)
+    assert next(pieces) == 2
+    assert filled.documents.count(CUSTOMER) == known + 2
+    pieces.close()
+    assert filled.documents.get(CUSTOMER, meanwhile["id"]) == meanwhile
+    assert filled.documents.count(CUSTOMER) == known, "what was generated is gone, what came meanwhile is not"
+    assert ledger.report(filled)["balanced"]
+
+
+def test_the_pieces_make_what_the_whole_makes() -> None:
+    filled = bank()
+    plan = Plan(customers=4, transactions_per_account=5, seed=1)
+    before = filled.documents.image()
+    whole = generate(filled, plan)
+    dump = filled.documents.dump()
+    filled.documents.restore(before)
+    pieces = generate_in_pieces(filled, plan)
+    assert list(iter_with_result(pieces)) == [1, 2, 3, 4, whole]
+    assert filled.documents.dump() == dump
+
+
+def iter_with_result(pieces: Any) -> Any:
+    """What a sequence yields, and then what it returns."""
+    result = yield from pieces
+    yield result

@@ -10,7 +10,7 @@ import pytest
 from emulator.bank.accounts import accounts, ledger
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
-from emulator.bank.kinds import ACCOUNT, SCA, TRANSACTION
+from emulator.bank.kinds import ACCOUNT, PAYMENT, SCA, TRANSACTION
 from emulator.bank.payment import payment_views, payments, progression, psu_messages
 from emulator.bank.sandbox import accounts as sandbox_accounts
 from emulator.bank.sandbox import data as sandbox
@@ -794,3 +794,20 @@ def test_funds_of_a_payment_that_has_reserved_them_stay_available(bank: Bank) ->
     payment_id = paid(bank, DOMESTIC, domestic("10000.00", requestedExecutionDate=on))
     give(bank, "kari", "-1.00")
     assert payment_views.status(bank, payment(bank, payment_id))["fundsAvailable"] is True
+
+
+def test_what_is_due_is_applied_in_whole_pieces_between_which_the_bank_may_be_used(
+    bank: Bank, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progression, "PIECE", 2)
+    received = [initiate(bank, STRAKS, domestic()) for _ in range(5)]
+    bank.clock.advance(timedelta(days=1))
+    seen = []
+    for taken in progression.run_due_in_pieces(bank):
+        if not seen:  # meanwhile the fourth is cancelled and the fifth deleted
+            payments.cancel(bank, payment(bank, received[3]))
+            bank.documents.delete(PAYMENT, received[4])
+        seen.append(taken)
+    assert seen[:2] == [2, 3]
+    assert [status(bank, payment_id) for payment_id in received[:4]] == ["RJCT", "RJCT", "RJCT", "CANC"]
+    assert progression.next_due(bank) is None
