@@ -24,6 +24,7 @@ HOME = ""  # the address of index.md
 _MARKER = re.compile(r"^<!-- .* -->\n", re.MULTILINE)
 _LINK = re.compile(r"\[([^\]]+)\]\(([^)\s]+)\)")
 _FENCE = re.compile(r"^ *```")
+_FENCED = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
 _HEADING = re.compile(r"^(#{1,4}) (.+)$")
 
 
@@ -73,7 +74,8 @@ class Group:
 
 def plain(text: str) -> str:
     """Markdown as the words that a reader sees."""
-    return " ".join(re.sub(r"[`*|>]|^[-#]+ |:?-{3,}:?", " ", _LINK.sub(r"\1", text), flags=re.MULTILINE).split())
+    words = re.sub(r"[`*]", "", _LINK.sub(r"\1", text))
+    return " ".join(re.sub(r"\||^> ?|^ *[-#]+ |:?-{3,}:?", " ", words, flags=re.MULTILINE).split())
 
 
 def slug(title: str) -> str:
@@ -226,9 +228,9 @@ class Hit:
 
 @cache
 def entries() -> tuple[Entry, ...]:
-    """Every section of every page."""
+    """Every section of every page, without the programs that it shows."""
     return tuple(
-        Entry(section.address, section.page_title, section.title, plain(section.text))
+        Entry(section.address, section.page_title, section.title, plain(_FENCED.sub("", section.text)))
         for page in pages().values()
         for section in page.sections
     )
