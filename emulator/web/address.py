@@ -10,7 +10,7 @@ WILDCARDS = frozenset({"", "0.0.0.0", "::"})
 
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::(\d{1,5}))?", re.IGNORECASE)
 _LAST_PORT = 65535
-_REMEMBERED = 256
+_CACHED = 256
 
 
 def url_host(host: str) -> str:
@@ -41,14 +41,14 @@ class Base:
 
     def of(self, host: str | None) -> str:
         """`http://host:port` for a request whose Host header is `host`."""
-        found = self._known.get(host)
-        if found is None:
-            found = self._judge(host)
-            if len(self._known) < _REMEMBERED:
-                self._known[host] = found
-        return found
+        base = self._known.get(host)
+        if base is None:
+            base = self._base_for(host)
+            if len(self._known) < _CACHED:
+                self._known[host] = base
+        return base
 
-    def _judge(self, host: str | None) -> str:
+    def _base_for(self, host: str | None) -> str:
         if self._public is not None:
             return self._public
         if host is None:

@@ -1,7 +1,7 @@
-"""Answers on their way out: status line, headers and body in one block of bytes, compressed where that was asked for.
+"""Answers as bytes: status line, headers and body in one block, compressed if the client asked for it.
 
-aiohttp calls `prepare` and `write_eof` of what the handler returns. Ours write once, at the end; what aiohttp's own
-response does between the two (headers in dictionaries, a writer with a state) would cost three times as much.
+aiohttp calls `prepare` and `write_eof` of what the handler returns. Ours write once, in `write_eof`; aiohttp's own
+response, with its headers in dictionaries and its writer, costs three times as much.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def head(answer: Response | Stream, framing: list[str]) -> bytes:
 
 @lru_cache(maxsize=1)
 def _date_and_server(second: int) -> bytes:
-    """The end of a head, which all answers of a second share."""
+    """The end of a head; the same for all answers within a second."""
     return b"\r\nDate: " + formatdate(second, usegmt=True).encode() + _SERVER
 
 
@@ -70,7 +70,7 @@ def encoded(response: Response, accept_encoding: str | None) -> Response:
 
 
 class Sent(web.StreamResponse):
-    """What aiohttp is given: `write_eof` writes everything; with `closes` the connection ends behind it."""
+    """A response as aiohttp expects it: `write_eof` writes everything; with `closes` the connection ends after it."""
 
     closes = False
 
@@ -85,7 +85,7 @@ class Sent(web.StreamResponse):
 
 
 class Answer(Sent):
-    """A whole answer, written at once; the connection stays open unless either side wants it closed."""
+    """A complete answer, written at once; the connection stays open unless either side wants it closed."""
 
     def __init__(self, connection: Connection, request: web.BaseRequest, response: Response) -> None:
         super().__init__()
@@ -94,7 +94,7 @@ class Answer(Sent):
         self._response = response
 
     async def write_eof(self, _data: bytes = b"") -> None:
-        """Write head and body, and wait, within limits, for a client that is slow to read them."""
+        """Write head and body; wait, within limits, for a client that reads slowly."""
         connection, request = self._connection, self._request
         if not request.keep_alive or connection.last:
             self.closes = True
@@ -112,16 +112,15 @@ class Answer(Sent):
 
 
 class Refusal(Answer):
-    """An answer that ends the connection, and reads on for a moment so that the client gets to see it.
+    """An answer that ends the connection: our side is closed at once, the other one is read for a moment.
 
-    A close with unread bytes in the socket resets the connection, and the answer with it. The client is told at once
-    that nothing more comes.
+    Closing a socket with unread bytes resets the connection, and the client might never see the answer.
     """
 
     closes = True
 
     async def write_eof(self, _data: bytes = b"") -> None:
-        """Write the answer, then wait for the client to close."""
+        """Write the answer, close our side, and wait for the client to close."""
         connection = self._connection
         connection.stop_reading()
         await super().write_eof()
@@ -139,5 +138,5 @@ class Hangup(Sent):
         self._connection = connection
 
     async def write_eof(self, _data: bytes = b"") -> None:
-        """Close at once, whatever waits to be written."""
+        """Close now."""
         self._connection.drop()

@@ -1,4 +1,4 @@
-"""What the web room needs of the rest of the program: the application that assemble hands to it."""
+"""What the web server needs of the rest of the program."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from emulator.api.messages import Request, Response, Stream
 
 
 class Turn(Protocol):
-    """Some requests whose changes are kept together: `begin`, `handle` for each of them, `end`.
+    """Some requests whose changes are stored together: `begin`, `handle` for each of them, `end`.
 
     What a request changes is seen by those that follow, so no answer leaves before `end` is through. `begin`, all of
     `handle` and the call of `end` run one behind the other; once `end` was called the next turn may begin, though what
@@ -29,10 +29,9 @@ class Turn(Protocol):
         ...
 
     def end(self) -> Awaitable[Exception | None] | Exception | None:
-        """Keep what was changed; the failure, where something was taken back.
+        """Store what was changed; the failure, if something was undone.
 
-        Every answer that told of what was taken back has become 503 by then, in place: with a failure, what was
-        rendered before is to be rendered again.
+        Every answer that reports something undone has become 503 by then, in place: render answers after the end.
         """
         ...
 

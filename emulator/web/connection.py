@@ -1,6 +1,6 @@
-"""One connection: aiohttp's protocol, with our answers to what its parser refuses, and limits on slow and gone clients.
+"""One connection: aiohttp's protocol, with our answers to what its parser refuses, and limits on slow clients.
 
-Only public methods of aiohttp's `RequestHandler` are overridden or called. It has its own parser, and calls the handler
+Only public methods of aiohttp's `RequestHandler` are overridden or called. It owns the parser, and calls the handler
 for one request after the other, each in a task.
 """
 
@@ -31,8 +31,8 @@ from emulator.web.refusals import (
 logger = logging.getLogger(__name__)
 
 RequestHandler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
-NO_HEAD = b"\0"  # wherever it stands in a head, the parser refuses that head
-_LAST_SECONDS = 0.5  # for what handlers still do for clients that were dropped
+NO_HEAD = b"\0"  # makes the parser refuse any head
+_LAST_SECONDS = 0.5  # for handlers whose clients were dropped
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
@@ -62,16 +62,16 @@ class Connection(web.RequestHandler):
         self.base = listener.base
         self._listener = listener
         self._framing = Framing()
-        self._heads_seen = 0  # of those that the framing has counted, when the timer was last looked at
-        self._held = b""  # a head that waits a moment for its body
-        self._socket: asyncio.Transport | None = None  # aiohttp's own is None from its close on
+        self._heads_seen = 0  # `count` of the framing when the timer was last looked at
+        self._held = b""  # a head that waits briefly for its body
+        self._socket: asyncio.Transport | None = None  # aiohttp sets its own to None when it begins to close
         self._head_timer: asyncio.TimerHandle | None = None
         self._answering = False
-        self._reading: StreamReader | None = None  # the body that the present request waits for
+        self._reading: StreamReader | None = None  # the body that the current request waits for
         self._gone: asyncio.Future[None] | None = None
-        self._left = False  # the client has gone, or need not be waited for any more
-        self._client_ended = False  # the client will send no more, but reads
-        self._refused = False  # a refusal was sent, what still comes is not looked at
+        self._left = False  # the client has disconnected, or is not waited for any longer
+        self._client_ended = False  # the client has closed its side, and still reads
+        self._refused = False  # a refusal was sent; what still arrives is ignored
         self._stuck = False
         super().__init__(
             listener,
@@ -82,7 +82,7 @@ class Connection(web.RequestHandler):
             **PARSING,
         )
 
-    # What asyncio calls
+    # Called by asyncio
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
@@ -100,30 +100,30 @@ class Connection(web.RequestHandler):
         self.leave()
 
     def data_received(self, data: bytes) -> None:
-        if not data:  # aiohttp goes on with what its parser had to put aside
+        if not data:  # aiohttp continues with data that its parser put aside
             super().data_received(data)
             return
         framing = self._framing
         if self._refused or framing.fault is not None:
             return
-        pieces = framing.cut(data)
+        parts = framing.cut(data)
         if self._held:
             self._release()
-        if framing.announced and len(pieces) == 1 and data.endswith(END) and not self._answering:
+        if framing.announced and len(parts) == 1 and data.endswith(END) and not self._answering:
             self._hold(data)
         else:
-            for piece in pieces:
-                super().data_received(piece)
+            for part in parts:
+                super().data_received(part)
         if framing.fault is not None:
             self._read_no_further(framing.fault)
         elif self._head_timer is not None or framing.begun:
             self._watch_head()
 
     def _hold(self, head: bytes) -> None:
-        """Wait with a head until its body has come, or until the loop has twice looked at what else has come.
+        """Wait with a head until its body arrives, or until the loop has polled twice.
 
-        Most clients send head and body in two packets, one right behind the other. To begin with the first, and to
-        wait for the second in the handler, costs more than all else that aiohttp does for a request.
+        Most clients send head and body in two packets, one right after the other. Starting the handler with the first
+        and waiting there for the second would cost more than everything else that aiohttp does for a request.
         """
         self._held = head
         loop = asyncio.get_running_loop()
@@ -135,9 +135,9 @@ class Connection(web.RequestHandler):
             super().data_received(held)
 
     def eof_received(self) -> Any:  # aiohttp narrows asyncio's `bool | None` to None
-        """Keep the way to the client open while answers to whole requests are owed.
+        """Keep our side open while answers to complete requests are owed.
 
-        A client that sends no more while a delay lasts most likely gave up, and must not hold up the end.
+        A client that closes its side during a scripted delay most likely gave up, and must not delay a shutdown.
         """
         broken = self._framing.fault is not None
         if self._listener.ending and self._gone is not None:
@@ -149,17 +149,17 @@ class Connection(web.RequestHandler):
         self._client_ended = True
         return True
 
-    # What the limits ask
+    # Limits on what arrives
 
     def _read_no_further(self, fault: str) -> None:
         self._forget_timer()
-        if fault is HEAD_TOO_LARGE:  # refused in its turn, when those before it were answered
+        if fault is HEAD_TOO_LARGE:  # refused in its turn, after the requests before it are answered
             super().data_received(NO_HEAD)
         elif self._reading is not None and not self._framing.heads:
             self._reading.set_exception(Refused(bad_body(fault)))
 
     def _watch_head(self) -> None:
-        """Begin to wait for the end of a head that has begun, or stop."""
+        """Start or stop the timer for an incomplete head."""
         framing = self._framing
         if framing.count != self._heads_seen:
             self._heads_seen = framing.count
@@ -183,30 +183,30 @@ class Connection(web.RequestHandler):
             self._head_timer.cancel()
             self._head_timer = None
 
-    # What the handler and its answers use
+    # For the handler and its answers
 
     @property
     def owes(self) -> bool:
-        """Whether whole requests wait for their answers."""
+        """Whether complete requests wait for their answers."""
         return self._answering or bool(self._framing.heads)
 
     @property
     def last(self) -> bool:
-        """Whether no request is answered behind the present one."""
+        """Whether no request is answered after the current one."""
         return self._listener.ending or (self._client_ended and not self._framing.heads)
 
     def begin(self) -> bytes:
-        """A request is answered from now on; its head, as far as it has come."""
+        """Start answering the next request; returns its head as received, perhaps incomplete."""
         self._answering = True
         framing = self._framing
         return framing.heads.popleft() if framing.heads else bytes(framing.begun)
 
     def end(self) -> None:
-        """The answer was written."""
+        """The answer to the current request was written."""
         self._answering = False
 
     async def arriving(self, request: web.BaseRequest) -> bytes:
-        """The body of a request that is not whole yet; of one that is too large, somewhat more than it may have.
+        """The body of a request that is still arriving; one that is too large is cut somewhere above the limit.
 
         Raises Refused when it is too slow or broken, ConnectionError when the client goes.
         """
@@ -233,25 +233,25 @@ class Connection(web.RequestHandler):
         return b"".join(parts)
 
     def send(self, data: bytes) -> None:
-        """Write to the client; raises ConnectionResetError when it has gone."""
+        """Write to the client; raises ConnectionResetError if it has disconnected."""
         transport = self.transport
         if transport is None or transport.is_closing():
-            raise ConnectionResetError("the client has gone")
+            raise ConnectionResetError("the client has disconnected")
         transport.write(data)
 
     def stop_reading(self) -> None:
-        """Take what still comes without looking at it."""
+        """Read and ignore what still arrives."""
         self._refused = True
         if self._socket is not None and not self._socket.is_closing():
             self._socket.resume_reading()
 
     def send_end(self) -> None:
-        """Tell the client that nothing more comes; it may go on sending (not over TLS, which has no such half)."""
+        """Close our side; the client may go on sending. TLS connections have no half-closed state: nothing happens."""
         if self._socket is not None and not self._socket.is_closing() and self._socket.can_write_eof():
             self._socket.write_eof()
 
     async def gone(self, seconds: float) -> bool:
-        """Wait until the client has gone or the server stops, at most `seconds`; whether that came about."""
+        """Wait until the client disconnects or the server stops, at most `seconds`; returns whether that happened."""
         if self._left:
             return True
         self._gone = asyncio.get_running_loop().create_future()
@@ -260,7 +260,7 @@ class Connection(web.RequestHandler):
         return self._left
 
     def leave(self) -> None:
-        """End what waits in `gone`."""
+        """End a wait in `gone`."""
         self._left = True
         if self._gone is not None and not self._gone.done():
             self._gone.set_result(None)
@@ -281,30 +281,30 @@ class Connection(web.RequestHandler):
         response = head_without_end(head) if too_long else parser_refusal(exc, message or "", head)
         return Refusal(self, request, response)
 
-    # How it ends
+    # The end of the connection
 
     def finish(self) -> None:
-        """Close, at once or behind the present answer; a client that gave up is not waited for (see eof_received)."""
+        """Close, now or after the current answer; a client that gave up is not waited for (see eof_received)."""
         if not self.owes:
             self.force_close()
         elif self._client_ended and self._gone is not None:
             self.drop()
 
     def drop(self) -> None:
-        """Close at once, whatever waits to be written."""
+        """Close now, even if there is data left to write."""
         self.force_close()
         if self._socket is not None:
             self._socket.abort()
 
     def drop_if_stuck(self) -> None:
-        """Abort a connection that was closing at the last call and still is."""
+        """Abort a connection that was closing at the last call already."""
         if self._stuck and self._socket is not None:
             self._socket.abort()
         self._stuck = self._socket is not None and self._socket.is_closing()
 
 
 class Listener(web.Server):
-    """The connections of one listening address; `base` tells how that address is written in links."""
+    """The connections of one listening address; `base` gives the base of links."""
 
     def __init__(self, handler: RequestHandler, base: Base, limits: Limits) -> None:
         super().__init__(handler)
@@ -318,13 +318,13 @@ class Listener(web.Server):
         return Connection(self, asyncio.get_running_loop())
 
     def closed(self, connection: Connection) -> None:
-        """A connection has come to its end."""
+        """A connection was closed."""
         self.open.discard(connection)
         if self.ending and not self.open:
             self._all_closed.set()
 
     async def drain(self) -> None:
-        """Take no new requests, let those under way be answered within the limit, close every connection."""
+        """Accept no new requests, answer those under way within the time limit, close every connection."""
         self.ending = True
         for connection in tuple(self.open):
             connection.finish()
@@ -337,6 +337,6 @@ class Listener(web.Server):
         await self.shutdown(_LAST_SECONDS)
 
     def drop_stuck(self) -> None:
-        """Abort the connections that were closing already at the last call: their clients do not read."""
+        """Abort the connections that were closing at the last call already: their clients do not read."""
         for connection in tuple(self.open):
             connection.drop_if_stuck()

@@ -1,4 +1,4 @@
-"""Event streams, and waking the core at its next due time while anybody watches (CONTRACT 13, Clock)."""
+"""Event streams, and a timer that applies what falls due while a stream is open (CONTRACT 13, Clock)."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from emulator.web.application import Application
 from emulator.web.connection import Connection
 
 _COMMENT = b": still here\n\n"
-_SHORTEST = 0.005  # a due time that has passed already must not become a busy loop
+_SHORTEST = 0.005  # a due time in the past must not become a busy loop
 _LONGEST = 3600.0
-_SLOWER = 4.0  # times as long after each waking that left something due, for the disk may be full
+_SLOWER = 4.0  # times as long after each attempt that left something due: the disk may be full
 _SLOWEST = 60.0
 
 
 class EventStream(Sent):
-    """Server-sent events: every chunk is written as it is pushed, until the client goes or does not read."""
+    """Server-sent events: every chunk is written as it is pushed, until the client disconnects or stops reading."""
 
     closes = True
 
@@ -32,7 +32,7 @@ class EventStream(Sent):
         self._watchers = watchers
 
     async def write_eof(self, _data: bytes = b"") -> None:
-        """Carry events until either side has had enough."""
+        """Send events until the client disconnects or the stream ends."""
         connection = self._connection
         connection.send(head(self._stream, [CLOSE]))
         if self._request.method == "HEAD":

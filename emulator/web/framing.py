@@ -1,12 +1,13 @@
-"""Where requests begin and end in the bytes of a connection, so far as limits on them need it.
+"""Where requests begin and end in the bytes of a connection, as far as the limits on them need it.
 
-aiohttp's parser decides what a request is, and what none. It does not tell which bytes belong to a request that is not
-whole yet, it loses the requests that came in one packet before one that it refuses, and it leaves who reads a body
-without an end when the framing of its chunks is broken. `Framing` follows the bytes in front of the parser:
-RFC 9112, 2.1 (a head ends with an empty line), 6 (Content-Length or chunks), 7.1 (chunks).
+aiohttp's parser decides what is a request and what is not. Three things it does not do: it does not report how much of
+an incomplete head has arrived; it drops complete requests that arrive in one packet with a malformed one behind them;
+and when the chunks of a body are malformed it does not wake up the reader of that body. `Framing` reads the bytes
+before the parser does, as RFC 9112 describes them: 2.1 (a head ends with an empty line), 6 (Content-Length or chunks),
+7.1 (chunks).
 
-It is as strict as the parser or stricter. Where it takes something for a head that the parser refuses, the connection
-ends with that refusal, and what it makes of the bytes behind does not matter.
+It is as strict as the parser, or stricter. If it takes something for a head that the parser refuses, the connection
+ends with that refusal, and what follows does not matter.
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ class BadFraming(Exception):
 
 
 class Framing:
-    """What has come of the requests of one connection.
+    """The requests of one connection, as far as they have arrived.
 
-    `heads`: those that are whole and were not taken out by the request that they belong to; `begun`: bytes of one that
-    is not whole; `count`: how many whole heads there were; `fault`: why nothing behind may be read, if so.
+    `heads`: complete ones that no request has claimed yet; `begun`: bytes of an incomplete head; `count`: complete
+    heads since the start of the connection; `fault`: why nothing more may be read, if so.
     """
 
     __slots__ = ("_chunks", "_left", "begun", "count", "fault", "heads")
@@ -52,7 +53,7 @@ class Framing:
 
     @property
     def announced(self) -> int:
-        """Bytes of a body that were announced and have not come."""
+        """Bytes of a body that Content-Length announced and that have not arrived."""
         return self._left
 
     @property
@@ -61,10 +62,10 @@ class Framing:
         return self._left > 0 or self._chunks is not None
 
     def cut(self, data: bytes) -> Sequence[bytes]:
-        """`data` in pieces, so that no refused head takes a whole one in front of it with it.
+        """Split `data` so that the parser never gets a complete request and a malformed one in one call.
 
-        A piece has at most one end of a head; that of a body in chunks ends its piece. Blank lines between requests
-        are left out, and so is all that stands behind a `fault`.
+        A part contains at most one end of a head; the head of a body in chunks ends its part. Blank lines between
+        requests are left out, and so is everything behind a `fault`.
         """
         if self._left >= len(data):
             self._left -= len(data)
@@ -77,16 +78,16 @@ class Framing:
                     end = data.find(END, end - 1) + len(END)
                     length = int(body["length"])
                 if end <= MAX_HEAD_BYTES and len(data) in (end, end + length) and data.endswith(END, 0, end):
-                    self._take_head(data[:end], body)
+                    self._add_head(data[:end], body)
                     self._left = end + length - len(data)
                     return (data,)
-        return self._pieces(data)
+        return self._parts(data)
 
-    def _pieces(self, data: bytes) -> list[bytes]:
-        pieces: list[bytes] = []
+    def _parts(self, data: bytes) -> list[bytes]:
+        parts: list[bytes] = []
         start = at = 0
         size = len(data)
-        has_head = False  # the piece that begins at `start`
+        has_head = False  # the part that begins at `start`
         while at < size:
             if self._left:
                 step = min(self._left, size - at)
@@ -97,13 +98,13 @@ class Framing:
                     at = self._chunks.scan(data, at)
                 except BadFraming as error:
                     self.fault = str(error)
-                    return pieces
+                    return parts
                 if self._chunks.done:
                     self._chunks = None
             else:
                 if has_head or (not self.begun and data[at] in _BLANK):
                     if at > start:
-                        pieces.append(data[start:at])
+                        parts.append(data[start:at])
                     while at < size and not self.begun and data[at] in _BLANK:
                         at += 1
                     start, has_head = at, False
@@ -111,21 +112,21 @@ class Framing:
                 head = at
                 at, has_head = self._head(data, at)
                 if self.fault is not None:  # what stands in front of that head may end a body
-                    return [*pieces, data[start:head]] if head > start else pieces
+                    return [*parts, data[start:head]] if head > start else parts
                 if self._chunks is not None:
-                    pieces.append(data[start:at])
+                    parts.append(data[start:at])
                     start, has_head = at, False
         if start < size:
-            pieces.append(data[start:])
-        return pieces
+            parts.append(data[start:])
+        return parts
 
     def _head(self, data: bytes, at: int) -> tuple[int, bool]:
-        """Take what stands of a head from `at` on: where it ends, and whether it is whole."""
+        """Read a head from `at` on: where it, or the data, ends, and whether it is complete."""
         begun = self.begun
         before = begun[-3:]  # may have cut the end of the head in two
-        found = (before + data[at : at + 3]).find(END)
-        end = data.find(END, at) + len(END) if found < 0 else at + found + len(END) - len(before)
-        whole = end >= at + len(END) or found >= 0
+        split = (before + data[at : at + 3]).find(END)
+        end = data.find(END, at) + len(END) if split < 0 else at + split + len(END) - len(before)
+        whole = end >= at + len(END) or split >= 0
         stop = end if whole else len(data)
         if len(begun) + stop - at > MAX_HEAD_BYTES:
             self.begun += data[at : at + MAX_HEAD_BYTES]
@@ -136,10 +137,10 @@ class Framing:
             return stop, False
         head = bytes(begun) + data[at:end]
         begun.clear()
-        self._take_head(head, _BODY.search(head))
+        self._add_head(head, _BODY.search(head))
         return end, True
 
-    def _take_head(self, head: bytes, body: re.Match[bytes] | None) -> None:
+    def _add_head(self, head: bytes, body: re.Match[bytes] | None) -> None:
         self.heads.append(head)
         self.count += 1
         if body is None or body.lastgroup is None:
@@ -151,18 +152,18 @@ class Framing:
 
 
 class _Chunks:
-    """The framing of one body in chunks (RFC 9112, 7.1), followed to its end."""
+    """The framing of one body in chunks (RFC 9112, 7.1)."""
 
     def __init__(self) -> None:
         self.done = False
-        self._line = bytearray()  # of the framing, as far as it has come
-        self._data = 0  # bytes of a chunk that have not come
+        self._line = bytearray()  # an incomplete line of the framing
+        self._data = 0  # bytes of a chunk that have not arrived
         self._behind_data = False
         self._trailers = False
         self._around = 0  # bytes of framing since the last byte of a body
 
     def scan(self, data: bytes, at: int) -> int:
-        """Follow `data` from `at` on; where the body ends, or the data. Raises BadFraming."""
+        """Read `data` from `at` on; returns where the body, or the data, ends. Raises BadFraming."""
         while at < len(data) and not self.done:
             if self._data:
                 step = min(self._data, len(data) - at)

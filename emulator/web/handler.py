@@ -16,11 +16,11 @@ from emulator.web.application import Application, Turn
 from emulator.web.connection import Connection
 from emulator.web.events import EventStream, Watchers
 from emulator.web.limits import MAX_BODY_BYTES
-from emulator.web.refusals import Refused, fields, head_refusal, origin_form, too_large
+from emulator.web.refusals import Refused, fields, head_refusal, origin_form, too_large, unavailable
 
 logger = logging.getLogger(__name__)
 
-LONGEST = 64  # requests of a turn; of a thousand that come together the first need not wait for the last
+LONGEST = 64  # requests of a turn: of a thousand that arrive together the first must not wait for the last
 
 Waiting = tuple[Request, "asyncio.Future[Response | Stream]"]
 
@@ -63,7 +63,7 @@ class Handler:
 
     def _refused(self, connection: Connection, request: web.BaseRequest, response: Response) -> Refusal:
         refused = _request(connection, request, b"")
-        if response.status == 431:  # what is too large to be read is not kept either
+        if response.status == 431:  # the request log does not store them either
             refused.headers = [pair for pair in refused.headers if pair[0].lower() == "x-request-id"]
         self._application.refused(refused, response)
         return Refusal(connection, request, response)
@@ -78,21 +78,21 @@ def _request(connection: Connection, request: web.BaseRequest, body: bytes) -> R
 
 
 class Turns:
-    """Requests take turns: some in the order in which they came, one write for all that they change, then the answers.
+    """Requests are handled in turns: up to LONGEST in order of arrival, one write for all changes, then the answers.
 
-    Together that costs a fraction of what it costs one by one. What is not written yet is seen by the requests that
-    follow in the same turn, so every answer waits for the end of it.
+    That costs a fraction of one write per request. Requests see what earlier ones of the same turn changed, so every
+    answer waits for the end of the turn.
     """
 
     def __init__(self, application: Application, watchers: Watchers) -> None:
         self._application = application
         self._watchers = watchers
         self._waiting: deque[Waiting] = deque()
-        self._called = False  # a turn comes, or waits to begin
+        self._called = False  # a turn is scheduled, or waits to begin
         self._tasks: set[asyncio.Task[None]] = set()
 
     def answer(self, request: Request) -> asyncio.Future[Response | Stream]:
-        """The core's answer, when all that it tells of is kept; the exception of a core that failed."""
+        """The core's answer, once everything it reports is stored; or the exception that the core raised."""
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[Response | Stream] = loop.create_future()
         self._waiting.append((request, answer))
@@ -106,7 +106,12 @@ class Turns:
         waiting = self._waiting
         taken = [waiting.popleft() for _ in range(min(len(waiting), LONGEST))]
         turn = self._application.turn()
-        begun = turn.begin([request for request, _ in taken])
+        try:
+            begun = turn.begin([request for request, _ in taken])
+        except Exception as error:
+            _refuse(taken, error)
+            self._go_on()
+            return
         if begun is None:
             self._act(turn, taken)
             self._go_on()
@@ -114,12 +119,11 @@ class Turns:
             self._spawn(self._take_later(turn, begun, taken))
 
     async def _take_later(self, turn: Turn, begun: Awaitable[None], taken: Sequence[Waiting]) -> None:
-        """As `_take`, where the right to answer has to be waited for; who comes meanwhile joins the next turn."""
+        """As `_take` when `begin` has to be awaited; requests that arrive meanwhile join the next turn."""
         try:
             await begun
         except Exception as error:
-            logger.exception("a turn could not begin")
-            _deliver(taken, [error] * len(taken))
+            _refuse(taken, error)
         else:
             self._act(turn, taken)
         finally:
@@ -134,7 +138,7 @@ class Turns:
                 answers.append(error)
         try:
             ended = turn.end()
-        except Exception as error:  # whatever it is, nobody may wait for ever
+        except Exception as error:  # whatever it is, no request may wait forever
             ended, answers = None, [error] * len(taken)
         if ended is None or isinstance(ended, Exception):
             _deliver(taken, answers)
@@ -164,6 +168,12 @@ class Turns:
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+def _refuse(taken: Sequence[Waiting], error: Exception) -> None:
+    """Answer 503 to the requests of a turn that could not begin: nothing was changed."""
+    logger.error("a turn could not begin: %s", error)
+    _deliver(taken, [unavailable(request) for request, _ in taken])
 
 
 def _deliver(taken: Sequence[Waiting], answers: Sequence[Response | Stream | Exception]) -> None:

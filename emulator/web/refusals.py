@@ -14,7 +14,7 @@ from aiohttp.http import HttpProcessingError, HttpVersion10, HttpVersion11
 from aiohttp.http_exceptions import InvalidURLError
 
 from emulator.api.headers import Headers
-from emulator.api.messages import Fields, Response
+from emulator.api.messages import Fields, Request, Response
 from emulator.api.pipeline import finish
 from emulator.web.limits import MAX_BODY_BYTES, MAX_FIELD_BYTES, MAX_HEAD_BYTES, MAX_HEADERS, MAX_TARGET_BYTES
 
@@ -54,6 +54,13 @@ def bad_body(reason: str) -> Response:
     return wire_refusal(400, f"The body cannot be read: {reason}.")
 
 
+def unavailable(request: Request) -> Response:
+    """503 for a request that the bank cannot handle at the moment."""
+    response = wire_refusal(503, "The bank cannot answer at the moment; nothing was changed.")
+    finish(response, Headers(request.headers))
+    return response
+
+
 def _headers_too_large(what: str) -> Response:
     """431; `what` names the limit that was passed."""
     return wire_refusal(431, f"The headers are too large: {what}.")
@@ -65,13 +72,13 @@ def _headers_too_large(what: str) -> Response:
 def parser_refusal(error: HttpProcessingError, message: str, head: bytes) -> Response:
     """The answer to what aiohttp's parser raised: 414, 431 or 400 with the parser's own reason.
 
-    `head`: what has come of it; the answer returns the X-Request-ID that stands in it.
+    `head`: as much of it as arrived; the answer returns its X-Request-ID.
     """
     return _finished(_of_parser(error, message), head)
 
 
 def head_without_end(head: bytes) -> Response:
-    """431 to a head that is too large; `head`: what has come of it."""
+    """431 for a head that is too large; `head`: as much of it as arrived."""
     return _finished(_headers_too_large(f"together over {MAX_HEAD_BYTES} bytes"), head)
 
 
@@ -81,7 +88,7 @@ def _finished(response: Response, head: bytes) -> Response:
 
 
 def _sent_ids(head: bytes) -> list[tuple[str, str]]:
-    """The X-Request-ID headers of a head that was refused, and may not be whole."""
+    """The X-Request-ID headers of a refused head, which may be incomplete."""
     lines = head.split(b"\r\n")[1:-1]  # without the first, and a last one that has no end yet
     fields = [line.partition(b":") for line in lines]
     return [(name.decode(), value.decode("latin-1")) for name, _, value in fields if name.lower() == b"x-request-id"]
@@ -100,7 +107,7 @@ def _of_parser(error: HttpProcessingError, message: str) -> Response:
 
 
 def _reason(message: str) -> str:
-    """The parser's reason without its picture of the bytes, which are not ours to repeat.
+    """The parser's reason without its picture of the bytes, which must not be repeated to the client.
 
     Its messages look like `Bad status line:` or `Invalid header token:`, then the bytes on lines of their own.
     """
@@ -109,11 +116,11 @@ def _reason(message: str) -> str:
     return reason or "it cannot be read"
 
 
-# A head that the parser lets pass
+# A head that the parser accepts
 
 
 def head_refusal(request: web.BaseRequest) -> Response | None:
-    """The refusal that the head of a request earns by itself, or None (CONTRACT 13, refusals at the wire)."""
+    """Why a head is refused by itself, or None (CONTRACT 13, refusals at the wire)."""
     headers, target = request.headers, request.raw_path
     if (  # the form that nearly all requests have
         request.version == HttpVersion11
@@ -183,7 +190,7 @@ def fields(request: web.BaseRequest) -> Fields:
     if not raw:
         return Fields((), (), ())
     names, lower = _decoded(tuple(map(_name, raw)))
-    # The parser has decoded the values; of bytes that are not ASCII it made something else.
+    # The parser has decoded the values, but those that are not UTF-8 into something else.
     values = tuple(request.headers.values())
     if not all(map(str.isascii, values)):
         values = tuple(_text(value) for _, value in raw)
@@ -210,7 +217,7 @@ def _text(value: bytes) -> str:
 def origin_form(request: web.BaseRequest) -> str | None:
     """Path and query exactly as sent; of an absolute target (RFC 9112 3.2.2) what follows the authority.
 
-    None when an absolute target names another host than Host does: which of them was meant is not ours to guess.
+    None when an absolute target names another host than Host does: the server must not guess which one was meant.
     """
     target = request.raw_path
     if target.startswith("/") or target == "*":

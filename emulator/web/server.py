@@ -74,7 +74,7 @@ class WebServer:
         self._sweep_later()
 
     async def stop(self) -> None:
-        """Take no new requests, let those under way finish within the limit, close every connection."""
+        """Accept no new requests, let those under way finish within the time limit, close every connection."""
         for server in self._servers:
             server.close()
         if self._sweep is not None:
@@ -108,13 +108,13 @@ def run(server: WebServer, ready: Callable[[list[str]], None]) -> None:
     ends = {signal.SIGTERM, signal.SIGINT}
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as nohup sets it
         ends.add(signal.SIGHUP)
-    signal.pthread_sigmask(signal.SIG_BLOCK, ends)  # one that comes while uvloop makes its loop would break it
+    signal.pthread_sigmask(signal.SIG_BLOCK, ends)  # a signal while uvloop creates its loop would break it
     raise_file_limit()
-    gc.freeze()  # what stands by now stays for good: later collections need not look at it
-    # Requests leave no cycles, so sweeps find nothing, and all answers of a turn wait for one. Small sweeps hold up
-    # nobody for long; larger ones, which look at the last thousand requests in the log, are rare.
+    gc.freeze()  # what exists by now stays: later collections need not look at it
+    # Requests leave no cycles, so collections find nothing, and all answers of a turn wait for one. Small ones are
+    # short; larger ones, which look at the last thousand requests in the log, are rare.
     gc.set_threshold(200, 100, 10)
-    gc.enable()  # a start may have gone on without
+    gc.enable()  # disabled during the start
     run_loop(_serve(server, ready, ends))
 
 

@@ -1,4 +1,4 @@
-"""Listening sockets, bound before anything else so that a taken port is told before the state is opened."""
+"""Listening sockets, bound before anything else, so that a taken port is reported before the state is opened."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Literal
 
 BACKLOG = 2048
 COPIES = 16
-_OPEN_FILES = (65536, 10240)  # macOS tells of no hard limit and refuses what is above another of its own
+_OPEN_FILES = (65536, 10240)  # macOS reports no hard limit, and refuses values above another limit of its own
 
 
 class CannotListen(Exception):
@@ -24,16 +24,16 @@ class CannotListen(Exception):
 def listen(host: str, port: int, *, copies: int = COPIES) -> list[socket.socket]:
     """Sockets on every address of `host` at one port; 0 picks a free one. Raises CannotListen.
 
-    Of each there are `copies`: uvloop takes one connection of a socket in a turn of the loop, and who connects together
-    with others while many requests come would wait for as many turns as there are before him.
+    There are `copies` of each: uvloop accepts one connection per socket in a turn of the loop, so clients that connect
+    together while many requests arrive would wait for one another.
     """
     try:
-        found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        addresses = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, UnicodeError) as error:
         raise CannotListen("host", f"{host} is not known: {error}") from error
     sockets: list[socket.socket] = []
     with ExitStack() as undo:
-        for family, address in dict.fromkeys((family, address[:2]) for family, _, _, _, address in found):
+        for family, address in dict.fromkeys((family, address[:2]) for family, _, _, _, address in addresses):
             chosen = sockets[0].getsockname()[1] if sockets else port
             bound = undo.enter_context(_bound(family, str(address[0]), chosen))
             sockets += [bound, *(undo.enter_context(bound.dup()) for _ in range(copies - 1))]

@@ -156,11 +156,11 @@ def known_state() -> None:
     timed("restore in memory, from nothing", lambda: empty.restore(image))
     timed("image", repeated(20, lambda: store.image()), 20)
     with tempfile.TemporaryDirectory() as directory:
-        kept = open_store(Path(directory) / "bank", KINDS)
-        timed("restore into a directory, from nothing", lambda: kept.restore(image))
-        kept.put(TRANSACTION, transaction(7) | {"status": "pending"})
-        timed("restore into a directory, one changed", lambda: kept.restore(image))
-        kept.close()
+        on_disk = open_store(Path(directory) / "bank", KINDS)
+        timed("restore into a directory, from nothing", lambda: on_disk.restore(image))
+        on_disk.put(TRANSACTION, transaction(7) | {"status": "pending"})
+        timed("restore into a directory, one changed", lambda: on_disk.restore(image))
+        on_disk.close()
 
 
 def filled(directory: Path, size: int) -> None:

@@ -82,5 +82,5 @@ class Customer:
 
     def request(self, method: str, path: str, **options: Unpack[Options]) -> bytes:
         """One signed request."""
-        made = self.client.prepare(method, path, **options)
-        return raw(made.method, made.target, made.headers, made.body)
+        prepared = self.client.prepare(method, path, **options)
+        return raw(prepared.method, prepared.target, prepared.headers, prepared.body)

@@ -61,8 +61,8 @@ class Rate:
 
 
 def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        return int(found.getsockname()[1])
+    with socket.create_server(("127.0.0.1", 0)) as sock:
+        return int(sock.getsockname()[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +80,8 @@ class Running:
 
     def cpu_seconds(self) -> float:
         """What it has worked so far (Linux)."""
-        told = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(told[11]) + int(told[12])) / os.sysconf("SC_CLK_TCK")
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 @contextmanager
@@ -158,10 +158,10 @@ def mixed_rate(port: int, requests: Sequence[bytes], pace: float = 0, *, packets
         core = "any" if LOAD_CORE is None else str(LOAD_CORE)
         command = [sys.executable, "-m", "tests.bench.load", str(port), str(CONNECTIONS), file.name, core, str(pace)]
         done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-    told = json.loads(done.stdout)
-    if told["busy"] > BUSY:
-        print(f"The load worked {told['busy']:.0%} of the time: the rate may be its own.", file=sys.stderr)
-    return Rate(told["answers"] / told["seconds"], told["p50_ms"], told["p99_ms"], told["statuses"])
+    result = json.loads(done.stdout)
+    if result["busy"] > BUSY:
+        print(f"The load worked {result['busy']:.0%} of the time: the rate may be its own.", file=sys.stderr)
+    return Rate(result["answers"] / result["seconds"], result["p50_ms"], result["p99_ms"], result["statuses"])
 
 
 def _head_and_body(request: bytes) -> tuple[bytes, ...]:

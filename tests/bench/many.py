@@ -1,4 +1,4 @@
-"""A state directory with very many payments in it, made by copying what one real payment left in the documents."""
+"""A state directory with very many payments in it, copied from what one real payment left in the documents."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ AT_ONCE = 1000  # payments in one change of the store
 
 
 def filled(count: int) -> Path:
-    """A state directory with `count` payments, made once for this run; who changes it copies it first."""
+    """A state directory with `count` payments, made once for this run; copy it before you change it."""
     return Path(_filled(count).name)
 
 
@@ -66,10 +66,10 @@ def _put_another(store: Store, pattern: str, own: set[str]) -> None:
 
 def _documents(state: dict[str, Any]) -> ByKind:
     """The documents by kind out of `GET state`."""
-    found = state.get("documents", state)
-    return {kind: documents for kind, documents in found.items() if isinstance(documents, list)}
+    documents = state.get("documents", state)
+    return {kind: listed for kind, listed in documents.items() if isinstance(listed, list)}
 
 
 def _another(identity: str) -> str:
-    made = uuid.uuid4()
-    return str(made) if len(identity) == 36 else made.hex.ljust(len(identity), "x")[: len(identity)]
+    other = uuid.uuid4()
+    return str(other) if len(identity) == 36 else other.hex.ljust(len(identity), "x")[: len(identity)]

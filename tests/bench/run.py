@@ -22,7 +22,7 @@ RESULTS = Path(".bench") / "results.json"
 
 def sections() -> list[str]:
     """The names of all sections, in the order of their files."""
-    return [found.name for found in iter_modules([str(Path(__file__).parent / "sections")])]
+    return [module.name for module in iter_modules([str(Path(__file__).parent / "sections")])]
 
 
 def show(rows: Iterable[Row]) -> None:

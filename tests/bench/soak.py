@@ -96,9 +96,9 @@ def batch(server: Running, state: Path, size: int, dice: random.Random) -> Rate:
     """Send `size` requests; the rate is of the mixed ones, after some payments were made for them to act on."""
     customer = Customer(server.port, state)
     share = max(8, size // 100)
-    made = Mix()
-    made.add(201, creates(customer, share))
-    made.send(server)
+    payments = Mix()
+    payments.add(201, creates(customer, share))
+    payments.send(server)
     ids = [known["paymentId"] for known in customer.control("GET", f"payments?limit={share}")["payments"]]
     approved, declined, deleted, left = (ids[share * i // 4 : share * (i + 1) // 4] for i in range(4))
     waiting, granted = opened(customer, 2), opened(customer, 4)

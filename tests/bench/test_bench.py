@@ -46,13 +46,13 @@ def test_both_sides_are_warmed_up_and_take_turns_in_going_first() -> None:
 
 
 def test_a_request_is_reported_with_its_rate_and_what_it_is_beside() -> None:
-    found = list(rows("s", "read", "the plain GET", Pair([at(30)], [at(60)]), at_least=0.45))
-    assert found == [
+    measured = list(rows("s", "read", "the plain GET", Pair([at(30)], [at(60)]), at_least=0.45))
+    assert measured == [
         Row("s", "read", 30, "1/s"),
         Row("s", "read, median", 1, "ms"),
         Row("s", "read beside the plain GET", 0.5, "x", at_least=0.45),
     ]
-    assert [row.good for row in found] == [None, None, True]
+    assert [row.good for row in measured] == [None, None, True]
 
 
 @pytest.mark.parametrize(

@@ -246,7 +246,7 @@ def chunked(*lines: str) -> bytes:
     return head("POST", "/", "Transfer-Encoding: chunked") + "\r\n".join(lines).encode()
 
 
-def assert_refused(answer: Answer, status: int, said: str) -> None:
+def assert_refused(answer: Answer, status: int, phrase: str) -> None:
     """The error form of CONTRACT 3.3, exactly, and the connection closed behind it."""
     assert answer.status == status
     assert answer.header("Content-Type") == "application/json; charset=utf-8"
@@ -255,5 +255,5 @@ def assert_refused(answer: Answer, status: int, said: str) -> None:
     entry = {"category": "ERROR", "code": "BAD_REQUEST", "text": text}
     expected = json.dumps({"tppMessages": [entry]}, separators=(",", ":"), ensure_ascii=False)
     assert answer.body.decode() == expected
-    assert said in text
+    assert phrase in text
     assert answer.rest == b""

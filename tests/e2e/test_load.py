@@ -46,8 +46,8 @@ class Customer:
         self.port = int(bank.url.rpartition(":")[2])
         self.url = bank.url
         self.tpp = Tpp(bank.url, Identity.from_folder(bank.state / "tpps" / "demo"))
-        made = control(bank.url, "POST", "sessions", {"tpp": "demo", "nationalId": KARI})
-        self.tpp.psu_id, self.tpp.session_id = made["psuId"], made["tppSessionId"]
+        session = control(bank.url, "POST", "sessions", {"tpp": "demo", "nationalId": KARI})
+        self.tpp.psu_id, self.tpp.session_id = session["psuId"], session["tppSessionId"]
 
     def wire(self, method: str, path: str, **options: Any) -> bytes:
         return as_bytes(self.tpp.prepare(method, path, **options))
@@ -56,8 +56,8 @@ class Customer:
         return self.wire("POST", DOMESTIC, json=BODY, headers={"X-Request-ID": request_id})
 
     def payments(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = control(self.url, "GET", "payments?limit=1000")["payments"]
-        return found
+        payments: list[dict[str, Any]] = control(self.url, "GET", "payments?limit=1000")["payments"]
+        return payments
 
 
 def as_bytes(prepared: Prepared) -> bytes:
@@ -196,13 +196,13 @@ def test_the_retry_of_an_answer_that_nobody_read_is_the_stored_answer(customer: 
     async def run() -> None:
         async with connected(customer.port, 1) as [client]:
             await client.send(request)
-            assert await client.reader.read(1) == b"H"  # the change is made, its answer on the way
+            assert await client.reader.read(1) == b"H"  # the payment exists, its answer on the way
             client.vanish()
-        [made] = customer.payments()
+        [payment] = customer.payments()
         async with connected(customer.port, 1) as [client]:
             await client.send(request)
             answer = await client.answer()
-        assert (answer.status, answer.json()["paymentId"]) == (201, made["paymentId"])
+        assert (answer.status, answer.json()["paymentId"]) == (201, payment["paymentId"])
         assert len(customer.payments()) == 1
 
     patiently(run)

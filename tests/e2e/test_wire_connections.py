@@ -139,19 +139,19 @@ async def test_head_204_and_304_have_no_body() -> None:
 
 @both_loops
 @pytest.mark.parametrize(
-    "data, said",
+    "data, connection",
     [
         (get("/", "Connection: close"), "close"),
         (get("/", version="1.0"), "close"),
         (get("/", "Connection: keep-alive", version="1.0"), "keep-alive"),
     ],
 )
-async def test_the_client_decides_whether_the_connection_stays(data: bytes, said: str) -> None:
+async def test_the_client_decides_whether_the_connection_stays(data: bytes, connection: str) -> None:
     async with serving() as served:
         client = await served.connect()
         await client.send(data)
-        assert (await client.answer()).header("Connection") == said
-        if said == "close":
+        assert (await client.answer()).header("Connection") == connection
+        if connection == "close":
             assert await client.until_closed() == b""
         else:
             await client.send(get("/"))
@@ -234,8 +234,8 @@ async def test_requests_that_wait_keep_their_turn() -> None:
         await client.send(get("/1") + get("/late") + get("/2") + chunked("2", "ab", ""))
         await client.send(b"0\r\n\r\n" + get("/3"))
         answers = [await client.answer() for _ in range(5)]
-        told = [answer.body if answer.body == b"late" else answer.json()["target"] for answer in answers]
-        assert told == ["/1", b"late", "/2", "/", "/3"]
+        bodies = [answer.body if answer.body == b"late" else answer.json()["target"] for answer in answers]
+        assert bodies == ["/1", b"late", "/2", "/", "/3"]
 
 
 # Slow and silent clients

@@ -13,15 +13,15 @@ END = b"0\r\n\r\n"
 QUICK = Limits(linger_seconds=0.02)
 
 
-async def refused(data: bytes, status: int, said: str) -> None:
+async def refused(data: bytes, status: int, phrase: str) -> None:
     async with serving(limits=QUICK) as served:
         answer = await served.exchange(data)
-        assert_refused(answer, status, said)
+        assert_refused(answer, status, phrase)
         assert served.application.requests == []
 
 
 @pytest.mark.parametrize(
-    "data, said",
+    "data, phrase",
     [
         pytest.param(b"GARBAGE\r\n\r\n", "Invalid method", id="no-http"),
         pytest.param(b"get / HTTP/1.1\r\nHost: x\r\n\r\n", "Invalid method", id="lower-case-method"),
@@ -68,12 +68,12 @@ async def refused(data: bytes, status: int, said: str) -> None:
     ],
 )
 @both_loops
-async def test_what_is_not_http_is_400(data: bytes, said: str) -> None:
-    await refused(data, 400, said)
+async def test_what_is_not_http_is_400(data: bytes, phrase: str) -> None:
+    await refused(data, 400, phrase)
 
 
 @pytest.mark.parametrize(
-    "data, said",
+    "data, phrase",
     [
         pytest.param(
             head("POST", "/", "Content-Length: 5", "Transfer-Encoding: chunked") + END,
@@ -120,8 +120,8 @@ async def test_what_is_not_http_is_400(data: bytes, said: str) -> None:
     ],
 )
 @both_loops
-async def test_bad_framing_is_400(data: bytes, said: str) -> None:
-    await refused(data, 400, said)
+async def test_bad_framing_is_400(data: bytes, phrase: str) -> None:
+    await refused(data, 400, phrase)
 
 
 @both_loops
@@ -251,9 +251,9 @@ async def test_a_refusal_behind_a_whole_head_is_finished_by_the_bank(sent: bytes
     async with serving(limits=Limits(linger_seconds=0.02, body_seconds=0.02)) as served:
         answer = await served.exchange(sent)
         assert answer.header("X-Told") == "yes"
-        [told] = served.application.refusals
-        assert (told.method, told.target, told.body) == ("POST", "/", b"")
-        assert ("X-Request-ID", "my-id") in told.headers
+        [request] = served.application.refusals
+        assert (request.method, request.target, request.body) == ("POST", "/", b"")
+        assert ("X-Request-ID", "my-id") in request.headers
 
 
 @pytest.mark.parametrize(
@@ -294,7 +294,7 @@ async def test_the_bank_does_not_get_to_keep_headers_that_are_too_large() -> Non
     async with serving(limits=QUICK) as served:
         answer = await served.exchange(head("GET", "/v1/accounts", *many, "X-Request-ID: my-id"))
         assert (answer.status, answer.header("X-Told")) == (431, "yes")
-        assert [list(told.headers) for told in served.application.refusals] == [[("X-Request-ID", "my-id")]]
+        assert [list(request.headers) for request in served.application.refusals] == [[("X-Request-ID", "my-id")]]
 
 
 @both_loops

@@ -83,6 +83,6 @@ class Target:
         assert [record for record in caplog.records if record.levelname in ("ERROR", "CRITICAL")] == []
 
 
-def told(answer: Response) -> list[tuple[str, str | None]]:
+def messages(answer: Response) -> list[tuple[str, str | None]]:
     """Code and path of every message."""
     return [(entry["code"], entry.get("path")) for entry in json.loads(answer.body)["tppMessages"]]

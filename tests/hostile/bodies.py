@@ -17,15 +17,15 @@ from tests.hostile.case import (
     SEPA,
     STRAKS,
     Case,
-    Told,
+    Messages,
     member,
     posted,
     with_member,
 )
 
 GOOD = json.dumps(BODIES[SEPA]).encode()
-WHOLE: Told = (("FORMAT_ERROR", None),)
-CONTENT_TYPE: Told = (("BAD_REQUEST", "Content-Type"),)
+WHOLE: Messages = (("FORMAT_ERROR", None),)
+CONTENT_TYPE: Messages = (("BAD_REQUEST", "Content-Type"),)
 
 
 def _nested(opening: str, closing: str, depth: int) -> bytes:
@@ -76,8 +76,8 @@ _MALFORMED = {
 
 
 def _doubled(members: bytes, *paths: str) -> Case:
-    told = tuple(("FORMAT_ERROR", path) for path in paths)
-    return posted("JSON", f"{members.decode()} {paths} twice", b"{" + members + b"," + GOOD[1:], told)
+    messages = tuple(("FORMAT_ERROR", path) for path in paths)
+    return posted("JSON", f"{members.decode()} {paths} twice", b"{" + members + b"," + GOOD[1:], messages)
 
 
 JSON = (

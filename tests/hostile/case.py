@@ -10,7 +10,7 @@ from typing import Any
 
 from emulator.api import examples
 
-Told = tuple[tuple[str, str | None], ...]
+Messages = tuple[tuple[str, str | None], ...]
 Sent = list[tuple[str, str]]
 
 ACCOUNTS = "/v1/accounts"
@@ -46,7 +46,7 @@ class Case:
     theme: str
     name: str
     status: int
-    told: Told
+    messages: Messages
     method: str = "GET"
     path: str = ACCOUNTS
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -58,9 +58,9 @@ class Case:
         return f"{self.theme}: {self.name}"
 
 
-def posted(theme: str, name: str, body: bytes, told: Told, *, status: int = 400, to: str = SEPA) -> Case:
+def posted(theme: str, name: str, body: bytes, messages: Messages, *, status: int = 400, to: str = SEPA) -> Case:
     """Bytes as a body."""
-    return Case(theme, name, status, told, "POST", to, {"body": body})
+    return Case(theme, name, status, messages, "POST", to, {"body": body})
 
 
 def with_member(place: str, value: Any, of: str) -> Any:
@@ -85,8 +85,8 @@ def member(
     of: str = SEPA,
 ) -> Case:
     """One member of a body that is otherwise right; refused under its own path unless another is given."""
-    told = ((code, path or place),)
-    return Case(theme, name, 400, told, "POST", of, {"json": with_member(place, value, of)})
+    messages = ((code, path or place),)
+    return Case(theme, name, 400, messages, "POST", of, {"json": with_member(place, value, of)})
 
 
 def header(
@@ -110,7 +110,7 @@ def replaced(name: str, change: Callable[[str], str | None]) -> Callable[[Sent],
     """A spoiling that changes the value of one header, None takes it away."""
 
     def spoil(sent: Sent) -> Sent:
-        changed = [(kept, change(value) if kept.lower() == name.lower() else value) for kept, value in sent]
-        return [(kept, value) for kept, value in changed if value is not None]
+        changed = [(header, change(value) if header.lower() == name.lower() else value) for header, value in sent]
+        return [(header, value) for header, value in changed if value is not None]
 
     return spoil

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.hostile.case import ACCOUNTS, DOMESTIC, SEPA, Case, Sent, Told, header
+from tests.hostile.case import ACCOUNTS, DOMESTIC, SEPA, Case, Messages, Sent, header
 
 NOBODYS = "5f0f3b0e-8a53-4c2f-9d0e-6a1f7c2b9e41"
 
@@ -106,7 +106,7 @@ _REDIRECTS = {
 
 def _queries() -> tuple[Case, ...]:
     account = f"{ACCOUNTS}/HERE/transactions"
-    found = []
+    cases = []
     for name, (query, *paths) in {
         "limit nought": ("limit=0", "limit"),
         "limit 501": ("limit=501", "limit"),
@@ -143,17 +143,17 @@ def _queries() -> tuple[Case, ...]:
         "an overlong escape": ("bookingStatus=%C0%AF", "bookingStatus"),
         "NUL": ("bookingStatus=booked%00", "bookingStatus"),
     }.items():
-        told: Told = tuple(("FORMAT_ERROR", path) for path in paths)
-        found.append(Case("paging", name, 400, told, "GET", f"{account}?{query}"))
-    wanted: Told = (("FORMAT_ERROR", "withBalance"),)
+        messages: Messages = tuple(("FORMAT_ERROR", path) for path in paths)
+        cases.append(Case("paging", name, 400, messages, "GET", f"{account}?{query}"))
+    wanted: Messages = (("FORMAT_ERROR", "withBalance"),)
     for value in ("yes", "1", "TRUE", "", "true%20", "%00"):
-        found.append(Case("paging", f"withBalance {value!r}", 400, wanted, "GET", f"{ACCOUNTS}?withBalance={value}"))
-    return tuple(found)
+        cases.append(Case("paging", f"withBalance {value!r}", 400, wanted, "GET", f"{ACCOUNTS}?withBalance={value}"))
+    return tuple(cases)
 
 
 def _nowhere() -> tuple[Case, ...]:
-    missing: Told = (("NOT_FOUND", None),)
-    found = [
+    missing: Messages = (("NOT_FOUND", None),)
+    cases = [
         Case("ids of others", f"account {name}", 404, (("RESOURCE_UNKNOWN", "id"),), "GET", f"{ACCOUNTS}/{segment}")
         for name, segment in {
             "of nobody": NOBODYS,
@@ -169,14 +169,14 @@ def _nowhere() -> tuple[Case, ...]:
             "Python's own": "__class__",
         }.items()
     ]
-    found += [
+    cases += [
         Case("ids of others", f"{method} payment {payment}{tail}", 404, (("RESOURCE_UNKNOWN", "paymentId"),), method,
              f"{SEPA}/{payment}{tail}")
         for method, tail in (("GET", ""), ("GET", "/status"), ("DELETE", ""), ("POST", "/authorisations"),
                              ("POST", "/cancellation-authorisations"))
         for payment in (NOBODYS, "%27--")
     ]  # fmt: skip
-    found += [
+    cases += [
         Case("addresses", name, 404, missing, "GET", path)
         for name, path in {
             "nothing behind v1": "/v1/",
@@ -197,17 +197,17 @@ def _nowhere() -> tuple[Case, ...]:
             "eight thousand characters": "/v1/" + "a" * 8000,
         }.items()
     ]
-    found += [
+    cases += [
         Case("addresses", f"product {name}", 404, (("PRODUCT_UNKNOWN", "payment-product"),), "GET",
              f"/v1/payments/{name}/{NOBODYS}")
         for name in ("free-money", "SEPA-credit-transfers", "%2e%2e", "sepa-credit-transfers%00")
     ]  # fmt: skip
-    found.append(Case("addresses", "a service that is none", 404, missing, "GET", f"/v1/loans/x/{NOBODYS}"))
-    found += [
+    cases.append(Case("addresses", "a service that is none", 404, missing, "GET", f"/v1/loans/x/{NOBODYS}"))
+    cases += [
         Case("addresses", f"{method} on a list", 405, (("BAD_REQUEST", None),), method, ACCOUNTS)
         for method in ("POST", "PUT", "DELETE", "PATCH", "TRACE", "OPTIONS", "PROPFIND")
     ]
-    return tuple(found)
+    return tuple(cases)
 
 
 def _again(name: str, other: str) -> Case:

@@ -15,12 +15,12 @@ from cryptography.x509.oid import NameOID
 from emulator.client.signing import TAMPERINGS
 from emulator.httpsig.header import wrap
 from emulator.httpsig.signing import digest_value
-from tests.hostile.case import BODIES, SEPA, Case, Sent, Told, replaced
+from tests.hostile.case import BODIES, SEPA, Case, Messages, Sent, replaced
 
 SIGNATURE, CERTIFICATE = "Signature", "TPP-Signature-Certificate"
-AT_SIGNATURE: Told = (("BAD_REQUEST", SIGNATURE),)
-BESIDES: Told = AT_SIGNATURE  # what was changed after signing does not fit the signature either
-AT_CERTIFICATE: Told = (("BAD_REQUEST", CERTIFICATE),)
+AT_SIGNATURE: Messages = (("BAD_REQUEST", SIGNATURE),)
+BESIDES: Messages = AT_SIGNATURE  # what was changed after signing does not fit the signature either
+AT_CERTIFICATE: Messages = (("BAD_REQUEST", CERTIFICATE),)
 Change = Callable[[str], str | None]
 
 
@@ -28,8 +28,8 @@ def _part(name: str, value: str | None) -> Change:
     """Another value for one parameter of the header, None leaves the parameter out."""
 
     def change(text: str) -> str:
-        kept = [part for part in _parts(text) if value is not None or not part.startswith(f"{name}=")]
-        return ",".join(f'{name}="{value}"' if part.startswith(f"{name}=") else part for part in kept)
+        others = [part for part in _parts(text) if value is not None or not part.startswith(f"{name}=")]
+        return ",".join(f'{name}="{value}"' if part.startswith(f"{name}=") else part for part in others)
 
     return change
 
@@ -136,19 +136,19 @@ def _header(theme: str, name: str, change: Change) -> Case:
     return Case(theme, name, 400, AT_SIGNATURE, spoil=replaced(SIGNATURE, change))
 
 
-def _value(theme: str, name: str, header: str, value: str, told: Told) -> Case:
+def _value(theme: str, name: str, header: str, value: str, messages: Messages) -> Case:
     """A payment with another value for a header, changed after signing."""
-    return Case(theme, name, 400, told, "POST", SEPA, {"json": BODIES[SEPA]}, replaced(header, lambda _: value))
+    return Case(theme, name, 400, messages, "POST", SEPA, {"json": BODIES[SEPA]}, replaced(header, lambda _: value))
 
 
 def _doubled(name: str) -> Case:
     def spoil(sent: Sent) -> Sent:
-        return [*sent, *((kept, value) for kept, value in sent if kept == name)]
+        return [*sent, *((header, value) for header, value in sent if header == name)]
 
     return Case("signature", f"{name} sent twice", 400, (("BAD_REQUEST", name),), spoil=spoil)
 
 
-_TAMPERED: dict[str, Told] = {
+_TAMPERED: dict[str, Messages] = {
     "no-signature": (("HTTP_HEADER_REQUIRED", SIGNATURE),),
     "no-certificate": (("HTTP_HEADER_REQUIRED", CERTIFICATE),),
     "no-date": (("HTTP_HEADER_REQUIRED", "Date"),),
@@ -194,8 +194,8 @@ def certificate(
     builder = builder.not_valid_before(now - timedelta(1)).not_valid_after(now + timedelta(1))
     for extension in extensions:
         builder = builder.add_extension(extension, critical=False)
-    made = builder.sign(key, None if isinstance(key, ed25519.Ed25519PrivateKey) else hashes.SHA256())
-    return base64.b64encode(made.public_bytes(Encoding.DER)).decode()
+    certificate = builder.sign(key, None if isinstance(key, ed25519.Ed25519PrivateKey) else hashes.SHA256())
+    return base64.b64encode(certificate.public_bytes(Encoding.DER)).decode()
 
 
 def changed(old: bytes, new: bytes) -> Change:
@@ -248,8 +248,8 @@ WRAPPED = tuple(_header("RFC 2047", name, change) for name, change in _WRAPPED.i
 CERTIFICATES = (
     *(Case("certificates", name, 400, AT_CERTIFICATE, spoil=replaced(CERTIFICATE, change))
       for name, change in _BAD_CERTIFICATES.items()),
-    *(Case("certificates", name, 400, (*AT_CERTIFICATE, *BESIDES), spoil=replaced(CERTIFICATE, made))
-      for name, made in _KEYS.items()),
+    *(Case("certificates", name, 400, (*AT_CERTIFICATE, *BESIDES), spoil=replaced(CERTIFICATE, certificate))
+      for name, certificate in _KEYS.items()),
     Case("certificates", "expired", 400, AT_CERTIFICATE, flaw="expired"),
     Case("certificates", "not yet valid", 400, AT_CERTIFICATE, flaw="not-yet-valid"),
     Case("certificates", "no role at all", 403, (("FORBIDDEN", None),), flaw="no-roles"),

@@ -8,7 +8,7 @@ import pytest
 
 from emulator.api.messages import Response
 from tests.hostile import bodies, envelopes, signatures
-from tests.hostile.attack import Target, told
+from tests.hostile.attack import Target, messages
 from tests.hostile.case import Case
 
 CASES: tuple[Case, ...] = (*bodies.CASES, *envelopes.CASES, *signatures.CASES)
@@ -21,7 +21,7 @@ def test_a_lie_is_refused_in_its_own_words(target: Target, case: Case, caplog: p
         answers.append(target.send(case))
     [answer] = answers
     assert answer.status == case.status, answer.body[:500]
-    assert set(told(answer)) == set(case.told), answer.body[:500]
+    assert set(messages(answer)) == set(case.messages), answer.body[:500]
 
 
 def test_no_case_stands_twice() -> None:

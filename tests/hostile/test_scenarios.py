@@ -92,14 +92,14 @@ def send(emulator: Living, target: Target, kind: str, body: bytes) -> Response:
 
 def rules(emulator: Living) -> list[dict[str, Any]]:
     """The bank's scripted rules."""
-    found = emulator.service.rules
-    assert isinstance(found, RuleSet)
-    return found.sources()
+    rule_set = emulator.service.rules
+    assert isinstance(rule_set, RuleSet)
+    return rule_set.sources()
 
 
 def check(emulator: Living, target: Target, kind: str, body: bytes, caplog: pytest.LogCaptureFixture) -> None:
     bank = emulator.service.bank
-    told = (bank.settings, bank.clock.mode, rules(emulator))
+    before = (bank.settings, bank.clock.mode, rules(emulator))
     answers: list[Response] = []
     with target.unharmed(answers, caplog):
         answers.append(send(emulator, target, kind, body))
@@ -108,7 +108,7 @@ def check(emulator: Living, target: Target, kind: str, body: bytes, caplog: pyte
     assert answer.status in (400, 404, 413), answer.body[:300]
     assert {entry["code"] for entry in messages} <= {"FORMAT_ERROR", "BAD_REQUEST", "RESOURCE_UNKNOWN", "NOT_FOUND"}
     assert len(answer.body) < 200_000
-    assert (bank.settings, bank.clock.mode, rules(emulator)) == told
+    assert (bank.settings, bank.clock.mode, rules(emulator)) == before
 
 
 @pytest.mark.parametrize("name", YAML)

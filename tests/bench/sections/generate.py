@@ -21,10 +21,10 @@ PLAN = Plan(customers=100, accounts_per_customer=2, transactions_per_account=500
 
 def measure(rounds: int, requests: int) -> Iterator[Row]:
     best = min((_once() for _ in range(min(rounds, 3))), key=lambda pair: pair[0] / pair[1])
-    made, written = best
-    yield Row("generate", f"{PLAN.transactions:,} transactions", made, "s")
+    seconds, written = best
+    yield Row("generate", f"{PLAN.transactions:,} transactions", seconds, "s")
     yield Row("generate", "the same documents as one JSON file", written, "s")
-    yield Row("generate", "generated beside written", made / written, "x", at_most=10)
+    yield Row("generate", "generated beside written", seconds / written, "x", at_most=10)
 
 
 def _once() -> tuple[float, float]:
@@ -33,10 +33,10 @@ def _once() -> tuple[float, float]:
         fixtures.reset(bank, "empty")
         began = perf_counter()
         generate(bank, PLAN)
-        made = perf_counter() - began
+        seconds = perf_counter() - began
         documents = list(bank.documents.all(TRANSACTION))
         bank.documents.close()
         began = perf_counter()
         with (Path(folder) / "transactions.json").open("w", encoding="utf-8") as file:
             json.dump(documents, file)
-        return made, perf_counter() - began
+        return seconds, perf_counter() - began

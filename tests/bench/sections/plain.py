@@ -25,9 +25,9 @@ def gets(count: int) -> list[bytes]:
 
 def measure(rounds: int, requests: int) -> Iterator[Row]:
     with yardstick() as server:
-        for name, made in (("POST", posts(requests)), ("GET", gets(requests))):
-            rate(server.port, made, expect=200)
-            per_second, p50, p99 = typical([rate(server.port, made, expect=200) for _ in range(rounds)])
+        for name, prepared in (("POST", posts(requests)), ("GET", gets(requests))):
+            rate(server.port, prepared, expect=200)
+            per_second, p50, p99 = typical([rate(server.port, prepared, expect=200) for _ in range(rounds)])
             yield Row("plain", f"plain {name}", per_second, "1/s")
             yield Row("plain", f"plain {name}, median", p50, "ms")
             yield Row("plain", f"plain {name}, 99th percentile", p99, "ms")

@@ -37,8 +37,8 @@ def measure(rounds: int, requests: int) -> Iterator[Row]:
 def _reader(port: int, state: Path, *, transactions: int, page: int) -> Callable[[int], Rate]:
     """The load of a new customer whose one account has so many transactions; it reads the first page."""
     plan = {"customers": 1, "accountsPerCustomer": 1, "transactionsPerAccount": transactions, "days": DAYS, "seed": 1}
-    made = Customer(port, state).control("POST", "generate", plan)["customers"][0]
-    customer = Customer(port, state, national_id=made["nationalId"])
+    created = Customer(port, state).control("POST", "generate", plan)["customers"][0]
+    customer = Customer(port, state, national_id=created["nationalId"])
     path = f"/v1/accounts/{customer.account['id']}/transactions?limit={page}"
     listed = customer.client.get(path).json()["transactions"]
     if len(listed["booked"]) + len(listed["pending"]) != page:

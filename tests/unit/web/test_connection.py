@@ -95,8 +95,12 @@ def test_answers_do_not_depend_on_how_requests_come(
     if end is not None:
         last, status = ENDING[end]
         data += last + get("/v1/never")
-        said = [*targets, f"/v1/{end}"]
-        expected = [*expected[0], status], said if status == 200 else targets, targets if status == 400 else said
+        answered = [*targets, f"/v1/{end}"]
+        expected = (
+            [*expected[0], status],
+            answered if status == 200 else targets,
+            targets if status == 400 else answered,
+        )
     if not data:
         return
     parts = cut(data, places)

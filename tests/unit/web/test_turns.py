@@ -70,7 +70,7 @@ class World:
         listener = listener_of(self.application)
         return [Peer(listener) for _ in range(number)]
 
-    def kept(self) -> int:
+    def stored(self) -> int:
         """How many notes a restart finds."""
         self.store.close()
         return open_store(self.folder, KINDS).count(NOTE)
@@ -94,7 +94,7 @@ async def test_the_changes_of_a_turn_are_one_write_and_no_answer_leaves_before(w
     await turn()
     assert world.disk.writes == 1
     assert [client.statuses for client in clients] == [[201]] * 20
-    assert world.kept() == 20
+    assert world.stored() == 20
 
 
 async def test_who_has_seen_what_is_not_written_waits_as_well(world: World) -> None:
@@ -139,7 +139,7 @@ async def test_after_a_failure_reads_go_on_and_changes_wait_for_nobody_until_one
         await turn()
     assert writer.statuses == [503, 503, 201, 201]
     assert world.disk.writes == 3  # two of the turn after the failure, one of the next
-    assert world.kept() == 4
+    assert world.stored() == 4
 
 
 async def test_requests_in_a_row_are_answered_in_their_order(world: World) -> None:
@@ -157,7 +157,7 @@ async def test_nothing_is_looked_at_behind_a_last_request(world: World) -> None:
     client.ask("/v1/write")
     await turn()
     assert (other.statuses, client.statuses, client.closed) == ([201], [201], True)
-    assert world.kept() == 2
+    assert world.stored() == 2
 
 
 async def test_what_is_no_request_of_a_tpp_is_written_with_the_others(world: World) -> None:
@@ -177,7 +177,7 @@ async def test_the_change_of_a_client_that_has_gone_is_kept(world: World) -> Non
     gone.leave()
     await turn()
     assert (gone.got, other.statuses) == (b"", [201])
-    assert world.kept() == 2
+    assert world.stored() == 2
 
 
 async def test_a_thousand_clients_do_not_wait_for_one_another(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -224,8 +224,8 @@ async def test_requests_wait_where_a_turn_has_to_wait_for_its_right_to_answer(
     assert [client.statuses for client in clients] == [[201]] * 2 + [[]] * 3
     begun[1][1].set_exception(OSError("the store is away"))
     await turn()
-    assert [client.statuses for client in clients] == [[201]] * 2 + [[500]] * 3
-    assert world.kept() == 2
+    assert [client.statuses for client in clients] == [[201]] * 2 + [[503]] * 3
+    assert world.stored() == 2
 
 
 @pytest.mark.parametrize("full", [False, True])
@@ -236,7 +236,7 @@ async def test_an_answer_that_is_held_back_waits_for_the_write_too(world: World,
     while not client.got:
         await asyncio.sleep(0)
     assert client.statuses == [503 if full else 201]
-    assert world.kept() == (0 if full else 1)
+    assert world.stored() == (0 if full else 1)
 
 
 @pytest.mark.parametrize("full", [False, True])
@@ -281,7 +281,7 @@ async def test_a_compaction_that_a_control_request_makes_due_begins_once(world: 
     await turn()
     assert (first.statuses, second.statuses, world.store.log.compaction_due) == ([201], [201], False)
     world.application.stop()
-    assert world.kept() == 2
+    assert world.stored() == 2
 
 
 async def test_the_end_of_a_turn_begins_the_compaction_that_is_due(world: World) -> None:
@@ -293,4 +293,4 @@ async def test_the_end_of_a_turn_begins_the_compaction_that_is_due(world: World)
     await turn()
     assert (client.statuses, world.store.log.compaction_due) == ([200], False)
     world.application.stop()
-    assert world.kept() == 1
+    assert world.stored() == 1
