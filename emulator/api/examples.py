@@ -10,7 +10,6 @@ from importlib.resources import files
 from typing import Any
 
 UUID = "5f0f3b0e-8a53-4c2f-9d0e-6a1f7c2b9e41"
-UUID_SCHEMA = {"type": "string", "format": "uuid"}
 
 HEADERS: dict[str, str] = {
     "x-accept-fix": "amount-as-string,longer-names",
@@ -41,17 +40,6 @@ HEADERS: dict[str, str] = {
     "PSU-HTTP-Method": "POST",
     "PSU-Device-ID": UUID,
     "PSU-Geo-Location": "GEO:59.9139,10.7522",
-}
-
-HEADER_SCHEMAS: dict[str, dict[str, Any]] = {
-    "X-Request-ID": {"type": "string", "minLength": 1, "maxLength": 128},
-    "TPP-Session-ID": {"type": "string", "minLength": 1, "maxLength": 128},
-    "TPP-Redirect-URI": {"type": "string", "format": "uri"},
-    "TPP-Redirect-Preferred": {"type": "string", "enum": ["true", "false"], "default": "true"},
-    "PSU-ID": UUID_SCHEMA,
-    "PSU-Context": {"type": "string", "enum": ["PRIVATE", "CORPORATE"]},
-    "PSU-HTTP-Method": {"type": "string", "enum": ["GET", "POST", "PUT", "PATCH", "DELETE"]},
-    "PSU-Device-ID": UUID_SCHEMA,
 }
 
 HEADER_TEXTS: dict[str, str] = {

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import ip_address
 from operator import itemgetter
+from typing import Any
 
 from emulator.api.json_body import UNPROCESSABLE, kind_of
 from emulator.api.messages import Fields, HeaderPairs
@@ -34,19 +36,31 @@ _REFUSED_SCHEMES = frozenset(_REFUSED.split())
 _LONGEST_URI = 2048  # assumed; longer ones do not survive every browser
 
 
-def fitting(pattern: re.Pattern[str], expected: str) -> Check:
-    """A check against a whole pattern."""
+@dataclass(frozen=True, slots=True)
+class Format:
+    """The format of a header: how it is checked, and the JSON Schema that says so."""
+
+    check: Check
+    schema: Mapping[str, Any]
+
+    def __call__(self, value: str) -> str | None:
+        """What was expected in place of `value`, None when it fits."""
+        return self.check(value)
+
+
+def fitting(pattern: re.Pattern[str], expected: str, **schema: Any) -> Format:
+    """A check against a whole pattern; `schema` where the pattern does not say it best."""
 
     def check(value: str) -> str | None:
         return None if pattern.fullmatch(value) else expected
 
-    return check
+    return Format(check, {"type": "string", **(schema or {"pattern": f"^(?:{pattern.pattern})$"})})
 
 
-def one_of(*values: str) -> Check:
+def one_of(*values: str) -> Format:
     """A check against a list of values, spelt exactly so."""
     expected = f"one of {', '.join(values)}"
-    return lambda value: None if value in values else expected
+    return Format(lambda value: None if value in values else expected, {"type": "string", "enum": list(values)})
 
 
 def free_text(value: str) -> str | None:
@@ -113,19 +127,21 @@ def _known_port(authority: str) -> bool:
     return not colon or not digits.isdigit() or 1 <= int(digits) <= 65535
 
 
-UUID: Check = fitting(_UUID, "a UUID such as 0b5c1e5e-6e0c-4b52-9a51-2c2a51b0d6a8")
-PRINTABLE: Check = fitting(_PRINTABLE, "1 to 128 printable ASCII characters")
-TRUE_OR_FALSE: Check = one_of("true", "false")
+UUID = fitting(_UUID, "a UUID such as 0b5c1e5e-6e0c-4b52-9a51-2c2a51b0d6a8", format="uuid")
+PRINTABLE = fitting(_PRINTABLE, "1 to 128 printable ASCII characters")
+TRUE_OR_FALSE = one_of("true", "false")
 
 # The spelling of SPEC 2.1 -> its check. Accept, Accept-* and Host are read elsewhere; Digest, Signature and
 # TPP-Signature-Certificate are the signature gate's.
-FORMATS: Mapping[str, Check] = {
+_TEXT = Format(free_text, {"type": "string"})
+
+FORMATS: Mapping[str, Format] = {
     "X-Request-ID": PRINTABLE,
     "TPP-Session-ID": PRINTABLE,
-    "TPP-Redirect-URI": redirect_uri,
+    "TPP-Redirect-URI": Format(redirect_uri, {"type": "string", "format": "uri", "maxLength": _LONGEST_URI}),
     "TPP-Redirect-Preferred": TRUE_OR_FALSE,
-    "TPP-Brand-Logging-Information": free_text,
-    "x-accept-fix": free_text,
+    "TPP-Brand-Logging-Information": _TEXT,
+    "x-accept-fix": _TEXT,
     "PSU-ID": UUID,
     "X-PSU-IDENTITY": fitting(_IDENTITY, "a national identity number or D-number in digits"),
     "X-PSU-AuthMethod-Preferred": fitting(
@@ -133,17 +149,31 @@ FORMATS: Mapping[str, Check] = {
     ),
     "PSU-Corporate-ID": UUID,
     "PSU-Context": one_of("PRIVATE", "CORPORATE"),
-    "PSU-IP-Address": address,
-    "PSU-IP-Port": port,
-    "PSU-User-Agent": free_text,
-    "PSU-Accept": free_text,
-    "PSU-Accept-Charset": free_text,
-    "PSU-Accept-Encoding": free_text,
-    "PSU-Accept-Language": free_text,
+    "PSU-IP-Address": Format(address, {"type": "string", "pattern": "^[0-9A-Fa-f:.]{2,45}$"}),  # IPv4 or IPv6
+    "PSU-IP-Port": Format(port, {"type": "string", "pattern": f"^{_PORT.pattern}$"}),
+    "PSU-User-Agent": _TEXT,
+    "PSU-Accept": _TEXT,
+    "PSU-Accept-Charset": _TEXT,
+    "PSU-Accept-Encoding": _TEXT,
+    "PSU-Accept-Language": _TEXT,
     "PSU-HTTP-Method": one_of("GET", "POST", "PUT", "PATCH", "DELETE"),
     "PSU-Device-ID": UUID,
-    "PSU-Geo-Location": location,
+    "PSU-Geo-Location": Format(location, {"type": "string", "pattern": f"^{_LOCATION.pattern}$"}),
 }
+
+
+# Those that the signature gate reads (SPEC 5.2).
+_SIGNING_SCHEMAS: Mapping[str, Mapping[str, Any]] = {
+    "Date": {"type": "string", "minLength": 24},
+    "Digest": {"type": "string", "pattern": "^[Ss][Hh][Aa]-(256|512)=.+$"},
+    "TPP-Signature-Certificate": {"type": "string", "minLength": 1},
+    "Signature": {"type": "string", "minLength": 1},
+}
+
+
+def schema_of(name: str) -> Mapping[str, Any]:
+    """JSON Schema of a header, by its name as SPEC 2.1 spells it."""
+    return FORMATS[name].schema if name in FORMATS else _SIGNING_SCHEMAS[name]
 
 
 # The columns of SPEC 2.1 in its order; an operation's row names one of them.

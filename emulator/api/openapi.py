@@ -1,138 +1,92 @@
-"""The OpenAPI 3.1 document of the TPP interface, read from the operation table and the shapes (CONTRACT 2)."""
+"""OpenAPI 3.1 documents, written from a table of operations and from the models that its rows name.
+
+Both interfaces are written with what stands here: `Writer` collects operations and schemas, the functions beside it
+write the parts. Which parts an operation has is read from its row, in `api/tpp_openapi.py` and `control/openapi.py`.
+"""
 
 from __future__ import annotations
 
 import importlib
-import re
-from collections.abc import Iterable, Mapping
-from datetime import date
-from functools import lru_cache
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from emulator import __version__
-from emulator.api import examples, headers, render
-from emulator.api.messages import Request, Response
-from emulator.api.operation import Operation, Params, Route
-from emulator.api.operations import table
 from emulator.api.query import Parameter
-from emulator.api.signature.rules import DEMANDED as SIGNATURE_DEMANDS
-from emulator.bank import products
-from emulator.bank.clock import oslo_date, real_now
 
 JSON_TYPE = "application/json"
-REFUSALS = {
-    "400": "The request is wrong; every message names what and where.",
-    "401": "The customer must come first: send the PSU to scaRedirect.",
-    "403": "The certificate or the customer's rights do not allow this.",
-    "404": "There is no such resource.",
-    "409": "The request is at odds with what the bank holds.",
-    "429": "The calls without the PSU are used up.",
-}
+Part = dict[str, Any]
 
 
-def respond(request: Request) -> Response:
-    """`GET /openapi.json`: the document with the address it was asked at as its server."""
-    body = _written(oslo_date(real_now()), request.base + request.prefix)
-    return Response(200, [render.JSON], body)
-
-
-@lru_cache(maxsize=4)
-def _written(today: date, server: str) -> bytes:
-    """The document as it is sent: making it takes a tenth of a second, in which nobody else would be served."""
-    return render.json_response(200, {**document(today=today), "servers": [{"url": server}]}).body
-
-
-def document(operations: Iterable[Operation] | None = None, *, today: date | None = None) -> dict[str, Any]:
-    """The whole document, built anew at each call; dates of examples lie around `today`."""
-    shown = examples.bodies(today or oslo_date(real_now()))
-    schemas = _Schemas()
-    paths: dict[str, dict[str, Any]] = {}
-    for operation in operations or table():
-        paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation, schemas, shown)
-    schemas.use("emulator.api.shapes.answers:Error")
-    return {
-        "openapi": "3.1.0",
-        "info": {
-            "title": "Bank emulator, TPP interface",
-            "version": __version__,
-            "description": (
-                "Every request is signed (SPEC 5.2) and carries TPP-Signature-Certificate. "
-                "`bank-emulator proxy` signs what a plain client sends."
-            ),
-            "license": {"name": "see the distribution"},
-        },
-        "tags": [{"name": tag} for tag in dict.fromkeys(row.tag for row in operations or table() if row.tag)],
-        "paths": paths,
-        "components": {
-            "schemas": schemas.found(),
-            "parameters": {_component(name): _header(name) for name in _LISTED},
-            "responses": {
-                name: _refusal(text, examples.answers(examples.REFUSED, name)) for name, text in REFUSALS.items()
-            },
-        },
-    }
-
-
-class _Schemas:
-    """The shapes in use, each once under components/schemas, by its own name: generators make classes of them."""
+class Writer:
+    """A document in the making; schemas are made together at the end, so that each stands once, by its own name."""
 
     def __init__(self) -> None:
         self._models: dict[str, Any] = {}
+        self._paths: dict[str, Part] = {}
 
-    def use(self, reference: str) -> dict[str, Any]:
-        """The schema of `module:Name`."""
-        module, _, name = reference.partition(":")
-        self._models[name] = getattr(importlib.import_module(module), name)
+    def schema(self, reference: Any, name: str | None = None) -> Part:
+        """The schema of a type or `module:Name`, by its own name or, where it has none, by `name`."""
+        model = resolved(reference)
+        name = name or (reference.partition(":")[2] if isinstance(reference, str) else model.__name__)
+        self._models[name] = model
         return {"$ref": f"#/components/schemas/{name}"}
 
-    def found(self) -> dict[str, Any]:
-        """All schemas that are referred to, by name."""
+    def add(self, method: str, path: str, operation: Part) -> None:
+        """One operation; members that are empty are left out."""
+        shown = {name: value for name, value in operation.items() if value not in (None, [], {})}
+        self._paths.setdefault(path, {})[method.lower()] = shown
+
+    def document(self, *, title: str, description: str, components: Part, **members: Any) -> Part:
+        """The whole document; `components` beside the schemas, `members` of the root beside the paths."""
+        return {
+            "openapi": "3.1.0",
+            "info": {"title": title, "version": __version__, "description": description},
+            **members,
+            "paths": self._paths,
+            "components": {"schemas": self._schemas(), **components},
+        }
+
+    def _schemas(self) -> Part:
         from pydantic import TypeAdapter
 
-        inputs: list[tuple[str, Literal["validation"], TypeAdapter[Any]]] = [
-            (name, "validation", TypeAdapter(model)) for name, model in self._models.items()
-        ]
-        roots, shared = TypeAdapter.json_schemas(inputs, ref_template="#/components/schemas/{model}")
-        found: dict[str, Any] = dict(shared.get("$defs", {}))
+        from emulator.bank.validation import Schema
+
+        roots, shared = TypeAdapter.json_schemas(
+            [(name, "validation", TypeAdapter(model)) for name, model in self._models.items()],
+            ref_template="#/components/schemas/{model}",
+            schema_generator=Schema,
+        )
+        schemas: Part = dict(shared.get("$defs", {}))
         for (name, _), schema in roots.items():
             if schema.get("$ref") != f"#/components/schemas/{name}":
-                found[str(name)] = schema
-        return dict(sorted(found.items()))
+                schemas[str(name)] = schema
+        return {name: _without_itself(schema, name) for name, schema in sorted(schemas.items())}
 
 
-def _operation(operation: Operation, schemas: _Schemas, examples_of: Mapping[str, Any]) -> dict[str, Any]:
-    description = f"SPEC {operation.spec}. {(operation.handler.__doc__ or '').strip()}"
-    shown: dict[str, Any] = {
-        "operationId": operation.id,
-        "summary": operation.summary,
-        "description": description,
-        "tags": [operation.tag] if operation.tag else [],
-        "parameters": [*_path(operation), *map(_query, operation.query), *_headers(operation)],
-        "responses": _responses(operation, schemas),
-    }
-    if operation.body is not None:
-        shown["requestBody"] = _body(operation, schemas, examples_of[operation.id])
-    return shown
+def _without_itself(schema: Part, name: str) -> Part:
+    """The schema of a union that holds itself, with anything in the place of itself: TypeScript takes no other."""
+    return schema if "properties" in schema else _replaced(schema, {"$ref": f"#/components/schemas/{name}"})
 
 
-def _path(operation: Operation) -> list[dict[str, Any]]:
-    found = []
-    for name in re.findall(r"{([^}]+)}", operation.path):
-        schema: dict[str, Any] = {"type": "string", "minLength": 1}
-        if name in operation.values:
-            schema["enum"] = list(operation.values[name])
-        elif name == "payment-product":
-            schema["enum"] = sorted({product for _, product in products.table()})
-        entry = {"name": name, "in": "path", "required": True, "schema": schema}
-        example = examples.PATH.get(name)
-        if example is not None:
-            entry["example"] = example
-        found.append(entry)
-    return found
+def _replaced(value: Any, own: Part) -> Any:
+    if value == own:
+        return {}
+    if isinstance(value, dict):
+        return {member: _replaced(inner, own) for member, inner in value.items()}
+    return [_replaced(inner, own) for inner in value] if isinstance(value, list) else value
 
 
-def _query(parameter: Parameter) -> dict[str, Any]:
-    schemas: Mapping[str, dict[str, Any]] = {
+def resolved(reference: Any) -> Any:
+    """The type that a row names: itself, or `module:Name`, whose module is imported here and not before."""
+    if not isinstance(reference, str):
+        return reference
+    module, _, name = reference.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
+def query_parameter(parameter: Parameter) -> Part:
+    """A parameter of the query."""
+    schemas: Mapping[str, Part] = {
         "boolean": {"type": "boolean"},
         "int": {"type": "integer", "minimum": parameter.minimum, "maximum": parameter.maximum},
         "date": {"type": "string", "format": "date"},
@@ -151,80 +105,16 @@ def _query(parameter: Parameter) -> dict[str, Any]:
     }
 
 
-def _is_reserved(name: str) -> bool:
-    """Headers that OpenAPI describes by other means, or that belong to HTTP itself."""
-    return name in ("Accept", "Host") or name.startswith("Accept-")
+def path_parameter(name: str, *, values: Sequence[str] = (), schema: Part | None = None, example: Any = None) -> Part:
+    """A parameter of the path: text that is not empty, one of `values`, or what `schema` says."""
+    shown = schema or ({"type": "string", "enum": list(values)} if values else {"type": "string", "minLength": 1})
+    entry: Part = {"name": name, "in": "path", "required": True, "schema": shown}
+    return entry if example is None else {**entry, "example": example}
 
 
-_LISTED = [name for name in (*headers.MATRIX, "Date") if not _is_reserved(name)]
-
-
-def _component(name: str) -> str:
-    return name.replace("-", "")
-
-
-def _variants() -> list[Params]:
-    return [{"payment-service": service, "payment-product": name} for service, name in sorted(products.table())]
-
-
-def _headers(operation: Operation) -> list[dict[str, Any]]:
-    """The headers of the operation's columns, and Date; one is required where every product demands it."""
-    routes = [Route.of(operation, params) for params in (_variants() if callable(operation.column) else [{}])]
-    required = frozenset[str].intersection(*map(_demanded, routes))
-    found: list[dict[str, Any]] = []
-    for name in _LISTED:
-        if name.lower() in required:
-            found.append({**_header(name), "required": True})
-        elif any(headers.MATRIX[name][route.column] != "-" for route in routes):
-            found.append({"$ref": f"#/components/parameters/{_component(name)}"})
-    return found
-
-
-def _demanded(route: Route) -> frozenset[str]:
-    """What the gates demand, by lower-case name."""
-    operation = route.operation
-    named = headers.demanded(route.column, operation.needs, operation.before_first_sca)
-    return named.union(SIGNATURE_DEMANDS, ["digest"] if route.digest else [])
-
-
-def _header(name: str) -> dict[str, Any]:
-    return {
-        "name": name,
-        "in": "header",
-        "required": False,
-        "description": examples.HEADER_TEXTS.get(name, f"{name} (SPEC 2.1)"),
-        "schema": dict(examples.HEADER_SCHEMAS.get(name, {"type": "string"})),
-        "example": examples.HEADERS[name],
-    }
-
-
-def _body(operation: Operation, schemas: _Schemas, shown: Mapping[str, Any]) -> dict[str, Any]:
-    if isinstance(operation.body, str):
-        schema = schemas.use(operation.body)
-    elif operation.body is not None:
-        shapes = dict.fromkeys(operation.body(params) for params in _variants())
-        schema = {"anyOf": [schemas.use(shape) for shape in shapes]}
-    return {"required": True, "content": {JSON_TYPE: {"schema": schema, **_named(shown)}}}
-
-
-def _named(shown: Mapping[str, Any]) -> dict[str, Any]:
-    """Values by title, as OpenAPI writes several examples."""
-    return {"examples": {name: {"summary": name, "value": value} for name, value in shown.items()}} if shown else {}
-
-
-def _responses(operation: Operation, schemas: _Schemas) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for status, shape in operation.answers.items():
-        found[str(status)] = {"description": operation.summary}
-        if shape is not None:
-            content = {"schema": schemas.use(shape), **_named(examples.answers(operation.id, status))}
-            found[str(status)]["content"] = {JSON_TYPE: content}
-    for refused in REFUSALS:
-        found.setdefault(refused, {"$ref": f"#/components/responses/{refused}"})
-    found["default"] = _refusal("Any other refusal.", {})
-    return found
-
-
-def _refusal(text: str, shown: Mapping[str, Any]) -> dict[str, Any]:
-    schema = {"$ref": "#/components/schemas/Error"}
-    return {"description": text, "content": {JSON_TYPE: {"schema": schema, **_named(shown)}}}
+def content(schema: Part, examples: Mapping[str, Any] | None = None, *, media: str = JSON_TYPE) -> Part:
+    """A body of one media type, with examples by title."""
+    shown: Part = {"schema": schema}
+    if examples:
+        shown["examples"] = {title: {"summary": title, "value": value} for title, value in examples.items()}
+    return {media: shown}

@@ -139,16 +139,16 @@ def _names(settings: ServeSettings) -> list[str]:
 
 def openapi_answer(request: Request) -> Response:
     """`GET /openapi.json`; the document and its shapes are imported when they are asked for."""
-    from emulator.api import openapi
+    from emulator.api import tpp_openapi
 
-    return openapi.respond(request)
+    return tpp_openapi.respond(request)
 
 
 def _operations_document() -> dict[str, Any]:
     """The OpenAPI document of the TPP interface, for the documentation."""
-    from emulator.api import openapi
+    from emulator.api import tpp_openapi
 
-    return openapi.document()
+    return tpp_openapi.document()
 
 
 def _control_document() -> dict[str, Any]:

@@ -20,9 +20,9 @@ def openapi(control: bool) -> None:
 
         shown = control_document("http://127.0.0.1:8080")
     else:
-        from emulator.api.openapi import document
+        from emulator.api.tpp_openapi import published
 
-        shown = document()
+        shown = published()
     click.echo(json.dumps(shown, indent=2, ensure_ascii=False))
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
 from emulator.api.messages import Request, Response, Stream
+from emulator.api.openapi import resolved
 from emulator.api.query import Parameter
 from emulator.api.service import BankService
 from emulator.bank.bank import Bank, Event
@@ -132,12 +132,4 @@ class ControlOperation:
 
     def body_form(self) -> Any:
         """The form of the body, imported where it is named by its module."""
-        return form(self.body)
-
-
-def form(reference: Any) -> Any:
-    """The type that a row names: itself, or `module:Name`, whose module is imported here and not before."""
-    if not isinstance(reference, str):
-        return reference
-    module, _, name = reference.partition(":")
-    return getattr(importlib.import_module(module), name)
+        return resolved(self.body)

@@ -10,10 +10,10 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from emulator.api.messages import Request, Response
+from emulator.api.openapi import resolved as form
 from emulator.api.service import BankService
 from emulator.assemble.application import BankApplication
 from emulator.control import Control, answers
-from emulator.control.operation import form
 from emulator.control.operations import table
 
 BASE = "http://127.0.0.1:8080"

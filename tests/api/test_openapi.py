@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 from openapi_spec_validator import validate
 
 from emulator.api import examples, shapes
-from emulator.api.headers import MATRIX
-from emulator.api.openapi import REFUSALS, document
+from emulator.api.headers import FORMATS, MATRIX
+from emulator.api.messages import Request
 from emulator.api.operations import table
 from emulator.api.service import BankService
+from emulator.api.tpp_openapi import REFUSALS, document, published, respond
+from emulator.bank import products
+from emulator.bank.errors import BankError
 from emulator.ca import CertificateAuthority
 from tests.api.desk import DeskClient, messages
 from tests.api.test_answer_shapes import fault
@@ -123,3 +129,93 @@ def test_every_kind_of_refusal_has_an_example(described: dict[str, Any]) -> None
     for status, refusal in described["components"]["responses"].items():
         shown = refusal["content"]["application/json"]["examples"].values()
         assert all(example["value"]["tppMessages"][0]["category"] == "ERROR" for example in shown), status
+
+
+@pytest.fixture(scope="module")
+def for_generators() -> dict[str, Any]:
+    return published()
+
+
+def operations(document: dict[str, Any]) -> list[dict[str, Any]]:
+    return [method for path in document["paths"].values() for method in path.values()]
+
+
+@pytest.mark.parametrize("signed", ["by-client", "by-proxy"])
+def test_the_published_document_is_valid_and_names_each_operation_once(signed: str) -> None:
+    shown = published(signed=signed)
+    validate(shown)
+    ids = [operation["operationId"] for operation in operations(shown)]
+    assert len(ids) == len(set(ids))
+    assert {operation.get("x-operation", operation["operationId"]) for operation in operations(shown)} == {
+        row.id for row in table()
+    }
+    assert all(operation.get("requestBody", {"required": True})["required"] for operation in operations(shown))
+    assert "license" not in shown["info"]
+
+
+def test_each_payment_product_has_a_path_and_a_body_of_its_own(for_generators: dict[str, Any]) -> None:
+    for (service, name), product in products.table().items():
+        creation = for_generators["paths"][f"/v1/{service}/{name}"]["post"]
+        [body] = creation["requestBody"]["content"].values()
+        assert body["schema"] == {"$ref": f"#/components/schemas/{product.body}"}
+        assert len(body["examples"]) == 1
+        assert not [one for one in creation["parameters"] if one.get("in") == "path"]
+
+
+def test_what_is_created_links_to_the_operations_on_it(for_generators: dict[str, Any]) -> None:
+    ids = {operation["operationId"] for operation in operations(for_generators)}
+    links = for_generators["paths"]["/v1/payments/sepa-credit-transfers"]["post"]["responses"]["201"]["links"]
+    assert "getPaymentStatusSepaCreditTransfers" in links
+    assert not [name for name in links if not name.endswith("SepaCreditTransfers")]
+    for operation in operations(for_generators):
+        for name, link in operation["responses"].get("201", {}).get("links", {}).items():
+            assert link["operationId"] == name
+            assert name in ids
+    account = for_generators["paths"]["/v1/sandbox/accounts"]["post"]["responses"]["201"]["links"]
+    assert account["getSandboxAccount"]["parameters"] == {"mockAccountId": "$response.body#/id"}
+
+
+def test_every_header_that_is_checked_has_a_format(for_generators: dict[str, Any]) -> None:
+    free = {"PSU-User-Agent", "TPP-Brand-Logging-Information", "x-accept-fix"}
+    free |= {name for name in MATRIX if "Accept" in name}
+    for operation in operations(for_generators):
+        for parameter in map(partial(_resolved, for_generators), operation["parameters"]):
+            if parameter["in"] == "header" and parameter["name"] not in free | {
+                name for name in MATRIX if "Accept" in name
+            }:
+                assert parameter["schema"].keys() & {"pattern", "format", "enum", "minLength"}, parameter["name"]
+
+
+def test_the_formats_of_headers_are_what_the_bank_checks() -> None:
+    for name, form in FORMATS.items():
+        assert form(examples.HEADERS[name]) is None
+        Draft202012Validator(dict(form.schema)).validate(examples.HEADERS[name])
+
+
+def test_the_signature_is_a_security_scheme_and_none_where_a_proxy_signs(for_generators: dict[str, Any]) -> None:
+    def listed(document: dict[str, Any]) -> set[str]:
+        shown = [_resolved(document, one) for operation in operations(document) for one in operation["parameters"]]
+        return {one["name"] for one in shown if one["in"] == "header"}
+
+    schemes = {scheme["name"] for scheme in for_generators["components"]["securitySchemes"].values()}
+    assert schemes == {"Signature", "TPP-Signature-Certificate"}
+    assert {"Date", "Digest"} <= listed(for_generators)
+    assert not schemes & listed(for_generators)
+    by_proxy = published(signed="by-proxy")
+    assert not {*schemes, "Date", "Digest"} & listed(by_proxy)
+    assert by_proxy["security"] == []
+    assert not [
+        one for operation in operations(by_proxy) for one in operation["parameters"] if one.get("in") == "header"
+    ]
+
+
+def test_the_document_is_served_in_both_forms_and_another_is_refused() -> None:
+    plain, by_proxy = (
+        json.loads(respond(Request("GET", f"/openapi.json{query}", base="http://127.0.0.1:1")).body)
+        for query in ("", "?signed=by-proxy")
+    )
+    assert plain["servers"] == by_proxy["servers"] == [{"url": "http://127.0.0.1:1"}]
+    assert "securitySchemes" in plain["components"]
+    assert "securitySchemes" not in by_proxy["components"]
+    with pytest.raises(BankError, match="signed"):
+        respond(Request("GET", "/openapi.json?signed=by-magic"))

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from emulator import manual
-from emulator.api import openapi
+from emulator.api import tpp_openapi
 from emulator.api.operations import table
 from emulator.api.render import STATUS
 from emulator.bank.scheme.transitions import STATUSES
@@ -27,7 +27,7 @@ from tests.docs.pictures import chart, layers, statuses_picture
 from tests.docs.sections import PICTURES, README, ROOT, SECTIONS, renewed, texts
 
 LINK = re.compile(r"\]\(([^)\s]+)\)")
-BOOKS = {"operations": Reference(openapi.document()), "control": Reference(control_openapi.document(""))}
+BOOKS = {"operations": Reference(tpp_openapi.document()), "control": Reference(control_openapi.document(""))}
 
 
 @pytest.mark.parametrize("file", texts(), ids=lambda file: str(file.relative_to(ROOT)))

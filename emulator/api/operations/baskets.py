@@ -106,6 +106,7 @@ _row = partial(Operation, roles=PISP, access=Access.PSU, tag="Signing baskets")
 OPERATIONS = (
     _row(
         id="createSigningBasket",
+        gives=("basketId", "basketId"),
         method="POST",
         path=_BASKETS,
         spec="4.1",
@@ -149,6 +150,7 @@ OPERATIONS = (
     ),
     _row(
         id="startSigningBasketAuthorisation",
+        gives=("authorisationId", "authorisationId"),
         method="POST",
         path=f"{_BASKET}/authorisations",
         spec="4.2",

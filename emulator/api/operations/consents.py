@@ -127,6 +127,7 @@ _consent = partial(Operation, spec="4.7", column=DETAILS, roles=AISP, tag="Conse
 OPERATIONS = (
     Operation(
         id="createConsent",
+        gives=("consentId", "consentId"),
         method="POST",
         path="/v1/consents",
         spec="4.7",
@@ -141,6 +142,7 @@ OPERATIONS = (
     ),
     Operation(
         id="createBankOfferedConsent",
+        gives=("consentId", "consentId"),
         method="POST",
         path="/v1/bank-offered-consents",
         spec="4.7",

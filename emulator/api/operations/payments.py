@@ -212,6 +212,7 @@ _row = partial(Operation, roles=PISP, access=Access.PSU, values=_SERVICES, tag="
 OPERATIONS = (
     _row(
         id="createPayment",
+        gives=("paymentId", "paymentId"),
         method="POST",
         path=_PRODUCT,
         spec="4.3, 4.4",
@@ -256,6 +257,7 @@ OPERATIONS = (
     ),
     _row(
         id="startAuthorisation",
+        gives=("authorisationId", "authorisationId"),
         method="POST",
         path=f"{_PAYMENT}/authorisations",
         spec="5.3",
@@ -287,6 +289,7 @@ OPERATIONS = (
     ),
     _row(
         id="startCancellationAuthorisation",
+        gives=("authorisationId", "authorisationId"),
         method="POST",
         path=f"{_PAYMENT}/cancellation-authorisations",
         spec="5.3",

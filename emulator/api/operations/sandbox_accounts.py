@@ -64,6 +64,7 @@ _row = partial(Operation, column="sandbox", tag="Sandbox")
 OPERATIONS = (
     _row(
         id="createSandboxAccount",
+        gives=("mockAccountId", "id"),
         method="POST",
         path=_ALL,
         spec="4.7",

@@ -94,6 +94,7 @@ _row = partial(Operation, column="sandbox", tag="Sandbox")
 OPERATIONS = (
     _row(
         id="createSandboxAgreement",
+        gives=("agreementId", "agreementId"),
         method="POST",
         path=_ALL,
         spec="1",
@@ -131,6 +132,7 @@ OPERATIONS = (
     ),
     _row(
         id="createSandboxEngagement",
+        gives=("engagementId", "engagementId"),
         method="POST",
         path=f"{_ONE}/engagements",
         spec="1",

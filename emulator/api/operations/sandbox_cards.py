@@ -104,6 +104,7 @@ _row = partial(Operation, column="sandbox", tag="Sandbox")
 OPERATIONS = (
     _row(
         id="createSandboxCardAccount",
+        gives=("mockCardAccountId", "resourceId"),
         method="POST",
         path=_ALL,
         spec="1",

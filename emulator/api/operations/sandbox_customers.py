@@ -95,6 +95,7 @@ OPERATIONS = (
     ),
     _row(
         id="createSandboxCustomer",
+        gives=("customerId", "customerId"),
         method="POST",
         path=_ALL,
         spec="4.7",

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
-from emulator.api.shapes.parts import Rule, inner, is_real_date, loose_amount, loose_amount_rule
+from emulator.api.shapes.parts import BBAN, IBAN, Rule, inner, is_real_date, loose_amount, loose_amount_rule
 from emulator.bank.errors import Message
 from emulator.bank.money import CURRENCIES
 
@@ -87,16 +87,22 @@ CustomerNumber = Annotated[
 CustomerType = Annotated[
     str,
     AfterValidator(_one_of(*_CUSTOMER_TYPES)),
-    WithJsonSchema({"type": "string", "description": "private or corporate, in any case"}),
+    WithJsonSchema({"type": "string", "enum": list(_CUSTOMER_TYPES), "description": "In any case."}),
 ]
 CashAccountType = Annotated[
     str,
     AfterValidator(_one_of(*_ACCOUNT_TYPES, *_OLD_ACCOUNT_TYPES)),
-    WithJsonSchema({"type": "string", "examples": [*_ACCOUNT_TYPES, *_OLD_ACCOUNT_TYPES]}),
+    WithJsonSchema({"type": "string", "enum": [*_ACCOUNT_TYPES, *_OLD_ACCOUNT_TYPES], "description": "In any case."}),
 ]
-OwnBban = Annotated[str, AfterValidator(taken_off(". ", _BBAN, "An account number of at most 30 letters and digits"))]
+OwnBban = Annotated[
+    str,
+    AfterValidator(taken_off(". ", _BBAN, "An account number of at most 30 letters and digits")),
+    WithJsonSchema({"type": "string", "pattern": BBAN}),
+]
 OwnIban = Annotated[
-    str, AfterValidator(taken_off(" ", _IBAN, "An IBAN in capital letters and digits, 15 to 34 of them,"))
+    str,
+    AfterValidator(taken_off(" ", _IBAN, "An IBAN in capital letters and digits, 15 to 34 of them,")),
+    WithJsonSchema({"type": "string", "pattern": IBAN}),
 ]
 CreditLimit = Annotated[
     Any,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from emulator.api import openapi
+from emulator.api import tpp_openapi
 from emulator.api.messages import Request, Response, Stream
 from emulator.api.service import BankService
 from emulator.assemble.application import BankApplication
@@ -70,12 +70,12 @@ class Living:
             "my": MyPages(guard),
             "console": self.console,
             "static": StaticFiles(),
-            "docs": DocsPage(guard, operations=openapi.document, control=lambda: control_openapi.document("")),
+            "docs": DocsPage(guard, operations=tpp_openapi.document, control=lambda: control_openapi.document("")),
         }
         self.application = BankApplication(
             self.registry,
             rooms=rooms,
-            openapi=openapi.respond,
+            openapi=tpp_openapi.respond,
             tls=lambda: self.authority.server_context(("localhost",)),
             scenario_target=control.scenario_target,
         )

@@ -1,0 +1,284 @@
+"""The OpenAPI document of the TPP interface, read from the operation table and the shapes (CONTRACT 2).
+
+It is written in two forms. `document` has the operations as the table has them, payment products as a parameter of the
+path: the manual and the collection show that. `published` is for generators of clients: a path for each payment
+product, so that each has the body of its own, and an operationId for each path; `x-operation` is the one of the table,
+by which rules and the request log know it. With `signed="by-proxy"` it is for clients whose requests something else
+signs (`bank-emulator proxy`, an interceptor): without the headers that signing adds, and with none demanded that the
+proxy fills in.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date
+from functools import lru_cache
+from typing import Any
+
+from emulator.api import examples, headers, render
+from emulator.api.messages import Request, Response
+from emulator.api.openapi import Part, Writer, content, path_parameter, query_parameter
+from emulator.api.operation import Operation, Params, Route
+from emulator.api.operations import table
+from emulator.api.query import Parameter, parse
+from emulator.api.router import split_target
+from emulator.api.signature.rules import DEMANDED as SIGNATURE_DEMANDS
+from emulator.bank import products
+from emulator.bank.clock import oslo_date, real_now
+
+BY_PROXY = "by-proxy"
+QUERY = (Parameter("signed", "enum", "Who signs", values=("by-client", BY_PROXY), default="by-client"),)
+REFUSALS = {
+    "400": "The request is wrong; every message names what and where.",
+    "401": "The customer must come first: send the PSU to scaRedirect.",
+    "403": "The certificate or the customer's rights do not allow this.",
+    "404": "There is no such resource.",
+    "409": "The request is at odds with what the bank holds.",
+    "429": "The calls without the PSU are used up.",
+}
+_ERROR = "emulator.api.shapes.answers:Error"
+_SIGNED = "Every request is signed (SPEC 5.2) and carries TPP-Signature-Certificate. "
+_BY_PROXY = "`bank-emulator proxy` signs what a plain client sends."
+_SIGNING = frozenset({"Date", "Digest", "Signature", "TPP-Signature-Certificate"})  # headers that signing adds
+_SECURITY = {
+    "signature": {
+        "type": "apiKey",
+        "in": "header",
+        "name": "Signature",
+        "description": "Made over each request with the key of the certificate (SPEC 5.2): an interceptor's work.",
+    },
+    "certificate": {
+        "type": "apiKey",
+        "in": "header",
+        "name": "TPP-Signature-Certificate",
+        "description": "The signing certificate, base64 DER on one line.",
+    },
+}
+_PARAMETER = re.compile(r"{([^}]+)}")
+_PRODUCT = "{payment-service}/{payment-product}"
+
+
+def respond(request: Request) -> Response:
+    """`GET /openapi.json`: the published document with the address it was asked at as its server."""
+    query = parse(QUERY, split_target(request.target)[1])
+    return Response(200, [render.JSON], _written(oslo_date(real_now()), request.base + request.prefix, query["signed"]))
+
+
+@lru_cache(maxsize=8)
+def _written(today: date, server: str, signed: str) -> bytes:
+    """The document as it is sent: making it takes a tenth of a second, in which nobody else would be served."""
+    return render.json_response(200, {**published(today=today, signed=signed), "servers": [{"url": server}]}).body
+
+
+def document(operations: Iterable[Operation] | None = None, *, today: date | None = None) -> Part:
+    """The operations as the table has them; dates of examples lie around `today`."""
+    rows = tuple(operations or table())
+    return _document([_Form(row) for row in rows], rows, today, signed="by-client", headers_apart=False)
+
+
+def published(*, today: date | None = None, signed: str = "by-client") -> Part:
+    """The document for generators of clients; `signed` is `by-client` or `by-proxy`."""
+    return _document(list(_forms(table())), table(), today, signed=signed, headers_apart=True)
+
+
+class _Form:
+    """An operation as a document shows it: of the table, or of one payment product."""
+
+    def __init__(self, row: Operation, product: tuple[str, str] | None = None) -> None:
+        self.row = row
+        self.id, self.path = row.id, row.path
+        self.fixed: Params = {}
+        if product is not None:
+            self.id += _words(product[0].removesuffix("payments"), product[1])
+            self.path = row.path.replace(_PRODUCT, "/".join(product))
+            self.fixed = {"payment-service": product[0], "payment-product": product[1]}
+
+    def variants(self) -> list[Params]:
+        """The payment products that it stands for; one empty set of parameters where there is none."""
+        if self.fixed:
+            return [self.fixed]
+        return [_params(product) for product in _products()] if _PRODUCT in self.path else [{}]
+
+
+def _forms(rows: Iterable[Operation]) -> Iterator[_Form]:
+    for row in rows:
+        yield from (_Form(row, product) for product in _products()) if _PRODUCT in row.path else [_Form(row)]
+
+
+def _products() -> list[tuple[str, str]]:
+    return sorted(products.table())
+
+
+def _params(product: tuple[str, str]) -> Params:
+    return {"payment-service": product[0], "payment-product": product[1]}
+
+
+def _words(*texts: str) -> str:
+    return "".join(word.capitalize() for text in texts for word in text.split("-"))
+
+
+def _document(
+    forms: Sequence[_Form], rows: Sequence[Operation], today: date | None, *, signed: str, headers_apart: bool
+) -> Part:
+    by_proxy = signed == BY_PROXY
+    # what a security scheme or the proxy sends is no parameter of an operation
+    apart = _SIGNING if by_proxy else frozenset(_SECURITY_HEADERS) if headers_apart else frozenset[str]()
+    writer, shared = Writer(), set[str]()
+    bodies = examples.bodies(today or oslo_date(real_now()))
+    for form in forms:
+        shown = _operation(form, forms, writer, bodies)
+        required, optional = _headers(form, apart, demand=not by_proxy)
+        shown["parameters"] += [{**_header(name), "required": True} for name in required]
+        shown["parameters"] += [{"$ref": f"#/components/parameters/{_component(name)}"} for name in optional]
+        shared.update(optional)
+        writer.add(form.row.method, form.path, shown)
+    error = writer.schema(_ERROR)
+    return writer.document(
+        title="Bank emulator, TPP interface",
+        description=_BY_PROXY if by_proxy else _SIGNED + _BY_PROXY,
+        security=[] if by_proxy else [{name: [] for name in _SECURITY}],
+        tags=[{"name": tag} for tag in dict.fromkeys(row.tag for row in rows if row.tag)],
+        components={
+            "parameters": {_component(name): _header(name) for name in _LISTED if name in shared},
+            "responses": {
+                name: _refusal(text, error, examples.answers(examples.REFUSED, name)) for name, text in REFUSALS.items()
+            },
+            **({} if by_proxy else {"securitySchemes": _SECURITY}),
+        },
+    )
+
+
+_SECURITY_HEADERS = tuple(scheme["name"] for scheme in _SECURITY.values())
+
+
+def _operation(form: _Form, forms: Sequence[_Form], writer: Writer, bodies: Mapping[str, Any]) -> Part:
+    row = form.row
+    return {
+        "operationId": form.id,
+        "x-operation": row.id if form.id != row.id else None,
+        "summary": f"{row.summary} ({'/'.join(form.fixed.values())})" if form.fixed else row.summary,
+        "description": f"SPEC {row.spec}. {(row.handler.__doc__ or '').strip()}",
+        "tags": [row.tag] if row.tag else [],
+        "parameters": [*_path(form), *map(query_parameter, row.query)],
+        "requestBody": _body(form, writer, bodies.get(row.id, {})) if row.body is not None else None,
+        "responses": _responses(form, forms, writer),
+    }
+
+
+def _path(form: _Form) -> list[Part]:
+    entries = []
+    for name in _PARAMETER.findall(form.path):
+        values: Sequence[str] = form.row.values.get(name, ())
+        if name == "payment-product":
+            values = sorted({product for _, product in products.table()})
+        entries.append(path_parameter(name, values=values, example=examples.PATH.get(name)))
+    return entries
+
+
+def _is_reserved(name: str) -> bool:
+    """Headers that OpenAPI describes by other means, or that belong to HTTP itself."""
+    return name in ("Accept", "Host") or name.startswith("Accept-")
+
+
+_LISTED = [name for name in (*headers.MATRIX, "Date") if not _is_reserved(name)]
+
+
+def _component(name: str) -> str:
+    return name.replace("-", "")
+
+
+def _headers(form: _Form, apart: frozenset[str], *, demand: bool) -> tuple[list[str], list[str]]:
+    """The headers that every product demands, Date among them, and the others of the operation's columns."""
+    operation = form.row
+    routes = [Route.of(operation, params) for params in form.variants()]
+    demanded = frozenset[str].intersection(*map(_demanded, routes)) if demand else frozenset[str]()
+    required = [name for name in _LISTED if name.lower() in demanded and name not in apart]
+    optional = [
+        name
+        for name in _LISTED
+        if name not in apart and name not in required
+        if any(headers.MATRIX.get(name, {}).get(route.column, "-") != "-" for route in routes)
+    ]
+    return required, optional
+
+
+def _demanded(route: Route) -> frozenset[str]:
+    """What the gates demand, by lower-case name."""
+    operation = route.operation
+    named = headers.demanded(route.column, operation.needs, operation.before_first_sca)
+    return named.union(SIGNATURE_DEMANDS, ["digest"] if route.digest else [])
+
+
+def _header(name: str) -> Part:
+    return {
+        "name": name,
+        "in": "header",
+        "required": False,
+        "description": examples.HEADER_TEXTS.get(name, f"{name} (SPEC 2.1)"),
+        "schema": dict(headers.schema_of(name)),
+        "example": examples.HEADERS[name],
+    }
+
+
+def _body(form: _Form, writer: Writer, shown: Mapping[str, Any]) -> Part:
+    body = form.row.body
+    if callable(body):
+        shapes = list(dict.fromkeys(body(params) for params in form.variants()))
+        schemas = [writer.schema(shape) for shape in shapes]
+        schema = schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
+        shown = {title: value for title, value in shown.items() if _is_of(form, examples.product_of(title))}
+    else:
+        schema = writer.schema(body)
+    return {"required": True, "content": content(schema, shown)}
+
+
+def _is_of(form: _Form, product: tuple[str, str]) -> bool:
+    return not form.fixed or form.fixed == _params(product)
+
+
+def _responses(form: _Form, forms: Sequence[_Form], writer: Writer) -> Part:
+    row = form.row
+    responses: Part = {}
+    for status, shape in row.answers.items():
+        answer: Part = {"description": row.summary}
+        if shape is not None:
+            shown = examples.answers(row.id, status)
+            if form.fixed and any(_titled(title) for title in shown):
+                shown = {title: value for title, value in shown.items() if _titled(title) in (None, form.fixed)}
+            answer["content"] = content(writer.schema(shape), shown)
+        if status == 201 and row.gives is not None:
+            answer["links"] = _links(form, forms, *row.gives)
+        responses[str(status)] = answer
+    for refused in REFUSALS:
+        responses.setdefault(refused, {"$ref": f"#/components/responses/{refused}"})
+    responses["default"] = _refusal("Any other refusal.", writer.schema(_ERROR), {})
+    return responses
+
+
+def _titled(title: str) -> Params | None:
+    """The payment product that the title of an example names, if any."""
+    named = title.partition(",")[0]
+    product = examples.product_of(named)
+    return _params(product) if product in products.table() else None
+
+
+def _links(form: _Form, forms: Sequence[_Form], parameter: str, member: str) -> Part:
+    """The operations on what was created: its id is a member of the answer, other parameters are the request's."""
+    own = set(_PARAMETER.findall(form.path))
+    links: Part = {}
+    for other in forms:
+        names = set(_PARAMETER.findall(other.path))
+        if parameter not in names or not names - {parameter} <= own or other.fixed != form.fixed:
+            continue
+        known = {name: f"$request.path.{name}" for name in names - {parameter}}
+        links[other.id] = {
+            "operationId": other.id,
+            "parameters": {parameter: f"$response.body#/{member}", **known},
+            "description": other.row.summary,
+        }
+    return links
+
+
+def _refusal(text: str, error: Part, shown: Mapping[str, Any]) -> Part:
+    return {"description": text, "content": content(error, shown)}

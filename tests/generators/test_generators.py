@@ -1,0 +1,114 @@
+"""What linters and generators of other languages make of the OpenAPI documents, and one journey with what they made."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from emulator.api.tpp_openapi import published
+from emulator.control.openapi import document as control_document
+from tests.e2e.process import Served, served
+from tests.generators.tools import generator, npm_tool, run
+
+HERE = Path(__file__).parent
+BASE = "http://127.0.0.1:8080"
+DOCUMENTS: dict[str, Any] = {
+    "tpp": lambda: {**published(), "servers": [{"url": BASE}]},
+    "by-proxy": lambda: {**published(signed="by-proxy"), "servers": [{"url": BASE}]},
+    "control": lambda: control_document(BASE),
+}
+LINTED = ("tpp", "control")  # what a proxy is sent is a part of the first
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The documents as files, and the rules of the linters."""
+    folder = tmp_path_factory.mktemp("documents")
+    for name, make in DOCUMENTS.items():
+        (folder / f"{name}.json").write_text(json.dumps(make()))
+    (folder / "redocly.yaml").write_text("extends: [recommended]\n")
+    (folder / "spectral.yaml").write_text('extends: ["spectral:oas"]\n')
+    return folder
+
+
+@pytest.mark.parametrize("name", LINTED)
+def test_redocly_and_spectral_find_no_error(folder: Path, name: str) -> None:
+    quiet = {"REDOCLY_TELEMETRY": "off", "REDOCLY_SUPPRESS_UPDATE_NOTICE": "true"}
+    linted = run(npm_tool("redocly"), "lint", f"{name}.json", "--config", "redocly.yaml", cwd=folder, **quiet)
+    assert linted.returncode == 0, linted.stdout + linted.stderr
+    flags = ("--ruleset", "spectral.yaml", "--fail-severity", "error", "--display-only-failures")
+    linted = run(npm_tool("spectral"), "lint", f"{name}.json", *flags, cwd=folder)
+    assert linted.returncode == 0, linted.stdout
+
+
+@pytest.mark.parametrize("name", LINTED)
+def test_the_types_that_openapi_typescript_makes_are_strict(folder: Path, name: str) -> None:
+    made = run(npm_tool("openapi-typescript"), f"{name}.json", "--output", f"{name}.ts", cwd=folder)
+    assert made.returncode == 0, made.stderr
+    checked = run(npm_tool("tsc"), "--strict", "--noEmit", f"{name}.ts", cwd=folder)
+    assert checked.returncode == 0, checked.stdout
+
+
+def client_of(folder: Path, name: str, language: str) -> Path:
+    """The client that OpenAPI Generator makes of a document."""
+    target = folder / f"{name}-{language}"
+    if not target.exists():
+        command = ("java", "-jar", generator(), "generate", "-i", f"{name}.json", "-g", language, "-o", target)
+        made = run(*command, cwd=folder)
+        assert made.returncode == 0, made.stdout + made.stderr
+        assert "ERROR" not in made.stdout, made.stdout
+    return target
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("language", ["python", "typescript-fetch", "java", "csharp", "go"])
+def test_openapi_generator_makes_a_client_of_the_signed_interface(folder: Path, language: str) -> None:
+    assert any(client_of(folder, "tpp", language).iterdir())
+
+
+@contextmanager
+def proxy(bank: Served) -> Iterator[str]:
+    """A running signing proxy; its address."""
+    command = [sys.executable, "-m", "emulator", "proxy", "--state", str(bank.state), "--quiet", "--port", "0"]
+    process = subprocess.Popen([*command, "--to", bank.url], stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        yield process.stdout.readline().removeprefix("READY ").strip()
+        process.send_signal(signal.SIGTERM)
+        process.wait(timeout=20)
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.fixture
+def bank(tmp_path: Path) -> Iterator[Served]:
+    with served(tmp_path / "state") as running:
+        reset = run("curl", "-sf", "-X", "PUT", f"{running.url}/_emulator/clock", "--json", '{"mode": "frozen"}')
+        assert reset.returncode == 0, reset.stderr
+        yield running
+
+
+def test_a_payment_is_made_with_the_generated_python_client(folder: Path, bank: Served) -> None:
+    client = client_of(folder, "by-proxy", "python")
+    with proxy(bank) as address:
+        went = run(sys.executable, HERE / "journey.py", address, bank.url, PYTHONPATH=str(client))
+    assert (went.stdout.strip(), went.returncode) == ("ACSC", 0), went.stderr
+
+
+def test_a_payment_is_made_with_the_generated_typescript_client(folder: Path, bank: Served) -> None:
+    client = client_of(folder, "by-proxy", "typescript-fetch")
+    flags = ("--strict", "--target", "es2020", "--lib", "es2020,dom", "--module", "commonjs")
+    made = run(npm_tool("tsc"), *flags, "--outDir", client / "built", client / "index.ts", cwd=folder)
+    assert made.returncode == 0, made.stdout
+    with proxy(bank) as address:
+        went = run("node", HERE / "journey.cjs", client / "built", address, bank.url)
+    assert (went.stdout.strip(), went.returncode) == ("ACSC", 0), went.stderr
