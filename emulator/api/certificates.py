@@ -117,8 +117,8 @@ def _read(text: str) -> TppCertificate | str:
 
 def _detail(error: Exception) -> str:
     """What the library found, unless that is a picture of its parser."""
-    said = str(error).splitlines()[0] if str(error) else type(error).__name__
-    return "" if "ParseError" in said else f" ({said[:150]})"
+    message = str(error).splitlines()[0] if str(error) else type(error).__name__
+    return "" if "ParseError" in message else f" ({message[:150]})"
 
 
 def _der(text: str) -> tuple[bytes, tuple[str, ...]]:

@@ -57,11 +57,11 @@ def admit(call: Call) -> access.Caller | None:
 def _payer(call: Call) -> access.Caller | None:
     """The customer of a payment or basket: the one of the last request that said the same, while nothing changed."""
     payers = call.bank.payers
-    said = (call.tpp.id, *map(call.headers.get, _SAID))
+    named = (call.tpp.id, *map(call.headers.get, _SAID))
     known: dict[Any, access.Caller | None] = payers.values()
-    if said in known:
-        return known[said]
-    known[said] = caller = access.payer(call.bank, claim(call.headers, call.tpp.id))
+    if named in known:
+        return known[named]
+    known[named] = caller = access.payer(call.bank, claim(call.headers, call.tpp.id))
     return caller
 
 
@@ -110,13 +110,13 @@ def approach_of(call: Call) -> Approach:
     """How the customer of this request is to be approached."""
     header = call.headers.get
     manner = _manner(call.tpp.name, call.script.sca, *map(header, _MANNER))
-    found: Approach = {"redirectUri": header("tpp-redirect-uri") or "", **manner}
+    approach: Approach = {"redirectUri": header("tpp-redirect-uri") or "", **manner}
     session_id, identity = header("tpp-session-id"), header("x-psu-identity")
     if session_id:
-        found["sessionId"] = session_id
+        approach["sessionId"] = session_id
     if identity:
-        found["identityHint"] = identity
-    return found
+        approach["identityHint"] = identity
+    return approach
 
 
 # Nearly all requests of a TPP say the same here; what is the customer's own is not cached.
@@ -130,11 +130,11 @@ def _manner(
     language: str | None,
 ) -> Approach:
     """The part of an approach that is not of one customer; not to be changed."""
-    said = {
+    named = {
         "tppName": brand or tpp_name,
         "app": preferred == "false",
         "method": sca.offered_method(method),
         "language": language,
         "outcome": outcome,
     }
-    return cast(Approach, {member: value for member, value in said.items() if value})
+    return cast(Approach, {member: value for member, value in named.items() if value})

@@ -150,15 +150,15 @@ def bodies(today: date) -> dict[str, dict[str, Any]]:
 
 def answers(operation: str, status: int | str) -> Mapping[str, Any]:
     """What the bank has answered to an operation with a status, by title; of REFUSED what any operation may answer."""
-    found: Mapping[str, Any] = _answers().get(operation, {}).get(str(status), {})
-    return found
+    answers: Mapping[str, Any] = _answers().get(operation, {}).get(str(status), {})
+    return answers
 
 
 @cache
 def _answers() -> dict[str, Any]:
     """By operationId, status and title; `python -m tests.docs.answers` asks a bank for them."""
-    found: dict[str, Any] = json.loads(files("emulator.api").joinpath("answers.json").read_bytes())
-    return found
+    answers: dict[str, Any] = json.loads(files("emulator.api").joinpath("answers.json").read_bytes())
+    return answers
 
 
 def _payments(today: date) -> dict[str, Any]:

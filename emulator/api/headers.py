@@ -65,8 +65,8 @@ def one_of(*values: str) -> Format:
 
 def free_text(value: str) -> str | None:
     """Text of what the bank's systems can process; HTTP takes a tab for a blank."""
-    found = UNPROCESSABLE.search(value.replace("\t", " "))
-    return None if found is None else f"text without {kind_of(found.group())}"
+    match = UNPROCESSABLE.search(value.replace("\t", " "))
+    return None if match is None else f"text without {kind_of(match.group())}"
 
 
 @lru_cache(maxsize=1024)
@@ -86,8 +86,8 @@ def port(value: str) -> str | None:
 
 def location(value: str) -> str | None:
     """`GEO:<latitude>,<longitude>` in degrees; `;` between them is in use too (CONTRACT 3.2)."""
-    found = _LOCATION.fullmatch(value)
-    if found is None or abs(float(found.group(1))) > 90 or abs(float(found.group(2))) > 180:
+    match = _LOCATION.fullmatch(value)
+    if match is None or abs(float(match.group(1))) > 90 or abs(float(match.group(2))) > 180:
         return "a place of the form GEO:<latitude>,<longitude>, such as GEO:59.913,10.752"
     return None
 
@@ -109,8 +109,8 @@ def redirect_uri(value: str) -> str | None:
 
 def _authority(scheme: str, rest: str) -> str | None:
     """What is wrong behind the scheme: no host on the web, user info anywhere."""
-    found = _AUTHORITY.match(rest)
-    authority = found.group(1) if found else ""
+    match = _AUTHORITY.match(rest)
+    authority = match.group(1) if match else ""
     if "@" in authority:
         return "an address without user info"
     if scheme in ("http", "https"):
@@ -119,7 +119,7 @@ def _authority(scheme: str, rest: str) -> str | None:
         return None if _known_port(authority) else "a web address with a port from 1 to 65535"
     if authority and not _HOST.fullmatch(authority):
         return "an app address with a well-formed host"
-    return None if rest.strip("/") or found else "an app address that leads somewhere"
+    return None if rest.strip("/") or match else "an app address that leads somewhere"
 
 
 def _known_port(authority: str) -> bool:
@@ -299,16 +299,16 @@ def check_headers(
     lists, whether or not the operation uses them.
     """
     missing, checked, values_of = _by_names(headers.names, column, profile, needs, session_optional)
-    found = [*missing]
+    problems = [*missing]
     if acts and "psu-context" in headers:
-        found += _agreement_at_odds(headers)
+        problems += _agreement_at_odds(headers)
     for lower in headers.repeated:
         if lower in _SINGLE:
             name = _SINGLE[lower]
-            found.append(Message("FORMAT_ERROR", f"The header {name} appears more than once.", name))
+            problems.append(Message("FORMAT_ERROR", f"The header {name} appears more than once.", name))
     if not _all_fit(checked, values_of(headers)) or not _others_fit(headers):
-        found += _malformed(headers)
-    return found
+        problems += _malformed(headers)
+    return problems
 
 
 def demanded(column: str, needs: frozenset[str], session_optional: bool) -> frozenset[str]:
@@ -328,7 +328,7 @@ def _malformed(headers: Headers) -> Iterator[Message]:
 
 
 # A client's requests carry the same names each time, and mostly the same values, so what follows from them is
-# dependent_cache.
+# cached.
 
 
 @lru_cache(maxsize=256)

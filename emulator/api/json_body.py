@@ -248,12 +248,12 @@ def _all_processable(value: Any) -> bool:
 
 def _refused_strings(value: Any, path: str) -> Iterator[Message]:
     if isinstance(value, str):
-        if found := UNPROCESSABLE.search(value):
-            yield Message("FORMAT_ERROR", _cannot_process(found.group()), path or None)
+        if match := UNPROCESSABLE.search(value):
+            yield Message("FORMAT_ERROR", _cannot_process(match.group()), path or None)
     elif isinstance(value, dict):
         for name, inner in value.items():
-            if found := UNPROCESSABLE.search(name):
-                yield Message("FORMAT_ERROR", _cannot_process(found.group()), member_path(path, name))
+            if match := UNPROCESSABLE.search(name):
+                yield Message("FORMAT_ERROR", _cannot_process(match.group()), member_path(path, name))
             yield from _refused_strings(inner, member_path(path, name))
     elif isinstance(value, list):
         for index, inner in enumerate(value):

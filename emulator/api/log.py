@@ -26,7 +26,7 @@ _ELEVEN_DIGITS = re.compile(r"(?<![0-9])[0-9]{11}(?![0-9])")
 
 @dataclass(slots=True)
 class Exchange:
-    """One request with what the bank made of it."""
+    """One request and its answer."""
 
     id: int
     at: str  # stamp of bank time
@@ -37,7 +37,7 @@ class Exchange:
     rules: Sequence[str] = ()
     seconds: float = 0.0
     cut_from: tuple[int, int] | None = None
-    made: str | None = None  # the new payment, noted before a rule could spoil the answer that tells it
+    created: str | None = None  # the id of the new payment, noted before a rule could spoil the answer that names it
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -77,7 +77,7 @@ class Exchange:
             return None
         named = self.call.params.get("paymentId")
         if named is None and self.operation == "createPayment" and self.status == 201:
-            named = self.made or self._answer().get("paymentId")
+            named = self.created or self._answer().get("paymentId")
         return named if isinstance(named, str) else None
 
     def _answer(self) -> dict[str, Any]:
@@ -88,9 +88,9 @@ class Exchange:
         return body if isinstance(body, dict) else {}
 
     def _messages(self) -> list[dict[str, str]]:
-        """Why the request was refused; what a rule has made of the answer need not be messages."""
-        said = self._answer().get("tppMessages") if self.status >= 400 else None
-        return [entry for entry in said if _is_message(entry)] if isinstance(said, list) else []
+        """Why the request was refused; an answer that a rule has changed need not hold messages."""
+        messages = self._answer().get("tppMessages") if self.status >= 400 else None
+        return [entry for entry in messages if _is_message(entry)] if isinstance(messages, list) else []
 
     def summary(self) -> dict[str, Any]:
         """One line of `GET requests`."""
@@ -148,8 +148,8 @@ class Exchange:
         shown = self._unnamed(shown)
         shown["request"]["body"] = self._unsaid(_text(self.request.body, self.sizes[0]))
         if self.response is not None:
-            said = self._unsaid(_text(self.response.body, self.sizes[1]))
-            shown["response"]["body"] = said if self.status < 400 else _without_numbers(said)
+            shown_body = self._unsaid(_text(self.response.body, self.sizes[1]))
+            shown["response"]["body"] = shown_body if self.status < 400 else _without_numbers(shown_body)
         return shown
 
 
@@ -168,9 +168,13 @@ def _replaced(old: str, new: str, text: str) -> str:
     return text.replace(old, new)
 
 
+def _masked_number(digits: re.Match[str]) -> str:
+    return f"{digits[0][:6]}*****" if is_national_number(digits[0]) else digits[0]
+
+
 def _without_numbers(text: str) -> str:
     """`text` with every Norwegian identity number in it masked."""
-    return _ELEVEN_DIGITS.sub(lambda found: f"{found[0][:6]}*****" if is_national_number(found[0]) else found[0], text)
+    return _ELEVEN_DIGITS.sub(_masked_number, text)
 
 
 def _changed(value: Any, change: Callable[[str], str]) -> Any:
@@ -217,7 +221,7 @@ class RequestLog:
             oldest.cut()
 
     def newest(self) -> Iterator[Exchange]:
-        """All kept exchanges, newest first."""
+        """All exchanges that are stored, newest first."""
         return reversed(self._ring)
 
     def entries(
@@ -230,9 +234,9 @@ class RequestLog:
         limit: int = 100,
     ) -> list[Exchange]:
         """Exchanges that fit every given filter, newest first."""
-        found: list[Exchange] = []
+        exchanges: list[Exchange] = []
         for exchange in self.newest():
-            if len(found) == limit:
+            if len(exchanges) == limit:
                 break
             if (
                 (operation is None or exchange.operation == operation)
@@ -240,18 +244,18 @@ class RequestLog:
                 and (tpp is None or exchange.is_of(tpp))
                 and (payment_id is None or exchange.payment_id == payment_id)
             ):
-                found.append(exchange)
-        return found
+                exchanges.append(exchange)
+        return exchanges
 
     def get(self, exchange_id: str) -> Exchange | None:
-        """The exchange with this id, or None when it is not kept."""
+        """The exchange with this id, or None when it is not stored."""
         if not (exchange_id.isascii() and exchange_id.isdigit()) or len(exchange_id) > 18 or not self._ring:
             return None
         at = int(exchange_id) - self._ring[0].id
         return self._ring[at] if 0 <= at < len(self._ring) else None
 
     def count(self, fits: Callable[[Exchange], bool]) -> int:
-        """How many kept exchanges fit."""
+        """How many stored exchanges fit."""
         return sum(1 for exchange in self._ring if fits(exchange))
 
     def clear(self) -> None:

@@ -108,7 +108,7 @@ class Pipeline:
             sign(sent)
             response.headers = sent.headers
         if exchange.call is not None:
-            # the log shows the request as it came; what was read out of it need not be kept a thousand requests long
+            # the log shows the request as it came; what was read out of it need not be stored a thousand times
             exchange.call.headers, exchange.call.body = _NO_HEADERS, None
         exchange.response = response
         exchange.seconds = time.perf_counter() - began
@@ -156,7 +156,7 @@ class Pipeline:
             response = render.refusal(render.UNWRITABLE)
         if acting:
             exchange.response = response
-            exchange.made = exchange.payment_id
+            exchange.created = exchange.payment_id
             for effects in acting:
                 effects.after(response)
         return response
@@ -222,12 +222,12 @@ class Pipeline:
             )
         except SignatureRefused as refused:
             exchange.signature = refused.with_traceback(None)  # the log must not keep the frames of this request
-            found = [Message(code, text, path) for code, path, text in refused.messages]
-            raise BankError.several(found) from None
+            messages = [Message(code, text, path) for code, path, text in refused.messages]
+            raise BankError.several(messages) from None
         call.tpp = verified.tpp
 
     def _well_formed(self, call: Call) -> None:
-        """Headers, query and body, each gate reporting all that it found."""
+        """Headers, query and body, each gate reporting every fault."""
         route, operation, headers = call.route, call.operation, call.headers
         profile = self._bank.settings.profile
         wrong = check_headers(

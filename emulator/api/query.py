@@ -55,13 +55,13 @@ def parse(parameters: Sequence[Parameter], raw: str) -> dict[str, Any]:
         return {}
     wrong: list[Message] = []
     sent = _pairs(raw, {parameter.name for parameter in parameters}, wrong) if raw else {}
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for parameter in parameters:
         if parameter.name in sent:
             value, expected = _read(parameter, sent[parameter.name])
             if expected is None:
-                found[parameter.name] = value
-                if parameter.not_before is not None and found.get(parameter.not_before, "") > value:
+                values[parameter.name] = value
+                if parameter.not_before is not None and values.get(parameter.not_before, "") > value:
                     text = f"{parameter.not_before} is after {parameter.name}."
                     wrong.append(Message("FORMAT_ERROR", text, parameter.not_before))
             else:
@@ -71,10 +71,10 @@ def parse(parameters: Sequence[Parameter], raw: str) -> dict[str, Any]:
             text = f"The query parameter {parameter.name} is required."
             wrong.append(Message("QUERY_PARAMETER_REQUIRED", text, parameter.name))
         elif parameter.default is not None:
-            found[parameter.name] = parameter.default
+            values[parameter.name] = parameter.default
     if wrong:
         raise BankError.several(wrong)
-    return found
+    return values
 
 
 def _pairs(raw: str, declared: set[str], wrong: list[Message]) -> dict[str, str | None]:

@@ -60,7 +60,7 @@ class Repeats:
         return Reply(201, encode(known["body"]), headers)
 
     def _remember(self, identity: str, fingerprint: str, reply: Reply) -> None:
-        """Keep a 201 for 24 hours of bank time, and let go of what is older; the answer goes out as it is kept."""
+        """Keep a 201 for 24 hours of bank time, and drop what is older; the answer is sent as it is stored."""
         documents = self._bank.documents
         now = self._bank.clock.stamp()
         if documents.count(REPEAT) % SWEEP == 0:

@@ -92,12 +92,12 @@ def health() -> dict[str, Any]:
 
 def ready(bank: Bank) -> dict[str, Any]:
     """The bank answers, with version, fixtures and counts of documents."""
-    kept = BANK.read(bank.documents)
+    about = BANK.read(bank.documents)
     counts = {name: bank.documents.count(kind) for name, kind in COUNTED.items()}
     counts["transactions"] = bank.documents.count(TRANSACTION) + bank.documents.count(CARD_TRANSACTION)
     return {
         "status": "READY",
         "version": __version__,
-        "fixtures": None if kept is None else kept["fixtures"],
+        "fixtures": None if about is None else about["fixtures"],
         "counts": counts,
     }

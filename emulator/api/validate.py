@@ -87,7 +87,7 @@ def _details(wanted: Shape, value: Any, error: ValidationError) -> list[ErrorDet
     """pydantic's errors; of a long list those of as many pieces as it takes to fill an answer with mistakes."""
     if wanted.listed is None or not isinstance(value, list) or len(value) <= _PIECE:
         return error.errors(include_url=False)
-    found: list[ErrorDetails] = []
+    details: list[ErrorDetails] = []
     mistakes = 0
     for start in range(0, len(value), _PIECE):
         try:
@@ -96,11 +96,11 @@ def _details(wanted: Shape, value: Any, error: ValidationError) -> list[ErrorDet
             for detail in inner.errors(include_url=False):
                 index, *rest = detail["loc"]
                 detail["loc"] = (start + int(index), *rest)
-                found.append(detail)
+                details.append(detail)
                 mistakes += detail["type"] != _UNKNOWN
         if mistakes >= MOST_MESSAGES:
             break
-    return found
+    return details
 
 
 def _with_mistakes(
@@ -161,12 +161,12 @@ def _sentence(detail: ErrorDetails) -> str:
     if kind == "missing":
         return "This member is required."
     if came is None and detail["loc"] and isinstance(detail["loc"][-1], str):
-        return "null is no value here: a member without a value is left out."
+        return "null is not allowed; omit the member."
     if kind == "string_too_long":
         return f"At most {context['max_length']} characters were expected; {len(came)} came."
     if kind == "value_error":
-        told = str(context["error"])
-        return told if told.endswith(".") else f"{told}; {_described(came)} came."
+        reason = str(context["error"])
+        return reason if reason.endswith(".") else f"{reason}; {_described(came)} came."
     if kind == "string_pattern_mismatch":
         from emulator.api.shapes.parts import EXPECTED
 

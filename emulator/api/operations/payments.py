@@ -70,9 +70,9 @@ def create_payment(call: Call) -> Reply:
     body: dict[str, Any] = {"paymentId": payment["id"], "transactionStatus": payment["status"]}
     if "fee" in payment:
         body |= fixes(call).amounts(payment_views.fees(payment))
-    told = [*call.warnings, *initiation.warnings(call.bank, call.body)]
-    if told:
-        body["tppMessages"] = [message_body(message) for message in told]
+    warnings = [*call.warnings, *initiation.warnings(call.bank, call.body)]
+    if warnings:
+        body["tppMessages"] = [message_body(message) for message in warnings]
     body["_links"] = _links(call, payment, path)
     return Reply(201, body, (call.location(path), SCA_APPROACH))
 
@@ -168,8 +168,8 @@ def get_cancellation_authorisations(call: Call) -> Reply:
 def get_authorisation(call: Call) -> Reply:
     """scaStatus of an authorisation."""
     payment = _payment(call)
-    found = authorisations.status(call.bank, payment["id"], call.params["authorisationId"])
-    return Reply(200, {"scaStatus": found})
+    status = authorisations.status(call.bank, payment["id"], call.params["authorisationId"])
+    return Reply(200, {"scaStatus": status})
 
 
 def start_cancellation_authorisation(call: Call) -> Reply:
@@ -183,8 +183,8 @@ def start_cancellation_authorisation(call: Call) -> Reply:
 def get_cancellation_authorisation(call: Call) -> Reply:
     """scaStatus of the authorisation of a cancellation."""
     payment = _payment(call)
-    found = authorisations.status(call.bank, payment["id"], call.params["authorisationId"], cancels=True)
-    return Reply(200, {"scaStatus": found})
+    status = authorisations.status(call.bank, payment["id"], call.params["authorisationId"], cancels=True)
+    return Reply(200, {"scaStatus": status})
 
 
 def _creation_column(params: Params) -> str:

@@ -42,8 +42,8 @@ def create(call: Call) -> Reply:
 
 def list_all(call: Call) -> Reply:
     """All agreements."""
-    found = sandbox.list_documents(call.bank, AGREEMENT)
-    return Reply(200, [agreement_shown(call, agreement) for agreement in found])
+    listed = sandbox.list_documents(call.bank, AGREEMENT)
+    return Reply(200, [agreement_shown(call, agreement) for agreement in listed])
 
 
 def get(call: Call) -> Reply:
@@ -70,14 +70,14 @@ def create_engagement(call: Call) -> Reply:
 def list_engagements(call: Call) -> Reply:
     """The engagements of an agreement."""
     agreement = sandbox_agreements.find_agreement(call.bank, _agreement_id(call))
-    found = sandbox_agreements.engagements(call.bank, agreement)
-    return Reply(200, [_engagement_shown(call, agreement["id"], engagement) for engagement in found])
+    listed = sandbox_agreements.engagements(call.bank, agreement)
+    return Reply(200, [_engagement_shown(call, agreement["id"], engagement) for engagement in listed])
 
 
 def get_engagement(call: Call) -> Reply:
     """One engagement."""
-    found = sandbox_agreements.find_engagement(call.bank, _agreement_id(call), call.params["engagementId"])
-    return Reply(200, _engagement_shown(call, _agreement_id(call), found))
+    engagement = sandbox_agreements.find_engagement(call.bank, _agreement_id(call), call.params["engagementId"])
+    return Reply(200, _engagement_shown(call, _agreement_id(call), engagement))
 
 
 def delete_engagement(call: Call) -> Reply:

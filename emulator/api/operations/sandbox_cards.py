@@ -70,24 +70,24 @@ def create_transactions(call: Call) -> Reply:
     """Transactions made from an array or one object: what was posted, each with `id` and `_links`."""
     single = not isinstance(call.body, list)
     bodies = [call.body] if single else call.body
-    made = sandbox_cards.create_transactions(call.bank, _card_id(call), bodies, single=single)
+    created = sandbox_cards.create_transactions(call.bank, _card_id(call), bodies, single=single)
     shown = [
         {**body, "cardTransactionId": entry["cardTransactionId"], "id": entry["id"], "_links": _links(call, entry)}
-        for body, entry in zip(bodies, made, strict=True)
+        for body, entry in zip(bodies, created, strict=True)
     ]
     return Reply(201, shown[0] if single else shown)
 
 
 def list_transactions(call: Call) -> Reply:
     """A card account's transactions, newest first."""
-    found = sandbox_cards.list_transactions(call.bank, _card_id(call), **window(call))
-    return Reply(200, [_entry_shown(call, entry) for entry in found])
+    entries = sandbox_cards.list_transactions(call.bank, _card_id(call), **window(call))
+    return Reply(200, [_entry_shown(call, entry) for entry in entries])
 
 
 def get_transaction(call: Call) -> Reply:
     """One card transaction."""
-    found = sandbox_cards.find_transaction(call.bank, _card_id(call), call.params["transactionId"])
-    return Reply(200, _entry_shown(call, found))
+    entry = sandbox_cards.find_transaction(call.bank, _card_id(call), call.params["transactionId"])
+    return Reply(200, _entry_shown(call, entry))
 
 
 def delete_transactions(call: Call) -> Reply:

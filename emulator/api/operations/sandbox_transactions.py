@@ -28,10 +28,10 @@ def create(call: Call) -> Reply:
     """Transactions made from an array or one object: what was posted, each with `id` and `_links`."""
     single = not isinstance(call.body, list)
     bodies = [call.body] if single else call.body
-    made = sandbox_accounts.create_transactions(call.bank, call.params["mockAccountId"], bodies, single=single)
+    created = sandbox_accounts.create_transactions(call.bank, call.params["mockAccountId"], bodies, single=single)
     shown = [
         {**body, "id": transaction["id"], "_links": {"self": call.link(_path(transaction), "GET")}}
-        for body, transaction in zip(bodies, made, strict=True)
+        for body, transaction in zip(bodies, created, strict=True)
     ]
     return Reply(201, shown[0] if single else shown)
 
@@ -45,15 +45,15 @@ def window(call: Call) -> dict[str, Any]:
 
 def list_all(call: Call) -> Reply:
     """An account's transactions, newest first: those posted here and those of payments."""
-    found = sandbox_accounts.list_transactions(call.bank, call.params["mockAccountId"], **window(call))
-    return Reply(200, [_shown(call, transaction) for transaction in found])
+    entries = sandbox_accounts.list_transactions(call.bank, call.params["mockAccountId"], **window(call))
+    return Reply(200, [_shown(call, transaction) for transaction in entries])
 
 
 def get(call: Call) -> Reply:
     """One transaction."""
     account = accounts.find(call.bank, call.params["mockAccountId"])
-    found = transactions.find(call.bank, account["id"], call.params["transactionId"])
-    return Reply(200, _shown(call, found))
+    transaction = transactions.find(call.bank, account["id"], call.params["transactionId"])
+    return Reply(200, _shown(call, transaction))
 
 
 def delete_all(call: Call) -> Reply:

@@ -214,9 +214,9 @@ def loose_amount_rule(amount: Any, currency: Any, path: str) -> Iterator[Message
     if not isinstance(currency, str) or currency not in _CURRENCIES or isinstance(amount, bool):
         return
     text = format(amount, "f") if isinstance(amount, Decimal) else str(amount)
-    told = too_fine(text, currency) if _LOOSE_AMOUNT.fullmatch(text) else None
-    if told is not None:
-        yield Message("FORMAT_ERROR", told, path)
+    reason = too_fine(text, currency) if _LOOSE_AMOUNT.fullmatch(text) else None
+    if reason is not None:
+        yield Message("FORMAT_ERROR", reason, path)
 
 
 # What only answers are made of (SPEC 2.3, 2.9, 7)

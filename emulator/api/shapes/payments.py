@@ -192,8 +192,8 @@ class CrossBorderTransfer(_International):
 
 
 def _instructed_amount(body: Any) -> Iterable[Message]:
-    found = body.get("instructedAmount") if isinstance(body, dict) else None
-    return amount_rule(found, "instructedAmount")
+    value = body.get("instructedAmount") if isinstance(body, dict) else None
+    return amount_rule(value, "instructedAmount")
 
 
 def _one_remittance(body: Any) -> Iterator[Message]:
@@ -210,9 +210,9 @@ def _exactly_one(account: str, *names: str) -> Rule:
     """Exactly one of these members of an account."""
 
     def rule(body: Any) -> Iterator[Message]:
-        found = inner(body, account)
-        if isinstance(found, dict) and sum(name in found for name in names) != 1:
-            came = "both came" if all(name in found for name in names) else "neither came"
+        value = inner(body, account)
+        if isinstance(value, dict) and sum(name in value for name in names) != 1:
+            came = "both came" if all(name in value for name in names) else "neither came"
             yield Message("FORMAT_ERROR", f"Exactly one of {' and '.join(names)} was expected; {came}.", account)
 
     return rule

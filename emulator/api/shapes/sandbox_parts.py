@@ -183,9 +183,9 @@ def each(member: str | None, *rules: Rule) -> Rule:
     """The rules for one object, and for each item of a list of them."""
 
     def rule(body: Any) -> Iterator[Message]:
-        found = body if member is None else inner(body, member)
-        several = isinstance(found, list)
-        for index, one in enumerate(found if isinstance(found, list) else [found]):
+        value = body if member is None else inner(body, member)
+        several = isinstance(value, list)
+        for index, one in enumerate(value if isinstance(value, list) else [value]):
             for one_rule in rules:
                 for message in one_rule(one):
                     prefix = f"{member or ''}[{index}]." if several else ""

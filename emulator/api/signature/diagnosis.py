@@ -162,12 +162,12 @@ def _search(evidence: Evidence, signed: SignedHash, text: str) -> Cause:
             return Cause(name, f"The signature was made over {phrase}{also}", signed=signed)
     tried = 0
     most = min(MOST_GUESSES, MOST_HASHED // (len(text) + 1)) if len(evidence.names) <= MOST_LINES else 0
-    for made, recipe in itertools.islice(guesses_at(evidence), most):
+    for mistakes, recipe in itertools.islice(guesses_at(evidence), most):
         tried += 1
         if signed.fits(recipe.encoded()):
             likely = recipe.text()
-            name = "+".join([mistake.id for mistake in made])
-            return Cause(name, _sentence(made, text, likely) + also, likely, tried, signed)
+            name = "+".join([mistake.id for mistake in mistakes])
+            return Cause(name, _sentence(mistakes, text, likely) + also, likely, tried, signed)
     sentence = (
         "The signature was made with the certificate's key, but over another text than the bank's signing string; "
         f"none of the usual mistakes explains it ({tried} tried){also}"
@@ -175,14 +175,14 @@ def _search(evidence: Evidence, signed: SignedHash, text: str) -> Cause:
     return Cause("other-text", sentence, None, tried, signed)
 
 
-def _sentence(made: Made, text: str, likely: str) -> str:
+def _sentence(mistakes: Made, text: str, likely: str) -> str:
     place = first_difference(text, likely)
     where = f" (first difference in line {place['line']}, column {place['column']})" if place else ""
-    return f"The signature was made over a signing string {_phrase(made)}{where}"
+    return f"The signature was made over a signing string {_phrase(mistakes)}{where}"
 
 
-def _phrase(made: Made) -> str:
-    return ", and ".join([mistake.phrase for mistake in made])
+def _phrase(mistakes: Made) -> str:
+    return ", and ".join([mistake.phrase for mistake in mistakes])
 
 
 def _other_things(evidence: Evidence, signed: SignedHash, text: str) -> Iterator[tuple[str, str, bytes]]:
@@ -208,9 +208,9 @@ def _pss(evidence: Evidence, key: RSAPublicKey, signature: bytes, reason: NoHash
     """RSA-PSS hides the hash, so each guess is a verification of its own."""
     right: tuple[Made, Recipe] = (), _own(evidence)
     guesses = itertools.chain([right], guesses_at(evidence))
-    for tried, (made, recipe) in enumerate(itertools.islice(guesses, MOST_VERIFICATIONS)):
+    for tried, (mistakes, recipe) in enumerate(itertools.islice(guesses, MOST_VERIFICATIONS)):
         if is_pss_over(key, signature, recipe.encoded()):
-            also = f"; and it was made over a signing string {_phrase(made)}" if made else ""
+            also = f"; and it was made over a signing string {_phrase(mistakes)}" if mistakes else ""
             return Cause(reason.id, reason.sentence + also, recipe.text(), tried)
     sentence = "The signature was made with another key than that of TPP-Signature-Certificate, or padded as RSA-PSS"
     return Cause("other-key", f"{sentence}; rsa-sha256 means PKCS #1 v1.5", None, MOST_VERIFICATIONS)

@@ -49,11 +49,11 @@ def other_targets(evidence: Evidence) -> Iterator[tuple[str, str, str]]:
     if not path.startswith("/api-sandbox/"):
         yield "prefix-added", "with /api-sandbox before the path", f"/api-sandbox{target}"
     for name in _BEFORE_PROXY:
-        told = evidence.present.get(name.lower())
-        if told:
+        forwarded = evidence.present.get(name.lower())
+        if forwarded:
             phrase = f"with the path of {name}, which a proxy has changed since"
-            yield "path-before-proxy", phrase, told.removesuffix("/") + target
-            yield "path-before-proxy", phrase, told
+            yield "path-before-proxy", phrase, forwarded.removesuffix("/") + target
+            yield "path-before-proxy", phrase, forwarded
     for host in _hosts(evidence):
         for scheme in ("https", "http"):
             yield "whole-address", f"with the whole {scheme} address as target", f"{scheme}://{host}{target}"

@@ -86,7 +86,7 @@ def test_a_required_member_may_not_be_left_out(name, path):
 def test_an_optional_member_may_be_left_out_but_not_be_null(name, path):
     assert wrong(name, changed(PAYMENTS[name], path, DROPPED)) == []
     assert mistakes(f"payments:{name}", changed(PAYMENTS[name], path, None)) == [
-        (shown(path), "null is no value here: a member without a value is left out.")
+        (shown(path), "null is not allowed; omit the member.")
     ]
 
 
