@@ -183,3 +183,32 @@ def curl_command(method: str, url: str, headers: Iterable[Iterable[str]], body: 
     if body:
         lines.append(f"--data-raw {quote(body)}")
     return " \\\n  ".join(lines)
+
+
+# What stands first: what failed, then what makes a pass worthless, then the rest.
+_GROUPS = (
+    ("Failed", ("fail", "warn", "known")),
+    ("Not seen: nothing is known about these", ("not-seen", "skipped")),
+    ("Passed", ("pass",)),
+)
+_WORDS = {
+    "fail": "failed",
+    "warn": "warning",
+    "known": "known",
+    "not-seen": "not seen",
+    "skipped": "skipped",
+    "pass": "passed",
+}
+
+
+def conformance(screen: Screen) -> Response:
+    """What the bank says of the TPPs' conduct, check by check."""
+    report = screen.control.ask("GET", "conformance")
+    groups = [(title, [row for row in report["checks"] if row["verdict"] in verdicts]) for title, verdicts in _GROUPS]
+    return screen.page("conformance", groups=groups, summary=report["summary"], words=_WORDS)
+
+
+def clear_conformance(screen: Screen) -> Response:
+    """Forget what was seen of the TPPs."""
+    screen.control.ask("DELETE", "conformance")
+    return screen.go("conformance", done="conformance-cleared")

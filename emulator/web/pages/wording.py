@@ -71,10 +71,10 @@ def abridged(name: str) -> str:
 
 
 _TONES = {
-    "good": ("ACSC", "valid", "finalised", "live", "passed"),
+    "good": ("ACSC", "valid", "finalised", "live", "passed", "pass"),
     "busy": ("ACTC", "ACWC", "PDNG", "ACSP", "ACWP", "started"),
-    "waits": ("RCVD", "PATC", "ACCP", "PART", "skipped"),
-    "bad": ("RJCT", "failed", "revoked", "expired"),
+    "waits": ("RCVD", "PATC", "ACCP", "PART", "skipped", "warn", "known"),
+    "bad": ("RJCT", "failed", "revoked", "expired", "fail"),
 }
 _TONE_OF = {status: tone for tone, statuses in _TONES.items() for status in statuses}
 

@@ -29,6 +29,7 @@ PLACES = (
     "baskets",
     "sca",
     "consents",
+    "conformance",
     "tpps",
     "scenarios",
     "requests",
@@ -900,3 +901,15 @@ def test_what_cannot_be_written_is_503_and_stays_as_it_was(emulator: Living, bro
         refused = browser.submit(page, form=form)
     assert (refused.status, refused.headers["content-type"]) == (503, "text/html; charset=utf-8")
     assert documents.dump() == before
+
+
+def test_the_conformance_report_shows_what_failed_with_its_requests_and_begins_again(
+    emulator: Living, browser: Visitor
+) -> None:
+    emulator.call("GET", "/v1/accounts", headers={"Signature": None})
+    page = browser.get("/console/conformance")
+    failed = page.source.partition("<h2>Failed</h2>")[2].partition("<h2>")[0]
+    assert "signs-every-request" in failed
+    assert re.search(r'href="[^"]*/console/requests/\d+">Request', failed)
+    browser.submit(page)
+    assert "<h2>Failed</h2>" not in browser.get("/console/conformance").source
