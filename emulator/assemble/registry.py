@@ -174,7 +174,8 @@ class BankRegistry:
         bank = Bank(
             documents,
             name=name,
-            defaults=common.settings,
+            # A relative link of a named bank would lead to the default bank (CONTRACT 15).
+            defaults=common.settings if name == DEFAULT else replace(common.settings, links="absolute"),
             begins=common.begins,
             seed=self._seed(name, documents) if seed is None else seed,
             ids_form=common.ids_form,

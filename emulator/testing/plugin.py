@@ -105,6 +105,17 @@ def bank(request: pytest.FixtureRequest, bank_factory: BankFactory) -> RunningBa
 
 
 @pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_call() -> Generator[None, Any, None]:
+    """Fail a test that has passed although a rule that it demanded to match has matched nothing."""
+    outcome = yield
+    running = sys.modules.get("emulator.testing.running")
+    if running is not None and outcome.excinfo is None:
+        unmatched = [f"{scenario}: {rule!r}" for bank in running.RUNNING for scenario, rule in bank.unmatched_demands()]
+        if unmatched:
+            outcome.force_exception(pytest.fail.Exception(f"Rules that matched no request: {', '.join(unmatched)}."))
+
+
+@pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport() -> Generator[None, Any, None]:
     """Add the last requests of every running bank to the report of a failing test."""
     outcome = yield

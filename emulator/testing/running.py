@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
@@ -152,6 +153,10 @@ class TppFiles(NamedTuple):
     keystore: Path
 
 
+class UnmatchedRule(UserWarning):
+    """A rule of an applied scenario has matched no request: the test has not tried what the scenario is about."""
+
+
 class TestTpp(TppClient):
     """A TPP: its certificate and key, and a signed client whose PSU can approve without a browser."""
 
@@ -294,6 +299,7 @@ class RunningBank:
         self.url = self._server.urls[0]
         self.clock = BankClock(self)
         self._clients: list[TppClient] = []
+        self._must_match: set[str] = set()
         RUNNING.append(self)
 
     def _prepare(self, settings: ServeSettings, now: datetime | None, changes: Mapping[str, Any] | None) -> None:
@@ -398,13 +404,38 @@ class RunningBank:
 
         return self.call(work)
 
-    def apply(self, scenario: str | Path | dict[str, Any]) -> None:
-        """Apply a scenario: the name of a ready one, a file, or its content; raises ScenarioRefused."""
+    def apply(
+        self, scenario: str | Path | dict[str, Any], *, must_match: bool = False, **parameters: Any
+    ) -> dict[str, Any]:
+        """Apply a scenario: the name of a ready one, a file, or its content, with values for its parameters.
+
+        What was done is returned: `{scenario, reset, clock, rules, settings}`. With `must_match` the test fails at its
+        end when one of the scenario's rules has matched no request. Raises ScenarioRefused.
+        """
         if isinstance(scenario, Path):
-            read = loader.from_file(scenario)
+            read = loader.from_file(scenario, None, parameters)
+        elif isinstance(scenario, str):
+            read = loader.named_or_file(scenario, parameters)
         else:
-            read = loader.named_or_file(scenario) if isinstance(scenario, str) else loader.from_value(scenario)
-        self.call(lambda service: target.apply(read, self._application.scenario_target(service)))
+            read = loader.from_value(scenario, parameters)
+        done = self.call(lambda service: target.apply(read, self._application.scenario_target(service)))
+        if must_match:
+            self._must_match.add(read.name)
+        return done
+
+    def unmatched(self) -> list[tuple[str, str]]:
+        """The rules of applied scenarios that have matched no request: scenario and rule."""
+
+        def work(service: BankService) -> list[tuple[str, str]]:
+            counts = self._application.scenario_target(service).rules.counts()
+            return [(one["scenario"], one["name"]) for one in counts if one["scenario"] and not one["matched"]]
+
+        return self.call(work)
+
+    def unmatched_demands(self) -> list[tuple[str, str]]:
+        """Those of the scenarios that were applied with `must_match`, which is demanded once."""
+        demanded, self._must_match = self._must_match, set()
+        return [one for one in self.unmatched() if one[0] in demanded] if demanded else []
 
     def audit(self) -> dict[str, Any]:
         """What every check says of the TPPs' conduct on this bank (CONTRACT 17): `{checks, summary}`."""
@@ -416,6 +447,8 @@ class RunningBank:
             AUDITS.append(self.audit())
         if self in RUNNING:
             RUNNING.remove(self)
+            for scenario, rule in self.unmatched():
+                warnings.warn(f"{scenario}: the rule {rule!r} has matched no request", UnmatchedRule, stacklevel=2)
         for client in self._clients:
             client.close()
         self._loop.run(self._server.stop())

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from base64 import b64decode
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives.serialization import Encoding, pkcs12
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -417,3 +419,60 @@ def test_a_bank_that_takes_the_place_of_a_deleted_one_draws_other_ids(authority:
         registry.close_bank("a")
     drawn.append(registry.default.bank.ids.new())
     assert len(set(drawn)) == 3
+
+
+def test_a_bank_is_made_with_settings_clock_and_tpp_in_one_call(desk: ControlDesk, registry: BankRegistry) -> None:
+    body = {
+        "now": "2026-03-02T09:00:00+01:00",
+        "clock": "frozen",
+        "settings": {"progression": "manual"},
+        "tpp": {"name": "one call", "roles": ["PISP"], "keystore": True},
+    }
+    made = desk.do("PUT", "/banks/one-call", body)
+    assert (made["baseUrl"], made["tpp"]["name"]) == ("http://127.0.0.1:8080/banks/one-call", "one call")
+    assert made["tpp"]["roles"] == ["PISP"]
+    assert "PRIVATE KEY" in made["tpp"]["key"]
+    keystore = pkcs12.load_pkcs12(b64decode(made["tpp"]["keystore"]), b"bank-emulator")
+    assert keystore.cert is not None
+    assert keystore.cert.certificate.public_bytes(Encoding.PEM).decode() == made["tpp"]["certificate"]
+    service = registry.find("one-call")
+    assert service is not None
+    bank = ControlDesk(desk.control, service, prefix="/banks/one-call")
+    assert bank.get("/clock") == {"now": "2026-03-02T08:00:00+00:00", "mode": "frozen"}
+    assert bank.get("/settings")["progression"] == "manual"
+    booked = [entry["bookingDate"] for entry in bank.get("/state")["transaction"] if "bookingDate" in entry]
+    assert max(booked) == "2026-03-01", "dates of the fixture are counted from now"
+    assert desk.do("PUT", "/banks/one-call", body)["tpp"]["certificate"] != made["tpp"]["certificate"]
+    desk.do("DELETE", "/banks/one-call")
+
+
+@pytest.mark.parametrize(
+    "body, path",
+    [
+        ({"settings": {"calender": "norway"}}, "settings.calender"),
+        ({"now": "noon"}, "now"),
+        ({"clock": "stopped"}, "clock"),
+        ({"tpp": {}}, "tpp"),
+        ({"tpp": {"name": "../x"}}, "tpp.name"),
+        ({"tpp": {"name": "x", "roles": ["ASPSP"]}}, "tpp.roles[0]"),
+    ],
+)
+def test_a_bank_with_a_mistake_is_not_made(desk: ControlDesk, body: dict[str, Any], path: str) -> None:
+    refused = desk.ask("PUT", "/banks/mistake", body)
+    assert (refused.status, refused.told()) == (400, [("FORMAT_ERROR", path)])
+    assert [bank["name"] for bank in desk.get("/banks")["banks"]] == ["default"]
+
+
+def test_links_of_a_named_bank_are_absolute_unless_its_settings_say_otherwise(
+    desk: ControlDesk, registry: BankRegistry, authority: CertificateAuthority
+) -> None:
+    def link(settings: dict[str, str]) -> str:
+        desk.do("PUT", "/banks/named", {"settings": settings})
+        service = registry.find("named")
+        assert service is not None
+        client = DeskClient(service, authority, prefix="/banks/named").log_in("14888520059")
+        href: str = client.get("/v1/accounts").json()["accounts"][0]["_links"]["self"]["href"]
+        return href
+
+    assert link({}).startswith("http://127.0.0.1:8080/banks/named/v1/accounts/")
+    assert link({"links": "relative"}).startswith("/v1/accounts/")

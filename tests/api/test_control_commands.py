@@ -257,7 +257,9 @@ def test_a_bank_that_is_not_there_is_one_line_and_2(run: Run) -> None:
     assert "http://127.0.0.1:9 does not answer" in err
 
 
-@pytest.mark.parametrize("command", ["clock show", "request GET /v1/accounts", "scenario play slow-bank", "proxy"])
+@pytest.mark.parametrize(
+    "command", ["clock show", "request GET /v1/accounts", "scenario play slow-bank --here", "proxy"]
+)
 @pytest.mark.parametrize("url", ["nonsense", "http://[::1", "http://127.0.0.1:abc", "http://", "ftp://127.0.0.1"])
 def test_an_address_that_is_none_is_told_with_where_it_was_given(
     run: Run, monkeypatch: pytest.MonkeyPatch, state: Path, command: str, url: str
@@ -292,8 +294,13 @@ def test_scenarios_are_listed_shown_checked_and_applied(run: Run, tmp_path: Path
     assert schema == "http://127.0.0.1:8080/_emulator/scenario-schema.json", "where an editor finds it from any folder"
     assert run("scenario", "show", str(own))[1] == own.read_text()
     assert run("scenario", "check", str(own))[:2] == (0, f"{own}: fine\n")
-    assert run("scenario", "apply", str(own))[1] == "own\n"
-    assert run("scenario", "apply", "lost-answer")[1] == "lost-answer\n"
+    clock = "bank time 2026-03-02T08:00:00+00:00 frozen"
+    assert run("scenario", "apply", str(own))[1] == f"own: documents stay, {clock}, 1 rule\n"
+    chosen = ("--set", "creditor=ACME*")
+    assert run("scenario", "apply", "lost-answer", *chosen)[1] == f"lost-answer: documents stay, {clock}, 1 rule\n"
+    assert '"creditorName": "ACME*"' in run("rules", "list", "--output", "json")[1]
+    rows = [line.split()[:1] + line.split()[-2:] for line in run("scenario", "status")[1].splitlines()]
+    assert rows == [["own", "0", "0"], ["lost-answer", "0", "0"]]
     own.write_text(text.replace("delay", "dealy").replace("every: 3", "every: 0"))
     status, out, err = run("scenario", "check", str(own))
     assert (status, err) == (1, "")
@@ -356,8 +363,8 @@ def test_a_long_file_is_no_longer_for_a_bank_because_of_its_letters(run: Run, tm
     file = tmp_path / "long.yaml"
     rule = f"{{then: {{answer: {{json: {'å' * 500_000}}}}}}}"
     file.write_text(f"scenario: long\nsummary: s\nstart: {{from: empty}}\nrules: [{rule}]\n", "utf-8")
-    for command, told in (("check", f"{file}: fine\n"), ("apply", "long\n")):
-        assert run("scenario", command, str(file)) == (0, told, "")
+    assert run("scenario", "check", str(file)) == (0, f"{file}: fine\n", "")
+    assert run("scenario", "apply", str(file), "--yes")[0] == 0
 
 
 def test_a_file_that_no_bank_takes_as_json_is_not_fine(run: Run, tmp_path: Path) -> None:
@@ -458,6 +465,56 @@ def test_a_scenario_without_a_story_is_said_to_have_none(run: Run, tmp_path: Pat
     file.write_text("scenario: rules-alone\nsummary: No story.\n")
     told = "rules-alone: No story.\n  it tells no story: nothing but its start is tried\n"
     assert run("scenario", "play", str(file)) == (0, told, "")
+
+
+@pytest.mark.parametrize(
+    "values, told",
+    [
+        (["creditr=x"], "There is no parameter 'creditr'; did you mean creditor?"),
+        (["creditor"], "'creditor' is not NAME=VALUE"),
+        (["=x"], "'=x' is not NAME=VALUE"),
+    ],
+)
+def test_a_parameter_that_is_none_is_wrong_use(run: Run, values: list[str], told: str) -> None:
+    status, out, err = run("scenario", "apply", "lost-answer", *(part for one in values for part in ("--set", one)))
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert told in err
+    assert run("rules", "list")[1] == ""
+
+
+def test_who_would_lose_something_is_asked(run: Run, tpp: DeskClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    payment = pay(tpp)
+    status, out, err = run("scenario", "apply", "accept-fix-before")
+    assert (status, out) == (2, "")
+    assert err.startswith("bank-emulator: accept-fix-before replaces 4 customers, ")
+    assert "1 payment" in err
+    assert err.endswith("; --yes applies it\n")
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
+    for answer, applied in (("n", False), ("", False), ("y", True)):
+        asked: list[str] = []
+
+        def confirm(text: str, _answer: str = answer, _asked: list[str] = asked, **_: Any) -> bool:
+            _asked.append(text)
+            return _answer == "y"
+
+        monkeypatch.setattr("click.confirm", confirm)
+        status, out, _ = run("scenario", "apply", "accept-fix-before")
+        assert len(asked) == 1
+        assert (status, "documents replaced" in out) == ((0, True) if applied else (2, False))
+        assert (payment in run("payments", "list")[1]) is not applied
+    pay(tpp)
+    assert run("scenario", "apply", "accept-fix-before", "--yes")[0] == 0
+
+
+def test_a_story_touches_a_running_bank_only_when_told_so(
+    run: Run, tpp: DeskClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    payment = pay(tpp)
+    monkeypatch.setenv("BANK_EMULATOR_URL", "http://127.0.0.1:8080")
+    assert run("scenario", "play", "slow-bank")[0] == 0
+    assert payment in run("payments", "list")[1], "the environment alone is no reason to reset a bank"
+    assert run("scenario", "play", "slow-bank", "--here")[0] == 0
+    assert payment not in run("payments", "list")[1]
 
 
 def test_stories_play_on_the_running_bank_when_told_so(run: Run) -> None:

@@ -396,3 +396,29 @@ def test_a_file_without_its_part_or_a_second_of_one_name_stops_the_start(tmp_pat
     (package / "one.py").unlink()
     with pytest.raises(MalformedFolder, match="is a second delay"):
         parts([str(package)], "folder_of_parts", "EFFECT", EffectKind)
+
+
+def test_a_payment_may_take_a_status_that_the_table_does_not_know(desk: Desk) -> None:
+    desk.rule({"progress": ["ACTC", {"ACCC": "10s"}, {"ACSC": "1h"}]})
+    made = json.loads(desk.pay().body)["paymentId"]
+    desk.control.do("POST", f"/sca/{made}/approve")
+    desk.control.do("POST", "/clock/advance", {"by": "10s"})
+    address = f"{DOMESTIC}/{made}"
+    assert desk.tpp.get(f"{address}/status").json()["transactionStatus"] == "ACCC"
+    assert desk.tpp.get(address).json()["transactionStatus"] == "ACCC"
+    assert desk.control.get("/payments")["payments"][0]["transactionStatus"] == "ACCC"
+    assert desk.tpp.delete(address).status == 409
+    desk.control.do("POST", "/clock/advance", {"by": "1h"})
+    assert desk.tpp.get(f"{address}/status").json()["transactionStatus"] == "ACSC"
+    assert desk.control.get("/ledger")["balanced"] is True
+
+
+@pytest.mark.parametrize("form, content_type", [("html", "text/html"), ({"html": "json"}, "application/json")])
+def test_a_gateways_page_comes_with_its_own_content_type_or_with_that_of_json(
+    desk: Desk, form: Any, content_type: str
+) -> None:
+    desk.rule({"malformed": form})
+    answer = desk.pay()
+    assert answer.status == 201
+    assert answer.body.startswith(b"<!DOCTYPE html>")
+    assert [value.split(";")[0] for name, value in answer.headers if name == "Content-Type"] == [content_type]

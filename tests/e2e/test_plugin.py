@@ -495,3 +495,32 @@ def test_a_flaw_is_refused_where_the_command_line_says_so(
     bank.settings(**settings)
     tpp = bank.tpp(flaw=flaw)
     assert tpp.log_in().get("/v1/accounts").status == status
+
+
+RULES_THAT_MATCH = """
+import pytest
+
+def test_matches(bank):
+    assert bank.apply("slow-bank", operation="getUser", must_match=True)["rules"] == 1
+    bank.tpp().get("/v1/user")
+
+def test_does_not_match(bank):
+    bank.apply("slow-bank", operation="getUser", must_match=True)
+
+def test_need_not_match(bank):
+    bank.apply("slow-bank", operation="getUser")
+
+@pytest.mark.bank(settings={"progression": "manual"})
+def test_fails_by_itself(bank):
+    bank.apply("slow-bank", must_match=True)
+    assert False, "for its own reason"
+"""
+
+
+def test_a_rule_that_matched_nothing_is_named_and_fails_a_test_that_demands_a_match(tmp_path: Path) -> None:
+    (tmp_path / "test_rules.py").write_text(RULES_THAT_MATCH)
+    ended = pytest_in(tmp_path)
+    assert "2 failed, 2 passed" in ended.stdout, ended.stdout
+    assert "Rules that matched no request: slow-bank: 'every third read is slow'." in ended.stdout
+    assert ended.stdout.count("UnmatchedRule: slow-bank: the rule 'every third read is slow' has matched no") >= 1
+    assert "for its own reason" in ended.stdout

@@ -11,12 +11,17 @@ from emulator.api.log import RequestLog
 from emulator.api.messages import Response
 from emulator.api.render import json_response
 from emulator.api.service import BankService
+from emulator.bank import fixtures
+from emulator.bank.clock import Mode
 from emulator.bank.snapshots import Snapshots
-from emulator.bank.validation import Maybe, Model, Text
+from emulator.bank.validation import Maybe, Model, Moment, Text, one_of
 from emulator.control import answers
 from emulator.control.forms import ScenarioChoice, chosen_fixture
 from emulator.control.operation import LIMIT, Answer, ControlCall, ControlOperation
+from emulator.control.operations.clock import MODES
+from emulator.control.operations.tpps import NewTpp, issued
 from emulator.scenario import target
+from emulator.scenario.values import Settings
 
 SEEDS = 10**18
 
@@ -27,6 +32,10 @@ class NewBank(Model):
     fixtures: Maybe[Text] = None
     scenario: ScenarioChoice = None
     seed: Maybe[Annotated[int, Field(ge=-SEEDS, le=SEEDS)]] = None
+    settings: Settings = Field(default_factory=dict)
+    now: Maybe[Moment] = Field(None, description="Bank time; dates of the fixture are counted from it.")
+    clock: Maybe[Annotated[str, one_of("mode of the clock", MODES)]] = None
+    tpp: Maybe[NewTpp] = Field(None, description="A TPP to issue a new certificate to.")
 
 
 def _shown(call: ControlCall[Any], name: str) -> dict[str, Any]:
@@ -42,18 +51,30 @@ def _put(call: ControlCall[NewBank]) -> Response:
     fixture = chosen_fixture(wanted.fixtures)
     is_new = name not in call.banks.names()
 
+    shown: dict[str, Any] = _shown(call, name)
+
     def prepare(service: BankService) -> None:
-        scenario_target = call.target_of(service)
+        bank, scenario_target = service.bank, call.target_of(service)
+        if wanted.now is not None or wanted.clock is not None:
+            fixtures.reset(bank, fixtures.of(bank), now=wanted.now, mode=_mode(wanted.clock))
+        if wanted.settings:
+            bank.change_settings(wanted.settings)
         if wanted.scenario is not None:
             # a new bank has no snapshots, and until it is there the log is that of the one before
             target.apply(wanted.scenario, replace(scenario_target, snapshots=Snapshots(None), log=RequestLog()))
+        if wanted.tpp is not None:
+            shown["tpp"] = issued(call.authority, wanted.tpp.model_copy(update={"replace": True}), path="tpp.")
 
     with call.banks.without_damage(name):
         made = call.banks.make(name, fixture=fixture, seed=wanted.seed, prepare=prepare)
     call.target_of(made).snapshots.clear()
     replace(call, service=made).publish("reset", "made anew")
     call.publish_to_all("banks", name, "made")
-    return json_response(201 if is_new else 200, _shown(call, name))
+    return json_response(201 if is_new else 200, shown)
+
+
+def _mode(word: str | None) -> Mode | None:
+    return None if word is None else "frozen" if word == "frozen" else "live"
 
 
 def _delete(call: ControlCall[Any]) -> Response:
@@ -83,7 +104,14 @@ OPERATIONS = (
             201: Answer("It is new.", answers.MadeBank),
         },
         body=NewBank,
-        example={"fixtures": "known-state", "seed": 7},
+        example={
+            "fixtures": "known-state",
+            "seed": 7,
+            "now": "2026-03-02T09:00:00+01:00",
+            "clock": "frozen",
+            "settings": {"progression": "manual"},
+            "tpp": {"name": "shop", "roles": ["PISP"]},
+        },
     ),
     ControlOperation(
         id="deleteBank",

@@ -23,6 +23,7 @@ TAKES: Mapping[str, tuple[str, ...]] = {
     "approve": ("method", "context", "agreement", "accounts"),
     "reject": (),
     "expire": (),
+    "withdraw": (),
     "fail": ("status", "code", "message", "system"),
 }
 
@@ -58,13 +59,19 @@ _STATUS = Reads(_status, {"type": "integer", "minimum": 400, "maximum": 599})
 
 
 class PsuStep(Step):
-    """What the customer does with the SCA of a payment, basket or consent, of a scaRedirect, or with the latest."""
+    """What the customer does with the SCA of a payment, basket or consent, of a scaRedirect, or with the latest.
+
+    `withdraw` is about a consent: the customer withdraws it at the bank.
+    """
 
     word = "psu"
-    summary = "The customer approves, rejects, is too late for, or meets a server error in the SCA of what is named."
+    summary = (
+        "The customer approves, rejects, is too late for, or meets a server error in the SCA of what is named, or"
+        " withdraws a consent."
+    )
     example: ClassVar = {"psu": "approve ${payment}"}
 
-    psu: Annotated[str, Reads(_action, {"type": "string", "pattern": r"^(approve|reject|expire|fail) \S+$"})]
+    psu: Annotated[str, Reads(_action, {"type": "string", "pattern": rf"^({'|'.join(TAKES)}) \S+$"})]
     method: Maybe[Annotated[str, or_saved(one_of("method", METHODS))]] = None
     context: Maybe[Annotated[str, or_saved(one_of("context", CONTEXTS))]] = None
     agreement: Maybe[Text512] = None
@@ -91,6 +98,8 @@ class PsuStep(Step):
         body = {name: fill(getattr(self, name)) for name in TAKES[word] if name in self.model_fields_set}
         target = str(fill(named.strip())).rpartition("/")[2]
         address = f"/sca/{quote(target, safe='!=')}"
+        if word == "withdraw":
+            return actors.transport.control("POST", f"/consents/{quote(target, safe='!=')}/revoke", {})
         person = actors.person(persona)
         if word == "approve":
             body = {**_known(actors, persona, address, person), **body}

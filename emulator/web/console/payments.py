@@ -20,6 +20,7 @@ from emulator.web.console.screen import ControlRefused, Screen
 MOST = 100
 LOOKED_AT = 5_000  # for a filter, so that the page comes as fast when there are many
 
+UNKNOWN = "A status that only a scripted rule knows."
 MEANINGS = {
     "RCVD": "Received, waits for the customer's approval",
     "PATC": "One of two signatures given",
@@ -130,7 +131,7 @@ def _timeline(payment: Payment) -> list[dict[str, Any]]:
     for entry in payment["history"]:
         at = moment(entry["at"])
         waited = (at - before).total_seconds() if before is not None else None
-        shown.append({**entry, "meaning": MEANINGS[entry["status"]], "after": _span(waited)})
+        shown.append({**entry, "meaning": MEANINGS.get(entry["status"], UNKNOWN), "after": _span(waited)})
         before = at
     return shown
 
@@ -169,7 +170,7 @@ def one(screen: Screen, refused: ControlRefused | None = None) -> Response:
         payment=_row(screen, payment),
         timeline=_timeline(payment),
         ended=status in transitions.FINAL,
-        meaning=MEANINGS[status],
+        meaning=MEANINGS.get(status, UNKNOWN),
         meanings=MEANINGS,
         reachable=reachable,
         lines=payment_views.summary(bank, payment["id"]),

@@ -129,7 +129,7 @@ story:
         ("rules: [{then: {disconnect: during}}]", "There is no disconnect 'during'"),
         ("rules: [{then: {malformed: truncted}}]", "did you mean truncated?"),
         ("rules: [{then: {sca: rejct}}]", "did you mean reject?"),
-        ("rules: [{then: {progress: [ACTC, PNDG]}}]", "did you mean PDNG?"),
+        ("rules: [{then: {progress: [ACTC, PNDNG]}}]", "did you mean PDNG?"),
         ("rules: [{then: {progress: [RJCT, PDNG]}}]", "RJCT is final; nothing follows it."),
         ("rules: [{then: {progress: [{PDNG: -3s}]}}]", "Expected a length of time"),
         ("rules: [{then: {fee: 10}}]", "Expected an amount in quotes"),

@@ -360,7 +360,7 @@ WRONG: list[dict[str, Any]] = [
     {"scenario": "x", "rules": [{"then": {"answer": {"text": "no"}}}]},
     {"scenario": "x", "rules": [{"then": {"answer": {"status": 99}}}]},
     {"scenario": "x", "rules": [{"then": {"progress": []}}]},
-    {"scenario": "x", "rules": [{"then": {"progress": ["DONE"]}}]},
+    {"scenario": "x", "rules": [{"then": {"progress": ["Done"]}}]},
     {"scenario": "x", "rules": [{"then": {"fee": 10}}]},
     {"scenario": "x", "rules": [{"then": {"permission": "add"}}]},
     {"scenario": "x", "rules": [{"then": {"quota": "full"}}]},
