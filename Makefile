@@ -1,6 +1,6 @@
 # Everything starts here: `make run` on a machine with Python 3.11 or later and make gives a running bank.
-# The environment stands in .venv; a stamp for each set of libraries is older than pyproject.toml when it changed.
-# Its scripts name the place where it was made: in a checkout that was moved or copied it is made anew.
+# The environment is .venv; it has a stamp for each set of libraries, older than pyproject.toml when that changed.
+# Its scripts contain its path: in a checkout that was moved or copied it is created again.
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv

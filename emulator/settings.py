@@ -1,6 +1,6 @@
-"""How this process is told what to do: flags and environment variables (CONTRACT 1); the only reader of os.environ.
+"""The settings of a process: flags and environment variables (CONTRACT 1); the only reader of os.environ.
 
-One table, FLAGS, from which the command line, its help and the variables are made, so that names cannot drift.
+The command line, its help and the variables all come from one table, FLAGS.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class ConfigurationError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ServeSettings:
-    """What `serve` was told."""
+    """The settings of `serve`."""
 
     host: str = "127.0.0.1"
     port: int = 8080
@@ -133,9 +133,9 @@ FLAGS: tuple[Flag, ...] = (
     Flag("host", "ADDRESS", _address, "The address to listen on."),
     Flag("port", "N", _port, "The port to listen on; 0 picks a free one."),
     Flag("tls-port", "N", _port, "Also listen with TLS on this port; 0 picks a free one."),
-    Flag("state", "DIR", lambda value: Path(_text(value)), "Where certificates and the bank's documents are kept."),
+    Flag("state", "DIR", lambda value: Path(_text(value)), "The directory for certificates and the bank's documents."),
     Flag("ephemeral", "", _switch, "Keep the bank's documents in memory only.", switch=True),
-    Flag("fixtures", "NAME|FILE", _text, "What the bank is made with, and what reset restores."),
+    Flag("fixtures", "NAME|FILE", _text, "What the bank starts with, and what reset restores."),
     Flag("scenario", "NAME|FILE", _text, "A scenario to apply after start; may be repeated.", repeatable=True),
     Flag(
         "profile",
@@ -166,7 +166,7 @@ def read(flags: Mapping[str, Any], environment: Mapping[str, str] | None = None)
     """
     if environment is None:
         environment = os.environ
-    told: dict[str, Any] = {}
+    values_given: dict[str, Any] = {}
     for flag in FLAGS:
         given = flags.get(flag.member)
         if given is not None and given != ():
@@ -179,8 +179,8 @@ def read(flags: Mapping[str, Any], environment: Mapping[str, str] | None = None)
             parsed = tuple(flag.parse(value) for value in values)
         except ValueError as error:
             raise ConfigurationError(f"{source} {error}") from None
-        told[flag.member] = parsed if flag.repeatable else parsed[0]
-    return ServeSettings(**told)
+        values_given[flag.member] = parsed if flag.repeatable else parsed[0]
+    return ServeSettings(**values_given)
 
 
 def _parts(value: str) -> list[str]:

@@ -65,7 +65,7 @@ class _Written:
     psd2: _Psd2Statement
 
 
-# What other CAs write: only the roles of PSD2 are looked at, texts may be of any string type.
+# What other CAs write: only the roles of PSD2 are read; texts may have any string type.
 @asn1.sequence
 class _Statements:
     """QCStatements inside a SEQUENCE of their own, because `decode_der` takes no bare SEQUENCE OF."""

@@ -126,7 +126,7 @@ def rows(entries: Sequence[dict[str, Any]], *columns: str, noun: str) -> None:
 
 
 def hint(text: str) -> None:
-    """Tell people something beside the result, on stderr; programs are not told."""
+    """Print `text` on stderr for people at a terminal; programs do not get it."""
     if sys.stderr is not None and sys.stderr.isatty():
         click.echo(text, err=True)
 

@@ -242,6 +242,8 @@ def play(sources: tuple[str, ...], every: bool, junit: str | None, output: str, 
         click.echo(json.dumps([story.as_json() for story in stories], indent=2, ensure_ascii=False))
     if junit is not None:
         _write(Path(junit), report(stories))
+    if output == "text" and len(stories) > 1:
+        click.echo(f"{sum(story.passed for story in stories)} of {len(stories)} passed")
     failed = [story.scenario for story in stories if not story.passed]
     if failed:
         text = f"{len(failed)} of {len(stories)} failed: {', '.join(failed)}"

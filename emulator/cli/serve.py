@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import logging
 import os
+import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -125,7 +126,7 @@ def _started(settings: ServeSettings) -> None:
             public_url=settings.public_url,
             allowed=settings.allow_host,
         )
-        run(server, ready)
+        run(server, lambda urls: _started_at(urls, settings))
         logger.info("stopped; every connection is closed")
     finally:
         application.close()
@@ -140,6 +141,26 @@ def _application(settings: ServeSettings) -> Application:
         raise Failed(str(error)) from error
     except assemble.StateDamaged as error:
         raise StateDamaged(str(error)) from error
+
+
+def _started_at(urls: list[str], settings: ServeSettings) -> None:
+    from emulator.cli.bank import hint
+
+    ready(urls)
+    hint(first_steps(urls[0], settings))
+
+
+def first_steps(url: str, settings: ServeSettings) -> str:
+    """What people may do next: the pages of the bank, and a command that reaches it from any folder."""
+    standard = ServeSettings()
+    address = "" if url == f"http://{standard.host}:{standard.port}" else f" --url {url}"
+    lines = {
+        "console": f"{url}/console",
+        "manual": f"{url}/docs",
+        "try": f"bank-emulator request GET /v1/accounts --state {shlex.quote(str(settings.state.absolute()))}{address}",
+        "stop": "Ctrl+C",
+    }
+    return "\n".join(f"  {name:<9}{text}" for name, text in lines.items())
 
 
 def ready(urls: list[str]) -> None:

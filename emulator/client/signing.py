@@ -150,7 +150,7 @@ def signed_headers(
         sent["TPP-Signature-Certificate"] = signer.header
     if "signature" in have:
         if tamper is not None:
-            raise ValueError("tamper changes the signature that is made, and a Signature was given")
+            raise ValueError("tamper changes the generated signature, but the headers contain a Signature")
         return sent
     target = request_target(method, target_of(url))
     values = {name.lower(): value.strip(" \t") for name, value in sent.items()}

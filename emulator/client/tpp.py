@@ -222,8 +222,8 @@ class Response:
 class TppClient(Tpp):
     """A signed client: `client.post("/v1/...", json=...)` -> Response, from one thread or several at once.
 
-    Connections are kept open, as many as requests were under way at once; one that fails is not tried again: the
-    request may have been carried out. `ca` is the file of the CA that the bank's TLS certificate must come from
+    Connections stay open, as many as there were concurrent requests; a failed request is not repeated: the bank may
+    have carried it out. `ca` is the file of the CA that the bank's TLS certificate must come from
     (default: those of the system), `timeout` in seconds. Further arguments as for Tpp.
     """
 

@@ -14,6 +14,7 @@ import pytest
 
 from emulator.ca import CertificateAuthority
 from emulator.cli import serve
+from emulator.settings import ServeSettings
 
 IMPORT = """
 import os, ssl
@@ -130,3 +131,13 @@ def test_a_warning_of_a_library_is_a_line_of_the_log_like_any_other() -> None:
     entry = json.loads(done.stderr)
     assert (entry["level"], entry["logger"]) == ("warning", "py.warnings")
     assert entry["message"] == "DeprecationWarning: Parsed a serial number"
+
+
+def test_people_at_a_terminal_are_told_what_to_do_next(tmp_path: Path) -> None:
+    text = serve.first_steps("http://127.0.0.1:8080", ServeSettings(state=tmp_path / "a state"))
+    assert "http://127.0.0.1:8080/console" in text
+    assert "http://127.0.0.1:8080/docs" in text
+    assert f"request GET /v1/accounts --state '{tmp_path}/a state'\n" in text, "the usual address is not named"
+    assert text.isprintable() or "\n" in text
+    other = serve.first_steps("http://127.0.0.1:9", ServeSettings(state=tmp_path))
+    assert f"--state {tmp_path} --url http://127.0.0.1:9\n" in other
