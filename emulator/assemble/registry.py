@@ -36,6 +36,7 @@ from emulator.store.journal_log import Abandoned
 logger = logging.getLogger(__name__)
 
 DEFAULT = "default"
+MTIME_GRAIN = 0.01  # seconds by which a file may be newer than its time says
 COMPACTING = 2.0  # seconds at the end, which comes within 10 (CONTRACT 1); the journal has everything as well
 
 
@@ -94,6 +95,10 @@ class BankRegistry:
             kept |= self._folders.names()
         return [DEFAULT, *sorted(kept - {DEFAULT})]
 
+    def exists(self, name: str) -> bool:
+        """Whether there is a bank of this name."""
+        return name in self._open or self._is_kept(name)
+
     def opened(self, name: str) -> BankService | None:
         """The bank with this name if anybody has asked for it, else None."""
         return self._open.get(name)
@@ -114,7 +119,7 @@ class BankRegistry:
     def _closed(self, name: str, error: Exception) -> BankError:
         """Why a bank cannot be opened; logged once, for every request to the bank finds it out anew."""
         text = f"Bank {name} cannot be opened: {error}."
-        if isinstance(error, StoreDamaged):
+        if isinstance(error, StoreDamaged) and not error.intact:
             text += f" PUT or DELETE /_emulator/banks/{name}, or state check --repair, helps."
         if self._logged.get(name) != text:
             self._logged[name] = text
@@ -182,6 +187,8 @@ class BankRegistry:
             stream=self._stream(name, documents),
             initial=common.fixtures if name == DEFAULT else None,
         )
+        if (log := journal_of(documents)) is not None and log.written:
+            bank.clock.not_before(log.written + MTIME_GRAIN)
         return BankService(
             bank,
             router=self._router,

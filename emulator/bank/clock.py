@@ -97,6 +97,7 @@ class Clock:
 
     def __init__(self, documents: Documents) -> None:
         self._documents = documents
+        self._latest = 0
         CLOCK.follow(documents, self._take)
 
     def _take(self, document: ClockDocument | None) -> None:
@@ -109,8 +110,23 @@ class Clock:
 
     def hold(self) -> str:
         """Let bank time stand at this moment, whose stamp is given, until `release`; setting the clock ends it too."""
-        self._held = held = self._frozen or _stamp(time.time_ns() // 1000 + self._ahead)
+        self._held = held = self._frozen or self._live()
         return held
+
+    def _live(self) -> str:
+        now = time.time_ns() // 1000
+        if now < self._latest:  # the host's clock was set back: bank time stands until that has caught up
+            now = self._latest
+        else:
+            self._latest = now
+        return _stamp(now + self._ahead)
+
+    def _real_now(self) -> datetime:
+        return max(real_now(), _EPOCH + self._latest * _MICROSECOND)
+
+    def not_before(self, real: float) -> None:
+        """Let live bank time begin no earlier than at this real time (seconds since 1970), when it was last kept."""
+        self._latest = max(self._latest, int(real * 1_000_000))
 
     def release(self) -> None:
         """Let bank time go on."""
@@ -126,7 +142,7 @@ class Clock:
 
     def stamp(self) -> str:
         """Bank time as documents hold it."""
-        return self._held or self._frozen or _stamp(time.time_ns() // 1000 + self._ahead)
+        return self._held or self._frozen or self._live()
 
     def today(self) -> date:
         """The Oslo date of bank time."""
@@ -141,7 +157,7 @@ class Clock:
         else:
             # Without a new moment a live clock keeps its offset: setting `live` twice must not let time drift.
             keeps = now is None and self._mode == "live"
-            offset = self._offset if keeps else at - real_now()
+            offset = self._offset if keeps else at - self._real_now()
             document = {"id": "clock", "mode": "live", "offset": offset.total_seconds()}
         CLOCK.write(self._documents, document)
 

@@ -24,6 +24,7 @@ from emulator.store.disk import Disk
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", re.ASCII)
 MOST = 100
+LARGE = 4 << 20  # bytes; a larger snapshot is read from its file again where it is restored
 _ENDING = ".snapshot.json"
 _UNFINISHED = f"{_ENDING}.new"
 
@@ -59,18 +60,20 @@ class Snapshots:
         if name not in self._kept and len(self._kept) >= MOST:
             raise BankError("CONFLICT", f"There are {MOST} snapshots; delete one first.", "name")
         image = bank.documents.image().with_document(META, bank.clock.noted())
+        in_memory: Image | None = image
         if self._directory is not None:
-            _write(self._directory, self._file(name), image.to_bytes(), power=self._power)
+            content = image.to_bytes()
+            _write(self._directory, self._file(name), content, power=self._power)
+            if len(content) > LARGE:
+                in_memory = None
         self._kept.pop(name, None)
-        self._kept[name] = _Kept(real_now(), image)
+        self._kept[name] = _Kept(real_now(), in_memory)
 
     def restore(self, bank: Bank, name: str) -> None:
         """Make the bank what it was at the moment of the save; RESOURCE_UNKNOWN, CONFLICT."""
-        kept = self._find(name)
-        if kept.image is None:
-            kept.image = self._read(name)
+        image = self._find(name).image or self._read(name)
         with bank.documents.transaction():
-            bank.documents.restore(kept.image)
+            bank.documents.restore(image)
             bank.clock.resume()
 
     def delete(self, name: str) -> None:
@@ -103,7 +106,11 @@ class Snapshots:
     def _read(self, name: str) -> Image:
         file = self._file(name)
         try:
-            return Image.from_bytes(file.read_bytes(), KINDS, file=file)
+            content = file.read_bytes()
+            image = Image.from_bytes(content, KINDS, file=file)
+            if len(content) <= LARGE:
+                self._kept[name].image = image
+            return image
         except FileNotFoundError:
             del self._kept[name]
             raise BankError("RESOURCE_UNKNOWN", f"The file of the snapshot {name} is gone.") from None

@@ -30,7 +30,7 @@ def check(repair: bool, output: str, state: str | None) -> None:
     """Verify the stored data of every bank. Exit 3 when something is damaged."""
     from emulator.bank.kinds import KINDS
     from emulator.bank.snapshots import damaged
-    from emulator.store import StoreTooNew
+    from emulator.store import StoreExhausted, StoreTooNew
     from emulator.store.check import repair as repair_bank
     from emulator.store.check import verify
 
@@ -51,7 +51,7 @@ def check(repair: bool, output: str, state: str | None) -> None:
             reports.append((report, snapshots))
             if not report.in_use:
                 snapshots += damaged(bank / "snapshots")
-        except StoreTooNew as error:
+        except (StoreExhausted, StoreTooNew) as error:
             refused.append(str(error))
         except OSError as error:
             refused.append(f"--state {error.filename or bank}: {error.strerror or error}")
@@ -67,7 +67,8 @@ def check(repair: bool, output: str, state: str | None) -> None:
             raise Failed(f"{report.directory} is in use by {report.in_use}")
         if report.findings:
             first = report.findings[0]
-            advice = f"it cannot be repaired; move {report.directory} away" if repair else "--repair repairs it"
+            lasting = repair or first.intact
+            advice = f"it cannot be repaired; move {report.directory} away" if lasting else "--repair repairs it"
             raise StateDamaged(f"{first.file} is damaged at byte {first.offset}: {first.reason} ({advice})")
     if bad := [snapshot for _, snapshots in reports for snapshot in snapshots]:
         raise StateDamaged(f"{bad[0]} (the bank still starts; delete the snapshot or save it again)")

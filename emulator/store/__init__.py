@@ -7,7 +7,7 @@ directory, over `journal.py`, `snapshot.py`, `recovery.py` and `disk.py`. `check
 
 from emulator.store.db import Store, WriteGroup, memory_store
 from emulator.store.documents import DependentCache, Documents
-from emulator.store.errors import StoreDamaged, StoreError, StoreLocked, StoreTooNew, StoreUnwritable
+from emulator.store.errors import StoreDamaged, StoreError, StoreExhausted, StoreLocked, StoreTooNew, StoreUnwritable
 from emulator.store.image import Image
 from emulator.store.journal_log import Durability, JournalLog, journal_of, open_store
 from emulator.store.kinds import Document, Kind, Ordered
@@ -29,6 +29,7 @@ __all__ = [
     "Store",
     "StoreDamaged",
     "StoreError",
+    "StoreExhausted",
     "StoreLocked",
     "StoreTooNew",
     "StoreUnwritable",

@@ -13,9 +13,9 @@ import orjson
 
 from emulator.store.db import memory_store
 from emulator.store.disk import LOCK, Disk, Lock, unwritten, write_whole
-from emulator.store.errors import StoreDamaged, StoreLocked
+from emulator.store.errors import StoreDamaged, StoreExhausted, StoreLocked
 from emulator.store.image import TableImage
-from emulator.store.index import Keys
+from emulator.store.index import Index, Keys, Value
 from emulator.store.journal import segment_first
 from emulator.store.kinds import Kind
 from emulator.store.recovery import SNAPSHOT, recover, unfinished_name
@@ -32,6 +32,7 @@ class Finding:
     file: Path
     offset: int
     reason: str
+    intact: bool = False  # no disk has changed what stands there, see StoreDamaged
 
 
 @dataclass(slots=True)
@@ -83,8 +84,10 @@ def look(report: Report, kinds: Sequence[Kind[Any]]) -> None:
     store = memory_store(kinds)
     try:
         recovered = recover(report.directory, Disk(), store)
+    except MemoryError as error:
+        raise StoreExhausted(report.directory) from error
     except StoreDamaged as damaged:
-        report.findings.append(Finding(damaged.file, damaged.offset, damaged.reason))
+        report.findings.append(Finding(damaged.file, damaged.offset, damaged.reason, damaged.intact))
         return
     tables = store.tables
     report.sequence = store.sequence
@@ -114,8 +117,12 @@ def disagreement(table: DocumentTable) -> str | None:
     return None
 
 
+def _plain(index: Index) -> dict[Value, list[int]]:
+    return {value: [bucket] if isinstance(bucket, int) else list(bucket) for value, bucket in index.buckets.items()}
+
+
 def _content(keys: Keys) -> object:
-    indexes = {member: (index.buckets, index.many) for member, index in keys.indexes.items()}
+    indexes = {member: (_plain(index), index.many) for member, index in keys.indexes.items()}
     return indexes, {name: list(order.entries) for name, order in keys.orders.items()}
 
 
@@ -174,6 +181,8 @@ class _Repair:
                 self._cut(self._report.torn)
             elif not self._report.findings:
                 break
+            elif self._report.findings[0].intact:
+                return
             elif self._report.findings[0].file.name != SNAPSHOT:
                 self._cut(self._report.findings[0])
             elif self._salvaged:

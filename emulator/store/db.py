@@ -8,7 +8,6 @@ from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
 from typing import Any, cast
 
-import orjson
 from tinydb import TinyDB
 from tinydb.storages import MemoryStorage
 
@@ -18,7 +17,7 @@ from emulator.store.kinds import D, Kind, by_name
 from emulator.store.log import Change, Event, Log, MemoryLog
 from emulator.store.reading import Readable
 from emulator.store.snapshot import INDEX_TABLE, STORE_TABLE
-from emulator.store.table import DocumentTable
+from emulator.store.table import DocumentTable, decoded
 from emulator.store.tx import Replaced, Undo, payload, repeat, undo
 
 logger = logging.getLogger(__name__)
@@ -307,7 +306,7 @@ class Store(Readable):
         """
         if self.steps or self._unconfirmed:
             raise RuntimeError("a change of the log comes in only where no other is under way")
-        repeat(orjson.loads(change), self.table)
+        repeat(decoded(change), self.table)
         self.sequence += 1
         self._tell(events)
 

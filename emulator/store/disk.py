@@ -45,6 +45,10 @@ class Disk:
         finally:
             os.close(file)
 
+    def written(self, path: Path) -> float:
+        """When the file was last written, in seconds since 1970."""
+        return path.stat().st_mtime
+
     def open_to_append(self, path: Path) -> int:
         return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 

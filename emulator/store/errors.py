@@ -10,13 +10,24 @@ class StoreError(Exception):
 
 
 class StoreDamaged(StoreError):
-    """The kept documents cannot be trusted: `file` is bad at byte `offset` (exit status 3, CONTRACT 1)."""
+    """The kept documents cannot be trusted: `file` is bad at byte `offset` (exit status 3, CONTRACT 1).
 
-    def __init__(self, file: Path, offset: int, reason: str) -> None:
+    `intact`: the checksum of what stands there holds, so that no disk has changed it: nothing is ever cut away for it.
+    """
+
+    def __init__(self, file: Path, offset: int, reason: str, *, intact: bool = False) -> None:
         super().__init__(f"{file} is damaged at byte {offset}: {reason}")
+        self.intact = intact
         self.file = file
         self.offset = offset
         self.reason = reason
+
+
+class StoreExhausted(StoreError):
+    """There is not enough memory to read the documents, which may be whole; nothing was changed."""
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(f"{directory} cannot be read: there is not enough memory")
 
 
 class StoreTooNew(StoreError):

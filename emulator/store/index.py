@@ -7,11 +7,11 @@ documents as with a hundred thousand, or grows with the logarithm.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import groupby
 from math import isfinite
 from operator import itemgetter
-from typing import Any
+from typing import Any, overload
 
 from sortedcontainers import SortedList
 
@@ -23,10 +23,51 @@ Value = str | int
 Entry = tuple[Any, ...]
 """A document's place in an order: `([group,] by, id)`."""
 
-Bucket = int | list[int]
+
+class Crowd:
+    """The numbers of very many documents, ascending: any of them is removed as quickly as the last."""
+
+    __slots__ = ("_numbers", "append")
+
+    def __init__(self, numbers: Iterable[int]) -> None:
+        self._numbers = SortedList(numbers)
+        self.append: Callable[[int], None] = self._numbers.add
+
+    def remove(self, number: int) -> None:
+        self._numbers.remove(number)
+
+    def copy(self) -> Crowd:
+        """A crowd of its own."""
+        return Crowd(self._numbers)
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._numbers)
+
+    @overload
+    def __getitem__(self, place: int) -> int: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[int]: ...
+    def __getitem__(self, place: int | slice) -> int | list[int]:
+        numbers: int | list[int] = self._numbers[place]
+        return numbers
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Crowd) and bool(self._numbers == other._numbers)
+
+    def __hash__(self) -> int:
+        return id(self)
+
+
+Bucket = int | list[int] | Crowd
 
 # A list of fewer numbers is replaced, never changed in place, so that a picture of the index may share it.
 SHARED_BELOW = 16
+
+# A list that reaches this length becomes a crowd: removing from the front of a list moves all that follows.
+CROWDED_FROM = 4096
 
 
 class Index:
@@ -47,12 +88,18 @@ class Index:
                 bucket = self.buckets[value] = bucket.copy()
                 if len(bucket) == SHARED_BELOW - 1:
                     self.many.add(value)
+            elif len(bucket) >= CROWDED_FROM:
+                bucket = self.buckets[value] = Crowd(bucket)
             if bucket[-1] < number:
                 bucket.append(number)
-            else:
+            elif isinstance(bucket, list):
                 insort(bucket, number)
+            else:
+                bucket.append(number)
         elif bucket is None:
             self.buckets[value] = number
+        elif isinstance(bucket, Crowd):
+            bucket.append(number)
         else:
             self.buckets[value] = [bucket, number] if bucket < number else [number, bucket]
 
@@ -61,6 +108,11 @@ class Index:
         bucket = self.buckets[value]
         if isinstance(bucket, int):
             del self.buckets[value]
+            return
+        if isinstance(bucket, Crowd):
+            bucket.remove(number)
+            if len(bucket) <= SHARED_BELOW:
+                self.buckets[value] = list(bucket)
             return
         place = bisect_left(bucket, number)
         if len(bucket) > SHARED_BELOW:
@@ -75,7 +127,7 @@ class Index:
         buckets = self.buckets.copy()
         for value in self.many:
             bucket = buckets[value]
-            if isinstance(bucket, list):
+            if not isinstance(bucket, int):
                 buckets[value] = bucket.copy()
         return Index(buckets, self.many)
 

@@ -44,15 +44,14 @@ _WINDOW = 1 << 20
 class Records:
     """The sound records of a journal file from front to back, as (offset, payload); `end`: where they end so far.
 
-    Afterwards `torn` tells whether something stands behind them, and `sound_after` the offset of a sound record that
-    stands after something unsound, None when there is none.
+    Afterwards `torn` tells whether something stands behind them, and `sound_after` the sound records behind that.
     """
 
     def __init__(self, read: Callable[[int, int], bytes], size: int) -> None:
         self._read = read
         self.size = size
         self.end = 0
-        self.sound_after: int | None = None
+        self.sound_after: list[tuple[int, bytes]] = []
 
     @classmethod
     def of(cls, data: bytes) -> Records:
@@ -71,7 +70,7 @@ class Records:
                 base, window = self.end, self._read(self.end, max(_WINDOW, _size_at(self._read, self.end)))
                 record = _unsealed(window, 0)
             if record is None:
-                self.sound_after = _sound_record_after(self._read(0, self.size), self.end)
+                self.sound_after = _sound_records_after(self._read(0, self.size), self.end)
                 return
             offset, self.end = self.end, base + record[1]
             yield offset, record[0]
@@ -83,21 +82,25 @@ def _size_at(read: Callable[[int, int], bytes], offset: int) -> int:
     return 0 if head is None else _HEAD_SIZE + int(head[2], 16) + len(_END)
 
 
-def _sound_record_after(data: bytes, offset: int) -> int | None:
-    """The offset of a sound record behind the bad one at `offset`, None when there is none.
+def _sound_records_after(data: bytes, offset: int) -> list[tuple[int, bytes]]:
+    """The sound records behind the bad one at `offset`, as (offset, payload).
 
     Only where a line begins, or where the bad record says that it ends (its line end may be what is bad): inside a
     line a document may hold something that looks like a record.
     """
+    sound: list[tuple[int, bytes]] = []
     head = _HEAD.match(data, offset)
-    if head is not None:
-        end = offset + _HEAD_SIZE + int(head[2], 16) + len(_END)
-        if _unsealed(data, end) is not None:
-            return end
-    while (offset := data.find(b"\n", offset) + 1) > 0:
-        if _unsealed(data, offset) is not None:
-            return offset
-    return None
+    place = 0 if head is None else offset + _HEAD_SIZE + int(head[2], 16) + len(_END)
+    if place == 0 or _unsealed(data, place) is None:
+        place = data.find(b"\n", offset) + 1
+    while place > 0:
+        record = _unsealed(data, place)
+        if record is None:
+            place = data.find(b"\n", place) + 1
+        else:
+            sound.append((place, record[0]))
+            place = record[1]
+    return sound
 
 
 def segment_name(first: int) -> str:

@@ -24,7 +24,7 @@ from typing import Any, Literal
 
 from emulator.store.db import Store
 from emulator.store.disk import Disk, Lock
-from emulator.store.errors import StoreUnwritable
+from emulator.store.errors import StoreExhausted, StoreUnwritable
 from emulator.store.journal import Journal, Segment, sealed
 from emulator.store.kinds import Kind
 from emulator.store.log import Change
@@ -137,7 +137,8 @@ class Compaction:
 class JournalLog:
     """The directory of one bank, locked for this process from construction to `close`.
 
-    Raises StoreDamaged, StoreTooNew, StoreLocked and OSError when it is made and when it is loaded.
+    `written`: when the last change was written that was loaded, in real seconds since 1970, 0 for none. Raises
+    StoreDamaged, StoreTooNew, StoreLocked and OSError when it is made and when it is loaded.
     """
 
     def __init__(self, directory: Path, *, power: bool = False, disk: Disk | None = None) -> None:
@@ -149,6 +150,7 @@ class JournalLog:
         self._disk.make_directory(directory, sync=power)
         self._lock = Lock(directory)
         self._gave_up = False
+        self.written = 0.0
         self._journal: Journal | None = None
         _open_logs.add(self)
 
@@ -156,6 +158,7 @@ class JournalLog:
         """Read the directory into `store`, and clear away what a killed process has left in it."""
         self._store = store
         recovered = recover(self.directory, self._disk, store)
+        self.written = max((self._disk.written(path) for path in recovered.sources), default=0.0)
         self._journal = self._taken_over(recovered)
         self._synced = store.sequence
         self._synced_size = self._journal.last.size
@@ -200,12 +203,17 @@ class JournalLog:
         if self.refusal is not None:
             raise StoreUnwritable(self.refusal)
         try:
-            self.journal.append(sealed(change.payload))
+            self.journal.append(sealed(self._stating_synced(change) if self.confirms else change.payload))
         except OSError as failed:
             raise StoreUnwritable(f"the change cannot be written: {failed}") from failed
         group = self._store.group
         if group is not None and self.compaction_due:
             group.overgrown.add(self._store)
+
+    def _stating_synced(self, change: Change) -> bytes:
+        """The payload that also says up to which change everything was synced when it was written."""
+        head = b'{"sequence":%d,' % change.sequence
+        return b'%b"synced":%d,%b' % (head, self._synced, change.payload[len(head) :])
 
     # Durability `power`: an answer may leave once `synced` has reached the change that it tells of
 
@@ -396,12 +404,15 @@ def open_store(
     """The store of a directory, which is made (0700) when missing; its `log` is a JournalLog.
 
     `durability`: `process` survives the death of the process, `power` also that of the machine (see `sync`).
-    Raises StoreDamaged, StoreTooNew, StoreLocked, OSError.
+    Raises StoreDamaged, StoreExhausted, StoreTooNew, StoreLocked, OSError.
     """
     with _without_collection():
         log = JournalLog(directory, power=durability == "power", disk=disk)
         try:
             return Store(log, kinds)
+        except MemoryError as error:
+            log.discard()
+            raise StoreExhausted(directory) from error
         except BaseException:
             log.discard()
             raise

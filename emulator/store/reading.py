@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
 import orjson
 
 from emulator.store.documents import DependentCache
-from emulator.store.index import Bucket, Order, Value
+from emulator.store.index import Bucket, Crowd, Order, Value
 from emulator.store.kinds import D, Document, Kind
 from emulator.store.table import DocumentTable
 
@@ -79,7 +79,9 @@ class Readable:
         table = self.tables[kind.name]
         return len(self._matching(table, equals)) if equals else len(table.rows)
 
-    def _matching(self, table: DocumentTable, equals: Mapping[str, Value | None]) -> Sequence[int]:
+    def _matching(
+        self, table: DocumentTable, equals: Mapping[str, Value | None]
+    ) -> tuple[int, ...] | list[int] | Crowd:
         bucket = self._bucket(table, equals)
         if bucket is None:
             return ()

@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import orjson
+
 from emulator.store.disk import Disk
 from emulator.store.errors import StoreDamaged
 from emulator.store.journal import Records, Segment, segment_first
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 
 SNAPSHOT = "documents.json"
 
+_SYNCED = re.compile(rb'\{"sequence":\d{1,18},"synced":(\d{1,18}),')
 _SEQUENCE = re.compile(rb'\{"sequence":(\d{1,18}),')
 
 
@@ -31,12 +34,13 @@ def _is_unfinished(name: str) -> bool:
 class Recovered:
     """What a directory has besides its documents.
 
-    `snapshot_size` in bytes; `fits`: the snapshot has the indexes that are declared; `replayed`: bytes of the journal
-    that were read; `segments`: the journal files to go on with, sizes without a torn tail; `torn`: (file, offset,
-    bytes) of a last record that is torn or damaged; `stale`: files to remove.
+    `sources`: the files that were read; `snapshot_size` in bytes; `fits`: the snapshot has the indexes that are
+    declared; `segments`: the journal files to go on with, sizes without a torn tail; `torn`: (file, offset, bytes) of a
+    last record that is torn or damaged; `stale`: files to remove.
     """
 
     def __init__(self) -> None:
+        self.sources: list[Path] = []
         self.snapshot_size = 0
         self.fits = True
         self.segments: list[Segment] = []
@@ -50,6 +54,7 @@ def recover(directory: Path, disk: Disk, store: Store) -> Recovered:
     names = disk.names(directory)
     if SNAPSHOT in names:
         _load_snapshot(directory / SNAPSHOT, disk, store, recovered)
+        recovered.sources.append(directory / SNAPSHOT)
     recovered.stale += [directory / name for name in names if _is_unfinished(name)]
     firsts = sorted((first, name) for name in names if (first := segment_first(name)) is not None)
     # where the next one begins no later than what the snapshot lacks, nothing in a journal is needed, nor is it read
@@ -61,6 +66,7 @@ def recover(directory: Path, disk: Disk, store: Store) -> Recovered:
             records = Records(read, size)
             segment = Segment(path, first, 0)
             needed = _replay(segment, records, store)
+        recovered.sources.append(path)
         segment.size = records.end
         later = [path for _, path in files[place + 1 :]]
         if records.torn:
@@ -102,17 +108,27 @@ def _replay(segment: Segment, records: Records, store: Store) -> bool:
         if sequence > store.sequence:
             try:
                 store.apply(payload)
+            except orjson.JSONDecodeError as wrong:  # of a document, whose text was written by us (see `decoded`)
+                raise MemoryError("no memory to repeat a change") from wrong
             except (ValueError, KeyError, TypeError, AttributeError) as wrong:
-                raise StoreDamaged(segment.path, offset, f"a change that cannot be repeated: {wrong}") from wrong
+                raise StoreDamaged(
+                    segment.path, offset, f"a change that cannot be repeated: {wrong}", intact=True
+                ) from wrong
     return store.sequence > known
 
 
 def _examine_tear(segment: Segment, records: Records, later: list[Path], disk: Disk) -> None:
-    """A bad end is a torn tail only when nothing sound follows it."""
-    if records.sound_after is not None:
-        raise StoreDamaged(segment.path, records.end, f"a sound record follows at byte {records.sound_after}")
-    for path in later:
+    """A bad end is a torn tail when nothing sound follows it that was written after it was known to be on the medium.
+
+    With `power` the last batch that was never synced may lose any page of it: the records behind such a page are sound,
+    and say that what stood in it was not synced when they were written. None of them was acknowledged.
+    """
+    for offset, payload in records.sound_after:
+        synced = _SYNCED.match(payload)
+        if synced is None or int(synced[1]) >= segment.following:
+            raise StoreDamaged(segment.path, records.end, f"a sound record follows at byte {offset}")
+    for path in later:  # a new file is begun when all before it is synced
         with disk.reading(path) as (read, size):
             others = Records(read, size)
-            if next(iter(others), None) is not None or others.sound_after is not None:
+            if next(iter(others), None) is not None or others.sound_after:
                 raise StoreDamaged(segment.path, records.end, f"sound records follow in {path.name}")

@@ -29,9 +29,9 @@ from emulator.store import index as held
 from emulator.store.disk import Disk, write_whole
 from emulator.store.errors import StoreDamaged, StoreTooNew
 from emulator.store.image import FrozenTable, Image, TableImage
-from emulator.store.index import Bucket, Entry, Index, Value
+from emulator.store.index import Bucket, Crowd, Entry, Index, Value
 from emulator.store.kinds import Kind
-from emulator.store.table import encoded
+from emulator.store.table import decoded, encoded
 
 FORMAT = 1
 STORE_TABLE, INDEX_TABLE = "_store", "_index"
@@ -229,7 +229,7 @@ def _put_index(index: Index, put: Out) -> None:
         if not isinstance(value, str):
             others.append((value, bucket))
         elif value in index.many:
-            many[value] = bucket
+            many[value] = bucket if isinstance(bucket, int) else list(bucket)
         else:
             few[value] = bucket
     put(b'{"few":')
@@ -274,6 +274,10 @@ def _index(told: dict[str, Any]) -> Index:
     buckets: dict[Value, Bucket] = told["few"]
     buckets.update(told["many"])
     many: set[Value] = set(told["many"])
+    for value in many:
+        bucket = buckets[value]
+        if isinstance(bucket, list) and len(bucket) > held.CROWDED_FROM:
+            buckets[value] = Crowd(bucket)
     for value, bucket in told["others"]:
         buckets[value] = bucket
         if isinstance(bucket, list) and len(bucket) >= held.SHARED_BELOW:
@@ -320,7 +324,7 @@ def load(read: Read, size: int, file: Path, kinds: Mapping[str, Kind[Any]]) -> S
     rows = _Rows(read, found.end())
     tables = {
         told["id"]: table_image(told, rows.take(told["starts"], told["sizes"]), kinds.get(told["id"]))
-        for told in orjson.loads(index[len(INDEX_OPENING) : -2]).values()
+        for told in decoded(index[len(INDEX_OPENING) : -2]).values()
     }
     if rows.check_up_to(index_at) != int(found[3], 16):
         raise StoreDamaged(file, found.end(), "the checksum of the documents is wrong")
@@ -364,7 +368,7 @@ class _Rows:
 def _load_foreign(data: bytes, file: Path) -> Snapshot:
     """Read a file that another program wrote, as stock TinyDB does after a change by hand."""
     try:
-        whole = orjson.loads(data)
+        whole = decoded(data)
         told = whole.pop(STORE_TABLE)["1"]
         form, sequence = told["format"], told["sequence"]
     except (ValueError, KeyError, TypeError, AttributeError) as wrong:

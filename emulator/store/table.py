@@ -7,6 +7,7 @@ neither depends on how many there are. TinyDB's own methods (search, update, rem
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, cast
@@ -31,6 +32,18 @@ def encoded(document: Mapping[str, Any]) -> bytes:
         return _dumps(document, None, _APPEND_NEWLINE)[:-1]
     except TypeError as wrong:
         raise ValueError(f"not a JSON document: {wrong}") from wrong
+
+
+def decoded(text: bytes) -> Any:
+    """The value of a JSON text whose checksum holds; MemoryError where only the memory for it is missing.
+
+    The decoder reports that as a mistake in the text; the one of Python's library tells them apart.
+    """
+    try:
+        return orjson.loads(text)
+    except ValueError as wrong:
+        json.loads(text)  # raises ValueError for what is no JSON, MemoryError itself
+        raise MemoryError("no memory to decode a JSON text") from wrong
 
 
 class DocumentTable(Table):
@@ -201,7 +214,7 @@ class DocumentTable(Table):
         rows = self.sorted_rows()
         found: list[tuple[int, str, list[Any]]] = []
         for number, raw in rows.items():
-            document = orjson.loads(raw)
+            document = decoded(raw)
             identity = document.get("id") if isinstance(document, dict) else None
             if not isinstance(identity, str) or identity in numbers:
                 raise ValueError(f"number {number} has no text member 'id' of its own")

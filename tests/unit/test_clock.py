@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
@@ -68,3 +69,21 @@ def test_the_stamp_of_a_clock_is_that_of_its_moment(clock):
         clock.release()
     assert stamps == sorted(set(stamps))
     assert clock.stamp() > stamps[-1]
+
+
+def test_a_host_clock_that_is_set_back_does_not_move_bank_time_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(memory_store(KINDS))
+    first = clock.stamp()
+    earlier = time.time_ns() - 3_600_000_000_000
+    monkeypatch.setattr(time, "time_ns", lambda: earlier)
+    assert clock.stamp() >= first
+    assert clock.hold() >= first
+
+
+def test_bank_time_of_a_start_is_not_before_what_was_kept() -> None:
+    clock = Clock(memory_store(KINDS))
+    ahead = time.time() + 3600
+    clock.not_before(ahead)
+    assert clock.now().timestamp() == pytest.approx(ahead, abs=1)
+    clock.set(now=moment("2026-01-01T00:00:00.000000+00:00"))
+    assert clock.stamp().startswith("2026-01-01T00:00:00")

@@ -49,7 +49,7 @@ def _list(call: ControlCall[Any]) -> Response:
 def _put(call: ControlCall[NewBank]) -> Response:
     name, wanted = call.params["name"], call.body
     fixture = chosen_fixture(wanted.fixtures)
-    is_new = name not in call.banks.names()
+    is_new = not call.banks.exists(name)
 
     shown: dict[str, Any] = _shown(call, name)
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from pathlib import Path
+
 import pytest
 
-from emulator.store import Store
+from emulator.store import Store, index, open_store
 from emulator.store.check import disagreement
 from emulator.store.index import SHARED_BELOW
 from emulator.store.table import DocumentTable
-from tests.unit.store.making import BOOK, book
+from tests.unit.store.making import BOOK, KINDS, book
 
 
 def ids(documents: list[dict[str, object]]) -> list[object]:
@@ -104,3 +107,40 @@ def test_many_under_one_value_come_and_go(store: Store) -> None:
     assert ids(store.find(BOOK, author="a")) == ["b0"]
     store.delete(BOOK, "b0")
     assert store.find(BOOK, author="a") == []
+
+
+def test_of_very_many_any_can_go_and_the_rest_is_found_in_order(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(index, "CROWDED_FROM", 20)
+    store = open_store(directory, KINDS)
+    with store.transaction():
+        for number in range(60):
+            store.put(BOOK, book(f"b{number}", author="one"))
+    kept = list(range(60))
+    for number in (0, 1, 2, 30, 59, 17):
+        store.delete(BOOK, f"b{number}")
+        kept.remove(number)
+    with suppress(ZeroDivisionError), store.transaction():
+        store.delete(BOOK, "b3")
+        raise ZeroDivisionError
+    names = [f"b{number}" for number in kept]
+
+    def check(store: Store) -> None:
+        assert [b["id"] for b in store.find(BOOK, author="one")] == names
+        assert [b["id"] for b in store.find(BOOK, author="one", newest_first=True, limit=3)] == names[:-4:-1]
+        assert [b["id"] for b in store.find(BOOK, author="one", limit=2)] == names[:2]
+        assert (store.first(BOOK, author="one") or {})["id"] == names[0]
+        assert store.count(BOOK, author="one") == len(names)
+        assert disagreement(store.tables["book"]) is None
+
+    check(store)
+    image = store.image()
+    for number in kept[:50]:
+        store.delete(BOOK, f"b{number}")
+    assert store.count(BOOK, author="one") == 4
+    assert disagreement(store.tables["book"]) is None
+    store.restore(image)
+    check(store)
+    store.close()
+    check(open_store(directory, KINDS))

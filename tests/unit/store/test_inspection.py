@@ -303,16 +303,13 @@ def test_repairs_keep_their_copies_apart(killed: Path, journal: Path) -> None:
         assert repair(killed).copies == killed / f"damaged-{number}"
 
 
-def test_a_file_that_is_bad_in_two_ways_is_copied_as_it_was_first(killed: Path, journal: Path) -> None:
-    first, second, _, rest = journal.read_bytes().split(b"\n")
-    nonsense = sealed(b'{"sequence":7,"put":[7]}')
-    damaged = first + b"\n" + nonsense + second[:-9] + b"\n" + sealed(b'{"sequence":9,"put":[]}') + rest
-    journal.write_bytes(damaged)
+def test_a_record_whose_checksum_holds_is_never_cut(killed: Path, journal: Path) -> None:
+    first, _, _, rest = journal.read_bytes().split(b"\n")
+    journal.write_bytes(first + b"\n" + sealed(b'{"sequence":7,"put":[7]}') + rest)
+    before = journal.read_bytes()
     report = repair(killed, KINDS)
-    assert report.sound
-    assert len(report.actions) == 1, "what stands behind the cut is gone with it"
-    assert journal.read_bytes() == first + b"\n"
-    assert (killed / "damaged-1" / journal.name).read_bytes() == damaged
+    assert (report.sound, report.actions, journal.read_bytes()) == (False, [], before)
+    assert "cannot be repeated" in report.findings[0].reason
 
 
 def test_stored_indexes_that_lie_are_found_and_mended(killed: Path) -> None:

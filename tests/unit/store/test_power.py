@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from emulator.store import Store, StoreUnwritable, memory_store, open_store
+from emulator.store import Store, StoreDamaged, StoreUnwritable, memory_store, open_store
 from tests.unit.store.making import BOOK, KINDS, TroubledDisk, answers, book, copy_of, failing, some_books
 
 
@@ -222,3 +222,45 @@ def test_without_a_free_descriptor_the_fsync_is_done_at_once(store: Store, disk:
     store.put(BOOK, book("b3"))
     store.log.sync()
     assert store.log.synced == 3
+
+
+def test_a_page_of_the_last_batch_that_is_lost_is_a_torn_tail(tmp_path: Path) -> None:
+    """The medium may take the pages of what was never synced in any order."""
+    directory = tmp_path / "bank"
+    store = open_store(directory, KINDS, "power")
+    for number in range(3):
+        store.put(BOOK, book(f"synced {number}"))
+    store.log.sync()
+    for number in range(6):
+        store.put(BOOK, book(f"batch {number}", text="x" * 2000))
+    store.log.discard()
+    (journal,) = directory.glob("journal-*.jsonl")
+    data = journal.read_bytes()
+    end = data.index(b"batch 0")
+    for page in range(0, len(data), 512):
+        lost = data[:page] + bytes(len(data[page : page + 512])) + data[page + 512 :]
+        journal.write_bytes(lost)
+        if page + 512 <= data.rindex(b"\n", 0, end):
+            with pytest.raises(StoreDamaged):
+                open_store(directory, KINDS, "power")
+        elif page > end:
+            store = open_store(directory, KINDS, "power")
+            assert [b["id"] for b in store.all(BOOK)][:3] == ["synced 0", "synced 1", "synced 2"]
+            assert 3 <= store.count(BOOK) < 9
+            store.log.discard()
+
+
+def test_a_record_that_is_bad_before_what_was_synced_is_damage(tmp_path: Path) -> None:
+    directory = tmp_path / "bank"
+    store = open_store(directory, KINDS, "power")
+    store.put(BOOK, book("b1"))
+    store.log.sync()
+    store.put(BOOK, book("b2"))
+    store.log.sync()
+    store.put(BOOK, book("b3"))
+    store.log.discard()
+    (journal,) = directory.glob("journal-*.jsonl")
+    data = journal.read_bytes()
+    journal.write_bytes(data.replace(b'"b2"', b'"bX"'))
+    with pytest.raises(StoreDamaged, match="a sound record follows"):
+        open_store(directory, KINDS, "power")
