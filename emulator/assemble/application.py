@@ -6,6 +6,7 @@ import re
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from ssl import SSLContext
+from time import monotonic
 from typing import Protocol, runtime_checkable
 
 from emulator.api import render
@@ -26,6 +27,7 @@ from emulator.store import Store
 from emulator.web.pages.browser import root_of
 from emulator.web.pages.rendering import nothing_here, wants_page
 
+CLOSING = 8.0  # seconds from the stop to the end of the last compaction; all is over within 10 (CONTRACT 1)
 _ABOUT = ("/health", "/ready", "/openapi.json")
 _NAMED_BANK = re.compile(r"/banks/([a-z0-9][a-z0-9-]{0,62})(?=/|$)")
 
@@ -186,10 +188,12 @@ class BankApplication:
         return self._tls()
 
     def start(self) -> None:
-        """Requests are served from now on, within a running loop."""
+        """Requests are served from now on, within a running loop: a slow start is followed by a compaction."""
+        self._upkeep.look_after(self._registry.group)
 
     def stop(self) -> None:
         """No more requests are served: leave unfinished what `close` does better."""
+        self._registry.end_by(monotonic() + CLOSING)
         self._upkeep.end()
 
     def close(self) -> None:

@@ -60,7 +60,7 @@ class Report:
 
 
 def verify(directory: Path, kinds: Sequence[Kind[Any]] = NO_KINDS) -> Report:
-    """Read snapshot and journal and decode every document; writes nothing. Raises StoreTooNew, OSError.
+    """Read snapshot and journal and decode every document; writes nothing. Raises StoreExhausted, StoreTooNew, OSError.
 
     With `kinds` the stored indexes are compared with the documents as well.
     """
@@ -71,6 +71,8 @@ def verify(directory: Path, kinds: Sequence[Kind[Any]] = NO_KINDS) -> Report:
     try:
         with unwritten(directory):
             look(report, kinds)
+    except MemoryError as error:
+        raise StoreExhausted(directory) from error
     except StoreLocked as locked:
         report.in_use = locked.holder
     return report
@@ -84,8 +86,6 @@ def look(report: Report, kinds: Sequence[Kind[Any]]) -> None:
     store = memory_store(kinds)
     try:
         recovered = recover(report.directory, Disk(), store)
-    except MemoryError as error:
-        raise StoreExhausted(report.directory) from error
     except StoreDamaged as damaged:
         report.findings.append(Finding(damaged.file, damaged.offset, damaged.reason, damaged.intact))
         return
@@ -136,7 +136,7 @@ def repair(directory: Path, kinds: Sequence[Kind[Any]] = NO_KINDS) -> Report:
 
     Files that change are copied to `damaged-<n>` in the directory first. A journal is cut at the damage, later
     journals go; of a damaged snapshot every document that can still be read is kept, and where there is none it goes.
-    Raises StoreTooNew and OSError.
+    Raises StoreExhausted, StoreTooNew and OSError.
     """
     report = Report(directory)
     if not directory.is_dir():
@@ -145,6 +145,8 @@ def repair(directory: Path, kinds: Sequence[Kind[Any]] = NO_KINDS) -> Report:
     try:
         with _held(directory):
             _Repair(report, kinds).work()
+    except MemoryError as error:
+        raise StoreExhausted(directory) from error
     except StoreLocked as locked:
         report.in_use = locked.holder
     return report

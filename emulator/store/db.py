@@ -209,8 +209,10 @@ class Store(Readable):
     # Turns: what several requests change is one change of the log
 
     def join(self, group: WriteGroup) -> None:
-        """Let finished transactions wait for `flush` while `group` is open."""
+        """Let finished transactions wait for `flush` while `group` is open; be compacted with the group."""
         self.group = group
+        if self.log.compaction_due:
+            group.overgrown.add(self)
 
     def commit(self) -> None:
         """Append what the outermost block of `transaction` has changed, or let it wait; raises as it does."""

@@ -37,6 +37,8 @@ Durability = Literal["process", "power"]
 
 # A journal is left alone until it is as large as the snapshot, and this large at least.
 SMALL_JOURNAL = 8 << 20
+# One that is this large at a start is compacted soon: the next start need not read it again.
+SLOW_JOURNAL = 1 << 20
 
 
 class SyncTicket:
@@ -165,7 +167,8 @@ class JournalLog:
         self._new_name = True  # the name of the newest journal file may not be on the medium yet
         self._snapshot_size = recovered.snapshot_size
         self._outdated = not recovered.fits  # a snapshot without fitting indexes makes the next start slow
-        self._compact_at = self._threshold()
+        slow = self._outdated or self._journal.size > SLOW_JOURNAL
+        self._compact_at = -1 if slow else self._threshold()
 
     def _taken_over(self, recovered: Recovered) -> Journal:
         # first, for an empty file after a torn record would not follow on the cut one
@@ -349,7 +352,10 @@ class JournalLog:
         self._abandon_compaction()
         try:
             if self._journal is not None and self.refusal is None and (self._journal.size > 0 or self._outdated):
-                self._attempt(lambda: self.compact(pause))
+                with suppress(Abandoned):
+                    if pause is not None:
+                        pause()
+                    self._attempt(lambda: self.compact(pause))
             if self._journal is not None:
                 self._attempt(self.sync)
         finally:

@@ -37,6 +37,11 @@ class Log(Protocol):
         """Whether an appended change counts only when `Store.confirm` is called for it: it can still be reverted."""
         ...
 
+    @property
+    def compaction_due(self) -> bool:
+        """Whether the next start would be much quicker for a compaction or checkpoint."""
+        ...
+
     def load(self, store: Store) -> None:
         """Bring `store`, which is empty, to the last change, through its `replace` and `apply`."""
         ...
@@ -58,6 +63,7 @@ class MemoryLog:
     """Keeps nothing."""
 
     confirms = False
+    compaction_due = False
 
     def load(self, store: Store) -> None:
         """There is nothing to load."""

@@ -29,7 +29,7 @@ from emulator.store import index as held
 from emulator.store.disk import Disk, write_whole
 from emulator.store.errors import StoreDamaged, StoreTooNew
 from emulator.store.image import FrozenTable, Image, TableImage
-from emulator.store.index import Bucket, Crowd, Entry, Index, Value
+from emulator.store.index import Bucket, Crowd, Entry, Index, Keys, Value
 from emulator.store.kinds import Kind
 from emulator.store.table import decoded, encoded
 
@@ -56,6 +56,28 @@ Read = Callable[[int, int], bytes]
 Tables = Mapping[str, TableImage | FrozenTable]
 
 
+class Indexing:
+    """The ids, indexes and orders of documents that come in the order of their numbers."""
+
+    def __init__(self, kind: Kind[Any]) -> None:
+        self._kind = kind
+        self._numbers: dict[str, int] = {}
+        self._keys = Keys(kind)
+
+    def add(self, numbers: Sequence[int], texts: Sequence[bytes]) -> None:
+        """Take in some more."""
+        for number, text in zip(numbers, texts, strict=True):
+            document = decoded(text)
+            self._numbers[document["id"]] = number
+            self._keys.enter(document, number, document["id"])
+
+    def image(self, next_number: int) -> TableImage:
+        """An image without rows."""
+        orders = {name: list(order.entries) for name, order in self._keys.orders.items()}
+        rows = dict.fromkeys(self._numbers.values(), b"")
+        return TableImage(self._kind, next_number, rows, self._numbers, self._keys.indexes, orders)
+
+
 class Body:
     """Writes all but the first line to `out`, piece by piece, and knows then what the first line must say."""
 
@@ -70,13 +92,13 @@ class Body:
 
     def write(self) -> None:
         """Hand everything to `out`."""
-        places = {kind: self._rows(kind, table) for kind, table in self._tables.items()}
+        written = {kind: self._rows(kind, table) for kind, table in self._tables.items()}
         self._index_at, self._rows_check = self._position, self._check
         self._check = 0
         self._put(INDEX_OPENING + b"{")
-        for number, (kind, table) in enumerate(self._tables.items(), 1):
+        for number, (kind, (place, indexed)) in enumerate(written.items(), 1):
             self._put(b'%b"%d":' % (b"" if number == 1 else b",", number))
-            index_document(kind, table, places[kind], self._put)
+            index_document(kind, indexed, place, self._put)
             self._put(b"\n")
         self._put(b"}}\n")
 
@@ -92,9 +114,14 @@ class Body:
         self._position += len(piece)
         self._out(piece)
 
-    def _rows(self, kind: str, table: TableImage | FrozenTable) -> Place:
-        """Write the documents of a kind; where they stand."""
+    def _rows(self, kind: str, table: TableImage | FrozenTable) -> tuple[Place, TableImage]:
+        """Write the documents of a kind; where they stand, and their ids, indexes and orders.
+
+        Those of a frozen table go on changing, so they are worked out anew from what is written.
+        """
         place = Place([], [], [])
+        indexing = Indexing(table.kind)
+        frozen = isinstance(table, FrozenTable)
         self._put(b",%b:{" % orjson.dumps(kind))
         for numbers, texts in table.batches():
             leads = [b',\n"%d":' % number for number in numbers]
@@ -104,8 +131,10 @@ class Body:
             bounds = list(accumulate(map(len, pieces), initial=self._position))
             place.add(numbers, bounds[1::2], map(len, texts))
             self._put(b"".join(pieces))
+            if frozen:
+                indexing.add(numbers, texts)
         self._put(b"\n}\n")
-        return place
+        return place, table if isinstance(table, TableImage) else indexing.image(table.next_number)
 
 
 def as_bytes(image: Image) -> bytes:
@@ -192,7 +221,7 @@ class Place(NamedTuple):
         self.sizes.extend(sizes)
 
 
-def index_document(kind: str, table: TableImage | FrozenTable, place: Place, put: Out) -> None:
+def index_document(kind: str, table: TableImage, place: Place, put: Out) -> None:
     """Hand the document about one kind to `put`, piece by piece."""
     about = {"id": kind, "kind": table.kind.signature(), "next": table.next_number}
     put(orjson.dumps(about)[:-1] + b',"numbers":')
@@ -201,15 +230,14 @@ def index_document(kind: str, table: TableImage | FrozenTable, place: Place, put
     _put_list(place.starts, put)
     put(b',"sizes":')
     _put_list(place.sizes, put)
-    if isinstance(table, TableImage) and not table.is_bare:
+    if not table.is_bare:
         _put_keys(table, put)
     put(b"}")
 
 
 def _put_keys(table: TableImage, put: Out) -> None:
     put(b',"ids":')
-    by_number = {number: identity for identity, number in table.numbers.items()}
-    _put_list([by_number[number] for number in table.rows], put)
+    _put_list(sorted(table.numbers, key=table.numbers.__getitem__), put)
     put(b',"indexes":{')
     for place, (member, index) in enumerate(table.indexes.items()):
         put(b"%b%b:" % (b"," if place else b"", orjson.dumps(member)))

@@ -16,6 +16,8 @@ from tests.bench.harness import bank
 
 ByKind = dict[str, list[dict[str, Any]]]
 
+BY_NAME = {kind.name: kind for kind in KINDS}
+
 COUNT = 100_000
 AT_ONCE = 1000  # payments in one change of the store
 
@@ -61,7 +63,7 @@ def _put_another(store: Store, pattern: str, own: set[str]) -> None:
         pattern = pattern.replace(identity, _another(identity))
     for kind, documents in json.loads(pattern).items():
         for document in documents:
-            store.put(kind, document)
+            store.put(BY_NAME[kind], document)
 
 
 def _documents(state: dict[str, Any]) -> ByKind:

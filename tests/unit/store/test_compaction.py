@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from emulator.store import Store, StoreUnwritable, memory_store, open_store
+from emulator.store import Store, StoreUnwritable, WriteGroup, journal_log, memory_store, open_store
+from emulator.store.check import verify
 from emulator.store.journal_log import SMALL_JOURNAL
 from emulator.store.table import DocumentTable
 from tests.unit.store.making import BOOK, KINDS, NOTE, TroubledDisk, answers, book, copy_of, failing, some_books
@@ -200,3 +201,37 @@ def test_a_compaction_begins_outside_of_transactions_and_runs_once(store: Store)
     with pytest.raises(RuntimeError):
         compaction.run()
     store.log.finish_compaction(compaction)
+
+
+def test_a_snapshot_that_was_written_beside_changes_has_the_indexes_of_its_moment(
+    store: Store, directory: Path
+) -> None:
+    before = answers(store)
+    compaction = store.log.begin_compaction()
+    store.put(BOOK, book("later", author="author 0", year=1))
+    store.delete(BOOK, "b2")
+    compaction.run()
+    store.log.finish_compaction(compaction)
+    killed = copy_of(directory)
+    for journal in killed.glob("journal-*.jsonl"):
+        journal.unlink()
+    assert b'"ids":' in (killed / "documents.json").read_bytes()
+    again = open_store(killed, KINDS)
+    assert not again.log.compaction_due, "a start decodes no document for it"
+    assert answers(again) == before
+    again.close()
+    assert verify(killed, KINDS).sound
+
+
+def test_a_slow_start_is_followed_by_a_compaction(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal_log, "SLOW_JOURNAL", 1000)
+    store = open_store(directory, KINDS)
+    for number in range(20):
+        store.put(NOTE, {"id": str(number), "text": "x" * 100})
+    assert not store.log.compaction_due
+    again = open_store(copy_of(directory), KINDS)
+    group = WriteGroup()
+    again.join(group)
+    assert (again.log.compaction_due, group.overgrown) == (True, {again})
+    again.log.compact()
+    assert not again.log.compaction_due
