@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -51,7 +51,11 @@ class StateDamaged(Exception):
 
 
 def assemble(
-    settings: ServeSettings, *, authority: CertificateAuthority | None = None, begins: Beginning = LIVE
+    settings: ServeSettings,
+    *,
+    authority: CertificateAuthority | None = None,
+    begins: Beginning = LIVE,
+    progress: Callable[[int, int], None] | None = None,
 ) -> BankApplication:
     """Everything that `serve` needs; `authority` is handed in where several sites share one (tests), `begins` where the
     clocks of its banks do not begin live.
@@ -62,7 +66,7 @@ def assemble(
     try:
         if authority is None:
             authority = authority_for(settings.state, power=settings.durability == "power")
-        return _assembled(settings, authority, begins)
+        return _assembled(settings, authority, begins, progress)
     except (StoreDamaged, AuthorityDamaged) as error:
         raise StateDamaged(str(error)) from error
     except ScenarioRefused as error:
@@ -75,9 +79,14 @@ def assemble(
         raise StartRefused(f"--state {error.filename or settings.state}: {error.strerror or error}") from error
 
 
-def _assembled(settings: ServeSettings, authority: CertificateAuthority, begins: Beginning) -> BankApplication:
+def _assembled(
+    settings: ServeSettings,
+    authority: CertificateAuthority,
+    begins: Beginning,
+    progress: Callable[[int, int], None] | None,
+) -> BankApplication:
     fixtures.check(settings.fixtures)  # where documents are kept, it is read only at the next reset
-    registry = registry_for(settings, authority, begins)
+    registry = registry_for(settings, authority, begins, progress)
     _tell_kept_settings(registry.default.bank)
     with ExitStack() as undo:
         undo.callback(registry.close)
@@ -158,7 +167,12 @@ def _control_document() -> dict[str, Any]:
     return openapi.document("")
 
 
-def registry_for(settings: ServeSettings, authority: CertificateAuthority, begins: Beginning = LIVE) -> BankRegistry:
+def registry_for(
+    settings: ServeSettings,
+    authority: CertificateAuthority,
+    begins: Beginning = LIVE,
+    progress: Callable[[int, int], None] | None = None,
+) -> BankRegistry:
     """The banks as `settings` wants them."""
     return BankRegistry(
         RegistryConfig(
@@ -172,5 +186,6 @@ def registry_for(settings: ServeSettings, authority: CertificateAuthority, begin
             trusted_ca=lambda: authority.certificate,
             signer=response_signer(authority.answer_credentials),
             begins=begins,
+            progress=progress,
         )
     )

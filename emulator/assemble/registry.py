@@ -58,6 +58,7 @@ class RegistryConfig:
     trusted_ca: Callable[[], Certificate | None]
     signer: Signer
     begins: Beginning = LIVE
+    progress: Callable[[int, int], None] | None = None  # of reading the documents: bytes read, bytes in all
 
 
 class BankRegistry:
@@ -241,7 +242,7 @@ class BankRegistry:
     def _documents(self, directory: Path | None) -> Store:
         if directory is None:
             return memory_store(KINDS)
-        return open_store(directory, KINDS, durability=self._common.durability)
+        return open_store(directory, KINDS, self._common.durability, progress=self._common.progress)
 
     def make(
         self,

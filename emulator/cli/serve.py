@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import logging
 import os
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from socket import socket
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -114,7 +116,7 @@ def _started(settings: ServeSettings) -> None:
         tls = None if settings.tls_port is None else listen(settings.host, settings.tls_port)
     except CannotListen as error:
         raise Failed(f"--tls-port: {error}") from error
-    application = _application(settings)
+    application = _starting(settings, plain)
     documents = "memory" if settings.ephemeral else settings.state.absolute()
     logger.info("documents in %s, certificates in %s", documents, settings.state.absolute())
     try:
@@ -132,11 +134,43 @@ def _started(settings: ServeSettings) -> None:
         application.close()
 
 
-def _application(settings: ServeSettings) -> Application:
+def _starting(settings: ServeSettings, plain: list[socket]) -> Application:
+    """The application; while it reads large documents, the plain address answers how far it is."""
+    from emulator.assemble import starting
+
+    if not starting.is_slow(settings):
+        return _application(settings)
+    from emulator.web.server import WebServer, run_loop
+
+    progress = starting.Progress()
+    # the connections that wait are the sockets' own, whoever takes them: duplicates may be closed
+    sockets = [bound.dup() for bound in plain]
+    server = WebServer(
+        starting.StartingApplication(progress),
+        host=settings.host,
+        plain=sockets,
+        public_url=settings.public_url,
+        allowed=settings.allow_host,
+    )
+    applications: list[Application] = []
+
+    async def start() -> None:
+        await server.start()
+        try:
+            loop = asyncio.get_running_loop()
+            applications.append(await loop.run_in_executor(None, _application, settings, progress))
+        finally:
+            await server.stop()
+
+    run_loop(start())
+    return applications[0]
+
+
+def _application(settings: ServeSettings, progress: Callable[[int, int], None] | None = None) -> Application:
     from emulator import assemble
 
     try:
-        return assemble.assemble(settings)
+        return assemble.assemble(settings, progress=progress)
     except assemble.StartRefused as error:
         raise Failed(str(error)) from error
     except assemble.StateDamaged as error:

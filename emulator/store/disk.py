@@ -45,6 +45,10 @@ class Disk:
         finally:
             os.close(file)
 
+    def size(self, path: Path) -> int:
+        """The size of the file in bytes."""
+        return path.stat().st_size
+
     def written(self, path: Path) -> float:
         """When the file was last written, in seconds since 1970."""
         return path.stat().st_mtime

@@ -28,7 +28,7 @@ from emulator.store.errors import StoreExhausted, StoreUnwritable
 from emulator.store.journal import Journal, Segment, sealed
 from emulator.store.kinds import Kind
 from emulator.store.log import Change
-from emulator.store.recovery import SNAPSHOT, Recovered, recover, unfinished_name
+from emulator.store.recovery import SNAPSHOT, Progress, Recovered, recover, unfinished_name
 from emulator.store.snapshot import Tables, write_snapshot
 
 logger = logging.getLogger(__name__)
@@ -143,8 +143,11 @@ class JournalLog:
     StoreDamaged, StoreTooNew, StoreLocked and OSError when it is made and when it is loaded.
     """
 
-    def __init__(self, directory: Path, *, power: bool = False, disk: Disk | None = None) -> None:
+    def __init__(
+        self, directory: Path, *, power: bool = False, disk: Disk | None = None, progress: Progress | None = None
+    ) -> None:
         self.directory = directory
+        self._progress = progress
         self.confirms = power
         self.compaction: Compaction | None = None
         self.refusal: str | None = None  # why no change is taken any more
@@ -159,7 +162,7 @@ class JournalLog:
     def load(self, store: Store) -> None:
         """Read the directory into `store`, and clear away what a killed process has left in it."""
         self._store = store
-        recovered = recover(self.directory, self._disk, store)
+        recovered = recover(self.directory, self._disk, store, self._progress)
         self.written = max((self._disk.written(path) for path in recovered.sources), default=0.0)
         self._journal = self._taken_over(recovered)
         self._synced = store.sequence
@@ -405,7 +408,12 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 def open_store(
-    directory: Path, kinds: Sequence[Kind[Any]], durability: Durability = "process", *, disk: Disk | None = None
+    directory: Path,
+    kinds: Sequence[Kind[Any]],
+    durability: Durability = "process",
+    *,
+    disk: Disk | None = None,
+    progress: Progress | None = None,
 ) -> Store:
     """The store of a directory, which is made (0700) when missing; its `log` is a JournalLog.
 
@@ -413,7 +421,7 @@ def open_store(
     Raises StoreDamaged, StoreExhausted, StoreTooNew, StoreLocked, OSError.
     """
     with _without_collection():
-        log = JournalLog(directory, power=durability == "power", disk=disk)
+        log = JournalLog(directory, power=durability == "power", disk=disk, progress=progress)
         try:
             return Store(log, kinds)
         except MemoryError as error:

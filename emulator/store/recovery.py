@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from emulator.store.db import Store
 
 SNAPSHOT = "documents.json"
+REPORTED = 1 << 20  # bytes between two reports of progress
 
 _SYNCED = re.compile(rb'\{"sequence":\d{1,18},"synced":(\d{1,18}),')
 _SEQUENCE = re.compile(rb'\{"sequence":(\d{1,18}),')
@@ -48,13 +50,37 @@ class Recovered:
         self.stale: list[Path] = []
 
 
-def recover(directory: Path, disk: Disk, store: Store) -> Recovered:
+Progress = Callable[[int, int], None]
+"""Called now and then with the bytes that were read, and those that there are."""
+
+
+class _Reading:
+    """How far a recovery is."""
+
+    def __init__(self, total: int, progress: Progress | None) -> None:
+        self.done = 0
+        self._total = total
+        self._progress = progress
+        self._next = 0
+
+    def at(self, position: int) -> None:
+        """Reading has come to `position` of the present file."""
+        if self._progress is not None and self.done + position >= self._next:
+            self._next = self.done + position + REPORTED
+            self._progress(self.done + position, self._total)
+
+
+def recover(directory: Path, disk: Disk, store: Store, progress: Progress | None = None) -> Recovered:
     """Read everything into `store`, which is empty, without changing a file; raises StoreDamaged and StoreTooNew."""
     recovered = Recovered()
     names = disk.names(directory)
+    documents = [name for name in names if name == SNAPSHOT or segment_first(name) is not None]
+    reading = _Reading(sum(disk.size(directory / name) for name in documents) if progress else 0, progress)
+    reading.at(0)
     if SNAPSHOT in names:
         _load_snapshot(directory / SNAPSHOT, disk, store, recovered)
         recovered.sources.append(directory / SNAPSHOT)
+        reading.done = recovered.snapshot_size
     recovered.stale += [directory / name for name in names if _is_unfinished(name)]
     firsts = sorted((first, name) for name in names if (first := segment_first(name)) is not None)
     # where the next one begins no later than what the snapshot lacks, nothing in a journal is needed, nor is it read
@@ -65,7 +91,8 @@ def recover(directory: Path, disk: Disk, store: Store) -> Recovered:
         with disk.reading(path) as (read, size):
             records = Records(read, size)
             segment = Segment(path, first, 0)
-            needed = _replay(segment, records, store)
+            needed = _replay(segment, records, store, reading)
+        reading.done += records.end
         recovered.sources.append(path)
         segment.size = records.end
         later = [path for _, path in files[place + 1 :]]
@@ -92,12 +119,13 @@ def _load_snapshot(file: Path, disk: Disk, store: Store, recovered: Recovered) -
         raise StoreDamaged(file, 0, str(wrong)) from wrong
 
 
-def _replay(segment: Segment, records: Records, store: Store) -> bool:
+def _replay(segment: Segment, records: Records, store: Store, reading: _Reading) -> bool:
     """Apply the changes of one journal file that the store does not have yet; whether there were any."""
     known = store.sequence
     if segment.first > known + 1:
         raise StoreDamaged(segment.path, 0, f"changes {known + 1} to {segment.first - 1} are missing before this file")
     for offset, payload in records:
+        reading.at(offset)
         change = _SEQUENCE.match(payload)
         if change is None:
             raise StoreDamaged(segment.path, offset, "a sealed record that holds no change")

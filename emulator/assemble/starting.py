@@ -1,0 +1,121 @@
+"""What is served while the documents are still being read: /health is 200, /ready tells how far it is, the rest is 503.
+
+A start reads the journal that a killed process has left, which takes seconds where it is large. Until that is done the
+listening address answers through `StartingApplication`, and the progress goes to the log.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from ssl import SSLContext
+from time import monotonic
+
+from emulator.api import render
+from emulator.api.headers import Headers
+from emulator.api.messages import Request, Response
+from emulator.api.pipeline import finish
+from emulator.api.router import split_target
+from emulator.api.service import health
+from emulator.assemble.registry import DEFAULT
+from emulator.bank.errors import BankError
+from emulator.settings import ServeSettings
+
+logger = logging.getLogger(__name__)
+
+SLOW_BYTES = 16 << 20
+EVERY = 2.0  # seconds between two lines in the log
+
+
+def is_slow(settings: ServeSettings) -> bool:
+    """Whether the documents of the default bank are so large that clients would wonder what the process does."""
+    if settings.ephemeral:
+        return False
+    directory = settings.state / "banks" / DEFAULT
+    return sum(_size(path) for path in directory.glob("*.json*")) > SLOW_BYTES
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:  # the start itself says what is wrong
+        return 0
+
+
+class Progress:
+    """How much of the documents has been read, in bytes; written by the thread that reads, read by the other."""
+
+    def __init__(self) -> None:
+        self.done = 0
+        self.total = 0
+        self._logged = monotonic()
+
+    def __call__(self, done: int, total: int) -> None:
+        """Take note, and tell the log now and then."""
+        self.done, self.total = done, total
+        now = monotonic()
+        if now - self._logged >= EVERY:
+            self._logged = now
+            logger.info("reading the documents: %d %% of %d MB", self.percent, total >> 20)
+
+    @property
+    def percent(self) -> int:
+        return 100 * self.done // self.total if self.total else 0
+
+
+class StartingApplication:
+    """An Application, and its one Turn, that has no bank yet."""
+
+    waits = False
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+
+    def turn(self) -> StartingApplication:
+        return self
+
+    def begin(self, _requests: Sequence[Request]) -> None:
+        """Nothing has to be waited for."""
+
+    def handle(self, request: Request) -> Response:
+        """200 for /health, 503 for everything else; never raises."""
+        try:
+            path, _ = split_target(request.target)
+            if path == "/health":
+                return render.json_response(200, health())
+            progress = self._progress
+            if path == "/ready":
+                reading = {"bytes": progress.done, "of": progress.total, "percent": progress.percent}
+                return render.json_response(503, {"status": "starting", "reading": reading}, [("Retry-After", "1")])
+            text = f"The bank is starting: {progress.percent} % of its documents are read."
+            response = render.refusal(BankError("SYSTEM_ERROR", text, status=503), headers=[("Retry-After", "1")])
+        except Exception as error:
+            response = render.refusal(render.failed(request, error))
+        finish(response, Headers(request.headers))
+        return response
+
+    def end(self) -> None:
+        """There is nothing to keep."""
+
+    def refused(self, request: Request, response: Response) -> None:
+        """Finish what was answered at the wire."""
+        finish(response, Headers(request.headers))
+
+    def next_due(self) -> None:
+        """Nothing falls due."""
+
+    def apply_due(self) -> None:
+        """Nothing is due."""
+
+    def tls_context(self) -> SSLContext:
+        raise RuntimeError("a starting bank serves no TLS")
+
+    def start(self) -> None:
+        """There is no upkeep."""
+
+    def stop(self) -> None:
+        """There is no upkeep."""
+
+    def close(self) -> None:
+        """There is nothing to close."""
