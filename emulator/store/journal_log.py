@@ -35,7 +35,8 @@ logger = logging.getLogger(__name__)
 
 Durability = Literal["process", "power"]
 
-# A journal is left alone until it is as large as the snapshot, and this large at least.
+# A journal is left alone until it is half as large as the snapshot, and this large at least: what a start replays
+# takes it several times as long as what it loads.
 SMALL_JOURNAL = 8 << 20
 # One that is this large at a start is compacted soon: the next start need not read it again.
 SLOW_JOURNAL = 1 << 20
@@ -273,7 +274,7 @@ class JournalLog:
     # Compaction
 
     def _threshold(self) -> int:
-        return max(SMALL_JOURNAL, self._snapshot_size)
+        return max(SMALL_JOURNAL, self._snapshot_size // 2)
 
     @property
     def compaction_due(self) -> bool:

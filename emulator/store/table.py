@@ -156,9 +156,21 @@ class DocumentTable(Table):
 
     def settle(self, identity: str, number: int, document: Document) -> None:
         """Place a document that is not there yet under a known number; ValueError when the number is taken."""
-        if number in self.rows:
-            raise ValueError(f"there is a document number {number} already")
-        self._place(identity, number, encoded(document), document)
+        raw = encoded(document)
+        if number < self.next_number:
+            if number in self.rows:
+                raise ValueError(f"there is a document number {number} already")
+            self._place(identity, number, raw, document)
+            return
+        if self.keys.members:  # all of `_place` for what comes last, as nearly all in a journal does
+            self.keys.enter(document, number, identity)
+        self.next_number = number + 1
+        if self.before is not None:
+            self.before.setdefault(number, None)
+        self.rows[number] = raw
+        self.numbers[identity] = number
+        if self.dependants:
+            self.changed()
 
     def unsettle(self, identity: str) -> None:
         """Take a document away, if there."""

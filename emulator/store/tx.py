@@ -138,7 +138,8 @@ def repeat(change: Mapping[str, Any], table_of: Callable[[str], DocumentTable]) 
         table_of(kind).empty()
     for kind, _, identity in change.get("delete", ()):
         table_of(kind).unsettle(identity)
-    for kind, _, document in change["put"]:
-        table_of(kind).unsettle(document["id"])
-    for kind, number, document in change["put"]:
-        table_of(kind).settle(document["id"], number, document)
+    puts = [(table_of(kind), number, document) for kind, number, document in change["put"]]
+    for table, _, document in puts:
+        table.unsettle(document["id"])
+    for table, number, document in puts:
+        table.settle(document["id"], number, document)

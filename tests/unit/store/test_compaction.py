@@ -134,11 +134,11 @@ def test_it_is_due_when_the_journal_has_outgrown_the_snapshot(directory: Path) -
     compaction.run()
     store.log.finish_compaction(compaction)
     assert not store.log.compaction_due
-    store.put(NOTE, {"id": "large", "text": "x" * (2 * SMALL_JOURNAL)})
+    store.put(NOTE, {"id": "large", "text": "x" * (4 * SMALL_JOURNAL)})
     store.log.compact()
-    store.put(NOTE, {"id": "large", "text": "y" * 2 * SMALL_JOURNAL})
-    assert not store.log.compaction_due, "the snapshot is larger"
-    store.put(NOTE, {"id": "large", "text": "z" * 2 * SMALL_JOURNAL})
+    store.put(NOTE, {"id": "large", "text": "y" * (3 * SMALL_JOURNAL // 2)})
+    assert not store.log.compaction_due, "the snapshot is more than twice as large"
+    store.put(NOTE, {"id": "large", "text": "z" * (3 * SMALL_JOURNAL // 2)})
     assert store.log.compaction_due
     store.close()
 
