@@ -9,7 +9,7 @@ import pytest
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 
-from tests.e2e.clicking import awkward, complaints, is_too_wide, nameless, press
+from tests.e2e.clicking import awkward, complaints, findings, is_too_wide, nameless, press
 from tests.e2e.pages_served import served_pages
 
 pytestmark = pytest.mark.browser
@@ -56,7 +56,7 @@ def test_every_kind_of_page_fits_names_its_controls_and_draws_no_complaint(
     for page in PAGES:
         browser.get(url + page)
         wrong = {"complaints": complaints(browser), "nameless": nameless(browser), "wide": is_too_wide(browser)}
-        wrong["awkward"] = awkward(browser)
+        wrong["awkward"], wrong["findings"] = awkward(browser), findings(browser)
         if any(wrong.values()):
             found[page] = wrong
     assert found == {}
