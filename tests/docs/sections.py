@@ -71,7 +71,7 @@ def headers() -> str:
 
 
 def errors() -> str:
-    from emulator.bank.errors import STATUS
+    from emulator.api.render import STATUS
 
     when = {}
     for section in manual.pages()["reference/errors"].sections:

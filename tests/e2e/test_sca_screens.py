@@ -11,7 +11,7 @@ from selenium.webdriver.common.by import By
 
 from emulator.bank.customers import sessions
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, PAYMENT
-from tests.e2e.clicking import cut_off, is_too_wide, press
+from tests.e2e.clicking import cut_off, findings, is_too_wide, press
 from tests.e2e.pages_served import ServedPages, served_pages
 from tests.unit.pages.living import KARI, STRAKS, straks
 
@@ -35,9 +35,10 @@ def served() -> Iterator[ServedPages]:
     """A bank in which accounts have long names."""
     with served_pages() as running:
         documents = running.emulator.service.bank.documents
-        for kind in (ACCOUNT, CARD):
-            for held in list(documents.all(kind)):
-                documents.put(kind, {**held, "name": "Æ" * 35 + NAME[:35]})
+        for account in list(documents.all(ACCOUNT)):
+            documents.put(ACCOUNT, {**account, "name": "Æ" * 35 + NAME[:35]})
+        for card in list(documents.all(CARD)):
+            documents.put(CARD, {**card, "name": "Æ" * 35 + NAME[:35]})
         yield running
 
 
@@ -62,7 +63,7 @@ def payments(served: ServedPages, count: int, **headers: str) -> list[Any]:
             "instructedAmount": {"amount": AMOUNT, "currency": "NOK"},
             "remittanceInformationUnstructured": MESSAGE,
         }
-        served.run(bank.documents.put, "payment", payment)
+        served.run(bank.documents.put, PAYMENT, payment)
     return made
 
 
@@ -95,6 +96,7 @@ def test_nothing_that_is_approved_is_out_of_sight(served: ServedPages, browser: 
     for width in WIDTHS:
         as_wide_as(browser, width)
         assert cut_off(browser) == [], width
+        assert findings(browser) == [], width
         assert not is_too_wide(browser), width
 
 
@@ -105,6 +107,7 @@ def test_the_header_ends_where_the_content_does(served: ServedPages, browser: Ch
     for _ in ("identity", "method"):
         # the strip of customers is moved sideways on a telephone
         assert cut_off(browser, but=".people") == []
+        assert findings(browser) == []
         languages, content = browser.execute_script(EDGES)
         assert languages <= content + 0.5
         if browser.find_elements(By.ID, "nationalId"):
@@ -118,7 +121,7 @@ def test_the_customers_of_the_sandbox_leave_the_form_in_sight(served: ServedPage
     agreement = next(documents.all(AGREEMENT))
     for number in range(12):
         held = {**agreement, "id": f"a-{number}", "name": NAME[:60], "persons": [KARI]}
-        served.run(documents.put, "agreement", held)
+        served.run(documents.put, AGREEMENT, held)
     as_wide_as(browser, width)
     browser.get(served.call("GET", "/v1/accounts")["_links"]["scaRedirect"]["href"])
     chips = browser.find_elements(By.CSS_SELECTOR, ".people button")

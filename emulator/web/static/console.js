@@ -7,7 +7,7 @@
   const KINDS = [
     "request", "payment", "basket", "sca", "consent",
     "clock", "scenario", "reset", "settings", "rules", "customers", "requests",
-    "snapshots", "tpps", "banks",
+    "snapshots", "tpps", "banks", "conformance",
   ];
 
   // Bank time: a live clock goes on by itself between two answers of the bank.
