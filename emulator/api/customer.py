@@ -16,7 +16,7 @@ from emulator.bank.kinds import AGREEMENT
 ACCOUNT_INFORMATION = frozenset({"AISP"})  # the role of account and consent operations alone
 
 _OPEN, _PSU, _SESSION = Access.OPEN, Access.PSU, Access.SESSION  # to ask the Enum each time takes longer
-_SAID = ("psu-id", "x-psu-identity", "tpp-session-id", "psu-context", "psu-corporate-id")
+_NAMING = ("psu-id", "x-psu-identity", "tpp-session-id", "psu-context", "psu-corporate-id")
 
 
 def claim(headers: Headers, tpp_id: str) -> access.Claim:
@@ -55,9 +55,9 @@ def admit(call: Call) -> access.Caller | None:
 
 
 def _payer(call: Call) -> access.Caller | None:
-    """The customer of a payment or basket: the one of the last request that said the same, while nothing changed."""
+    """The customer of a payment or basket: that of the last request with the same headers, while nothing changed."""
     payers = call.bank.payers
-    named = (call.tpp.id, *map(call.headers.get, _SAID))
+    named = (call.tpp.id, *map(call.headers.get, _NAMING))
     known: dict[Any, access.Caller | None] = payers.values()
     if named in known:
         return known[named]
@@ -98,7 +98,7 @@ def open_access(call: Call, *, purpose: str | None = None, target: str | None = 
     return sca.open_sca(call.bank, call.tpp.id, purpose, known)
 
 
-_MANNER = (
+_OF_APPROACH = (
     "tpp-brand-logging-information",
     "tpp-redirect-preferred",
     "x-psu-authmethod-preferred",
@@ -109,8 +109,8 @@ _MANNER = (
 def approach_of(call: Call) -> Approach:
     """How the customer of this request is to be approached."""
     header = call.headers.get
-    manner = _manner(call.tpp.name, call.script.sca, *map(header, _MANNER))
-    approach: Approach = {"redirectUri": header("tpp-redirect-uri") or "", **manner}
+    common = _common_approach(call.tpp.name, call.script.sca, *map(header, _OF_APPROACH))
+    approach: Approach = {"redirectUri": header("tpp-redirect-uri") or "", **common}
     session_id, identity = header("tpp-session-id"), header("x-psu-identity")
     if session_id:
         approach["sessionId"] = session_id
@@ -119,9 +119,9 @@ def approach_of(call: Call) -> Approach:
     return approach
 
 
-# Nearly all requests of a TPP say the same here; what is the customer's own is not cached.
+# Nearly all requests of a TPP have the same here; what belongs to one customer is not cached.
 @lru_cache(maxsize=64)
-def _manner(
+def _common_approach(
     tpp_name: str,
     outcome: str | None,
     brand: str | None,
@@ -130,11 +130,11 @@ def _manner(
     language: str | None,
 ) -> Approach:
     """The part of an approach that is not of one customer; not to be changed."""
-    named = {
+    members = {
         "tppName": brand or tpp_name,
         "app": preferred == "false",
         "method": sca.offered_method(method),
         "language": language,
         "outcome": outcome,
     }
-    return cast(Approach, {member: value for member, value in named.items() if value})
+    return cast(Approach, {member: value for member, value in members.items() if value})

@@ -38,7 +38,7 @@ REFUSALS = {
     "429": "The calls without the PSU are used up.",
 }
 _ERROR = "emulator.api.shapes.answers:Error"
-_SIGNED = "Every request is signed (SPEC 5.2) and carries TPP-Signature-Certificate. "
+_SIGNED = "Every request is signed and carries TPP-Signature-Certificate. "
 _BY_PROXY = "`bank-emulator proxy` signs what a plain client sends."
 _SIGNING = frozenset({"Date", "Digest", "Signature", "TPP-Signature-Certificate"})  # headers that signing adds
 _SECURITY = {
@@ -54,6 +54,22 @@ _SECURITY = {
         "name": "TPP-Signature-Certificate",
         "description": "The signing certificate, base64 DER on one line.",
     },
+}
+# Where the manual has more about operations: by the section of SPEC that they are from, else by their tag.
+_MANUAL = {
+    "4.1": "baskets#creating-a-basket",
+    "4.2": "baskets",
+    "4.3, 4.4": "payments#creating-a-payment",
+    "4.5": "accounts#transaction-details",
+    "4.6": "sandbox-data#transactions-of-the-sandbox",
+    "5.3": "sca#authorisations",
+    "Payments": "payments#reading-a-payment",
+    "Accounts": "accounts",
+    "Card accounts": "accounts",
+    "Consents": "consents",
+    "PSU": "sca#knowing-the-customer-without-accounts",
+    "Sandbox": "sandbox-data",
+    "Contact information": "sandbox-data#contact-information",
 }
 _PARAMETER = re.compile(r"{([^}]+)}")
 _PRODUCT = "{payment-service}/{payment-product}"
@@ -158,7 +174,8 @@ def _operation(form: _Form, forms: Sequence[_Form], writer: Writer, bodies: Mapp
         "operationId": form.id,
         "x-operation": row.id if form.id != row.id else None,
         "summary": f"{row.summary} ({'/'.join(form.fixed.values())})" if form.fixed else row.summary,
-        "description": f"SPEC {row.spec}. {(row.handler.__doc__ or '').strip()}",
+        "description": (row.handler.__doc__ or row.summary).strip(),
+        "externalDocs": {"url": f"/docs/reference/{_MANUAL.get(row.spec) or _MANUAL[row.tag]}"},
         "tags": [row.tag] if row.tag else [],
         "parameters": [*_path(form), *map(query_parameter, row.query)],
         "requestBody": _body(form, writer, bodies.get(row.id, {})) if row.body is not None else None,

@@ -12,6 +12,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from openapi_spec_validator import validate
 
+from emulator import manual
 from emulator.api import examples, shapes
 from emulator.api.headers import FORMATS, MATRIX
 from emulator.api.messages import Request
@@ -21,6 +22,7 @@ from emulator.api.tpp_openapi import REFUSALS, document, published, respond
 from emulator.bank import products
 from emulator.bank.errors import BankError
 from emulator.ca import CertificateAuthority
+from emulator.control.openapi import document as control_document
 from tests.api.desk import DeskClient, messages
 from tests.api.test_answer_shapes import fault
 from tests.docs.answers import ANSWERS, recorded, written
@@ -219,3 +221,20 @@ def test_the_document_is_served_in_both_forms_and_another_is_refused() -> None:
     assert "securitySchemes" not in by_proxy["components"]
     with pytest.raises(BankError, match="signed"):
         respond(Request("GET", "/openapi.json?signed=by-magic"))
+
+
+@pytest.mark.parametrize(
+    "shown", [document(), published(), control_document("")], ids=["table", "published", "control"]
+)
+def test_texts_cite_the_manual_and_not_the_specification(shown: dict[str, Any]) -> None:
+    assert not re.findall(r"\b(?:SPEC|CONTRACT) [0-9][^\"]*", json.dumps(shown))
+
+
+def test_each_operation_leads_to_the_manual(for_generators: dict[str, Any]) -> None:
+    anchors = {
+        f"/docs/{address}{part}"
+        for address, page in manual.pages().items()
+        for part in ("", *(f"#{section.anchor}" for section in page.sections))
+    }
+    for operation in operations(for_generators):
+        assert operation["externalDocs"]["url"] in anchors, operation["operationId"]
