@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import re
+from unittest.mock import Mock
 
 import pytest
+from aiohttp import web
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from emulator.api.messages import Delivery, Request, Response
+from emulator.web.answers import Answer
+from emulator.web.connection import Connection, Listener
+from emulator.web.events import EventStream
 from emulator.web.limits import MAX_FIELD_BYTES, MAX_HEAD_BYTES
 from tests.e2e.serving import MadeUpSite, chunked, get, head, post
 from tests.unit.web.peer import Peer, listener_of, turn
@@ -258,3 +263,18 @@ async def test_a_client_that_does_not_read_the_end_is_dropped_after_the_close() 
     assert listener.open == {client.connection}
     listener.drop_stuck()
     assert not listener.open
+
+
+async def test_no_name_of_ours_hides_one_of_aiohttp() -> None:
+    """We use aiohttp's public interface only; a later version must not have our private names as its own."""
+    listener = listener_of(Application())
+    connection = listener()
+    plain = web.RequestHandler(web.Server(listener.request_handler), loop=asyncio.get_running_loop())
+    assert set(Connection.__slots__).isdisjoint(dir(plain))
+    assert (set(vars(listener)) - set(vars(web.Server(listener.request_handler)))).isdisjoint(dir(web.Server))
+    answers = (Answer(connection, Mock(), Response(200)), EventStream(connection, Mock(), Mock(), Mock()))
+    for answer in answers:
+        assert (set(vars(answer)) - set(vars(web.StreamResponse()))).isdisjoint(dir(web.StreamResponse))
+    written = {name for kind in (Connection, Listener, Answer, EventStream) for name in vars(kind)}
+    private = {name for name in written if name.startswith("_") and not name.startswith("__")} - {"_abc_impl"}
+    assert private.isdisjoint(dir(web.RequestHandler) + dir(web.Server) + dir(web.StreamResponse))
