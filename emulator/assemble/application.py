@@ -39,6 +39,13 @@ class Room(Protocol):
 
 
 @runtime_checkable
+class Guarded(Room, Protocol):
+    """A room that asks for a token before anybody learns which banks there are."""
+
+    def refuse(self, request: Request) -> Response | None: ...
+
+
+@runtime_checkable
 class Pages(Room, Protocol):
     """A room that people come to with a browser: what is not there is told them by a page, too."""
 
@@ -110,10 +117,14 @@ class BankApplication:
         path, _ = split_target(request.target)
         named = _NAMED_BANK.match(path)
         if named is not None:
-            found = self._registry.find(named[1])
-            if found is None:
+            room = self._room(path[named.end() :])
+            refused = room.refuse(request) if isinstance(room, Guarded) else None
+            if refused is not None:
+                return refused
+            named_service = self._registry.find(named[1])
+            if named_service is None:
                 return self._no_bank(request, named)
-            service = found
+            service = named_service
             request = replace(request, prefix=named[0])
             path = path[named.end() :]
         if path.startswith(f"{API_PREFIX}/v1/"):

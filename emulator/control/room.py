@@ -73,6 +73,16 @@ class Control:
             snapshots = self._snapshots[bank] = self._snapshots_of(bank.name)
         return ScenarioTarget(bank, service.rules, service.log, snapshots)
 
+    def refuse(self, request: Request) -> Response | None:
+        """The refusal of who may not use the interface, whatever bank is named; None: everybody else."""
+        try:
+            self._gate.check(request, Headers(request.headers))
+        except BankError as error:
+            response = _gate_refusal(error)
+            response.headers.append(NO_STORE)
+            return response
+        return None
+
     def handle(self, service: BankService, request: Request) -> Response | Stream:
         """Answer a request under /_emulator about the bank of `service`; never raises."""
         headers = Headers(request.headers)
@@ -83,8 +93,7 @@ class Control:
         except MethodRefused as error:
             response = render.refusal(error, headers=[("Allow", ", ".join(error.allowed))])
         except BankError as error:
-            challenge = [("WWW-Authenticate", "Bearer")] if error.status == 401 else []
-            response = render.refusal(error, headers=challenge)
+            response = _gate_refusal(error)
         except ScenarioRefused as error:
             response = render.refusal(refusal(error.problems))
         except FixtureError as error:
@@ -120,6 +129,11 @@ class Control:
         if request.method == "HEAD" and isinstance(answer, Stream):
             return Response(answer.status, answer.headers)
         return answer
+
+
+def _gate_refusal(error: BankError) -> Response:
+    challenge = [("WWW-Authenticate", "Bearer")] if error.status == 401 else []
+    return render.refusal(error, headers=challenge)
 
 
 def _read_body(call: ControlCall[Any], operation: ControlOperation, headers: Headers) -> None:

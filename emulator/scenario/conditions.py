@@ -38,7 +38,11 @@ class Condition(Protocol):
 
 
 def fits(condition: Condition, value: Any) -> bool:
-    """Whether a value fits."""
+    """Whether a value fits; of the usual conditions without putting into words why not."""
+    if isinstance(condition, Exactly):
+        return condition.holds(value)
+    if isinstance(condition, Members) and isinstance(value, dict):
+        return all(fits(inner, value.get(name, ABSENT)) for name, inner in condition.members)
     return next(condition.differences(value), None) is None
 
 
@@ -84,10 +88,11 @@ class Exactly:
     strict: bool = False
 
     def differences(self, value: Any, path: Path = ()) -> Iterator[Difference]:
-        if not self._is(value):
+        if not self.holds(value):
             yield path, f"expected {described(self.wanted)}, found {_described(value)}"
 
-    def _is(self, value: Any) -> bool:
+    def holds(self, value: Any) -> bool:
+        """Whether the value is what is wanted."""
         wanted = self.wanted
         if value is ABSENT:
             return False

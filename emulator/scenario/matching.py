@@ -14,7 +14,7 @@ from pydantic_core import CoreSchema, core_schema
 from emulator.bank.problems import Path
 from emulator.bank.validation import Maybe, Model, Unfit, refuse
 from emulator.scenario import conditions
-from emulator.scenario.conditions import ABSENT, Condition, OneOf, compiled, wildcard
+from emulator.scenario.conditions import ABSENT, Condition, compiled, wildcard
 from emulator.scenario.facts import SINGLE, Facts
 from emulator.scenario.operators import Nested, Operators, Single
 from emulator.scenario.vocabulary import Vocabulary, vocabulary
@@ -30,11 +30,10 @@ class Matcher:
 
     def fits(self, facts: Facts) -> bool:
         """Whether a request is meant."""
-        return all(_any_fits(condition, values(facts)) for values, condition in self.conditions)
-
-
-def _any_fits(condition: Condition, values: tuple[Any, ...]) -> bool:
-    return any(conditions.fits(condition, value) for value in values or (ABSENT,))
+        for values, condition in self.conditions:
+            if not any(conditions.fits(condition, value) for value in values(facts) or (ABSENT,)):
+                return False
+        return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,5 +147,7 @@ def operations_meant(stated: Any, words: Vocabulary) -> frozenset[str]:
     chosen: Any = stated.in_ if isinstance(stated, Operators) and set(stated.model_fields_set) == {"in_"} else [stated]
     if not isinstance(chosen, list) or not all(isinstance(word, str) for word in chosen):
         return frozenset(words.operations)
-    meant = OneOf.of(chosen, strict=False)
-    return frozenset(operation for operation in words.operations if conditions.fits(meant, operation))
+    named = frozenset(chosen).intersection(words.operations)
+    patterns = [word for word in chosen if "*" in word]
+    fitting = (operation for operation in words.operations for pattern in patterns if wildcard(pattern, operation))
+    return named.union(fitting)

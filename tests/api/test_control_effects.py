@@ -18,6 +18,7 @@ from emulator.scenario.folder import MalformedFolder, parts
 from emulator.scenario.steps import step_kinds
 from tests.api.control_desk import ControlDesk
 from tests.api.desk import BASE, DeskClient
+from tests.unit.effort import calls
 
 KARI = "14888520059"
 DOMESTIC = "/v1/payments/norwegian-domestic-credit-transfers"
@@ -422,3 +423,17 @@ def test_a_gateways_page_comes_with_its_own_content_type_or_with_that_of_json(
     assert answer.status == 201
     assert answer.body.startswith(b"<!DOCTYPE html>")
     assert [value.split(";")[0] for name, value in answer.headers if name == "Content-Type"] == [content_type]
+
+
+def test_rules_about_other_operations_cost_a_request_nothing(desk: Desk) -> None:
+    def cost() -> int:
+        desk.read()
+        return calls(desk.read)
+
+    before = cost()
+    when = [{"operation": "createPayment", "body": {"creditorName": f"x{n}"}} for n in range(500)]
+    others = [{"when": one, "then": {"delay": "1s"}} for one in when]
+    desk.control.do("POST", "/rules", others)
+    assert cost() < 1.1 * before
+    desk.rule({"delay": "1s"}, when={"operation": "getAccounts"})
+    assert desk.read().delivery.delay == 1

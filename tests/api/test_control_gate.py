@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
 
-from emulator.api.messages import Request
+from emulator.api.messages import Request, Response
 from emulator.api.service import BankService
+from emulator.assemble import assemble
 from emulator.assemble.registry import BankRegistry
 from emulator.bank.settings import SCHEMAS, Settings
 from emulator.bank.validation import json_schema
@@ -17,6 +19,7 @@ from emulator.ca import CertificateAuthority
 from emulator.control import Control
 from emulator.control.operation import ControlOperation
 from emulator.control.operations import table
+from emulator.settings import ServeSettings
 from tests.api.control_desk import JSON, ControlDesk
 
 
@@ -229,3 +232,26 @@ def test_an_empty_body_counts_as_an_empty_object(desk: ControlDesk, path: str) -
 def test_a_page_of_another_origin_may_change_nothing(desk: ControlDesk, origin: str) -> None:
     assert desk.raw("POST", "/reset", ("Origin", origin)).status == 403
     assert desk.raw("POST", "/reset", ("Origin", "http://localhost:8080")).status == 200
+
+
+@pytest.mark.parametrize("path", ["/clock", "/nothing", "/openapi.json"])
+def test_without_a_token_nobody_learns_which_banks_there_are(authority: CertificateAuthority, path: str) -> None:
+    settings = ServeSettings(ephemeral=True, state=Path(), control_token="s3cret")
+    application = assemble(settings, authority=authority)
+    token = ("Authorization", "Bearer s3cret")
+    made = application.handle(
+        Request("PUT", "/_emulator/banks/there", (JSON, token), b"{}", base="http://127.0.0.1:80")
+    )
+    assert made.status == 201
+
+    def asked(bank: str, *headers: tuple[str, str]) -> tuple[int, bytes]:
+        request = Request("GET", f"/banks/{bank}/_emulator{path}", headers, base="http://127.0.0.1:80")
+        answer = application.handle(request)
+        assert isinstance(answer, Response)
+        return answer.status, answer.body
+
+    for wrong in ((), (("Authorization", "Bearer other"),)):
+        assert asked("there", *wrong) == asked("not-there", *wrong)
+        assert asked("there", *wrong)[0] == 401
+    assert asked("not-there", token)[0] == 404
+    application.close()
