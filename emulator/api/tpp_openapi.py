@@ -27,6 +27,7 @@ from emulator.api.signature.rules import DEMANDED as SIGNATURE_DEMANDS
 from emulator.bank import products
 from emulator.bank.clock import oslo_date, real_now
 
+BASE = "http://127.0.0.1:8080"  # where a bank listens unless it is told otherwise
 BY_PROXY = "by-proxy"
 QUERY = (Parameter("signed", "enum", "Who signs", values=("by-client", BY_PROXY), default="by-client"),)
 REFUSALS = {
@@ -78,13 +79,15 @@ _PRODUCT = "{payment-service}/{payment-product}"
 def respond(request: Request) -> Response:
     """`GET /openapi.json`: the published document with the address it was asked at as its server."""
     query = parse(QUERY, split_target(request.target)[1])
-    return Response(200, [render.JSON], _written(oslo_date(real_now()), request.base + request.prefix, query["signed"]))
+    today = oslo_date(real_now())
+    return Response(200, [render.JSON], _written(today, request.base, request.prefix, query["signed"]))
 
 
 @lru_cache(maxsize=8)
-def _written(today: date, server: str, signed: str) -> bytes:
+def _written(today: date, base: str, prefix: str, signed: str) -> bytes:
     """The document as it is sent: making it takes a tenth of a second, in which nobody else would be served."""
-    return render.json_response(200, {**published(today=today, signed=signed), "servers": [{"url": server}]}).body
+    shown = published(today=today, signed=signed, base=base)
+    return render.json_response(200, {**shown, "servers": [{"url": base + prefix}]}).body
 
 
 def document(operations: Iterable[Operation] | None = None, *, today: date | None = None) -> Part:
@@ -93,9 +96,13 @@ def document(operations: Iterable[Operation] | None = None, *, today: date | Non
     return _document([_Form(row) for row in rows], rows, today, signed="by-client", headers_apart=False)
 
 
-def published(*, today: date | None = None, signed: str = "by-client") -> Part:
-    """The document for generators of clients; `signed` is `by-client` or `by-proxy`."""
-    return _document(list(_forms(table())), table(), today, signed=signed, headers_apart=True)
+def published(*, today: date | None = None, signed: str = "by-client", base: str = BASE) -> Part:
+    """The document for generators of clients; `signed` is `by-client` or `by-proxy`, `base` the bank's address."""
+    shown = _document(list(_forms(table())), table(), today, signed=signed, headers_apart=True)
+    for path in shown["paths"].values():
+        for operation in path.values():
+            operation["externalDocs"] = {"url": base + operation["externalDocs"]["url"]}
+    return {**shown, "servers": [{"url": base}]}
 
 
 class _Form:
