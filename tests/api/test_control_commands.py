@@ -16,7 +16,7 @@ from emulator.api.service import BankService
 from emulator.assemble import transports as assembled
 from emulator.bank.clock import real_now
 from emulator.bank.errors import BankError
-from emulator.bank.sandbox.generate_plan import plan_from
+from emulator.bank.sandbox.generate import plan_from
 from emulator.ca import CertificateAuthority
 from emulator.cli import bank, control, main
 from emulator.cli.control import MOST_CUSTOMERS

@@ -13,8 +13,7 @@ from emulator.bank.customers import people
 from emulator.bank.fixtures.definitions import Additions
 from emulator.bank.ids import Ids
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, CONSENT, CUSTOMER, PERSON, PSU, SESSION, TRANSACTION
-from emulator.bank.sandbox.generate import generate
-from emulator.bank.sandbox.generate_plan import Plan
+from emulator.bank.sandbox.generate import Plan, generate
 from emulator.ca import CertificateAuthority
 from tests.api.desk import DeskClient, approve, messages, ok
 from tests.api.test_payments import BODIES, DOMESTIC

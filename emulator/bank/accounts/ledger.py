@@ -1,6 +1,6 @@
 """The ledger: the only writer of an account's `opening`, `booked` and `reserved` while money moves.
 
-What makes accounts and their history begins them (the folders `founding` and `sandbox`). For every account,
+Accounts and their history are created by the folders `fixtures` and `sandbox`. For every account,
 always: opening + the sum of its booked transactions == booked, and the sum of what payments hold == reserved. `report`
 proves it (CONTRACT 9.8).
 """

@@ -11,7 +11,7 @@ from emulator.bank.documents import Approach, Authorisation, Basket, Payment
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import AUTHORISATION, SCA
 
-# Of a payment or basket; the oldest that was not finalised is let go of.
+# Of a payment or basket; the oldest that was not finalised is evicted.
 MOST_KEPT = 50
 
 

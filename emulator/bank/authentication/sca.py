@@ -35,7 +35,7 @@ STEPS = ("identity", "method", "context", "approve")
 # What the bank offers; the brands of SPEC 5.3.7 are written as the sandbox's own.
 METHODS = ("ENGANGSKODEAPP_BIOMETRI", "HA2", "SANDBOX_MOBILE", "SANDBOXID")
 ACCOUNT_ACCESS = ("access", "consent")
-# A client that polls without a session opens an SCA each time; the oldest of these are let go of, and of those for
+# A client that polls without a session opens an SCA each time; the oldest of these are evicted, and of those for
 # consents that nobody gives.
 PASSING = ("access", "consent", "user")
 PASSING_KEPT = 5_000

@@ -13,7 +13,7 @@ from emulator.bank.kinds import SESSION
 from emulator.bank.tpp import prefix
 
 LIFETIME = timedelta(hours=1)
-# Those whose place a newer one has taken are remembered, to say so; the oldest of these are let go of.
+# Replaced sessions are kept, so that a refusal can say that they were replaced; the oldest of these are evicted.
 PAST_KEPT = 5_000
 
 

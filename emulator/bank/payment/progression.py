@@ -183,7 +183,7 @@ def _due(bank: Bank, payment: Payment, at: datetime) -> datetime | None:
     return at + (flow.booked_after(status) if pace == "time" else NO_WAIT)
 
 
-def plan_anew(bank: Bank, before: Settings) -> None:
+def reschedule(bank: Bank, before: Settings) -> None:
     """With another `progression`, plan the steps that waited for a status read or a hand; others keep their moment."""
     if bank.settings.progression == before.progression:
         return
@@ -194,7 +194,7 @@ def plan_anew(bank: Bank, before: Settings) -> None:
             bank.documents.put(PAYMENT, payment)
 
 
-SETTINGS_FOLLOWERS.append(plan_anew)
+SETTINGS_FOLLOWERS.append(reschedule)
 
 
 def read(bank: Bank, payment: Payment) -> None:

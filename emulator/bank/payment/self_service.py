@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from emulator.bank.accounts import cards, ledger
-from emulator.bank.authentication import sca, sca_control, sca_views
+from emulator.bank.authentication import sca, sca_control
 from emulator.bank.bank import Bank
 from emulator.bank.customers import access, consents, people
 from emulator.bank.documents import Card, Consent, Payment, Sca
@@ -110,7 +110,7 @@ def waiting(bank: Bank, national_id: str) -> list[dict[str, Any]]:
 
 
 def _to_cancel(bank: Bank, national_id: str) -> Iterator[Payment]:
-    for opened in sca_views.waiting(bank, sca_views.LOOKED_AT):
+    for opened in sca_control.waiting(bank, sca_control.LOOKED_AT):
         if opened["purpose"] == "cancellation" and opened.get("nationalId") == national_id:
             payment = bank.documents.get(PAYMENT, opened["target"])
             if payment is not None and payments.cancellable(payment):

@@ -8,7 +8,7 @@ from emulator.api.messages import Response
 from emulator.api.render import json_response
 from emulator.bank.errors import BankError, counted
 from emulator.bank.kinds import CUSTOMER
-from emulator.bank.sandbox.generate_plan import SCHEMAS, plan_from
+from emulator.bank.sandbox.generate import SCHEMAS, plan_from
 from emulator.bank.validation import Reads
 from emulator.control import answers
 from emulator.control.operation import Answer, ControlCall, ControlOperation

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from emulator.api.messages import Response
 from emulator.api.render import STATUS, json_response
-from emulator.bank.authentication import sca, sca_control, sca_ends, sca_views
+from emulator.bank.authentication import sca, sca_control, sca_ends
 from emulator.bank.documents import Sca
 from emulator.bank.validation import Maybe, Model, Text100, Text200, Text512, one_of
 from emulator.control import answers
@@ -34,11 +34,11 @@ class Fail(Model):
 
 
 def _list(call: ControlCall[Any]) -> Response:
-    return json_response(200, {"sca": sca_views.listing(call.bank, call.query["limit"])})
+    return json_response(200, {"sca": sca_control.listing(call.bank, call.query["limit"])})
 
 
 def _show(call: ControlCall[Any]) -> Response:
-    return json_response(200, sca_views.view(call.bank, sca_control.find(call.bank, call.params["id"])))
+    return json_response(200, sca_control.view(call.bank, sca_control.find(call.bank, call.params["id"])))
 
 
 def _ended(call: ControlCall[Any], end: Callable[[Sca], str | None]) -> Response:

@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from emulator.api.messages import Response
-from emulator.bank.authentication import sca, sca_views
+from emulator.bank.authentication import sca, sca_control
 from emulator.bank.customers import consents, sessions
 from emulator.bank.documents import Sca
 from emulator.bank.kinds import CONSENT, CUSTOMER, SESSION
@@ -24,7 +24,7 @@ SERVER_ERROR = {"status": 500, "code": "SYSTEM_ERROR", "message": "A system of t
 def sca_listing(screen: Screen, refused: ControlRefused | None = None) -> Response:
     """Open and past authentications, newest first; the open ones can be ended here."""
     bank = screen.bank
-    waiting = sca_views.waiting(bank, sca_views.LOOKED_AT)
+    waiting = sca_control.waiting(bank, sca_control.LOOKED_AT)
     return screen.page(
         "sca",
         refused=refused,
@@ -32,15 +32,15 @@ def sca_listing(screen: Screen, refused: ControlRefused | None = None) -> Respon
             {**_row(screen, document), "people": _who(screen, document), "asks": payments.asked_for(screen, document)}
             for document in waiting[:MOST_WAITING]
         ],
-        waiting_in_all=f"{len(waiting)} or more" if len(waiting) == sca_views.LOOKED_AT else len(waiting),
-        past=[_row(screen, document) for document in sca_views.past(bank, MOST)],
+        waiting_in_all=f"{len(waiting)} or more" if len(waiting) == sca_control.LOOKED_AT else len(waiting),
+        past=[_row(screen, document) for document in sca_control.past(bank, MOST)],
         most=MOST,
     )
 
 
 def _row(screen: Screen, document: Sca) -> dict[str, Any]:
     page = f"{screen.home.removesuffix('/console')}/sca/{document['id']}"
-    return {**document, **sca_views.view(screen.bank, document), "page": page}
+    return {**document, **sca_control.view(screen.bank, document), "page": page}
 
 
 def _who(screen: Screen, document: Sca) -> list[dict[str, Any]]:

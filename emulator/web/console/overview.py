@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from emulator.api.messages import Response
-from emulator.bank.authentication import sca_views
+from emulator.bank.authentication import sca_control
 from emulator.bank.kinds import ACCOUNT, BANK, CONSENT, CUSTOMER, PAYMENT
 from emulator.scenario import target
 from emulator.web.console import payments
@@ -33,7 +33,7 @@ def show(screen: Screen, refused: ControlRefused | None = None) -> Response:
         fixtures=created["fixtures"] if created is not None else "",
         scenario=scenario(screen),
         rules=rules(screen),
-        waiting=[{**sca, "asks": payments.asked_for(screen, sca)} for sca in sca_views.waiting(bank, 5)],
+        waiting=[{**sca, "asks": payments.asked_for(screen, sca)} for sca in sca_control.waiting(bank, 5)],
         exchanges=[exchange.summary() for exchange in screen.service.log.entries(limit=8)],
     )
 

@@ -11,8 +11,7 @@ from time import perf_counter
 from emulator.bank import fixtures
 from emulator.bank.bank import Bank
 from emulator.bank.kinds import KINDS, TRANSACTION
-from emulator.bank.sandbox.generate import generate
-from emulator.bank.sandbox.generate_plan import Plan
+from emulator.bank.sandbox.generate import Plan, generate
 from emulator.store import open_store
 from tests.bench.harness import Row
 

@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
-from emulator.bank.authentication import sca, sca_control, sca_views
+from emulator.bank.authentication import sca, sca_control
 from emulator.bank.bank import Bank
 from emulator.bank.customers import access, consents, people, sessions
 from emulator.bank.customers.access import Claim
@@ -226,9 +226,9 @@ def test_of_several_scas_of_one_thing_the_newest_open_one_is_meant(bank: Bank) -
 
 def test_an_sca_that_nobody_has_completed_in_time_is_shown_as_expired(bank: Bank) -> None:
     found = opened(bank)
-    assert sca_views.view(bank, found)["status"] == "started"
+    assert sca_control.view(bank, found)["status"] == "started"
     advance(bank, minutes=10)
-    assert sca_views.view(bank, found)["status"] == "expired"
+    assert sca_control.view(bank, found)["status"] == "expired"
 
 
 def test_what_is_no_more_voids_its_sca(bank: Bank) -> None:

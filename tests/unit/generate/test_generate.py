@@ -19,8 +19,7 @@ from emulator.bank.errors import BankError
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CUSTOMER, KINDS, PERSON, TRANSACTION
 from emulator.bank.reference import norway
 from emulator.bank.sandbox import customers as sandbox_customers
-from emulator.bank.sandbox.generate import generate, generate_in_pieces
-from emulator.bank.sandbox.generate_plan import Plan, plan_from
+from emulator.bank.sandbox.generate import Plan, generate, generate_in_pieces, plan_from
 from emulator.store import memory_store
 
 NOW = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
