@@ -75,7 +75,7 @@ class Operation:
     summary: str
     about: str
     group: str
-    rules: str  # the address of the manual's page on it, or empty
+    rules: str  # the address of the manual's page on it, from /docs/ on
     parameters: tuple[tuple[str, tuple[Member, ...]], ...]
     body: tuple[Content, ...]
     answers: tuple[Answer, ...]
@@ -133,7 +133,7 @@ class Reference:
             summary=operation.get("summary", ""),
             about=operation.get("description", ""),
             group=next(iter(operation.get("tags", [])), steps[0] if steps else "other"),
-            rules=operation.get("externalDocs", {}).get("url", ""),
+            rules="".join(operation.get("externalDocs", {}).get("url", "").rpartition("/docs/")[1:]),
             parameters=tuple(
                 (title, tuple(map(self._parameter, found)))
                 for place, title in _PLACES.items()
