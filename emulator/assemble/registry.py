@@ -333,8 +333,12 @@ class BankRegistry:
             if monotonic() > until:
                 raise Abandoned
 
+        late = 0
         for documents in sorted(self._stores.values(), key=_journal_size, reverse=True):
+            late += monotonic() > until and _journal_size(documents) > 0
             documents.close(in_time)
+        if late:
+            logger.warning("the journals of %d banks were left as they are: there was no time to compact them", late)
 
     def end_by(self, until: float) -> None:
         """Let `close` compact until then (of `monotonic`) and no longer."""
