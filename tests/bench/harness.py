@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from time import monotonic, perf_counter
+from time import monotonic, perf_counter, sleep
 
 CONNECTIONS = 32
 PATIENCE = 60.0
@@ -123,6 +123,7 @@ def _first_answer(process: subprocess.Popen[bytes], port: int, path: str) -> Non
             connection.request("GET", path)
             if connection.getresponse().status == 200:
                 return
+            sleep(0.02)  # it says that it is starting: who asks all the time slows it down
         except ConnectionError:
             continue
         finally:
