@@ -154,6 +154,20 @@ class DocumentTable(Table):
             self.keys.add(self.keys.of(orjson.loads(raw)), number, identity)
         self.changed()
 
+    def renew(self, identity: str, number: int, document: Document) -> None:
+        """Replace the document that is there under this number."""
+        raw, old, keys = encoded(document), self.rows[number], self.keys
+        if keys.members:
+            was, becomes = keys.of(orjson.loads(old)), keys.of(document)
+            if was != becomes:
+                keys.check(becomes)
+                keys.remove(was, number, identity)
+                keys.add(becomes, number, identity)
+        if self.before is not None:
+            self.before.setdefault(number, old)
+        self.rows[number] = raw
+        self.changed()
+
     def settle(self, identity: str, number: int, document: Document) -> None:
         """Place a document that is not there yet under a known number; ValueError when the number is taken."""
         raw = encoded(document)

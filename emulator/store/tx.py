@@ -139,7 +139,11 @@ def repeat(change: Mapping[str, Any], table_of: Callable[[str], DocumentTable]) 
     for kind, _, identity in change.get("delete", ()):
         table_of(kind).unsettle(identity)
     puts = [(table_of(kind), number, document) for kind, number, document in change["put"]]
-    for table, _, document in puts:
-        table.unsettle(document["id"])
     for table, number, document in puts:
-        table.settle(document["id"], number, document)
+        if table.numbers.get(document["id"]) != number:
+            table.unsettle(document["id"])
+    for table, number, document in puts:
+        if document["id"] in table.numbers:
+            table.renew(document["id"], number, document)
+        else:
+            table.settle(document["id"], number, document)
