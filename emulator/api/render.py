@@ -10,40 +10,13 @@ import orjson
 
 from emulator.api.messages import Request, Response
 from emulator.api.router import split_target
-from emulator.bank.errors import BankError, Message
+from emulator.bank.errors import STATUS, BankError, Message
 from emulator.ca import AuthorityDamaged
 
 logger = logging.getLogger(__name__)
 
 JSON = ("Content-Type", "application/json; charset=utf-8")
 
-# CONTRACT 3.3, the table; RESOURCE_UNKNOWN is 400 when the id stands in a body.
-STATUS: Mapping[str, int] = {
-    "BAD_REQUEST": 400,
-    "FORMAT_ERROR": 400,
-    "HTTP_HEADER_REQUIRED": 400,
-    "QUERY_PARAMETER_REQUIRED": 400,
-    "KID_MISSING": 400,
-    "KID_INVALID": 400,
-    "PAYMENT_FAILED": 400,
-    "EXECUTION_DATE_INVALID": 400,
-    "REFERENCE_MIX_INVALID": 400,
-    "SCA_INVALID": 400,
-    "SCA_NOT_FOUND": 401,
-    "SCA_EXPIRED": 401,
-    "CONSENT_UNKNOWN": 401,
-    "CONSENT_INVALID": 401,
-    "CONSENT_EXPIRED": 401,
-    "PSU_CREDENTIALS_INVALID": 401,
-    "FORBIDDEN": 403,
-    "PRODUCT_INVALID": 403,
-    "NOT_FOUND": 404,
-    "RESOURCE_UNKNOWN": 404,
-    "PRODUCT_UNKNOWN": 404,
-    "CONFLICT": 409,
-    "ACCESS_EXCEEDED": 429,
-    "SYSTEM_ERROR": 500,
-}
 # Bookings that are kept rendered, about 1 kB each with the document that is their key, for so many forms of links.
 RENDERED_ENTRIES, RENDERERS = 4096, 8
 TEXT_LIMIT = 512  # SPEC 8
@@ -69,7 +42,7 @@ def status_of(error: BankError) -> int:
 
 def message_body(message: Message) -> dict[str, str]:
     """A TppMessage (SPEC 2.8): category, code, path, text."""
-    shown = {"category": message.category, "code": message.code}
+    shown: dict[str, str] = {"category": message.category, "code": message.code}
     if message.path is not None:
         shown["path"] = message.path
     # a path may hold bytes that are no UTF-8

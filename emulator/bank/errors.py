@@ -2,11 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 Category = Literal["ERROR", "WARNING"]
+Code = Literal[
+    "SYSTEM_ERROR",
+    "BAD_REQUEST",
+    "FORBIDDEN",
+    "NOT_FOUND",
+    "CONFLICT",
+    "HTTP_HEADER_REQUIRED",
+    "QUERY_PARAMETER_REQUIRED",
+    "SCA_NOT_FOUND",
+    "SCA_EXPIRED",
+    "SCA_INVALID",
+    "FORMAT_ERROR",
+    "RESOURCE_UNKNOWN",
+    "PSU_CREDENTIALS_INVALID",
+    "CONSENT_UNKNOWN",
+    "CONSENT_INVALID",
+    "CONSENT_EXPIRED",
+    "ACCESS_EXCEEDED",
+    "PRODUCT_UNKNOWN",
+    "PRODUCT_INVALID",
+    "KID_MISSING",
+    "KID_INVALID",
+    "PAYMENT_FAILED",
+    "EXECUTION_DATE_INVALID",
+    "REFERENCE_MIX_INVALID",
+]
+# CONTRACT 3.3, the table; RESOURCE_UNKNOWN is 400 when the id stands in a body.
+STATUS: Mapping[Code, int] = {
+    "BAD_REQUEST": 400,
+    "FORMAT_ERROR": 400,
+    "HTTP_HEADER_REQUIRED": 400,
+    "QUERY_PARAMETER_REQUIRED": 400,
+    "KID_MISSING": 400,
+    "KID_INVALID": 400,
+    "PAYMENT_FAILED": 400,
+    "EXECUTION_DATE_INVALID": 400,
+    "REFERENCE_MIX_INVALID": 400,
+    "SCA_INVALID": 400,
+    "SCA_NOT_FOUND": 401,
+    "SCA_EXPIRED": 401,
+    "CONSENT_UNKNOWN": 401,
+    "CONSENT_INVALID": 401,
+    "CONSENT_EXPIRED": 401,
+    "PSU_CREDENTIALS_INVALID": 401,
+    "FORBIDDEN": 403,
+    "PRODUCT_INVALID": 403,
+    "NOT_FOUND": 404,
+    "RESOURCE_UNKNOWN": 404,
+    "PRODUCT_UNKNOWN": 404,
+    "CONFLICT": 409,
+    "ACCESS_EXCEEDED": 429,
+    "SYSTEM_ERROR": 500,
+}
 
 
 MOST_MESSAGES = 1000  # of one request, so that the answer stays in proportion (assumed)
@@ -17,7 +70,7 @@ MOST_QUOTED = 60  # characters of a refused value that its message repeats
 class Message:
     """One entry of `tppMessages`: a code of SPEC 7, the member or header at fault, and a sentence (at most 512)."""
 
-    code: str
+    code: Code
     text: str
     path: str | None = None
     category: Category = "ERROR"
@@ -48,7 +101,7 @@ class BankError(Exception):
 
     def __init__(
         self,
-        code: str,
+        code: Code,
         text: str,
         path: str | None = None,
         *,
@@ -61,7 +114,7 @@ class BankError(Exception):
         self.status = status
 
     @property
-    def code(self) -> str:
+    def code(self) -> Code:
         """The code of the first message, which decides the status."""
         return self.messages[0].code
 

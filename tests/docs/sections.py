@@ -71,7 +71,7 @@ def headers() -> str:
 
 
 def errors() -> str:
-    from emulator.api.render import STATUS
+    from emulator.bank.errors import STATUS
 
     when = {}
     for section in manual.pages()["reference/errors"].sections:

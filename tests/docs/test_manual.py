@@ -12,7 +12,7 @@ import pytest
 from emulator import manual
 from emulator.api import tpp_openapi
 from emulator.api.operations import table
-from emulator.api.render import STATUS
+from emulator.bank.errors import STATUS
 from emulator.bank.scheme.transitions import STATUSES
 from emulator.bank.settings import TAKES
 from emulator.cli.main import COMMANDS

@@ -14,7 +14,6 @@ from emulator.api.shapes.parts import (
     Address,
     Bban,
     Bic,
-    Code,
     Currency,
     Iban,
     IsoDate,
@@ -24,6 +23,7 @@ from emulator.api.shapes.parts import (
     closed,
 )
 from emulator.api.shapes.payments import CardReference, Frequency, PurposeCode
+from emulator.bank.errors import Code
 
 # SPEC 2.8, and PATC for a payment that waits for its second signature (CONTRACT 6, over SPEC).
 TransactionStatus = Literal[

@@ -222,32 +222,6 @@ def loose_amount_rule(amount: Any, currency: Any, path: str) -> Iterator[Message
 # What only answers are made of (SPEC 2.3, 2.9, 7)
 
 # SPEC 7; which status each comes with stands in CONTRACT 3.3.
-Code = Literal[
-    "SYSTEM_ERROR",
-    "BAD_REQUEST",
-    "FORBIDDEN",
-    "NOT_FOUND",
-    "CONFLICT",
-    "HTTP_HEADER_REQUIRED",
-    "QUERY_PARAMETER_REQUIRED",
-    "SCA_NOT_FOUND",
-    "SCA_EXPIRED",
-    "SCA_INVALID",
-    "FORMAT_ERROR",
-    "RESOURCE_UNKNOWN",
-    "PSU_CREDENTIALS_INVALID",
-    "CONSENT_UNKNOWN",
-    "CONSENT_INVALID",
-    "CONSENT_EXPIRED",
-    "ACCESS_EXCEEDED",
-    "PRODUCT_UNKNOWN",
-    "PRODUCT_INVALID",
-    "KID_MISSING",
-    "KID_INVALID",
-    "PAYMENT_FAILED",
-    "EXECUTION_DATE_INVALID",
-    "REFERENCE_MIX_INVALID",
-]
 ShownText = Annotated[str, Field(pattern=r"^-?[0-9]+(\.[0-9]+)?$")]
 DateTime = Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\+00:00$")]
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from cryptography import x509
 
 from emulator.api.certificates import TppCertificate
+from emulator.bank.errors import Code
 from emulator.bank.tpp import Tpp
 from emulator.httpsig.header import SignatureHeader
 from emulator.httpsig.signing import REQUEST_TARGET, request_target
@@ -42,12 +43,12 @@ class Terms(NamedTuple):
 class Fault(NamedTuple):
     """One thing that is wrong: a code of SPEC 7, the header at fault as SPEC 2.1 spells it, and a sentence."""
 
-    code: str
+    code: Code
     path: str
     text: str
 
 
-def fault(path: str, text: str, *, code: str = "BAD_REQUEST") -> Fault:
+def fault(path: str, text: str, *, code: Code = "BAD_REQUEST") -> Fault:
     """A Fault with `text` as a sentence that fits into a message (512 characters) and can be encoded."""
     sentence = f"{text}." if len(text) < LONGEST_TEXT else f"{text[: LONGEST_TEXT - 3]}..."
     return Fault(code, encodable(path)[:100], encodable(sentence))

@@ -13,7 +13,7 @@ from typing import Any
 
 from emulator.bank.bank import Bank
 from emulator.bank.documents import Account
-from emulator.bank.errors import Message
+from emulator.bank.errors import Code, Message
 from emulator.bank.reference.countries import SEPA_COUNTRIES
 from emulator.bank.reference.norway import digits_of, is_account_number, is_iban, is_kid
 from emulator.bank.scheme.execution import has_execution
@@ -34,7 +34,7 @@ class Draft:
     creditor: Account | None = None
     prefix: str = ""
 
-    def wrong(self, code: str, text: str, path: str) -> Message:
+    def wrong(self, code: Code, text: str, path: str) -> Message:
         return Message(code, text, self.prefix + path)
 
 

@@ -8,9 +8,10 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from emulator.api.messages import Response
-from emulator.api.render import STATUS, json_response
+from emulator.api.render import json_response
 from emulator.bank.authentication import sca, sca_control, sca_ends
 from emulator.bank.documents import Sca
+from emulator.bank.errors import STATUS
 from emulator.bank.validation import Maybe, Model, Text100, Text200, Text512, one_of
 from emulator.control import answers
 from emulator.control.forms import Who

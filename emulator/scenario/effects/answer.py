@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from random import Random
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Self, cast
 
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from emulator.api.messages import Response
 from emulator.api.operation import Access, Call, Reply
-from emulator.api.render import JSON, STATUS, TEXT_LIMIT, encode, message_body
-from emulator.bank.errors import Category, Message, ScaNeeded
+from emulator.api.render import JSON, TEXT_LIMIT, encode, message_body
+from emulator.bank.errors import STATUS, Category, Code, Message, ScaNeeded
 from emulator.bank.validation import Adds, Maybe, Model, Reads, Unfit, one_of, refuse
 from emulator.scenario.effect import Effect, EffectKind
 
@@ -27,7 +28,7 @@ OWN_HEADERS = frozenset(
         *("content-encoding", "content-language", "x-request-id"),
     }
 )
-BY_STATUS = {
+BY_STATUS: Mapping[int, Code] = {
     401: "PSU_CREDENTIALS_INVALID",
     403: "FORBIDDEN",
     404: "NOT_FOUND",
@@ -140,7 +141,7 @@ class Form(Model):
         """The status as stated, or that of the code."""
         if self.status is not None:
             return self.status
-        return STATUS[self.code] if self.code is not None else 200
+        return STATUS[cast(Code, self.code)] if self.code is not None else 200
 
     @property
     def message(self) -> Message | None:
@@ -149,13 +150,18 @@ class Form(Model):
         unsaid = self.code is None and self.text is None and self.category is None and status < LEAST_FAILURE
         if "json_body" in self.model_fields_set or status in WITHOUT_BODY or unsaid:
             return None
-        usual = BY_STATUS.get(status) or ("SYSTEM_ERROR" if status >= 500 else "BAD_REQUEST")
+        usual: Code = BY_STATUS.get(status) or ("SYSTEM_ERROR" if status >= 500 else "BAD_REQUEST")
         category: Category = "ERROR"
         if status < LEAST_FAILURE:
             usual, category = "FORMAT_ERROR", "WARNING"
         if self.category is not None:
             category = "WARNING" if self.category == "WARNING" else "ERROR"
-        return Message(self.code or usual, self.text or "A scripted rule answers this.", None, category)
+        return Message(
+            cast(Code, self.code) if self.code is not None else usual,
+            self.text or "A scripted rule answers this.",
+            None,
+            category,
+        )
 
     def body(self) -> Any:
         """The JSON value, NOTHING where there is no body."""

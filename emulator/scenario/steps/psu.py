@@ -8,8 +8,8 @@ from urllib.parse import quote
 
 from pydantic import Field, model_validator
 
-from emulator.api.render import STATUS
 from emulator.bank.authentication.sca import ACCOUNT_ACCESS, METHODS, PASSING
+from emulator.bank.errors import STATUS
 from emulator.bank.validation import Maybe, Reads, Text512, Unfit, one_of, refuse
 from emulator.scenario.actors import Actors
 from emulator.scenario.persona import Persona

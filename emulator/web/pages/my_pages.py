@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from emulator.api.messages import Request, Response
-from emulator.api.render import STATUS
 from emulator.bank.authentication import sca
 from emulator.bank.bank import Bank
 from emulator.bank.customers import logins, people
-from emulator.bank.errors import BankError
+from emulator.bank.errors import STATUS, BankError
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD
 from emulator.bank.payment import self_service
 from emulator.store import Kind, StoreUnwritable

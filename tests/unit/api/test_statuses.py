@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from emulator.api.render import STATUS, status_of
-from emulator.bank.errors import BankError
+from typing import get_args
+
+from emulator.api.render import status_of
+from emulator.bank.errors import STATUS, BankError, Code
 
 TABLE = {
     400: "BAD_REQUEST FORMAT_ERROR HTTP_HEADER_REQUIRED QUERY_PARAMETER_REQUIRED KID_MISSING KID_INVALID "
@@ -28,3 +30,7 @@ def test_an_id_in_a_body_is_no_missing_resource() -> None:
 
 def test_where_the_api_room_says_another_status_that_one_counts() -> None:
     assert status_of(BankError("BAD_REQUEST", "", status=405)) == 405
+
+
+def test_every_code_has_its_status() -> None:
+    assert set(STATUS) == set(get_args(Code))

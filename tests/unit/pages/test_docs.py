@@ -10,7 +10,7 @@ import pytest
 from emulator import manual
 from emulator.api.headers import MATRIX
 from emulator.api.operations import table
-from emulator.api.render import STATUS
+from emulator.bank.errors import STATUS
 from emulator.bank.scheme.transitions import STATUSES
 from emulator.bank.settings import TAKES
 from emulator.control.operations import table as control_table
