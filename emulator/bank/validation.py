@@ -58,10 +58,10 @@ class Schema(GenerateJsonSchema):
         return False
 
     def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
-        made = super().default_schema(schema)
-        if made.get("default", ...) is None:
-            made.pop("default")
-        return made
+        schema_of_field = super().default_schema(schema)
+        if schema_of_field.get("default", ...) is None:
+            schema_of_field.pop("default")
+        return schema_of_field
 
 
 @dataclass

@@ -71,7 +71,7 @@ def demand_json(request: Request, headers: Headers) -> None:
 
 
 def json_value(request: Request, headers: Headers) -> Any:
-    """The body of a change as a JSON value; an empty one counts as {}. Text that cannot be kept is FORMAT_ERROR."""
+    """The body of a change as a JSON value; an empty one counts as {}. Text that cannot be stored is FORMAT_ERROR."""
     if not request.body.strip():
         return {}
     value = _plain(read_json(request.body, headers))

@@ -8,5 +8,5 @@ from emulator.ca import CertificateAuthority
 
 def tpp_id(authority: CertificateAuthority, name: str) -> str:
     """The tppId of an issued TPP; any other text is a tppId itself (a TPP brings its own certificate)."""
-    found = authority.find(name)
-    return identity(found.certificate).id if found is not None else name
+    credentials = authority.find(name)
+    return identity(credentials.certificate).id if credentials is not None else name

@@ -36,8 +36,8 @@ class Actors:
     def _asked(self, method: str, path: str, body: Any = None) -> Any:
         answer = self.transport.control(method, path, body)
         if answer.lost or answer.status >= 400:
-            told = (answer.json() or {}).get("tppMessages") or [{}]
-            raise ActorFailed(f"{method} /_emulator{path} answered {answer.status}: {told[0].get('text', '')}")
+            messages = (answer.json() or {}).get("tppMessages") or [{}]
+            raise ActorFailed(f"{method} /_emulator{path} answered {answer.status}: {messages[0].get('text', '')}")
         return answer.json()
 
     def tpp_id(self, wish: TppWish) -> str:

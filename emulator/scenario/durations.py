@@ -71,8 +71,8 @@ def _parts(text: object) -> dict[str, str]:
     """The digits of each unit; nothing for what has not the form of a duration."""
     if not isinstance(text, str) or len(text) > 60:
         return {}
-    found = _PLAIN.fullmatch(text) or _ISO.fullmatch(text)
-    return {name: value for name, value in found.groupdict().items() if value} if found else {}
+    match = _PLAIN.fullmatch(text) or _ISO.fullmatch(text)
+    return {name: value for name, value in match.groupdict().items() if value} if match else {}
 
 
 def expected(text: object, *, calendar: bool = True) -> str:
@@ -84,5 +84,5 @@ def expected(text: object, *, calendar: bool = True) -> str:
 
 def exact(text: object) -> timedelta | None:
     """A duration without months and years, whose lengths differ; None for anything else."""
-    found = parse(text)
-    return None if found is None or found.months else found.rest
+    length = parse(text)
+    return None if length is None or length.months else length.rest

@@ -41,7 +41,7 @@ class Facts:
 
     @classmethod
     def of_exchange(cls, exchange: Exchange) -> Facts:
-        """The facts of a request in the log, with what is known of it since: its status, the payment that it made."""
+        """The facts of a request in the log, and what is known of it since: its status, the payment created."""
         return cls(exchange.request, exchange.call, exchange)
 
     def header(self, name: str) -> tuple[Any, ...]:
@@ -129,18 +129,18 @@ class Facts:
         return () if context is None else (context,)
 
     def _payment(self) -> tuple[Any, ...]:
-        made = self._exchange.payment_id if self._exchange else None
-        return self._parameter("paymentId") if made is None else (made,)
+        payment = self._exchange.payment_id if self._exchange else None
+        return self._parameter("paymentId") if payment is None else (payment,)
 
     def _answered(self) -> tuple[Any, ...]:
         return () if self._exchange is None else (self._exchange.status,)
 
 
 def _by_name(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    by_name: dict[str, list[str]] = {}
     for name, value in pairs:
-        found.setdefault(name, []).append(value)
-    return found
+        by_name.setdefault(name, []).append(value)
+    return by_name
 
 
 SINGLE: Mapping[str, Callable[[Facts], tuple[Any, ...]]] = {

@@ -24,12 +24,12 @@ class MalformedFolder(ValueError):
 
 def parts(folder: Iterable[str], package: str, constant: str, kind: type[Kind]) -> dict[str, Kind]:
     """The parts of the files in `folder`, by name, in the order of the files' names."""
-    found: dict[str, Kind] = {}
+    named: dict[str, Kind] = {}
     for module in pkgutil.iter_modules(folder):
         part = getattr(importlib.import_module(f"{package}.{module.name}"), constant, None)
         if not isinstance(part, kind) or not part.name:
             raise MalformedFolder(f"{package}.{module.name} has no {constant} of the class {kind.__name__} with a name")
-        if part.name in found:
+        if part.name in named:
             raise MalformedFolder(f"{package}.{module.name} is a second {part.name}")
-        found[part.name] = part
-    return found
+        named[part.name] = part
+    return named

@@ -35,16 +35,16 @@ def read(value: Any, origin: Origin, values: Mapping[str, Any] | None = None) ->
     chosen = parameters.defaults(source.get("parameters"))
     full = parameters.filled(source, chosen)
     form, invalid = validate(model.ScenarioFile, full)
-    found = [
+    problems = [
         *too_large(source),
         *parameters.unknown_values(source, values or {}, at="parameters"),
         *parameters.unknown_values(source, at_play or {}, at="with"),
         *parameters.unknown_names(source),
         *invalid,
     ]
-    found += islice(story.unsaved_names(source.get("story"), chosen), max(0, MOST_SHOWN - len(found)))
-    if found or form is None:
-        raise origin.refused(list(dict.fromkeys(found))[:MOST_SHOWN])
+    problems += islice(story.unsaved_names(source.get("story"), chosen), max(0, MOST_SHOWN - len(problems)))
+    if problems or form is None:
+        raise origin.refused(list(dict.fromkeys(problems))[:MOST_SHOWN])
     return model.Scenario(
         name=form.scenario,
         summary=form.summary or "",

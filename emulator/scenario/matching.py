@@ -63,10 +63,10 @@ class _Known:
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         """The words in place of any value, also in `in`."""
-        made = handler(schema)
+        union = handler(schema)
         word = {"anyOf": [{"enum": list(vocabulary().of(self.fact) or ())}, {"type": "string", "pattern": r"\*"}]}
         listed = {"type": "array", "minItems": 1, "items": word}
-        narrowed = {"allOf": [made["oneOf"][1], {"properties": {"in": listed}}]}
+        narrowed = {"allOf": [union["oneOf"][1], {"properties": {"in": listed}}]}
         return {"anyOf": [*word["anyOf"], narrowed]}
 
 
@@ -106,17 +106,17 @@ class When(Model):
     @cached_property
     def matcher(self) -> Matcher:
         """The conditions ready to be asked."""
-        found: list[tuple[_Values, Condition]] = []
+        pairs: list[tuple[_Values, Condition]] = []
         for name in sorted(self.model_fields_set, key=list(type(self).model_fields).index):
             stated = getattr(self, name)
             if name in SINGLE:
-                found.append((SINGLE[name], compiled(stated)))
+                pairs.append((SINGLE[name], compiled(stated)))
             elif name == "body":
-                found.append((lambda facts: (facts.body,), compiled(stated)))
+                pairs.append((lambda facts: (facts.body,), compiled(stated)))
             else:
                 by_name = Facts.header if name == "headers" else Facts.query
-                found += [(_named(by_name, inner), compiled(value)) for inner, value in stated.items()]
-        return Matcher(tuple(found))
+                pairs += [(_named(by_name, inner), compiled(value)) for inner, value in stated.items()]
+        return Matcher(tuple(pairs))
 
     @cached_property
     def operations(self) -> frozenset[str]:

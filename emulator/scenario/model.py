@@ -103,7 +103,7 @@ class Scenario:
 
 @cache
 def scenario_schema() -> dict[str, Any]:
-    """JSON Schema (2020-12) of a scenario; made once, so not to be changed."""
+    """JSON Schema (2020-12) of a scenario; cached, so not to be changed."""
     schema = json_schema(ScenarioFile)
     shared = schema["$defs"]
     for name in _reached(shared, "Start", "Rule"):
@@ -129,8 +129,8 @@ def _with_placeholders(schema: Any) -> Any:
         return [_with_placeholders(inner) for inner in schema]
     if not isinstance(schema, dict):
         return schema
-    made = {name: inner if name == "enum" else _with_placeholders(inner) for name, inner in schema.items()}
+    allowed = {name: inner if name == "enum" else _with_placeholders(inner) for name, inner in schema.items()}
     if not {"enum", "pattern", "const"} & schema.keys() and schema.get("type") not in ("integer", "number", "boolean"):
-        return made
-    about = {"description": made.pop("description")} if "description" in made else {}
-    return {"anyOf": [made, {"$ref": "#/$defs/Placeholder"}], **about}
+        return allowed
+    about = {"description": allowed.pop("description")} if "description" in allowed else {}
+    return {"anyOf": [allowed, {"$ref": "#/$defs/Placeholder"}], **about}

@@ -138,7 +138,7 @@ def _starts(scenario: Scenario) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _is_refusal(result: StepResult | None) -> bool:
-    """Whether the bank took the start for a mistake of the scenario."""
+    """Whether the bank refused the start because of the scenario."""
     return result is not None and result.answer is not None and result.answer.status == 400
 
 

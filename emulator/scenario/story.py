@@ -47,11 +47,11 @@ def scenes(steps: Sequence[Step], stated: Sequence[Mapping[str, Any]], everybody
     """The steps ready to play; `stated`: as the file has them; `everybody`: `as` of the story."""
     declared = Declared()
     base = Persona() if everybody is None else acting(everybody, Persona(), declared)
-    made = []
+    ready = []
     for step, source in zip(steps, stated, strict=True):
         persona = base if step.as_ is None else acting(step.as_, base, declared)
-        made.append(Scene(step, f"{step.word} {source[step.word]}", persona, source.get("expect")))
-    return tuple(made)
+        ready.append(Scene(step, f"{step.word} {source[step.word]}", persona, source.get("expect")))
+    return tuple(ready)
 
 
 def unsaved_names(story: Any, known: Collection[str]) -> Iterator[Problem]:

@@ -130,7 +130,7 @@ def losses(scenario: Scenario, bank: Bank) -> list[str]:
 
 @contextmanager
 def _all_or_nothing(scenario_target: ScenarioTarget, scenario: Scenario | None) -> Iterator[None]:
-    """One transaction; what the bank finds wrong is told as a mistake of the scenario."""
+    """One transaction; what does not fit the bank is a problem of the scenario."""
     try:
         with scenario_target.bank.documents.transaction():
             yield
@@ -154,8 +154,8 @@ def _perform(scenario: Scenario, scenario_target: ScenarioTarget) -> None:
 
 def applied(bank: Bank) -> dict[str, Any] | None:
     """The scenario that was applied last, as JSON of exactly the YAML's shape."""
-    kept = SCENARIO.read(bank.documents)
-    return None if kept is None else kept["source"]
+    stored = SCENARIO.read(bank.documents)
+    return None if stored is None else stored["source"]
 
 
 def withdraw(scenario_target: ScenarioTarget) -> None:

@@ -61,7 +61,7 @@ class Transport(Protocol):
 
 @dataclass(slots=True)
 class InProcess:
-    """A bank in this process: `handle` answers /v1 and /_emulator alike; delays are told, not waited for."""
+    """A bank in this process: `handle` answers /v1 and /_emulator alike; delays are noted and not waited for."""
 
     handle: Callable[[Request], Response | Stream]
     base: str = BASE

@@ -27,17 +27,17 @@ def _generate(call: ControlCall[Any]) -> Response:
     documents = call.bank.documents
     before = documents.count(CUSTOMER)
     try:
-        made = generate(call.bank, plan_from(call.value))
+        generated = generate(call.bank, plan_from(call.value))
     except StoreUnwritable as error:
         stay = documents.count(CUSTOMER) - before
         if not stay:
             raise
         call.publish("customers", "generated")
-        kept = counted(stay, "customer")
-        text = f"The bank cannot write its state at the moment; made before that, and kept: {kept}."
+        stored = counted(stay, "customer")
+        text = f"The bank cannot write its state at the moment; generated before that, and stored: {stored}."
         raise BankError("SYSTEM_ERROR", text, status=503) from error
     call.publish("customers", "generated")
-    return json_response(200, made)
+    return json_response(200, generated)
 
 
 OPERATIONS = (

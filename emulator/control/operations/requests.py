@@ -20,14 +20,14 @@ from emulator.scenario.vocabulary import vocabulary
 def _list(call: ControlCall[Any]) -> Response:
     asked = call.query
     vocabulary().check_operation(asked.get("operation"))
-    found = call.service.log.entries(
+    exchanges = call.service.log.entries(
         operation=asked.get("operation"),
         status=asked.get("status"),
         tpp=asked.get("tpp"),
         payment_id=asked.get("paymentId"),
         limit=asked["limit"],
     )
-    return json_response(200, {"requests": [exchange.summary() for exchange in found]})
+    return json_response(200, {"requests": [exchange.summary() for exchange in exchanges]})
 
 
 def _show(call: ControlCall[Any]) -> Response:
@@ -102,7 +102,7 @@ OPERATIONS = (
             Parameter("operation", "text", "operationId, as /openapi.json has it."),
             Parameter("status", "int", "Status of the answer.", minimum=0, maximum=599),
             Parameter("tpp", "text", "Who signed: a tppId, or the name in the certificate."),
-            Parameter("paymentId", "text", "The payment a request was about, or made."),
+            Parameter("paymentId", "text", "The payment a request was about, or created."),
             Parameter("limit", "int", "How many at most.", minimum=1, maximum=KEPT, default=100),
         ),
     ),

@@ -13,7 +13,7 @@ from emulator.scenario import target
 
 
 class Reset(Model):
-    """What the bank starts from; fixtures left out: what it was made with, whatever an earlier reset named."""
+    """What the bank starts from; fixtures left out: what it was created with, whatever an earlier reset named."""
 
     fixtures: Maybe[Text] = None
     scenario: ScenarioChoice = None

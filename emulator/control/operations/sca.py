@@ -26,7 +26,7 @@ class Approve(Who):
 
 
 class Fail(Model):
-    """The server error that the TPP is told of."""
+    """The server error that the TPP hears of."""
 
     status: Maybe[Annotated[int, Field(ge=400, le=599)]] = None
     code: Maybe[Annotated[str, one_of("code", tuple(STATUS))]] = None
@@ -53,9 +53,9 @@ def _approve(call: ControlCall[Approve]) -> Response:
     who = call.body
     return _ended(
         call,
-        lambda found: sca_control.approve(
+        lambda opened: sca_control.approve(
             call.bank,
-            found,
+            opened,
             national_id=who.national_id,
             method=who.method,
             context=who.context,
@@ -66,17 +66,17 @@ def _approve(call: ControlCall[Approve]) -> Response:
 
 
 def _reject(call: ControlCall[Any]) -> Response:
-    return _ended(call, lambda found: sca_control.reject(call.bank, found))
+    return _ended(call, lambda opened: sca_control.reject(call.bank, opened))
 
 
 def _expire(call: ControlCall[Any]) -> Response:
-    return _ended(call, lambda found: sca_control.end(call.bank, found, sca_ends.EXPIRED))
+    return _ended(call, lambda opened: sca_control.end(call.bank, opened, sca_ends.EXPIRED))
 
 
 def _fail(call: ControlCall[Fail]) -> Response:
     given = call.body
     failure = sca_ends.failure(given.status, given.code, given.message, given.system)
-    return _ended(call, lambda found: sca_control.end(call.bank, found, failure))
+    return _ended(call, lambda opened: sca_control.end(call.bank, opened, failure))
 
 
 _ENDED = {

@@ -111,7 +111,7 @@ class PsuStep(Step):
 
 
 def _known(actors: Actors, persona: Persona, address: str, person: str | None) -> dict[str, Any]:
-    """Who approves, where the request has not said it or the story says somebody else."""
+    """Who approves, where the request does not say so or the story names somebody else."""
     opened = actors.transport.control("GET", address).json() or {}
     known: dict[str, Any] = {}
     if person is not None and (persona.national_id is not None or "nationalId" not in opened):

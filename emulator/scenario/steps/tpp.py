@@ -26,7 +26,7 @@ _Header = Annotated[Any, Reads(_header, {"type": ["string", "number", "null"]})]
 
 
 class TppStep(Step):
-    """A TPP asks the bank for something; `tamper` spoils the request after it was made."""
+    """A TPP asks the bank for something; `tamper` spoils the request after it was signed."""
 
     word = "tpp"
     summary = "The TPP sends a signed request; required headers, session and signature come by themselves."
@@ -41,7 +41,7 @@ class TppStep(Step):
         {}, description="Further headers, signed where they must be; null leaves one out."
     )
     tamper: Maybe[Annotated[str, one_of("tampering", sorted(TAMPERINGS))]] = Field(
-        None, description="Spoils the request after it was made."
+        None, description="Spoils the request after it was signed."
     )
 
     @model_validator(mode="after")
