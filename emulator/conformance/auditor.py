@@ -25,8 +25,8 @@ from typing import Any, Protocol
 
 from emulator.api.log import Exchange
 from emulator.bank.clock import moment
-from emulator.conformance.check import Check, Clause, Fits, compiled, seconds
-from emulator.conformance.facts import Links, Observation
+from emulator.conformance.check import Check, Clause, Fits, compiled, remaining, seconds
+from emulator.conformance.facts import Links, Observation, static_key
 
 MOST_OPEN = 10_000  # occasions of a clause; the oldest are dropped
 MOST_FAILURES = 20  # of a check that are shown; all are counted
@@ -92,12 +92,15 @@ class Belief(Protocol):
 class _Occasion:
     """An open occasion: when it arose, what it is compared by, and what was seen since."""
 
-    shown: Evidence
-    tpp: str | None
+    shown: Outline
     opened: float
     compared: tuple[Any, ...]
     times: deque[float] = field(default_factory=deque)
     count: int = 0
+
+
+Outline = tuple[str, str, str, str, float]
+"""What is kept of an occasion while it is open: id, what it was, method, target, bank time."""
 
 
 def _tupled(names: Iterable[str]) -> Callable[[Observation], tuple[Any, ...]]:
@@ -144,13 +147,17 @@ class _Machine:
         self.real = clause.clock == "real"
         self.open: OrderedDict[tuple[Any, ...], _Occasion] = OrderedDict()
 
-    def may_decide(self, event: str, operation: str | None) -> bool:
-        """Whether observations of an operation can decide an occasion."""
+    def may_decide(self, observed: Observation) -> bool:
+        """Whether observations with these static facts can decide an occasion."""
         if self.word in ("itself", "from_link", "claim"):
             return False
         clause = self.clause
         matches = (clause.of, clause.until, clause.never)
-        return any(match is not None and _may_fit(match, event, operation) for match in matches)
+        return any(match is not None and remaining(match, observed) is not None for match in matches)
+
+    def always(self, observed: Observation) -> bool:
+        """Whether every occasion with these static facts passes."""
+        return self.word == "itself" and remaining(self.clause.itself or {}, observed) == {}
 
     def decide(self, observed: Observation) -> None:
         """Decide the open occasion that an observation concerns, if there is one."""
@@ -197,7 +204,7 @@ class _Machine:
         key = (observed.tpp, *self.by(observed))
         if key in self.open or None in key[1:]:
             return
-        occasion = _Occasion(_outline(observed), observed.tpp, now, self.compared(observed))
+        occasion = _Occasion(_outline(observed), now, self.compared(observed))
         if self.window is not None and word == "at_most" and self.concerns(observed):
             occasion.times.append(now)
         self.open[key] = occasion
@@ -246,13 +253,13 @@ class _Machine:
     def _too_late(self, key: tuple[Any, ...], occasion: _Occasion) -> None:
         if self.word == "next":
             del self.open[key]
-            self.record.fail(Failure(self._text, occasion.shown))
+            self.record.fail(Failure(self._text, _shown(occasion.shown)))
         else:
             self._close(key, passed=True)
 
     def _fail(self, key: tuple[Any, ...], occasion: _Occasion, observed: Observation) -> None:
         del self.open[key]
-        self.record.fail(Failure(self._text, occasion.shown, evidence(observed)))
+        self.record.fail(Failure(self._text, _shown(occasion.shown), evidence(observed)))
 
     @property
     def _text(self) -> str:
@@ -268,7 +275,7 @@ class _Machine:
             elif holds:
                 record.passed += 1
             else:
-                record.fail(Failure(f"{self._text} {belief.text}", occasion.shown))
+                record.fail(Failure(f"{self._text} {belief.text}", _shown(occasion.shown)))
 
     def settled(self, now: float, received: float, *, over: bool) -> tuple[int, list[Failure]]:
         """How many of the open occasions count as passed by now, and which have failed; `over`: the run has ended."""
@@ -279,31 +286,36 @@ class _Machine:
             if self.word != "next":
                 passed += 1
             elif late or (over and self.clause.within is not None):
-                failures.append(Failure(self._text, occasion.shown))
+                failures.append(Failure(self._text, _shown(occasion.shown)))
         return passed, failures
 
 
-def _outline(observed: Observation) -> Evidence:
-    """What a report shows of an occasion; its headers and body are not kept for as long as it is open."""
+def _outline(observed: Observation) -> Outline:
+    """What is kept of an occasion; its headers and body are not, for as long as it is open."""
     exchange = observed.exchange
-    if exchange is None:
-        values = observed.values
-        about = next((str(values[name]) for name in ("payment", "sca", "consent", "basket") if values.get(name)), "")
-        what = " ".join(filter(None, (observed.event, str(values.get("outcome") or values.get("link") or ""), about)))
-        return Evidence("", what, observed.at)
-    request = exchange.request
-    what = f"{request.method} {request.target} answered {exchange.status or 'nothing'}"
-    return Evidence(str(exchange.id), what, observed.at, request.method, request.target)
+    if exchange is not None:
+        request = exchange.request
+        return str(exchange.id), str(exchange.status or "nothing"), request.method, request.target, observed.at
+    values = observed.values
+    about = next((str(values[name]) for name in ("payment", "sca", "consent", "basket") if values.get(name)), "")
+    what = " ".join(filter(None, (observed.event, str(values.get("outcome") or values.get("link") or ""), about)))
+    return "", what, "", "", observed.at
+
+
+def _shown(outline: Outline) -> Evidence:
+    """What a report shows of an occasion."""
+    identity, what, method, target, at = outline
+    return Evidence(identity, f"{method} {target} answered {what}" if method else what, at, method, target)
 
 
 def evidence(observed: Observation) -> Evidence:
     """What a report shows of an observation that failed a check: enough to send the request again."""
-    exchange = observed.exchange
-    if exchange is None:
-        return _outline(observed)
-    request = exchange.request
+    shown = _shown(_outline(observed))
+    if observed.exchange is None:
+        return shown
+    request = observed.exchange.request
     body = request.body[:BODY_SHOWN].decode("utf-8", "replace")
-    return replace(_outline(observed), headers=tuple(request.headers), body=body)
+    return replace(shown, headers=tuple(request.headers), body=body)
 
 
 class _Addresses:
@@ -333,7 +345,17 @@ def _path(href: str) -> str:
     return href[at:] if at > 0 else href
 
 
-_Row = tuple[tuple[_Machine, ...], tuple[tuple[Fits, tuple[_Machine, ...]], ...]]
+@dataclass(slots=True, eq=False)
+class _Row:
+    """What observations with the same static facts concern.
+
+    `passed`: clauses that each of them passes; `seeing`: further clauses whose occasion they may be, each with what is
+    left to test of `seen` (None: nothing); `deciding`: clauses of which they may decide an occasion.
+    """
+
+    passed: tuple[Record, ...]
+    seeing: tuple[tuple[Fits | None, tuple[_Machine, ...]], ...]
+    deciding: tuple[_Machine, ...]
 
 
 class Auditor:
@@ -348,7 +370,7 @@ class Auditor:
         self._machines = [
             _Machine(check, clause, self.records[check.check]) for check in self.checks for clause in check.expect
         ]
-        self._rows: dict[tuple[str, str | None], _Row] = {}
+        self._rows: dict[tuple[Any, ...], _Row] = {}
         self._addresses: dict[str, _Addresses] = {}
         self.observed = 0
 
@@ -375,7 +397,8 @@ class Auditor:
             links=known.links,
         )
         self.observe(observed)
-        if call.operation.method in ("GET", "POST") and 200 <= exchange.status < 300:
+        # A status repeats the links of its creation; all other answers may give new ones.
+        if 200 <= exchange.status < 300 and not call.operation.id.endswith("Status"):
             known.learn(exchange.response.body if exchange.response is not None else b"")
 
     def change(self, event: str, tpp: str | None, at: str, values: dict[str, Any], *, received: float) -> None:
@@ -385,35 +408,39 @@ class Auditor:
     def observe(self, observed: Observation) -> None:
         """Show an observation to every clause that may take note of it."""
         self.observed += 1
-        operation = observed.fact("operation") if observed.event == "request" else None
-        row = self._rows.get((observed.event, operation))
+        key = static_key(observed)
+        row = self._rows.get(key)
         if row is None:
-            row = self._rows[observed.event, operation] = self._row(observed.event, operation)
-        deciding, seeing = row
-        if observed.tpp is None and observed.event == "request":
-            # Nobody's signature holds, so nothing but the signature can be judged.
-            for seen, machines in seeing:
-                if machines[0].check.group == "signing" and seen(observed):
-                    for machine in machines:
-                        machine.occur(observed)
-            return
-        for machine in deciding:
+            row = self._rows[key] = self._row(observed)
+        for machine in row.deciding:
             if machine.open:
                 machine.decide(observed)
-        for seen, machines in seeing:
-            if seen(observed):
+        for record in row.passed:
+            record.passed += 1
+        for seen, machines in row.seeing:
+            if seen is None or seen(observed):
                 for machine in machines:
                     machine.occur(observed)
 
-    def _row(self, event: str, operation: str | None) -> _Row:
-        """The clauses that an operation may decide, and those whose occasion it may be."""
-        deciding = tuple(machine for machine in self._machines if machine.may_decide(event, operation))
-        seeing = []
+    def _row(self, observed: Observation) -> _Row:
+        """The row of observations with the same static facts as this one."""
+        nobody = observed.tpp is None and observed.event == "request"
+        passed: list[Record] = []
+        seeing: list[tuple[Fits | None, tuple[_Machine, ...]]] = []
         for check in self.checks:
-            if _may_fit(check.seen, event, operation):
-                machines = tuple(machine for machine in self._machines if machine.check is check)
-                seeing.append((compiled(check.seen, without=("operation",)), machines))
-        return deciding, tuple(seeing)
+            # Where nobody's signature holds, nothing but the signature can be judged.
+            left = None if nobody and check.group != "signing" else remaining(check.seen, observed)
+            if left is None:
+                continue
+            machines = [machine for machine in self._machines if machine.check is check]
+            if not left:
+                certain = [machine for machine in machines if machine.always(observed)]
+                passed += [machine.record for machine in certain]
+                machines = [machine for machine in machines if machine not in certain]
+            if machines:
+                seeing.append((compiled({**left, "event": observed.event}) if left else None, tuple(machines)))
+        deciding = () if nobody else tuple(machine for machine in self._machines if machine.may_decide(observed))
+        return _Row(tuple(passed), tuple(seeing), deciding)
 
     def verdicts(
         self, now: float, received: float, *, over: bool = False, beliefs: Mapping[str, Belief] | None = None
@@ -446,14 +473,3 @@ class Auditor:
                 wanted = payments if machine.clause.by == ["payment"] else accounts
                 wanted.update(str(key[1]) for key in machine.open if key[1] is not None)
         return payments, accounts
-
-
-def _may_fit(match: Mapping[str, Any], event: str, operation: str | None) -> bool:
-    """Whether a match can fit this operation at all."""
-    if match.get("event", "request") != event:
-        return False
-    wanted = match.get("operation")
-    if event != "request" or wanted is None or isinstance(wanted, dict):
-        return True
-    names = wanted if isinstance(wanted, list) else [wanted]
-    return any(name == operation or "*" in name for name in names)

@@ -23,7 +23,7 @@ A MATCH names facts (`facts.py`) and what they must be: a value (`*` stands for 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from fnmatch import translate
 from functools import lru_cache
 from operator import gt, lt
@@ -34,7 +34,7 @@ from pydantic import ConfigDict, Field, model_validator
 
 from emulator.bank.problems import unknown
 from emulator.bank.validation import Model, Reads, Unfit, refuse, validate
-from emulator.conformance.facts import EVENT_FACTS, FACTS, Observation, is_fact
+from emulator.conformance.facts import EVENT_FACTS, FACTS, STATIC, Observation, is_fact
 from emulator.scenario.loader import parsed
 from emulator.scenario.problems import ScenarioRefused
 
@@ -132,10 +132,25 @@ def _bounded(word: str, bound: Any) -> Test:
     raise ValueError(f"{word}: {bound!r} is not understood; known are gt, lt, absent and not")
 
 
-def compiled(match: Mapping[str, Any], *, without: Collection[str] = ()) -> Fits:
-    """The test of an observation; an empty match fits every request. `without`: facts that are known to fit."""
+def remaining(match: Mapping[str, Any], observed: Observation) -> dict[str, Any] | None:
+    """What of a match is left to test for observations with the same static facts; None: it cannot fit them."""
+    if match.get("event", "request") != observed.event:
+        return None
+    left = {}
+    for name, wanted in match.items():
+        if name == "event":
+            continue
+        if observed.event != "request" or name not in STATIC:
+            left[name] = wanted
+        elif not _test(wanted)(observed.fact(name)):
+            return None
+    return left
+
+
+def compiled(match: Mapping[str, Any]) -> Fits:
+    """The test of an observation; an empty match fits every request."""
     event = match.get("event", "request")
-    tests = [(name, _test(wanted)) for name, wanted in match.items() if name != "event" and name not in without]
+    tests = [(name, _test(wanted)) for name, wanted in match.items() if name != "event"]
     if not tests:
         return lambda observed: observed.event == event
     (first, fits_first), *others = tests

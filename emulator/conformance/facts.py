@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
 import orjson
+from cryptography.x509 import Certificate
 
 from emulator.api.log import Exchange
 from emulator.api.router import split_target
@@ -23,6 +24,7 @@ from emulator.api.signature import SignatureRefused, Verified
 from emulator.bank.clock import moment, oslo_date
 from emulator.httpsig.dates import parse_date
 
+MOST_CERTIFICATES = 1000  # whose expiry is remembered
 _OUTSIDE = re.compile(r"^(answer|body|header|query|redirect)\.")
 
 
@@ -213,19 +215,10 @@ def _skew(observed: Observation) -> float | None:
         return None
 
 
-def _fingerprint(observed: Observation) -> str:
+def _fingerprint(observed: Observation) -> int:
     """The same for requests that ask the same: method, address, body, customer and agreement."""
     request, sent = _exchange(observed).request, headers(observed)
-    whole = b"\0".join(
-        (
-            request.method.encode(),
-            request.target.encode("utf-8", "replace"),
-            sent.get("psu-id", "").encode("utf-8", "replace"),
-            sent.get("psu-corporate-id", "").encode("utf-8", "replace"),
-            request.body,
-        )
-    )
-    return blake2b(whole, digest_size=12).hexdigest()
+    return hash((request.method, request.target, sent.get("psu-id"), sent.get("psu-corporate-id"), request.body))
 
 
 def _content(observed: Observation) -> str:
@@ -237,7 +230,19 @@ def _certificate_days(observed: Observation) -> float | None:
     signature = _exchange(observed).signature
     if not isinstance(signature, Verified):
         return None
-    return (signature.certificate.not_valid_after_utc.timestamp() - observed.received) / 86400
+    return (_expires(signature.certificate) - observed.received) / 86400
+
+
+_EXPIRIES: dict[int, tuple[Certificate, float]] = {}  # by the object's id: a TPP's certificate is read once
+
+
+def _expires(certificate: Certificate) -> float:
+    known = _EXPIRIES.get(id(certificate))
+    if known is None or known[0] is not certificate:
+        if len(_EXPIRIES) >= MOST_CERTIFICATES:
+            _EXPIRIES.clear()
+        known = _EXPIRIES[id(certificate)] = certificate, certificate.not_valid_after_utc.timestamp()
+    return known[1]
 
 
 def _attended(observed: Observation) -> bool:
@@ -384,6 +389,42 @@ EVENT_FACTS: dict[str, str] = {
     "present": "of the customer: whether the customer is there",
     "context": "of a customer's return: PRIVATE or CORPORATE",
 }
+
+
+STATIC = (
+    "operation",
+    "status",
+    "lost",
+    "answerLost",
+    "signature",
+    "digest",
+    "attended",
+    "rule",
+    "code",
+    "paymentStatus",
+)
+"""Facts that take few values: what a check says about them is worked out once for all observations that agree."""
+
+
+def static_key(observed: Observation) -> tuple[Any, ...]:
+    """The static facts of a request; of another event its name."""
+    exchange = observed.exchange
+    if exchange is None:
+        return (observed.event,)
+    call, response, verdict = exchange.call, exchange.response, exchange.signature
+    status = response.status if response is not None else 0
+    return (
+        call.operation.id if call is not None else None,
+        status,
+        response.delivery.disconnect if response is not None else None,
+        None if type(verdict) is Verified else _signature(observed),
+        _digest(observed),
+        "psu-ip-address" in headers(observed),
+        tuple(exchange.rules),
+        observed.fact("code") if status >= 400 else (),
+        observed.fact("paymentStatus") if call is not None and "paymentId" in call.params else None,
+        observed.tpp is None,
+    )
 
 
 def is_fact(name: str) -> bool:
