@@ -18,7 +18,7 @@ from emulator.api.signature.explain import explain
 from emulator.assemble import authority_for
 from emulator.bank.errors import BankError
 from emulator.ca.qcstatements import StatementsUnreadable, psd2_roles
-from emulator.httpsig import dates, digest, header, names, wrapping
+from emulator.httpsig import dates, header, keyid, signing
 from emulator.httpsig.keyid import compare_key_id, key_id_for
 from emulator.scenario import loader
 from emulator.scenario.problems import ScenarioRefused
@@ -36,13 +36,13 @@ def signature(data: bytes) -> None:
     text = data.decode("latin-1")
     for read, refusal in (
         (header.parse, header.HeaderUnreadable),
-        (wrapping.unwrap, wrapping.WrappingUnreadable),
-        (names.read_name, names.NameUnreadable),
+        (header.unwrap, header.WrappingUnreadable),
+        (keyid.read_name, keyid.NameUnreadable),
         (dates.parse_date, dates.DateUnreadable),
     ):
         with suppress(refusal):
             read(text)
-    digest.parse_digest(text)
+    signing.parse_digest(text)
     for key_id in (text, f"SN={_issued().serial_number:X},CA={text}"):
         compare_key_id(key_id, _issued(), lenient=True)
 
