@@ -135,10 +135,10 @@ def _application(registry: BankRegistry, settings: ServeSettings, authority: Cer
 
 def _tell_kept_settings(bank: Bank) -> None:
     """What an earlier run has set goes before --profile and --links, which are defaults (assumed)."""
-    kept = bank.settings.beside(bank.defaults)
-    if kept:
-        told = ", ".join(f"{name} {value}" for name, value in kept.items())
-        logger.info("settings of an earlier run that a reset takes back: %s", told)
+    changed = bank.settings.beside(bank.defaults)
+    if changed:
+        listed = ", ".join(f"{name} {value}" for name, value in changed.items())
+        logger.info("settings of an earlier run that a reset takes back: %s", listed)
 
 
 def _names(settings: ServeSettings) -> list[str]:

@@ -24,13 +24,13 @@ def response_signer(credentials: Callable[[], Credentials]) -> Signer:
         signing = credentials()
 
         def sign(response: Response) -> None:
-            said = {name.lower(): value for name, value in response.headers}
-            date, digest = format_date(real_now()), said.get("digest") or digest_value(response.body)
-            request_id = [("x-request-id", said["x-request-id"])] if "x-request-id" in said else []
+            present = {name.lower(): value for name, value in response.headers}
+            date, digest = format_date(real_now()), present.get("digest") or digest_value(response.body)
+            request_id = [("x-request-id", present["x-request-id"])] if "x-request-id" in present else []
             lines = [("digest", digest), *request_id, ("date", date)]
             signature = signature_header(lines, key_id=key_id_for(signing.certificate), key=signing.key)
-            made = (("Date", date), ("Digest", digest), ("Signature", signature))
-            response.headers += [(name, value) for name, value in made if name.lower() not in said]
+            added = (("Date", date), ("Digest", digest), ("Signature", signature))
+            response.headers += [(name, value) for name, value in added if name.lower() not in present]
 
         return sign
 

@@ -37,9 +37,9 @@ class Folders:
         """Where a bank can be made that `place` makes one of the banks."""
         return self._beside("new")
 
-    def place(self, made: Path, name: str) -> None:
-        """Make what stands in `made` the folder of the bank `name`; when that fails it stays where it is."""
-        self._rename(made, self.of(name))
+    def place(self, folder: Path, name: str) -> None:
+        """Make what stands in `folder` the folder of the bank `name`; when that fails it stays where it is."""
+        self._rename(folder, self.of(name))
 
     def put_aside(self, name: str, *, replaced: bool = False) -> Path:
         """The bank has no folder any more; what was in it stands where the answer says, to be dropped or placed.
@@ -57,10 +57,10 @@ class Folders:
     def sweep(self) -> None:
         """Drop what a killed process has left of folders that were not whole yet, were deleted or were replaced."""
         for path in list(self._directory.iterdir()):
-            found = _BESIDE.fullmatch(path.name)
-            if found is not None:
-                if found["name"] is not None and not self.has(found["name"]):
-                    self.place(path, found["name"])
+            match = _BESIDE.fullmatch(path.name)
+            if match is not None:
+                if match["name"] is not None and not self.has(match["name"]):
+                    self.place(path, match["name"])
                 else:
                     self.drop(path)
 

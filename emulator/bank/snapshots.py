@@ -30,7 +30,7 @@ _UNFINISHED = f"{_ENDING}.new"
 
 
 @dataclass(slots=True)
-class _Kept:
+class _Saved:
     created: datetime
     image: Image | None  # None: still in its file
 
@@ -44,20 +44,20 @@ class Snapshots:
     def __init__(self, directory: Path | None, *, power: bool = False) -> None:
         self._directory = directory
         self._power = power
-        self._kept: dict[str, _Kept] = {}
+        self._saved: dict[str, _Saved] = {}
         if directory is not None and directory.is_dir():
             for left in directory.glob(f".*{_UNFINISHED}"):
                 _drop(left)
             for file in sorted(_files(directory), key=lambda file: file.stat().st_mtime):
                 name = file.name.removesuffix(_ENDING)
-                self._kept[name] = _Kept(datetime.fromtimestamp(file.stat().st_mtime, UTC), None)
+                self._saved[name] = _Saved(datetime.fromtimestamp(file.stat().st_mtime, UTC), None)
 
     def save(self, bank: Bank, name: str) -> None:
         """Keep the bank as it stands; a snapshot of the same name is replaced."""
         if not NAME.fullmatch(name):
             text = "The name of a snapshot has letters, digits, dots, dashes and underscores, at most 63."
             raise BankError("FORMAT_ERROR", text, "name")
-        if name not in self._kept and len(self._kept) >= MOST:
+        if name not in self._saved and len(self._saved) >= MOST:
             raise BankError("CONFLICT", f"There are {MOST} snapshots; delete one first.", "name")
         image = bank.documents.image().with_document(META, bank.clock.noted())
         in_memory: Image | None = image
@@ -66,8 +66,8 @@ class Snapshots:
             _write(self._directory, self._file(name), content, power=self._power)
             if len(content) > LARGE:
                 in_memory = None
-        self._kept.pop(name, None)
-        self._kept[name] = _Kept(real_now(), in_memory)
+        self._saved.pop(name, None)
+        self._saved[name] = _Saved(real_now(), in_memory)
 
     def restore(self, bank: Bank, name: str) -> None:
         """Make the bank what it was at the moment of the save; RESOURCE_UNKNOWN, CONFLICT."""
@@ -77,28 +77,28 @@ class Snapshots:
             bank.clock.resume()
 
     def delete(self, name: str) -> None:
-        """Let go of a snapshot; RESOURCE_UNKNOWN."""
+        """Delete a snapshot; RESOURCE_UNKNOWN."""
         self._find(name)
         if self._directory is not None:
             self._file(name).unlink(missing_ok=True)
             if self._power:
                 Disk().sync_directory(self._directory)
-        del self._kept[name]
+        del self._saved[name]
 
     def clear(self) -> None:
-        """Let go of all snapshots."""
-        for name in list(self._kept):
+        """Delete all snapshots."""
+        for name in list(self._saved):
             self.delete(name)
 
     def listing(self) -> list[dict[str, Any]]:
         """`{name, created}` of each, newest first; `created` is real time."""
-        return [{"name": name, "created": date_time(kept.created)} for name, kept in reversed(self._kept.items())]
+        return [{"name": name, "created": date_time(saved.created)} for name, saved in reversed(self._saved.items())]
 
-    def _find(self, name: str) -> _Kept:
-        kept = self._kept.get(name)
-        if kept is None:
+    def _find(self, name: str) -> _Saved:
+        saved = self._saved.get(name)
+        if saved is None:
             raise BankError("RESOURCE_UNKNOWN", f"There is no snapshot {name[:100]}.")
-        return kept
+        return saved
 
     def _file(self, name: str) -> Path:
         return (self._directory or Path()) / f"{name}{_ENDING}"
@@ -109,10 +109,10 @@ class Snapshots:
             content = file.read_bytes()
             image = Image.from_bytes(content, KINDS, file=file)
             if len(content) <= LARGE:
-                self._kept[name].image = image
+                self._saved[name].image = image
             return image
         except FileNotFoundError:
-            del self._kept[name]
+            del self._saved[name]
             raise BankError("RESOURCE_UNKNOWN", f"The file of the snapshot {name} is gone.") from None
         except (OSError, StoreError) as error:
             raise BankError("CONFLICT", f"The snapshot {name} cannot be read: {error}") from None
@@ -120,13 +120,13 @@ class Snapshots:
 
 def damaged(directory: Path) -> list[StoreDamaged]:
     """What is wrong with the files of the snapshots in a directory, which may be missing; raises StoreTooNew."""
-    found = []
+    damages = []
     for file in sorted(_files(directory)):
         try:
             Image.from_bytes(file.read_bytes(), KINDS, file=file)
         except StoreDamaged as error:
-            found.append(error)
-    return found
+            damages.append(error)
+    return damages
 
 
 def _files(directory: Path) -> Iterator[Path]:

@@ -258,16 +258,18 @@ class _Repair:
         write_snapshot(self._disk, unfinished, images, self._sequence(data))
         self._disk.rename(unfinished, file)
         self._disk.sync_directory(self._directory)
-        kept = sum(map(len, tables.values()))
-        told = f"kept the {kept} documents of {SNAPSHOT} that can be read, gave up {lost}; none can be vouched for"
-        self._did(told if whole else f"{told}; the file ends early, and what stood in the rest of it is lost")
+        readable = sum(map(len, tables.values()))
+        action = (
+            f"kept the {readable} documents of {SNAPSHOT} that can be read, gave up {lost}; none can be vouched for"
+        )
+        self._did(action if whole else f"{action}; the file ends early, and what stood in the rest of it is lost")
 
     def _sequence(self, data: bytes) -> int:
         """The snapshot's last change: as it says, if a journal follows on that, else before the oldest journal."""
         firsts = [f for name in self._disk.names(self._directory) if (f := segment_first(name)) is not None]
-        told = _SEQUENCE.search(data.split(b"\n", 1)[0])
-        if told is not None and (not firsts or int(told[1]) + 1 in firsts):
-            return int(told[1])
+        stated = _SEQUENCE.search(data.split(b"\n", 1)[0])
+        if stated is not None and (not firsts or int(stated[1]) + 1 in firsts):
+            return int(stated[1])
         return min(firsts, default=1) - 1
 
 
@@ -319,7 +321,7 @@ def _lines(data: bytes) -> list[bytes]:
 
 
 def _row(line: bytes) -> tuple[int, bytes]:
-    found = _ROW.fullmatch(line)
-    if found is None:
+    match = _ROW.fullmatch(line)
+    if match is None:
         raise ValueError(line)
-    return int(found[1]), found[2]
+    return int(match[1]), match[2]

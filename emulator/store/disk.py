@@ -175,8 +175,8 @@ def _take(file: int, how: int, directory: Path) -> None:
 def _holder(file: int) -> str:
     """The holder as the lock file tells it; its time stamp is when the lock was taken."""
     try:
-        told = orjson.loads(os.pread(file, 4096, 0))
+        holder = orjson.loads(os.pread(file, 4096, 0))
         since = datetime.fromtimestamp(os.fstat(file).st_mtime, UTC)
-        return f"process {told['pid']} on {told['host']} since {since:%Y-%m-%d %H:%M:%S} UTC"
+        return f"process {holder['pid']} on {holder['host']} since {since:%Y-%m-%d %H:%M:%S} UTC"
     except (ValueError, KeyError, TypeError):
         return "another process"

@@ -108,10 +108,12 @@ class FrozenTable:
         before = self._before
         for at in range(0, len(self._numbers), ROWS_AT_ONCE):
             numbers = self._numbers[at : at + ROWS_AT_ONCE]
-            found = list(map(self._rows.get, numbers))
+            present = list(map(self._rows.get, numbers))
             noted = before.keys() & numbers
             texts = (
-                [before[n] if n in noted else raw for n, raw in zip(numbers, found, strict=True)] if noted else found
+                [before[n] if n in noted else raw for n, raw in zip(numbers, present, strict=True)]
+                if noted
+                else present
             )
             if None in texts:
                 raise RuntimeError("a row went without a note of what it was")

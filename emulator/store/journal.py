@@ -110,8 +110,8 @@ def segment_name(first: int) -> str:
 
 def segment_first(name: str) -> int | None:
     """The number of the first change of the file with this name; None for another file."""
-    found = _NAME.fullmatch(name)
-    return int(found[1]) if found else None
+    match = _NAME.fullmatch(name)
+    return int(match[1]) if match else None
 
 
 class Segment:

@@ -106,8 +106,8 @@ class Body:
         """The first line; of the same size before `write`."""
         if not self._index_at:
             return _HEAD % (FORMAT, self._sequence, 0, 0, 0)
-        told = (FORMAT, self._sequence, self._rows_check, self._index_at)
-        return _HEAD % (*told, crc32(_HEAD % (*told, 0), self._check))
+        fields = (FORMAT, self._sequence, self._rows_check, self._index_at)
+        return _HEAD % (*fields, crc32(_HEAD % (*fields, 0), self._check))
 
     def _put(self, piece: bytes) -> None:
         self._check = crc32(piece, self._check)
@@ -280,45 +280,45 @@ def _put_order(entries: Sequence[Entry], numbers: Mapping[str, int], put: Out) -
     put(b"}")
 
 
-def table_image(told: dict[str, Any], texts: list[bytes], declared: Kind[Any] | None) -> TableImage:
+def table_image(stored: dict[str, Any], texts: list[bytes], declared: Kind[Any] | None) -> TableImage:
     """The picture of one kind from its document in `_index` and the texts of its documents."""
-    numbers = list(chain.from_iterable(range(first, last + 1) for first, last in told["numbers"]))
+    numbers = list(chain.from_iterable(range(first, last + 1) for first, last in stored["numbers"]))
     rows = dict(zip(numbers, texts, strict=True))
-    kind = declared or Kind(told["id"])
-    if "ids" not in told or kind.signature() != told["kind"]:
-        return TableImage.bare(rows, told["next"])
-    by_number = dict(zip(numbers, told["ids"], strict=True))
+    kind = declared or Kind(stored["id"])
+    if "ids" not in stored or kind.signature() != stored["kind"]:
+        return TableImage.bare(rows, stored["next"])
+    by_number = dict(zip(numbers, stored["ids"], strict=True))
     return TableImage(
         kind,
-        told["next"],
+        stored["next"],
         rows,
-        dict(zip(told["ids"], numbers, strict=True)),
-        {member: _index(told["indexes"][member]) for member in kind.indexes},
-        {name: _entries(told["orders"][name], by_number, rule.group) for name, rule in kind.ordered.items()},
+        dict(zip(stored["ids"], numbers, strict=True)),
+        {member: _index(stored["indexes"][member]) for member in kind.indexes},
+        {name: _entries(stored["orders"][name], by_number, rule.group) for name, rule in kind.ordered.items()},
     )
 
 
-def _index(told: dict[str, Any]) -> Index:
-    buckets: dict[Value, Bucket] = told["few"]
-    buckets.update(told["many"])
-    many: set[Value] = set(told["many"])
+def _index(stored: dict[str, Any]) -> Index:
+    buckets: dict[Value, Bucket] = stored["few"]
+    buckets.update(stored["many"])
+    many: set[Value] = set(stored["many"])
     for value in many:
         bucket = buckets[value]
         if isinstance(bucket, list) and len(bucket) > held.CROWDED_FROM:
             buckets[value] = Crowd(bucket)
-    for value, bucket in told["others"]:
+    for value, bucket in stored["others"]:
         buckets[value] = bucket
         if isinstance(bucket, list) and len(bucket) >= held.SHARED_BELOW:
             many.add(value)
     return Index(buckets, many)
 
 
-def _entries(told: dict[str, Any], ids: Mapping[int, str], group: str | None) -> list[Entry]:
-    identities = map(ids.__getitem__, told["numbers"])
+def _entries(stored: dict[str, Any], ids: Mapping[int, str], group: str | None) -> list[Entry]:
+    identities = map(ids.__getitem__, stored["numbers"])
     if group is None:
-        return list(zip(told["by"], identities, strict=True))
-    groups = chain.from_iterable(repeat(name, count) for name, count in told["groups"])
-    return list(zip(groups, told["by"], identities, strict=True))
+        return list(zip(stored["by"], identities, strict=True))
+    groups = chain.from_iterable(repeat(name, count) for name, count in stored["groups"])
+    return list(zip(groups, stored["by"], identities, strict=True))
 
 
 # Reading, whichever program wrote the file
@@ -338,24 +338,24 @@ class Snapshot(NamedTuple):
 
 def load(read: Read, size: int, file: Path, kinds: Mapping[str, Kind[Any]]) -> Snapshot:
     """Read a snapshot of `size` bytes; raises StoreDamaged, and StoreTooNew for a later format."""
-    found = HEAD_FORM.match(read(0, 256))
-    if found is None:
+    head = HEAD_FORM.match(read(0, 256))
+    if head is None:
         return _load_foreign(read(0, size), file)
-    form, sequence = int(found[1]), int(found[2])
+    form, sequence = int(head[1]), int(head[2])
     if form > FORMAT:
         raise StoreTooNew(file, form, FORMAT)
-    index_at = int(found[4], 16)
+    index_at = int(head[4], 16)
     index = read(index_at, max(0, size - index_at))
-    blank = found[0][: found.start(5)] + b"00000000" + found[0][found.end(5) :]
-    if crc32(blank, crc32(index)) != int(found[5], 16):
+    blank = head[0][: head.start(5)] + b"00000000" + head[0][head.end(5) :]
+    if crc32(blank, crc32(index)) != int(head[5], 16):
         raise StoreDamaged(file, 0, "the checksum of first line and index is wrong")
-    rows = _Rows(read, found.end())
+    rows = _Rows(read, head.end())
     tables = {
-        told["id"]: table_image(told, rows.take(told["starts"], told["sizes"]), kinds.get(told["id"]))
-        for told in decoded(index[len(INDEX_OPENING) : -2]).values()
+        stored["id"]: table_image(stored, rows.take(stored["starts"], stored["sizes"]), kinds.get(stored["id"]))
+        for stored in decoded(index[len(INDEX_OPENING) : -2]).values()
     }
-    if rows.check_up_to(index_at) != int(found[3], 16):
-        raise StoreDamaged(file, found.end(), "the checksum of the documents is wrong")
+    if rows.check_up_to(index_at) != int(head[3], 16):
+        raise StoreDamaged(file, head.end(), "the checksum of the documents is wrong")
     fits = not any(table.is_bare or (name in kinds and table.kind is not kinds[name]) for name, table in tables.items())
     return Snapshot(sequence, size, Image(tables), fits)
 
@@ -376,16 +376,16 @@ class _Rows:
 
     def take(self, starts: list[int], sizes: list[int]) -> list[bytes]:
         """The documents that stand at these places."""
-        found: list[bytes] = []
+        texts: list[bytes] = []
         done = 0
         while done < len(starts):
             base = self._position
             upto = bisect_right(starts, base + _AT_ONCE, done + 1)
             piece = self._next(starts[upto - 1] + sizes[upto - 1])
             places = zip(starts[done:upto], sizes[done:upto], strict=True)
-            found += [piece[start - base : start - base + size] for start, size in places]
+            texts += [piece[start - base : start - base + size] for start, size in places]
             done = upto
-        return found
+        return texts
 
     def check_up_to(self, end: int) -> int:
         """The CRC-32 of everything from the first document's kind to before `end`."""
@@ -397,8 +397,8 @@ def _load_foreign(data: bytes, file: Path) -> Snapshot:
     """Read a file that another program wrote, as stock TinyDB does after a change by hand."""
     try:
         whole = decoded(data)
-        told = whole.pop(STORE_TABLE)["1"]
-        form, sequence = told["format"], told["sequence"]
+        stored = whole.pop(STORE_TABLE)["1"]
+        form, sequence = stored["format"], stored["sequence"]
     except (ValueError, KeyError, TypeError, AttributeError) as wrong:
         raise StoreDamaged(file, 0, f"this is no snapshot: {wrong}") from None
     if isinstance(form, int) and form > FORMAT:

@@ -224,8 +224,8 @@ class DocumentTable(Table):
 
     def changed(self) -> None:
         """Tell whoever depends on what the table holds."""
-        for told in self.dependants:
-            told()
+        for dependant in self.dependants:
+            dependant()
 
     def sorted_rows(self) -> dict[int, bytes]:
         """The rows in insertion order (an undone deletion puts one at the end of the dictionary)."""
@@ -238,15 +238,15 @@ class DocumentTable(Table):
         """Make ids, indexes and orders from the rows; raises ValueError for one that is no document of this kind."""
         self.numbers = numbers = {}
         rows = self.sorted_rows()
-        found: list[tuple[int, str, list[Any]]] = []
+        documents: list[tuple[int, str, list[Any]]] = []
         for number, raw in rows.items():
             document = decoded(raw)
             identity = document.get("id") if isinstance(document, dict) else None
             if not isinstance(identity, str) or identity in numbers:
                 raise ValueError(f"number {number} has no text member 'id' of its own")
             numbers[identity] = number
-            found.append((number, identity, self.keys.of(document)))
-        self.keys = Keys.made_of(self.kind, found)
+            documents.append((number, identity, self.keys.of(document)))
+        self.keys = Keys.made_of(self.kind, documents)
 
     # What TinyDB's own methods stand on
 
