@@ -1,0 +1,58 @@
+"""The plan against a TPP in another language, started once per check; and what a plan says of commands that fail."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SHOP = Path(__file__).parent / "shop.mjs"
+
+
+def plan(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "emulator", "conformance", "run", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="Node is not installed")
+def test_a_tpp_in_node_passes_the_whole_plan(tmp_path: Path) -> None:
+    ended = plan("--command", f"node {SHOP}", "--json", str(tmp_path / "report.json"))
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert {row["verdict"] for row in report["checks"]} == {"pass", "skipped"}
+    skipped = [row["text"] for row in report["checks"] if row["verdict"] == "skipped"]
+    assert all("--claims" in text for text in skipped)
+
+
+def test_a_command_that_dies_or_hangs_is_told_and_the_other_checks_go_on() -> None:
+    program = (
+        "import os, sys, time; print('no network'); "
+        "sys.exit(3) if 'clock' in os.environ['BANK_CHECK'] else time.sleep(60)"
+    )
+    only = ("--only", "honest-clock", "--only", "signs-every-request")
+    ended = plan("--command", f'{sys.executable} -c "{program}"', "--timeout", "0.5", *only)
+    assert ended.returncode == 0
+    assert "the command ended with status 3; it printed: no network" in ended.stderr
+    assert "the command did not end within 0.5 s and was stopped" in ended.stderr
+    assert "2 not seen" in ended.stdout
+
+
+def test_a_command_that_cannot_be_started_is_one_line() -> None:
+    ended = plan("--command", "/no/such/program", "--only", "honest-clock")
+    assert "the command cannot be started: " in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_an_unknown_check_is_named_with_a_guess() -> None:
+    ended = plan("--command", "true", "--only", "honest-clok")
+    assert ended.returncode == 2
+    assert "did you mean honest-clock?" in ended.stderr
