@@ -44,6 +44,10 @@ class Observer(Protocol):
         """Take note of a browser at an SCA page."""
         ...
 
+    def judge_some(self, most: int) -> int:
+        """Work on what was noted, at most so many; how many wait still."""
+        ...
+
     def forget(self) -> None:
         """Begin again, as after a reset."""
         ...

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -27,6 +28,8 @@ from emulator.store import Store
 from emulator.web.pages.browser import root_of
 from emulator.web.pages.rendering import nothing_here, wants_page
 
+IDLE = 0.25  # seconds between two looks whether the process has nothing else to do
+JUDGED = 128  # observations that are judged then, for the conformance report
 CLOSING = 8.0  # seconds from the stop to the end of the last compaction; all is over within 10 (CONTRACT 1)
 _ABOUT = ("/health", "/ready", "/openapi.json")
 _NAMED_BANK = re.compile(r"/banks/([a-z0-9][a-z0-9-]{0,62})(?=/|$)")
@@ -74,6 +77,8 @@ class BankApplication:
         self._openapi = openapi
         self._tls = tls
         self._upkeep = Upkeep()
+        self._idle: asyncio.TimerHandle | None = None
+        self._handled_before = 0
         self._turn = JournalTurn(
             self.handle,
             registry.group,
@@ -201,9 +206,21 @@ class BankApplication:
     def start(self) -> None:
         """Requests are served from now on, within a running loop: a slow start is followed by a compaction."""
         self._upkeep.look_after(self._registry.group)
+        self._idle = asyncio.get_running_loop().call_later(IDLE, self._use_idle_time)
+
+    def _use_idle_time(self) -> None:
+        """Judge some of what the banks have seen, if no request has come since the last look."""
+        handled, self._handled_before = self._handled_before, self._turn.count
+        if handled == self._turn.count:
+            for service in self._registry.services():
+                if service.observer.judge_some(JUDGED):
+                    break  # the rest of it first, at the next look
+        self._idle = asyncio.get_running_loop().call_later(IDLE, self._use_idle_time)
 
     def stop(self) -> None:
         """No more requests are served: leave unfinished what `close` does better."""
+        if self._idle is not None:
+            self._idle.cancel()
         self._registry.end_by(monotonic() + CLOSING)
         self._upkeep.end()
 

@@ -55,6 +55,7 @@ class JournalTurn:
         self._upkeep = upkeep
         self._documents_of = documents_of
         self._handled: Handled = []
+        self.count = 0  # requests so far
 
     def begin(self, _requests: Sequence[Request]) -> Awaitable[None] | None:
         """Nothing has to be waited for: this process alone has the documents."""
@@ -69,6 +70,7 @@ class JournalTurn:
         finally:
             group.open = False
         self._handled.append((request, answer))
+        self.count += 1
         return answer
 
     def end(self) -> Awaitable[Exception | None] | Exception | None:

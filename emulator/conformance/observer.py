@@ -1,12 +1,14 @@
 """The conformance report of one bank: what it saw is judged as it comes, and shown when somebody asks (CONTRACT 17).
 
-Requests wait in a short queue until it is full or a report is asked for, so that a bank whose report nobody reads pays
-for a list, and the checks are read from their files no earlier than they are needed.
+What was seen waits in a queue, and is judged when the process has nothing else to do (`judge_some`) or when a report is
+asked for, so that no client waits for it. A queue that is full is shortened by two for each observation that comes, so
+that it is bounded in entries and bytes and nobody waits for long. The checks are read from their files when the first
+observation is judged.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from decimal import Decimal
@@ -22,10 +24,12 @@ from emulator.bank.tpp import prefix
 if TYPE_CHECKING:
     from emulator.conformance.auditor import Auditor, Belief
 
-WAITING = 512  # observations
+MOST_WAITING = 8192  # observations
+MOST_BYTES = 32 * 1024 * 1024  # of their bodies
 STATUSES = 20_000  # payments whose last status is remembered
 
-Waiting = Callable[["Auditor"], None]
+Waiting = tuple[Callable[["Auditor"], None], int]
+"""How to judge an observation, and the bytes of its bodies."""
 
 
 class Conformance:
@@ -35,7 +39,8 @@ class Conformance:
         self._bank = bank
         self.clock = clock
         self._auditor: Auditor | None = None
-        self._waiting: list[Waiting] = []
+        self._waiting: deque[Waiting] = deque()
+        self._bytes = 0
         self._statuses: OrderedDict[str, str] = OrderedDict()
         self._beliefs: dict[str, Belief] = {}
         self._opened: OrderedDict[str, None] = OrderedDict()
@@ -49,7 +54,8 @@ class Conformance:
     def request(self, exchange: Exchange) -> None:
         """Take note of a request that has been answered."""
         received = self.clock()
-        self._add(lambda auditor: auditor.request(exchange, received))
+        size = len(exchange.request.body) + (len(exchange.response.body) if exchange.response is not None else 0)
+        self._add(lambda auditor: auditor.request(exchange, received), size)
 
     def page(self, token: str, tpp: str | None, *, link: str) -> None:
         """Take note of a browser at an SCA page; `link`: given, altered or unknown."""
@@ -127,25 +133,39 @@ class Conformance:
         received = self.clock()
         self._add(lambda auditor: auditor.change(event, tpp, at, values, received=received))
 
-    def _add(self, observation: Waiting) -> None:
-        self._waiting.append(observation)
-        if len(self._waiting) >= WAITING:
-            self._judge()
+    def _add(self, judge: Callable[[Auditor], None], size: int = 0) -> None:
+        self._waiting.append((judge, size))
+        self._bytes += size
+        if len(self._waiting) > MOST_WAITING or self._bytes > MOST_BYTES:
+            self.judge_some(2)
+
+    def judge_some(self, most: int) -> int:
+        """Judge at most so many of the observations that wait; how many still do."""
+        waiting = self._waiting
+        if waiting:
+            auditor = self._auditor_now()
+            for _ in range(min(most, len(waiting))):
+                judge, size = waiting.popleft()
+                self._bytes -= size
+                judge(auditor)
+        return len(waiting)
 
     def _judge(self) -> Auditor:
+        self.judge_some(len(self._waiting))
+        return self._auditor_now()
+
+    def _auditor_now(self) -> Auditor:
         if self._auditor is None:
             from emulator.conformance.auditor import Auditor
             from emulator.conformance.check import ready
 
             self._auditor = Auditor(ready())
-        waiting, self._waiting = self._waiting, []
-        for observation in waiting:
-            observation(self._auditor)
         return self._auditor
 
     def forget(self) -> None:
         """Begin again: nothing has been seen."""
         self._waiting.clear()
+        self._bytes = 0
         self._statuses.clear()
         self._beliefs.clear()
         self._opened.clear()

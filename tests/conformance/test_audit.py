@@ -8,6 +8,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from emulator.assemble.application import BankApplication
+from emulator.conformance import observer
 from emulator.testing import RunningBank
 
 
@@ -80,3 +84,14 @@ def test_wrong_words_are_one_line_with_a_guess(bank: RunningBank) -> None:
     assert ended.returncode == 2
     assert "did you mean signs-every-request?" in ended.stderr
     assert len(ended.stderr.splitlines()) == 1
+
+
+def test_what_waits_is_bounded_and_judged_in_the_end(bank: RunningBank, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(observer, "MOST_WAITING", 3)
+    monkeypatch.setattr(BankApplication, "_use_idle_time", lambda _: None)
+    tpp = bank.tpp().log_in()
+    for _ in range(10):
+        tpp.get("/v1/accounts")
+    assert bank.call(lambda service: service.observer.judge_some(0)) <= 3
+    (row,) = [row for row in bank.audit()["checks"] if row["check"] == "signs-every-request"]
+    assert row["passed"] == 10
