@@ -112,21 +112,24 @@ class LineWriter(logging.Handler):
             self._dropped += 1
 
     def close(self) -> None:
-        """Write what waits, if anybody reads it by now."""
+        """Write what waits, if anybody reads it within a moment."""
         with suppress(queue.Full):
-            self._lines.put_nowait(None)
+            self._lines.put(None, timeout=_LAST_SECONDS)
             self._thread.join(_LAST_SECONDS)
         super().close()
 
     def _write_all(self) -> None:
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # they are the main thread's to take
-        while (line := self._lines.get()) is not None:
+        line: str | None = ""
+        while line is not None:
+            line = self._lines.get()
             dropped, self._dropped = self._dropped, 0
             if dropped:
                 note = "%d lines of the log were dropped, since nobody read them"
                 record = logging.LogRecord(__name__, logging.WARNING, __file__, 0, note, (dropped,), None)
                 self._write(self.format(record))
-            self._write(line)
+            if line is not None:
+                self._write(line)
 
     def _write(self, line: str) -> None:
         data = f"{line}\n".encode(errors="backslashreplace")

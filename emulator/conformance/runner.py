@@ -129,7 +129,7 @@ def _unjudged(check: Check) -> dict[str, Any]:
 def _run(check: Check, process: Control, plan: Plan, connect: Callable[[str], Control]) -> Outcome:
     name = f"check-{check.check}"[:63]
     roles = ["PISP", "AISP"]
-    settings = {**check.arm.settings, "links": check.arm.settings.get("links", "absolute")}
+    settings = {"links": "absolute", "progression": "immediate", **check.arm.settings}
     made = process(
         "PUT", f"/banks/{name}", {"settings": settings, "clock": "live", "tpp": {"name": name, "roles": roles}}
     )

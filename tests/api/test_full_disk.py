@@ -147,6 +147,8 @@ CHANGES: dict[str, Any] = {
     "POST /consents/{id}/revoke": {},
     "POST /generate": {"customers": 2, "accountsPerCustomer": 1, "transactionsPerAccount": 2, "days": 3, "seed": 1},
     "POST /payments/{id}/advance": {},
+    f"POST /people/{KARI}/payments/{{id}}/approve": {},
+    f"POST /people/{KARI}/payments/{{id}}/decline": {},
     "POST /reset": {},
     "POST /rules": RULE,
     "DELETE /rules": None,
@@ -164,11 +166,15 @@ CHANGES: dict[str, Any] = {
 ELSEWHERE = {
     "PUT /banks/{name}", "DELETE /banks/{name}", "DELETE /requests", "POST /requests/count", "POST /tpps",
     "POST /scenario/preview", "POST /scenarios/{name}/play", "PUT /snapshots/{name}", "DELETE /snapshots/{name}",
+    "DELETE /conformance", "POST /conformance/observations", "PUT /conformance/claims", "POST /requests/{id}/repeat",
 }  # fmt: skip
 
 
 def test_every_change_of_the_control_interface_is_among_them() -> None:
-    assert {f"{row.method} {row.path}" for row in control_table() if row.method != "GET"} == {*CHANGES, *ELSEWHERE}
+    changes = {
+        f"{row.method} {row.path}".replace("{nationalId}", KARI) for row in control_table() if row.method != "GET"
+    }
+    assert changes == {*CHANGES, *ELSEWHERE}
 
 
 @pytest.mark.parametrize("change", CHANGES)

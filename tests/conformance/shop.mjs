@@ -181,6 +181,5 @@ server.listen(0, "127.0.0.1", async () => {
   } catch (error) {
     console.error(`${env.BANK_CHECK}: ${error.message} after ${Date.now() - started} ms`);
   }
-  server.close();
-  server.closeAllConnections();
+  process.exit(0); // nothing of a flow that is over keeps the program alive
 });

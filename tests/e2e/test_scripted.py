@@ -116,13 +116,13 @@ def test_a_hundred_banks_in_use_at_once_do_not_mix(bank: Served) -> None:
     assert control(bank.url, "GET", "payments") == {"payments": []}
 
 
-def test_the_same_seed_gives_the_same_ids_again(bank: Served) -> None:
+def test_a_bank_made_again_with_its_seed_gives_other_ids(bank: Served) -> None:
     def ids() -> list[str]:
         url = control(bank.url, "PUT", "banks/seeded", {"seed": 42})["baseUrl"]
         kari = kari_at(bank, url)
         return [kari.post(DOMESTIC, json=PAYMENT).json()["paymentId"] for _ in range(3)]
 
-    assert ids() == ids()
+    assert not set(ids()) & set(ids()), "a TPP with a unique key on paymentId goes on"
 
 
 def test_an_answer_without_an_end_is_seen_to_begin(bank: Served) -> None:
