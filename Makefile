@@ -40,7 +40,7 @@ check: $(VENV)/installed-check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	@.ci/tools
-	$(PYTEST) --cov --cov-report=term
+	$(PYTEST) -m "not long and not browser and not crash" --cov --cov-report=term
 
 bench: $(VENV)/installed-test
 	$(BIN)/python -m tests.bench.run $(ARGS)
