@@ -255,6 +255,13 @@ class AsksForever(Shop):
     most_reads = 5
 
 
+class StopsAtTheUnknown(Shop):
+    """Gives up at a status that it does not know."""
+
+    def ended(self, status: str | None) -> bool:
+        return super().ended(status) or status == "ACCC"
+
+
 class Polls(Shop):
     """Reads ten times a second."""
 
@@ -363,6 +370,7 @@ MUTANTS: dict[str, type[Shop]] = {
     "repeats-a-lost-answer": OrdersAgain,
     "waiting-is-neither-paid-nor-failed": TakesWaitingForPaid,
     "stops-at-a-final-status": AsksForever,
+    "survives-an-unknown-status": StopsAtTheUnknown,
     "polls-at-a-measured-pace": Polls,
     "cancels-by-the-rules": DropsTheCancellation,
     "follows-the-links-of-pages": CountsPages,
