@@ -25,7 +25,7 @@ UNWRITABLE = BankError(
 )
 
 
-# What a client is told where the bank itself fails; its log says more.
+# The answer where the bank itself fails; its log has the details.
 _FAILED = BankError("SYSTEM_ERROR", "The bank failed; its log says why.")
 _UNUSABLE = BankError(
     "SYSTEM_ERROR", "The bank cannot read or write its files at the moment; its log says why.", status=503

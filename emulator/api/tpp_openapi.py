@@ -27,7 +27,7 @@ from emulator.api.signature.rules import DEMANDED as SIGNATURE_DEMANDS
 from emulator.bank import products
 from emulator.bank.clock import oslo_date, real_now
 
-BASE = "http://127.0.0.1:8080"  # where a bank listens unless it is told otherwise
+BASE = "http://127.0.0.1:8080"  # where a bank listens by default
 BY_PROXY = "by-proxy"
 QUERY = (Parameter("signed", "enum", "Who signs", values=("by-client", BY_PROXY), default="by-client"),)
 REFUSALS = {

@@ -50,7 +50,7 @@ class Guarded(Room, Protocol):
 
 @runtime_checkable
 class Pages(Room, Protocol):
-    """A room that people come to with a browser: what is not there is told them by a page, too."""
+    """A room that people open in a browser: what does not exist is a page, too."""
 
     def no_bank(self, request: Request, name: str) -> Response: ...
 
@@ -225,7 +225,7 @@ class BankApplication:
         self._upkeep.end()
 
     def close(self) -> None:
-        """Put the documents in order and let go of the state directory."""
+        """Compact the documents and release the state directory."""
         self._registry.close()
 
 

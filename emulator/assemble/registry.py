@@ -252,7 +252,7 @@ class BankRegistry:
         seed: int | None = None,
         prepare: Callable[[BankService], None] = lambda _: None,
     ) -> BankService:
-        """The bank `name` made anew, whatever stood there (PUT banks/{name}), and changed by `prepare`.
+        """Create the bank `name`, replacing one of that name (PUT banks/{name}), and change it by `prepare`.
 
         All or nothing, and as durable as asked for; after a failure what is held in memory is to be refreshed.
         FORMAT_ERROR for an impossible name, CONFLICT for another seed of the default bank.
@@ -308,7 +308,7 @@ class BankRegistry:
             log.sync()
 
     def close_bank(self, name: str) -> None:
-        """The bank is no more, its documents with it; CONFLICT for the default bank, RESOURCE_UNKNOWN for none."""
+        """Delete the bank and its documents; CONFLICT for the default bank, RESOURCE_UNKNOWN for none."""
         _refuse_default(name)
         kept = self._is_kept(name)
         if not kept and name not in self._open:

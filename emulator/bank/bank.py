@@ -15,7 +15,7 @@ from emulator.store import DependentCache, Documents, Kind
 Event = dict[str, Any]
 Watcher = Callable[[Event | None], None]
 
-# What else changes with the settings; each is told those that held before. The rooms above enter themselves here.
+# What else changes with the settings; each gets the settings before. The rooms above enter themselves here.
 SETTINGS_FOLLOWERS: list[Callable[[Bank, Settings], None]] = []
 
 

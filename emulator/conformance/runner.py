@@ -106,7 +106,7 @@ def run(
 ) -> Iterator[Outcome]:
     """Run the plan check by check against the bank at `base`; each check's outcome as it comes.
 
-    Raises RunFailed where that bank cannot be reached; what goes wrong with one check is told with its outcome.
+    Raises RunFailed where that bank cannot be reached; what goes wrong with one check is in its outcome.
     """
     connect = partial(control_of, token=token, ca=ca)
     process = connect(base)

@@ -38,7 +38,7 @@ def explain(
 
     `body` supplies what a capture does not show. Dates are judged at the moment of the request's own Date header;
     `now` (aware) is for one that cannot be read, and tells how old the request is. What the bank itself found stands
-    in an entry of its log, and is told as it is unless `body` or `policy` is given: an entry shows less than arrived.
+    in an entry of its log, and is shown as logged unless `body` or `policy` is given: an entry shows less than arrived.
     """
     verdict = _verdict_in(captured) if body is None and policy is None else None
     if verdict is not None:

@@ -48,7 +48,7 @@ def _account(bank: Bank, account_id: str) -> Account:
 
 
 def reserve(bank: Bank, account_id: str, amount: Decimal, *, at: str | None = None) -> None:
-    """Hold `amount` of the account back for a payment; a negative amount lets go of it."""
+    """Hold `amount` of the account back for a payment; a negative amount releases it."""
     account = _account(bank, account_id)
     account["reserved"] = plain(Decimal(account["reserved"]) + amount, account["currency"])
     account["lastChange"] = at or bank.clock.stamp()

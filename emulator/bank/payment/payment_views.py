@@ -86,7 +86,7 @@ def _item(bank: Bank, payment: Payment, initiation: Mapping[str, Any], fee: str 
 
 
 def _remittance(initiation: Mapping[str, Any]) -> dict[str, str]:
-    """What the creditor is told: `message`, or the references as `kid` and `reference`."""
+    """What the creditor reads: `message`, or the references as `kid` and `reference`."""
     if message := initiation.get("remittanceInformationUnstructured"):
         return {"message": message}
     told: dict[str, list[str]] = {}

@@ -1,4 +1,4 @@
-"""What the customer is told of its payment (psuMessage, SPEC 2.8); kept in English, shown in Norwegian too."""
+"""The customer's message about a payment (psuMessage, SPEC 2.8); kept in English, shown in Norwegian too."""
 
 from __future__ import annotations
 

@@ -30,8 +30,8 @@ class Product:
     """One payment product of one service.
 
     `flow`: the name of its flow (`payment/flows`); `body`: the shape of its initiation, by name; `words`,
-    `norwegian`: what the customer is told it is, in English and Norwegian; `checks`: the rules of one payment (of each
-    entry of a bulk), all run so that all mistakes are told at once; `whole`: the rules of a bulk itself; `issued`,
+    `norwegian`: its name for the customer, in English and Norwegian; `checks`: the rules of one payment (of each
+    entry of a bulk), all run so that all mistakes are reported at once; `whole`: the rules of a bulk itself; `issued`,
     `received`: ISO 20022 bank transaction codes; `code`: the bank's own; `known_issue`: SPEC 7's known issue is this
     product's.
     """

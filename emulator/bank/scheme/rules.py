@@ -1,6 +1,6 @@
 """The rules that payment products are made of: each looks at one draft and names what is wrong with it.
 
-A product lists its rules (`bank/products`); all of them run, so that all mistakes are told at once (CONTRACT 3.2).
+A product lists its rules (`bank/products`); all of them run, so that all mistakes are reported at once (CONTRACT 3.2).
 """
 
 from __future__ import annotations
