@@ -26,7 +26,7 @@ from typing import Any, Protocol
 from emulator.api.log import Exchange
 from emulator.bank.clock import moment
 from emulator.conformance.check import Check, Clause, Fits, compiled, remaining, seconds
-from emulator.conformance.facts import Links, Observation, static_key
+from emulator.conformance.facts import END_OF_PAGE, PAGES, Links, Observation, static_key
 
 MOST_OPEN = 10_000  # occasions of a clause; the oldest are dropped
 MOST_FAILURES = 20  # of a check that are shown; all are counted
@@ -399,7 +399,8 @@ class Auditor:
         self.observe(observed)
         # A status repeats the links of its creation; all other answers may give new ones.
         if 200 <= exchange.status < 300 and not call.operation.id.endswith("Status"):
-            known.learn(exchange.response.body if exchange.response is not None else b"")
+            body = exchange.response.body if exchange.response is not None else b""
+            known.learn(body[-END_OF_PAGE:] if call.operation.id in PAGES else body)
 
     def change(self, event: str, tpp: str | None, at: str, values: dict[str, Any], *, received: float) -> None:
         """Judge a change of the bank, or what a browser did; `at`: a stamp of bank time."""
