@@ -210,12 +210,12 @@ class BankApplication:
 
     def _use_idle_time(self) -> None:
         """Judge some of what the banks have seen, if no request has come since the last look."""
+        self._idle = asyncio.get_running_loop().call_later(IDLE, self._use_idle_time)
         handled, self._handled_before = self._handled_before, self._turn.count
         if handled == self._turn.count:
             for service in self._registry.services():
                 if service.observer.judge_some(JUDGED):
                     break  # the rest of it first, at the next look
-        self._idle = asyncio.get_running_loop().call_later(IDLE, self._use_idle_time)
 
     def stop(self) -> None:
         """No more requests are served: leave unfinished what `close` does better."""

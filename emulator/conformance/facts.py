@@ -166,7 +166,9 @@ def _codes(observed: Observation) -> tuple[str, ...]:
     if _exchange(observed).status < 400:
         return ()
     messages = _member(answer(observed), "tppMessages")
-    return tuple(entry["code"] for entry in messages or () if isinstance(entry, dict) and "code" in entry)
+    if not isinstance(messages, list):  # a scripted answer may have any form
+        return ()
+    return tuple(entry["code"] for entry in messages if isinstance(entry, dict) and isinstance(entry.get("code"), str))
 
 
 def _signature(observed: Observation) -> str | None:

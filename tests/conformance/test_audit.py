@@ -95,3 +95,14 @@ def test_what_waits_is_bounded_and_judged_in_the_end(bank: RunningBank, monkeypa
     assert bank.call(lambda service: service.observer.judge_some(0)) <= 3
     (row,) = [row for row in bank.audit()["checks"] if row["check"] == "signs-every-request"]
     assert row["passed"] == 10
+
+
+@pytest.mark.parametrize("messages", [[{"code": ["x"]}], 5, {"code": "x"}, [{"code": {}}, None, "x"]])
+def test_an_answer_of_any_form_that_a_rule_gives_is_judged(bank: RunningBank, messages: Any) -> None:
+    answer = {"status": 400, "json": {"tppMessages": messages}}
+    bank.apply(
+        {"scenario": "odd", "start": {"from": "current"}, "rules": [{"name": "odd", "then": {"answer": answer}}]}
+    )
+    bank.tpp().get("/v1/accounts")
+    (row,) = [row for row in bank.audit()["checks"] if row["check"] == "signs-every-request"]
+    assert row["passed"] == 1
