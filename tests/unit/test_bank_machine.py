@@ -20,7 +20,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from emulator.bank import fixtures, products
 from emulator.bank.accounts import ledger
 from emulator.bank.authentication import sca_control, sca_ends
-from emulator.bank.authentication.approach import Approach
+from emulator.bank.authentication.authorisations import Approach
 from emulator.bank.bank import Bank
 from emulator.bank.booking import bulk
 from emulator.bank.errors import BankError

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from emulator.api.operation import Call, Operation, Reply
-from emulator.bank.customers import contacts
+from emulator.bank.documents import Contact
 from emulator.bank.errors import BankError
+from emulator.bank.kinds import CONTACT
 
 
 def _own_id(call: Call) -> str:
@@ -14,13 +15,18 @@ def _own_id(call: Call) -> str:
 
 
 def get_contact_information(call: Call) -> Reply:
-    """`{email}`."""
-    return Reply(200, {"email": contacts.find(call.bank, _own_id(call))})
+    """`{email}`; RESOURCE_UNKNOWN when there is none."""
+    contact = call.bank.documents.get(CONTACT, _own_id(call))
+    if contact is None:
+        raise BankError("RESOURCE_UNKNOWN", "No contact information has been registered.")
+    return Reply(200, {"email": contact["email"]})
 
 
 def put_contact_information(call: Call) -> Reply:
     """`{email}` registered or replaced."""
-    return Reply(200, {"email": contacts.register(call.bank, _own_id(call), call.body["email"])})
+    contact = Contact(id=_own_id(call), email=call.body["email"])
+    call.bank.documents.put(CONTACT, contact)
+    return Reply(200, {"email": contact["email"]})
 
 
 _PATH = "/v1/tpps/{tppId}/contact-information"

@@ -1,13 +1,16 @@
-"""Authorisations: the SCAs of a payment or basket that its TPP asked for, each with an id to read its scaStatus by.
+"""The SCAs of payments and baskets: opened by a creation, or by a TPP that asks for an authorisation.
 
-CONTRACT 6, 7 and 13. The SCA that a creation opens by itself has no such id.
+An authorisation has an id by which its scaStatus is read (CONTRACT 6, 7 and 13); the SCA of a creation has none.
 """
 
 from __future__ import annotations
 
-from emulator.bank.authentication import approach, sca
+from collections.abc import Sequence
+from typing import Literal, cast
+
+from emulator.bank.authentication import sca
 from emulator.bank.bank import Bank
-from emulator.bank.documents import Approach, Authorisation, Basket, Payment
+from emulator.bank.documents import Approach, Authorisation, Basket, Payment, ScaTarget
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import AUTHORISATION, SCA
 
@@ -16,8 +19,8 @@ MOST_KEPT = 50
 
 
 def start(bank: Bank, how: Approach, target: Payment | Basket, purpose: str, *, signer: str | None) -> tuple[str, str]:
-    """Open an SCA of a payment or basket document: (authorisation id, token); `signer` as for `approach.open_for`."""
-    token = approach.open_for(bank, how, target, purpose, signer=signer)
+    """Open an SCA of a payment or basket document: (authorisation id, token); `signer` as for `open_for`."""
+    token = open_for(bank, how, target, purpose, signer=signer)
     documents = bank.documents
     if documents.count(AUTHORISATION, target=target["id"]) >= MOST_KEPT:
         _drop_oldest(bank, target["id"])
@@ -28,7 +31,7 @@ def start(bank: Bank, how: Approach, target: Payment | Basket, purpose: str, *, 
 
 
 def _drop_oldest(bank: Bank, target_id: str) -> None:
-    """Let go of the oldest authorisation that was not finalised."""
+    """Evict the oldest authorisation that was not finalised."""
     for authorisation in bank.documents.find(AUTHORISATION, target=target_id):
         opened = sca.get(bank, authorisation["sca"])
         if opened is None or opened["status"] != "finalised":
@@ -38,7 +41,7 @@ def _drop_oldest(bank: Bank, target_id: str) -> None:
 
 
 def forget(bank: Bank, target_id: str) -> None:
-    """End what was opened for a basket that is deleted, and drop its authorisations with it."""
+    """End the SCAs of a deleted basket, and delete its authorisations."""
     sca.release(bank, target_id)
     for authorisation in bank.documents.find(AUTHORISATION, target=target_id):
         bank.documents.delete(AUTHORISATION, authorisation["id"])
@@ -58,3 +61,42 @@ def status(bank: Bank, target_id: str, authorisation_id: str, *, cancels: bool =
     if opened is None or (sca.is_open(opened) and sca.is_late(bank, opened)):
         return "failed"
     return str(opened["status"])
+
+
+# The members that a further SCA of the same target takes over from the last one.
+_TAKEN_OVER: tuple[Literal["redirectUri", "tppName", "app", "sessionId", "method", "language"], ...] = (
+    "redirectUri",
+    "tppName",
+    "app",
+    "sessionId",
+    "method",
+    "language",
+)
+
+
+def open_for(bank: Bank, approach: Approach, target: Payment | Basket, purpose: str, *, signer: str | None) -> str:
+    """Open the SCA of a payment or basket document and return its token; `signer`: the only one who may complete it."""
+    known: ScaTarget = {"target": target["id"], "context": target["context"]}
+    known.update(cast(ScaTarget, approach))
+    if signer is not None:
+        known["nationalId"] = signer
+    if target["agreement"] is not None:
+        known["agreement"] = target["agreement"]
+    return sca.open_sca(bank, target["tpp"], purpose, known)
+
+
+def again(bank: Bank, target: Payment | Basket, *, able: Sequence[str]) -> str | None:
+    """Open a further SCA like the last one of `target`, for a second signature by one of the persons in `able`.
+
+    None when there was none.
+    """
+    earlier = bank.documents.find(SCA, target=target["id"], newest_first=True, limit=1)
+    if not earlier:
+        return None
+    approach: Approach = {}
+    for member in _TAKEN_OVER:
+        if member in earlier[0]:
+            approach[member] = earlier[0][member]
+    if able:
+        approach["presumed"] = able[0]
+    return open_for(bank, approach, target, earlier[0]["purpose"], signer=None)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Literal, cast
 
-from emulator.bank.authentication import redirects, sca_contexts
+from emulator.bank.authentication import sca_ends
 from emulator.bank.authentication.sca_ends import (
     CORE_FAILED,
     DECLINED,
@@ -26,7 +26,7 @@ from emulator.bank.authentication.sca_ends import (
 from emulator.bank.bank import Bank
 from emulator.bank.clock import moment
 from emulator.bank.customers import consents, people, sessions
-from emulator.bank.documents import Sca, ScaTarget
+from emulator.bank.documents import Agreement, Sca, ScaTarget
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import BASKET, PAYMENT, SCA
 
@@ -35,14 +35,14 @@ STEPS = ("identity", "method", "context", "approve")
 # What the bank offers; the brands of SPEC 5.3.7 are written as the sandbox's own.
 METHODS = ("ENGANGSKODEAPP_BIOMETRI", "HA2", "SANDBOX_MOBILE", "SANDBOXID")
 ACCOUNT_ACCESS = ("access", "consent")
-# A client that polls without a session opens an SCA each time; the oldest of these are evicted, and of those for
-# consents that nobody gives.
+# A client that polls without a session opens an SCA each time, and consents may never be given: the oldest SCAs of
+# these purposes are evicted.
 PASSING = ("access", "consent", "user")
 PASSING_KEPT = 5_000
 
 
 def offered_method(preferred: str | None) -> str | None:
-    """The bank's method that a preferred one means, or None: a provider's own name stands for the sandbox's."""
+    """The bank's method for a preferred one, or None: a provider's own name means the sandbox's."""
     if preferred is None or preferred in METHODS:
         return preferred
     if preferred.endswith("_MOBILE"):
@@ -53,9 +53,9 @@ def offered_method(preferred: str | None) -> str | None:
 def open_sca(bank: Bank, tpp_id: str, purpose: str, known: ScaTarget) -> str:
     """Open an SCA and return its token.
 
-    `purpose`: access, consent, user, payment, basket or cancellation; `known`: what else its document holds at first:
-    `redirectUri` at least, an `Approach`, and of `target` (the id of what is approved), `nationalId` (the only person
-    who may complete it), `context` and `agreement` what there is.
+    `purpose`: access, consent, user, payment, basket or cancellation; `known`: further members of its document:
+    `redirectUri` and the rest of an `Approach`, and where they apply `target` (the id of what is approved),
+    `nationalId` (the only person who may complete it), `context` and `agreement`.
     """
     document: Sca = {
         "id": bank.ids.token(),
@@ -84,7 +84,7 @@ def is_open(sca: Sca) -> bool:
 
 
 def expires(sca: Sca) -> datetime:
-    """When it is too late: 10 minutes of bank time after it was opened."""
+    """When it expires: 10 minutes of bank time after it was opened."""
     return moment(sca["created"]) + LIFETIME
 
 
@@ -94,13 +94,13 @@ def is_late(bank: Bank, sca: Sca) -> bool:
 
 
 def expected(sca: Sca) -> str | None:
-    """Who is to complete the SCA: the only one who may, or whom the request names, or whom the bank presumes."""
+    """Who is expected to complete the SCA: the only person allowed to, the one the request names, or a presumed one."""
     number: str | None = sca.get("nationalId") or sca.get("identityHint") or sca.get("presumed")
     return number
 
 
 def obstacle(bank: Bank, sca: Sca) -> Failure | None:
-    """Why an open SCA cannot go on: it is too late or needed no more, or who identified may not act so any more."""
+    """Why an open SCA cannot continue: it expired, is not needed any more, or its person may not act so any more."""
     if is_late(bank, sca):
         return EXPIRED
     outcome = OUTCOMES.get(sca["purpose"])
@@ -110,13 +110,13 @@ def obstacle(bank: Bank, sca: Sca) -> Failure | None:
         return None
     if people.person(bank, sca["person"]) is None:
         return UNKNOWN_PERSON
-    return None if sca_contexts.possible(bank, sca) else NO_CONTEXT
+    return None if possible(bank, sca) else NO_CONTEXT
 
 
 def void(bank: Bank, target: str, *, linked: bool = True) -> None:
-    """End the open SCAs of a target that needs them no more; their pages answer 410 (CONTRACT 13).
+    """End the open SCAs of a target that does not need them any more; their pages answer 410 (CONTRACT 13).
 
-    `linked`: the stored target may link to one; False where the caller holds it and takes the link away.
+    `linked`: the stored target may link to one; False where the caller holds the document and removes the link.
     """
     for sca in bank.documents.find(SCA, target=target):
         if is_open(sca):
@@ -124,7 +124,7 @@ def void(bank: Bank, target: str, *, linked: bool = True) -> None:
 
 
 def release(bank: Bank, target: str) -> None:
-    """`void` for something whose document goes too: its SCAs are remembered for a while."""
+    """`void` for a target that is deleted too: its SCAs stay for a while, among the evictable ones."""
     void(bank, target)
     for sca in bank.documents.find(SCA, target=target):
         bank.make_room(SCA, PASSING_KEPT, passing="yes")
@@ -133,30 +133,30 @@ def release(bank: Bank, target: str) -> None:
 
 
 def step(bank: Bank, sca: Sca) -> str:
-    """The step at which an open SCA stands."""
+    """The current step of an open SCA."""
     if "person" not in sca:
         return "identity"
     if "method" not in sca:
         return "method"
-    if sca_contexts.needs_choice(bank, sca):
+    if needs_choice(bank, sca):
         return "context"
     return "approve"
 
 
 def steps_ahead(bank: Bank, sca: Sca) -> int:
-    """How many steps follow the one at which an open SCA stands, as far as the person behind it is known."""
+    """How many steps follow the current one of an open SCA, as far as its person is known."""
     ahead = STEPS[STEPS.index(step(bank, sca)) + 1 :]
     who = sca.get("person") or expected(sca)
     needed = {
         "method": "method" not in sca,
-        "context": who is not None and sca_contexts.needs_choice(bank, {**sca, "person": who}),
+        "context": who is not None and needs_choice(bank, {**sca, "person": who}),
         "approve": True,
     }
     return sum(needed[name] for name in ahead)
 
 
 def may_try_again(bank: Bank, sca: Sca) -> bool:
-    """Whether this is the first number that nobody has: it may be mistyped; the second one fails the SCA."""
+    """Whether this is the first unknown identity number: it may be a typing mistake; the second one fails the SCA."""
     if sca.get("mistyped"):
         return False
     sca["mistyped"] = True
@@ -165,7 +165,7 @@ def may_try_again(bank: Bank, sca: Sca) -> bool:
 
 
 def _pass(sca: Sca, name: str) -> None:
-    """Note a step that the customer has taken, so that a page can say how many there were."""
+    """Record a step that the customer has completed, so that a page can show how many there were."""
     sca["passed"] = [*(one for one in sca.get("passed", ()) if one != name), name]
 
 
@@ -179,7 +179,7 @@ def identify(bank: Bank, sca: Sca, national_id: str) -> str | None:
     if sca.get("person") != national_id:
         sca.pop("chosen", None)  # by somebody else
     sca["person"] = national_id
-    if not sca_contexts.options(bank, sca):
+    if not options(bank, sca):
         return fail(bank, sca, NO_CONTEXT)
     _pass(sca, "identity")
     bank.documents.put(SCA, sca)
@@ -197,7 +197,7 @@ def choose_method(bank: Bank, sca: Sca, method: str) -> None:
 
 def choose_context(bank: Bank, sca: Sca, context: str | None, agreement: str | None) -> None:
     """The customer chooses to act privately or under an agreement; FORMAT_ERROR for what it does not have."""
-    fitting = people.first_fitting(sca_contexts.options(bank, sca), context, agreement)
+    fitting = people.first_fitting(options(bank, sca), context, agreement)
     if fitting is not None:
         sca["chosen"] = {"context": fitting[0], "agreement": fitting[1]}
         _pass(sca, "context")
@@ -213,11 +213,11 @@ def choose_context(bank: Bank, sca: Sca, context: str | None, agreement: str | N
 def complete(bank: Bank, sca: Sca, accounts: list[str] | None = None) -> str | None:
     """The customer approves: session, consent or authorisation follow; the redirect (None when it is abandoned).
 
-    What the business rules refuse fails the SCA; FORMAT_ERROR for `accounts` that the person does not have.
+    A refusal by the business rules fails the SCA; FORMAT_ERROR for `accounts` that the person does not have.
     """
-    hindrance = obstacle(bank, sca)
-    if hindrance is not None:
-        return fail(bank, sca, hindrance)
+    failure = obstacle(bank, sca)
+    if failure is not None:
+        return fail(bank, sca, failure)
     scripted = sca.get("outcome")
     if scripted == "abandon":
         return None
@@ -235,7 +235,7 @@ def complete(bank: Bank, sca: Sca, accounts: list[str] | None = None) -> str | N
 def _finalise(bank: Bank, sca: Sca, accounts: list[str] | None) -> str:
     """Start the session, give the consent if that is what was asked for, and send the customer back; the redirect."""
     national_id = sca["person"]
-    context, agreement = sca_contexts.acting_as(bank, sca)
+    context, agreement = acting_as(bank, sca)
     session = sessions.start(
         bank,
         tpp_id=sca["tpp"],
@@ -255,7 +255,7 @@ def _finalise(bank: Bank, sca: Sca, accounts: list[str] | None) -> str:
             consent_id=sca.get("target"),
             tpp_name=sca["tppName"],
         )
-    redirect = redirects.success(
+    redirect = sca_ends.success_redirect(
         sca["redirectUri"],
         psu_id=session["psuId"],
         agreement=agreement,
@@ -268,9 +268,9 @@ def _finalise(bank: Bank, sca: Sca, accounts: list[str] | None) -> str:
 
 def decline(bank: Bank, sca: Sca) -> str:
     """The customer says no: a payment or the RCVD payments of a basket are rejected (CONTRACT 6, 13)."""
-    hindrance = obstacle(bank, sca)
-    if hindrance is not None:
-        return fail(bank, sca, hindrance)
+    failure = obstacle(bank, sca)
+    if failure is not None:
+        return fail(bank, sca, failure)
     outcome = OUTCOMES.get(sca["purpose"])
     if outcome is not None and outcome.declined is not None:
         outcome.declined(bank, sca["target"])
@@ -278,7 +278,7 @@ def decline(bank: Bank, sca: Sca) -> str:
 
 
 def expire(bank: Bank, sca: Sca) -> str:
-    """The customer is too late: nothing but the SCA itself changes."""
+    """The SCA expires: nothing else changes."""
     return fail(bank, sca, EXPIRED)
 
 
@@ -290,8 +290,8 @@ def fail(bank: Bank, sca: Sca, failure: Failure = CORE_FAILED) -> str:
 
 
 def way_back(sca: Sca, failure: Failure) -> str:
-    """The redirect that would tell of `failure`; nothing ends."""
-    return redirects.failure(
+    """The redirect that would report `failure`; the SCA stays open."""
+    return sca_ends.failure_redirect(
         sca["redirectUri"],
         status=failure.status,
         code=failure.code,
@@ -319,7 +319,7 @@ def _close(
 
 
 def _unlink(bank: Bank, sca: Sca) -> None:
-    """What an SCA was for links to it no more; here, so that no reader of a status has to look at the SCA."""
+    """Remove the target's link to an SCA; here, so that no reader of a status has to look at the SCA."""
     if sca["purpose"] == "payment":
         payment = bank.documents.get(PAYMENT, sca["target"])
         if payment is not None and payment.get("sca") == sca["id"]:
@@ -330,3 +330,36 @@ def _unlink(bank: Bank, sca: Sca) -> None:
         if basket is not None and basket.get("sca") == sca["id"]:
             del basket["sca"]
             bank.documents.put(BASKET, basket)
+
+
+def needs_choice(bank: Bank, sca: Sca) -> bool:
+    """Whether the person has to choose between contexts or agreements."""
+    return "chosen" not in sca and len(options(bank, sca)) > 1
+
+
+def options(bank: Bank, sca: Sca) -> list[tuple[str, Agreement | None]]:
+    """The contexts (with agreement) that the person may choose, narrowed to what the request asked for."""
+    return options_of(bank, sca["person"], sca)
+
+
+def options_of(bank: Bank, national_id: str, sca: Sca | None) -> list[tuple[str, Agreement | None]]:
+    """`options` of a person who has not identified yet; without an SCA all contexts."""
+    wanted = (None, None) if sca is None else (sca.get("context"), sca.get("agreement"))
+    return [
+        (context, agreement)
+        for context, agreement in people.contexts_of(bank, national_id)
+        if wanted[0] in (None, context)
+        and (wanted[1] is None or (agreement is not None and agreement["id"] == wanted[1]))
+    ]
+
+
+def acting_as(bank: Bank, sca: Sca) -> tuple[str, str | None]:
+    """Context and agreement of the identified person, where there is no `sca.obstacle`: chosen, or the first."""
+    return possible(bank, sca)[0]
+
+
+def possible(bank: Bank, sca: Sca) -> list[tuple[str, str | None]]:
+    """The contexts in which the person may act now: the chosen one, or else all that may be chosen."""
+    allowed = [(context, agreement["id"] if agreement else None) for context, agreement in options(bank, sca)]
+    chosen = sca.get("chosen")
+    return [one for one in allowed if chosen is None or one == (chosen["context"], chosen["agreement"])]

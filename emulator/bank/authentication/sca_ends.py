@@ -1,9 +1,13 @@
-"""How an SCA ends: why it fails, as the redirect tells it, and what its success means to what it was for."""
+"""How an SCA ends: why it fails, what its success means for its target, and the redirect that reports either.
+
+The redirect is the TPP's own address with the outcome appended (SPEC 5.3.4, 5.3.5).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from urllib.parse import quote, unquote_plus, urlencode
 
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
@@ -11,7 +15,7 @@ from emulator.bank.errors import BankError
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """How an SCA failed, as the redirect tells it."""
+    """How an SCA failed, as the redirect reports it."""
 
     status: int
     code: str
@@ -32,9 +36,9 @@ CORE_FAILED = Failure(500, "SYSTEM_ERROR", "A system of the bank failed.", "core
 def failure(
     status: int | None = None, code: str | None = None, message: str | None = None, system: str | None = None
 ) -> Failure:
-    """The failure that is asked for; of what is left out, what goes with the rest: of nothing, a failed system.
+    """A failure with these members; what is left out follows from the rest, and a failed system is the default.
 
-    Only a server error names a system by itself (SPEC 5.3.5).
+    Only a server error names a system by default (SPEC 5.3.5).
     """
     known = _like(status, code)
     status = known.status if status is None else status
@@ -59,11 +63,11 @@ def refusal(error: BankError) -> Failure:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What the end of an SCA means to what it was for: each function gets the bank and the target's id.
+    """What the end of an SCA means for its target: each function takes the bank and the target's id.
 
-    `awaited` says whether the target still needs the SCA: another one may have signed it, or time gone by. `approved`
-    is told who approved as well, and the agreement that this person has chosen (None: did not have to, or privately),
-    and raises BankError before it changes anything; without `declined` a refusal changes nothing but the SCA.
+    `awaited` says whether the target still needs the SCA: another person may have signed it, or its time may be over.
+    `approved` also takes the person who approved and the agreement that this person chose (None: nothing to choose, or
+    privately), and raises BankError before it changes anything; without `declined` a refusal changes only the SCA.
     """
 
     awaited: Callable[[Bank, str], bool]
@@ -71,5 +75,33 @@ class Outcome:
     declined: Callable[[Bank, str], None] | None = None
 
 
-# By purpose. Payments open SCAs, so they enter themselves here and not the other way round.
+# By purpose. Payments open SCAs, so payments register themselves here and not the other way round.
 OUTCOMES: dict[str, Outcome] = {}
+
+
+# The parameters of both outcomes: one of these in the address's own query could be mistaken for the bank's.
+RESERVED = frozenset({"psu-id", "psu-corporate-id", "tpp-session-id", "context", "system", "status", "code", "message"})
+
+
+def _appended(uri: str, values: Mapping[str, str]) -> str:
+    """`uri` (without fragment) with `values` appended; only RESERVED names are removed from its own query."""
+    address, _, own = uri.partition("?")
+    parts = own.split("&") if own else []
+    others = [part for part in parts if unquote_plus(part.partition("=")[0]) not in RESERVED]
+    return f"{address}?{'&'.join([*others, urlencode(values, quote_via=quote)])}"
+
+
+def success_redirect(uri: str, *, psu_id: str, agreement: str | None, session_id: str, context: str) -> str:
+    """The address after a completed SCA."""
+    values = {"psu-id": psu_id}
+    if agreement is not None:
+        values["psu-corporate-id"] = agreement
+    values |= {"tpp-session-id": session_id, "context": context}
+    return _appended(uri, values)
+
+
+def failure_redirect(uri: str, *, status: int, code: str, message: str, system: str | None = None) -> str:
+    """The address after a failed SCA; `system` names the internal system at fault in case of a server error."""
+    values = {"system": system} if system else {}
+    values |= {"status": str(status), "code": code, "message": message}
+    return _appended(uri, values)

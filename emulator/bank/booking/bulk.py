@@ -14,7 +14,7 @@ from typing import Any
 from emulator.bank import products
 from emulator.bank.accounts import accounts, ledger
 from emulator.bank.bank import Bank
-from emulator.bank.booking import charges, entries
+from emulator.bank.booking import entries, settlement
 from emulator.bank.clock import moment, oslo_date
 from emulator.bank.customers.people import CORPORATE
 from emulator.bank.documents import Account, BulkEntry, Payment
@@ -91,7 +91,7 @@ def hold(bank: Bank, payment: Payment, at: str, *, whole: bool = False, force: b
     for index in chosen:
         payment["entries"][index]["status"] = HELD
     _pend(bank, payment, debtor, chosen, at)
-    charges.pend(bank, payment, _fees(payment, _held(payment)), at=at)
+    settlement.pend_fee(bank, payment, _fees(payment, _held(payment)), at=at)
     return True
 
 
@@ -179,7 +179,7 @@ def settle(bank: Bank, payment: Payment, at: str) -> None:
             pending = payment["entries"][index].pop("pendingId", None)
             members = _debit(payment, debtor, index, shown[index], date)
             ledger.book(bank, debtor["id"], members, pending=pending, at=at)
-    charges.book(bank, payment, _fees(payment, chosen), at=at)
+    settlement.book_fee(bank, payment, _fees(payment, chosen), at=at)
 
 
 def release(bank: Bank, payment: Payment, at: str) -> None:
@@ -189,7 +189,7 @@ def release(bank: Bank, payment: Payment, at: str) -> None:
         ledger.release(bank, payment["debtorAccountId"], Decimal(held), at=at)
     if batch_pending is not None:
         ledger.withdraw(bank, batch_pending)
-    charges.release(bank, payment)
+    settlement.release_fee(bank, payment)
     for entry in payment["entries"]:
         if entry["status"] == HELD:
             entry["status"] = OPEN

@@ -1,7 +1,12 @@
-"""Fees and currency conversion from one fixed table (CONTRACT 6, Money; SPEC 2.8, 2.9)."""
+"""Fees and currency conversion from one fixed table (CONTRACT 6, Money; SPEC 2.8, 2.9).
+
+The built-in rates and fees are invented and fixed, so that a test gives the same amount every day; `meta/exchange` of
+a fixture (`{rates: {...}, fees: {...}}`) overrides them.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from decimal import ROUND_HALF_UP, Context, Decimal
 from functools import cache, lru_cache
 from typing import NamedTuple
@@ -13,7 +18,33 @@ from emulator.bank.documents import Price
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import EXCHANGE, META
 from emulator.bank.money import plain, quantize, quantum
-from emulator.bank.reference.rates import FEES, RATES
+
+# NOK for one unit of the currency, for every currency of SPEC 2.6.
+_QUOTED = """
+    AED=2.9000 AFN=0.1500 ALL=0.1150 AMD=0.0275 ANG=5.9500 AOA=0.0116 ARS=0.0107 AUD=7.0000 AWG=5.9200 AZN=6.2700
+    BAM=6.0000 BBD=5.3300 BDT=0.0893 BGN=6.0000 BHD=28.2700 BIF=0.0036 BMD=10.6500 BND=7.9700 BOB=1.5400 BRL=1.8700
+    BSD=10.6500 BTN=0.1250 BWP=0.7800 BYR=0.000325 BZD=5.2900
+    CAD=7.7500 CDF=0.0037 CHF=12.0500 CLP=0.0112 CNY=1.4700 COP=0.0026 CRC=0.0209 CUC=10.6500 CUP=0.4438 CVE=0.1064
+    CZK=0.4680 DJF=0.0599 DKK=1.5730 DOP=0.1780 DZD=0.0793 EGP=0.2140 ERN=0.7100 ETB=0.0830 EUR=11.7350 FJD=4.6800
+    FKP=13.7000 GBP=13.7000 GEL=3.9000 GGP=13.7000 GHS=0.7200 GIP=13.7000 GMD=0.1510 GNF=0.00123 GTQ=1.3800 GYD=0.0509
+    HKD=1.3660 HNL=0.4200 HRK=1.5575 HTG=0.0810 HUF=0.0292 IDR=0.00065 ILS=2.9300 IMP=13.7000 INR=0.1250 IQD=0.00813
+    IRR=0.000253 ISK=0.0775 JEP=13.7000 JMD=0.0675 JOD=15.0200 JPY=0.0710 KES=0.0824 KGS=0.1218 KHR=0.00265 KMF=0.02385
+    KPW=0.01183 KRW=0.0077 KWD=34.6500 KYD=12.7800 KZT=0.0214 LAK=0.00049 LBP=0.000119 LKR=0.0357 LRD=0.0533 LSL=0.5800
+    LYD=2.2000 MAD=1.0700 MDL=0.6000 MGA=0.0023 MKD=0.1907 MMK=0.00507 MNT=0.0031 MOP=1.3260 MRO=0.0267 MUR=0.2320
+    MVR=0.6910 MWK=0.00614 MXN=0.5750 MYR=2.4000 MZN=0.1667 NAD=0.5800 NGN=0.0069 NIO=0.2895 NOK=1 NPR=0.0781
+    NZD=6.3500 OMR=27.7000 PAB=10.6500 PEN=2.8500 PGK=2.6700 PHP=0.1860 PKR=0.0383 PLN=2.7500 PYG=0.00136 QAR=2.9260
+    RON=2.3600 RSD=0.1002 RUB=0.1150 RWF=0.00765 SAR=2.8400 SBD=1.2700 SCR=0.7500 SDG=0.0177 SEK=1.0450 SGD=7.9700
+    SHP=13.7000 SLL=0.00047 SOS=0.0187 SPL=63.9000 SRD=0.3000 STD=0.00048 SVC=1.2170 SYP=0.00082 SZL=0.5800 THB=0.3100
+    TJS=0.9750 TMT=3.0400 TND=3.4300 TOP=4.4500 TRY=0.3100 TTD=1.5700 TVD=7.0000 TWD=0.3300 TZS=0.0041 UAH=0.2570
+    UGX=0.00289 USD=10.6500 UYU=0.2500 UZS=0.00083 VEF=0.0000107 VND=0.00042 VUV=0.0895 WST=3.8500 XAF=0.01789
+    XCD=3.9440 XDR=14.2000 XOF=0.01789 XPF=0.09834 YER=0.0426 ZAR=0.5800 ZMW=0.3900 ZWD=0.0294
+"""
+RATES: Mapping[str, str] = dict(quoted.split("=") for quoted in _QUOTED.split())
+
+# In NOK; `conversion` is added where the account has another currency than the payment. assumed: CONTRACT 13 only
+# says that payments inside NOK are free.
+FEES: Mapping[str, str] = {"conversion": "25.00", "crossBorder": "50.00"}
+
 
 ZERO = Decimal(0)
 HOME = "NOK"
@@ -32,9 +63,9 @@ class Quote(NamedTuple):
 
 
 class Charge(NamedTuple):
-    """A quote with `members`, what a payment keeps of it: `amount`, `fee` if there is one, `rate` if there is one.
+    """A quote with `members`, what a payment stores of it: `amount`, and `fee` and `rate` where there is one.
 
-    It is cached, so not to be changed.
+    It is cached: do not change it.
     """
 
     amount: Decimal
@@ -43,16 +74,16 @@ class Charge(NamedTuple):
 
 
 class Table:
-    """Rates and fees: those of a bank's fixture (`kept`, a JSON object), else the built-in ones.
+    """Rates and fees: those of a bank's fixture (`overrides`, a JSON object), else the built-in ones.
 
     `charge` makes a Charge of an instructed amount as text, its currency, the account's currency, whether the border is
-    crossed, and a scripted fee; the last ones are cached.
+    crossed, and a scripted fee; the latest ones are cached.
     """
 
-    def __init__(self, kept: bytes) -> None:
-        told = orjson.loads(kept)
-        self._rates: dict[str, str] = told.get("rates", {})
-        self._fees: dict[str, str] = told.get("fees", {})
+    def __init__(self, overrides: bytes) -> None:
+        own = orjson.loads(overrides)
+        self._rates: dict[str, str] = own.get("rates", {})
+        self._fees: dict[str, str] = own.get("fees", {})
         self._rate = cache(self._divided)
         self.charge = lru_cache(maxsize=1024)(self._charge)
 
@@ -112,12 +143,12 @@ class Table:
         return Charge(amount, fee, members)
 
 
-_made = lru_cache(maxsize=64)(Table)
+_table = lru_cache(maxsize=64)(Table)
 
 
 def table(bank: Bank) -> Table:
     """The bank's rates and fees."""
-    return _made(bank.documents.text(META, EXCHANGE.name) or b"{}")
+    return _table(bank.documents.text(META, EXCHANGE.name) or b"{}")
 
 
 def exchange_member(*, source: str, target: str, unit: str, rate: Decimal, date: str) -> dict[str, str]:

@@ -1,21 +1,51 @@
-"""The money of a single payment: held back when it is accepted, booked or released in the end.
+"""The money of a single payment: reserved when it is accepted, booked or released in the end.
 
-A payment's `held` is its reservation (CONTRACT 6, Money); with it goes a pending transaction, `pendingId`.
+A payment's `held` is its reservation (CONTRACT 6, Money), shown by a pending transaction, `pendingId`. The bank's fee
+is an entry of its own beside it (assumed).
 """
 
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import Any
 
 from emulator.bank import products
 from emulator.bank.accounts import accounts, ledger
 from emulator.bank.bank import Bank
-from emulator.bank.booking import charges, entries
+from emulator.bank.booking import entries
 from emulator.bank.clock import moment, oslo_date
 from emulator.bank.documents import Account, Payment
 from emulator.bank.kinds import ACCOUNT
 from emulator.bank.money import plain
 from emulator.bank.scheme.transitions import NOT_EXECUTED
+
+
+def pend_fee(bank: Bank, payment: Payment, amount: Decimal, *, at: str) -> None:
+    """Show `amount` as the pending fee of everything that the payment reserves; nothing without a fee."""
+    if amount:
+        members = entries.pending(_fee_members(payment, amount, at), payment.get("executeAt", at))
+        payment["feePendingId"] = ledger.pend(
+            bank, payment["debtorAccountId"], members, pending=payment.get("feePendingId"), at=at
+        )
+
+
+def book_fee(bank: Bank, payment: Payment, amount: Decimal, *, at: str) -> None:
+    """Book `amount` as the fee of one execution; nothing without a fee."""
+    pending = payment.pop("feePendingId", None)
+    if amount:
+        ledger.book(bank, payment["debtorAccountId"], _fee_members(payment, amount, at), pending=pending, at=at)
+
+
+def release_fee(bank: Bank, payment: Payment) -> None:
+    """Remove the pending fee."""
+    pending = payment.pop("feePendingId", None)
+    if pending is not None:
+        ledger.withdraw(bank, pending)
+
+
+def _fee_members(payment: Payment, amount: Decimal, at: str) -> dict[str, Any]:
+    date = oslo_date(moment(at)).isoformat()
+    return entries.fee(products.of(payment), payment_id=payment["id"], amount=amount, date=date)
 
 
 def cost(payment: Payment) -> Decimal:
@@ -28,14 +58,14 @@ def _fee(payment: Payment) -> Decimal:
 
 
 def funds_available(bank: Bank, payment: Payment) -> bool:
-    """Whether there is money for an authorised payment: of one that waits and reserves nothing, as of now."""
+    """Whether there is money for an authorised payment; for one that waits without a reservation, as of now."""
     if "held" in payment or payment["status"] not in NOT_EXECUTED:
         return payment["fundsAvailable"]
     return ledger.covers(bank, payment["debtorAccountId"], cost(payment))
 
 
 def hold(bank: Bank, payment: Payment, at: str, *, force: bool = False) -> bool:
-    """Hold the payment's money back and show it pending; whether there was enough, or `force` says so."""
+    """Reserve the payment's money and show it pending; whether there was enough money, or `force` was given."""
     debtor = bank.documents.get(ACCOUNT, payment["debtorAccountId"])
     if debtor is None:
         return force
@@ -46,7 +76,7 @@ def hold(bank: Bank, payment: Payment, at: str, *, force: bool = False) -> bool:
     payment["held"] = plain(needed, debtor["currency"])
     members = entries.pending(_debit(bank, payment, debtor, None, at)[0], payment.get("executeAt", at))
     payment["pendingId"] = ledger.pend(bank, debtor["id"], members, at=at)
-    charges.pend(bank, payment, _fee(payment), at=at)
+    pend_fee(bank, payment, _fee(payment), at=at)
     return True
 
 
@@ -86,17 +116,17 @@ def settle(bank: Bank, payment: Payment, at: str, debtor: Account | None = None)
     creditor = _creditor(bank, payment)
     debit, shown, date = _debit(bank, payment, debtor, creditor, at)
     ledger.book(bank, debtor["id"], debit, pending=pending, released=held, at=at)
-    charges.book(bank, payment, _fee(payment), at=at)
+    book_fee(bank, payment, _fee(payment), at=at)
     if creditor is not None:
         credit = entries.credit(bank, shown, product, payment["initiation"], to=creditor, date=date)
         ledger.book(bank, creditor["id"], credit, at=at)
 
 
 def release(bank: Bank, payment: Payment, at: str) -> None:
-    """Give back what is held and take the pending transaction away."""
+    """Release the reservation and remove the pending transaction."""
     held, pending = payment.pop("held", None), payment.pop("pendingId", None)
     if held is not None and bank.documents.exists(ACCOUNT, payment["debtorAccountId"]):
         ledger.release(bank, payment["debtorAccountId"], Decimal(held), at=at)
     if pending is not None:
         ledger.withdraw(bank, pending)
-    charges.release(bank, payment)
+    release_fee(bank, payment)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from emulator.bank.authentication import approach, authorisations, sca, sca_ends
+from emulator.bank.authentication import authorisations, sca, sca_ends
 from emulator.bank.bank import Bank
 from emulator.bank.documents import Approach, Basket, Payment
 from emulator.bank.errors import BankError, Message
@@ -44,7 +44,7 @@ def create(
         "payments": list(payment_ids),
         "created": bank.clock.stamp(),
     }
-    basket["sca"] = approach.open_for(bank, how, basket, "basket", signer=national_id)
+    basket["sca"] = authorisations.open_for(bank, how, basket, "basket", signer=national_id)
     bank.documents.put(BASKET, basket)
     for payment in members:
         if payment is not None:
@@ -138,7 +138,7 @@ def authorised(bank: Bank, basket_id: str, national_id: str, agreement: str | No
     basket.pop("sca", None)
     halfway = next((payment for payment in _waiting(bank, basket) if payment["status"] == "PATC"), None)
     if halfway is not None:
-        token = approach.again(bank, basket, able=payments.next_signers(bank, halfway))
+        token = authorisations.again(bank, basket, able=payments.next_signers(bank, halfway))
         if token is not None:
             basket["sca"] = token
     bank.documents.put(BASKET, basket)

@@ -12,7 +12,7 @@ from typing import Any, Literal, cast
 import orjson
 
 from emulator.bank.accounts import accounts, ledger
-from emulator.bank.authentication import approach
+from emulator.bank.authentication import authorisations
 from emulator.bank.bank import Bank
 from emulator.bank.booking import bulk, exchange
 from emulator.bank.clock import later
@@ -64,7 +64,7 @@ def initiate(bank: Bank, product: Product, order: Order) -> Payment:
         check_register_limit(bank, payment)
     if not order.allow_duplicate:
         _refuse_duplicate(bank, payment, later(payment["created"], -DUPLICATE_WINDOW))
-    payment["sca"] = approach.open_for(bank, order.approach, payment, "payment", signer=order.national_id)
+    payment["sca"] = authorisations.open_for(bank, order.approach, payment, "payment", signer=order.national_id)
     bank.documents.put(PAYMENT, payment)
     if bank.watchers:
         bank.publish({"type": "payment", "id": payment["id"], "status": "RCVD", "at": payment["created"]})

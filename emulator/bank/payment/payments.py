@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from decimal import Decimal
 
-from emulator.bank.authentication import approach, authorisations, sca, sca_ends
+from emulator.bank.authentication import authorisations, sca, sca_ends
 from emulator.bank.bank import Bank
 from emulator.bank.customers import people
 from emulator.bank.documents import Account, Approach, Basket, Payment
@@ -84,7 +84,7 @@ def authorised(bank: Bank, payment_id: str, national_id: str, agreement: str | N
     if len(signed) < _signatures_needed(bank, payment):
         lifecycle.change(bank, payment, "PATC", now)
         progression.schedule(bank, payment, now)
-        token = approach.again(bank, payment, able=next_signers(bank, payment))
+        token = authorisations.again(bank, payment, able=next_signers(bank, payment))
         if token is not None:
             payment["sca"] = token
     else:

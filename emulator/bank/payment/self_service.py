@@ -6,16 +6,18 @@ Accounts and cards in every context, consents with their last use, payments that
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from emulator.bank.accounts import cards, ledger
 from emulator.bank.authentication import sca, sca_control
 from emulator.bank.bank import Bank
+from emulator.bank.clock import stamp
 from emulator.bank.customers import access, consents, people
-from emulator.bank.documents import Card, Consent, Payment, Sca
+from emulator.bank.documents import Card, Consent, Login, Payment, Sca
 from emulator.bank.errors import BankError
-from emulator.bank.kinds import CONSENT, PAYMENT, SCA
+from emulator.bank.kinds import CONSENT, LOGIN, PAYMENT, SCA
 from emulator.bank.money import plain
 from emulator.bank.payment import payment_views, payments
 from emulator.bank.scheme.transitions import UNSIGNED
@@ -199,3 +201,30 @@ def _outcome(bank: Bank, payment_id: str, redirect: str | None) -> dict[str, Any
     # The codes of a failure stand in the query of the redirect (SPEC 5.3.5); a success has none.
     code = parse_qs(urlsplit(redirect or "").query).get("code")
     return {**outcome, "code": code[0]} if code else outcome
+
+
+LOGIN_LIFETIME = timedelta(hours=1)
+MOST_LOGINS = 1_000  # the oldest are deleted
+
+
+def log_in(bank: Bank, national_id: str) -> str:
+    """Log a person in for an hour of bank time; the token that the browser stores."""
+    bank.make_room(LOGIN, MOST_LOGINS, passing="yes")
+    token = bank.ids.token()
+    expires = stamp(bank.clock.now() + LOGIN_LIFETIME)
+    bank.documents.put(LOGIN, Login(id=token, nationalId=national_id, expires=expires, passing="yes"))
+    return token
+
+
+def logged_in(bank: Bank, token: str) -> str | None:
+    """The person logged in with this token; None when the login is unknown, expired or ended."""
+    login = bank.documents.get(LOGIN, token)
+    if login is None or bank.clock.stamp() >= str(login["expires"]):
+        return None
+    return str(login["nationalId"])
+
+
+def log_out(bank: Bank, token: str) -> None:
+    """Log out: the token becomes invalid."""
+    if bank.documents.get(LOGIN, token) is not None:
+        bank.documents.delete(LOGIN, token)

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from emulator.api.messages import Request, Response
 from emulator.bank.authentication import sca
 from emulator.bank.bank import Bank
-from emulator.bank.customers import logins, people
+from emulator.bank.customers import people
 from emulator.bank.errors import STATUS, BankError
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD
 from emulator.bank.payment import self_service
@@ -70,7 +70,7 @@ class _Turn:
 
     def answer(self) -> Response:
         segments = path_below(self._visit.request).strip("/").split("/")[1:]
-        person = logins.person(self._bank, self._token) if self._token else None
+        person = self_service.logged_in(self._bank, self._token) if self._token else None
         if person is not None and people.person(self._bank, person) is None:
             person = None  # deleted since
         if self._visit.request.method != "POST":
@@ -87,7 +87,7 @@ class _Turn:
         if not self._guard.believes(self._purpose(), form.get("csrf")):
             return self._visit.notice(403, "foreign_title", self._visit.say("forged_text"))
         if segments == ["logout"]:
-            logins.end(self._bank, self._token)
+            self_service.log_out(self._bank, self._token)
             return see_other(self._address("logged_out"), headers=(self._set_cookie(None),))
         try:
             if len(segments) == 2 and segments[0] == "payments":
@@ -130,7 +130,7 @@ class _Turn:
             return self._login_page("method", typed=number)
         if form.get("method") not in sca.METHODS:
             return self._login_page("method", wrong="method_wrong", typed=number)
-        token = logins.start(self._bank, number)
+        token = self_service.log_in(self._bank, number)
         return see_other(self._address(), headers=(self._set_cookie(token),))
 
     def _login_page(self, step: str, *, wrong: str = "", typed: str = "", status: int | None = None) -> Response:

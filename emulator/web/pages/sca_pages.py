@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from emulator.api.messages import Request, Response
 from emulator.bank import products
-from emulator.bank.authentication import sca, sca_contexts
+from emulator.bank.authentication import sca
 from emulator.bank.bank import Bank
 from emulator.bank.customers import people
 from emulator.bank.documents import Sca
@@ -177,7 +177,7 @@ class _Turn:
         shown: dict[str, Callable[[], dict[str, object]]] = {
             "identity": lambda: {"number": number, "known": known_people(self._bank, document)},
             "method": lambda: {"methods": methods(visit.language)},
-            "context": lambda: {"options": sca_contexts.options(self._bank, document), "person": person},
+            "context": lambda: {"options": sca.options(self._bank, document), "person": person},
             "approve": lambda: {**self._to_approve(), "ticked": ticked},
         }
         return visit.page(
@@ -198,7 +198,7 @@ class _Turn:
     def _to_approve(self) -> dict[str, object]:
         document = self._document
         purpose = document["purpose"]
-        _, agreement_id = sca_contexts.acting_as(self._bank, document)
+        _, agreement_id = sca.acting_as(self._bank, document)
         agreement = self._bank.documents.get(AGREEMENT, agreement_id) if agreement_id else None
         lines = _lines(self._bank, document)
         accounts = _accounts_to_share(self._bank, document) if purpose in sca.ACCOUNT_ACCESS else []
@@ -226,7 +226,7 @@ def methods(language: str) -> list[tuple[str, str, str]]:
 
 def _accounts_to_share(bank: Bank, document: Sca) -> list[dict[str, str]]:
     """The accounts and cards of the identified person in its context: `{id, name, number, currency, kind}`."""
-    context, agreement = sca_contexts.acting_as(bank, document)
+    context, agreement = sca.acting_as(bank, document)
     person = document["person"]
     shown = [
         {
@@ -297,7 +297,7 @@ def known_people(bank: Bank, document: Sca | None = None, *, most: int = 8, scan
     shown: list[dict[str, Any]] = []
     for national_id in dict.fromkeys(candidates):
         known = people.person(bank, national_id)
-        options = sca_contexts.options_of(bank, national_id, document) if known else []
+        options = sca.options_of(bank, national_id, document) if known else []
         if known is None or not options:
             continue
         shown.append(

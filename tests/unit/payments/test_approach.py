@@ -12,7 +12,7 @@ from emulator.api.headers import Headers
 from emulator.api.messages import Request
 from emulator.api.operation import NO_QUERY, Call, Route
 from emulator.api.operations.payments import OPERATIONS
-from emulator.bank.authentication import approach, sca
+from emulator.bank.authentication import authorisations, sca
 from emulator.bank.bank import Bank
 from emulator.bank.kinds import KINDS
 from emulator.bank.script import Script
@@ -49,7 +49,7 @@ def test_an_sca_holds_what_the_headers_said(
     call.tpp, call.script = Tpp("PSDNO-SBX-1", tpp_name, frozenset()), Script(sca=outcome)
     target: dict[str, Any] = {"id": "p", "tpp": call.tpp.id, "context": "PRIVATE", "agreement": agreement}
     created = bank.clock.hold()
-    found = sca.get(bank, approach.open_for(bank, approach_of(call), target, "payment", signer=signer))
+    found = sca.get(bank, authorisations.open_for(bank, approach_of(call), target, "payment", signer=signer))
     assert found is not None
     optional = {
         "sessionId": said.get("TPP-Session-ID"),

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emulator.bank.authentication import sca, sca_control
-from emulator.bank.authentication.approach import Approach
+from emulator.bank.authentication.authorisations import Approach
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import ACCOUNT, AUTHORISATION, BASKET, PAYMENT, SCA

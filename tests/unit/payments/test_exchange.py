@@ -9,11 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emulator.bank.bank import Bank
-from emulator.bank.booking.exchange import Quote, table
+from emulator.bank.booking.exchange import RATES, Quote, table
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import META
 from emulator.bank.money import CURRENCIES, quantum
-from emulator.bank.reference.rates import RATES
 from tests.unit.payments import world
 
 BANK = world.build()

@@ -8,7 +8,7 @@ import pytest
 
 from emulator.bank.accounts import ledger
 from emulator.bank.authentication import authorisations, sca, sca_control
-from emulator.bank.authentication.approach import Approach
+from emulator.bank.authentication.authorisations import Approach
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, AUTHORISATION, SCA

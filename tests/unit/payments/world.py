@@ -9,7 +9,7 @@ from typing import Any
 from emulator.bank import products
 from emulator.bank.accounts import ledger
 from emulator.bank.authentication import sca_control
-from emulator.bank.authentication.approach import Approach
+from emulator.bank.authentication.authorisations import Approach
 from emulator.bank.bank import Bank
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, CUSTOMER, KINDS, PAYMENT, PERSON, TRANSACTION
 from emulator.bank.payment import initiation, payments, progression

@@ -1,35 +1,42 @@
-"""Standing orders: ACTC from approval on, executed on each of their dates, ACSC after the last (CONTRACT 6, 13)."""
+"""Standing orders: ACTC from approval on, executed on each of their dates, ACSC after the last (CONTRACT 6, 13).
+
+`executeOn` is the date of the next execution, `executeAt` its moment; `executions` are those that were executed or
+skipped, the oldest first.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 
 from emulator.bank.accounts import ledger
 from emulator.bank.bank import Bank
 from emulator.bank.booking import settlement
-from emulator.bank.clock import moment
-from emulator.bank.documents import Payment
-from emulator.bank.payment import standing
+from emulator.bank.clock import moment, oslo_date, stamp
+from emulator.bank.documents import Execution, Payment
+from emulator.bank.kinds import ACCOUNT
 from emulator.bank.payment.flows import AUTHORISED, Flow
 from emulator.bank.products import PERIODIC
+from emulator.bank.reference import calendar
+from emulator.bank.scheme import execution
+from emulator.bank.scheme.schedule import DAYS, next_execution, plan_of
 from emulator.bank.scheme.transitions import CANCELLABLE, SIGNED, Transition
 
 
 class _Standing(Flow):
     def plan(self, bank: Bank, payment: Payment, at: datetime) -> tuple[str, str | None]:
-        standing.begin(bank, payment, at)
+        begin(bank, payment, at)
         return AUTHORISED
 
     def steps_itself(self, status: str) -> bool:
         return True
 
     def step(self, bank: Bank, payment: Payment, at: datetime, *, by_hand: bool) -> str | None:
-        return "ACSC" if standing.execute(bank, payment, at) else None
+        return "ACSC" if execute(bank, payment, at) else None
 
     def due(self, bank: Bank, payment: Payment, at: datetime) -> datetime | None:
-        return standing.run_from(bank, payment, moment(payment["executeAt"]), at)
+        return run_from(bank, payment, moment(payment["executeAt"]), at)
 
     # it reserves nothing: each execution looks for its money
 
@@ -46,12 +53,12 @@ class _Standing(Flow):
         pass
 
     def details(self, payment: Payment) -> Mapping[str, Any]:
-        return {"executions": standing.executions(payment)}
+        return {"executions": executions(payment)}
 
     def dates(self, bank: Bank, payment: Payment) -> Mapping[str, str]:
         initiation = payment["initiation"]
         plan = {name: initiation[name] for name in ("frequency", "startDate", "endDate") if name in initiation}
-        return plan | standing.days_in_words(bank, payment)
+        return plan | days_in_words(bank, payment)
 
 
 FLOW = _Standing(
@@ -60,3 +67,81 @@ FLOW = _Standing(
     service=PERIODIC,
     steps=(*SIGNED, Transition("ACTC", "ACSC", "last execution"), *CANCELLABLE),
 )
+
+
+EXECUTIONS_KEPT = 100
+
+
+def days_in_words(bank: Bank, payment: Payment) -> dict[str, str]:
+    """On which days it is paid, for the page where it is approved: `{first?, months?, day?}`.
+
+    `first`: the date of the first execution if it is approved now; `months` of a variable order, `1, 6, 12`; `day` of
+    the month, of any that counts by months: the last one where a month has no such day.
+    """
+    plan = plan_of(payment["initiation"])
+    first = _next(bank, payment, None)
+    days = {} if first is None else {"first": oslo_date(_moment(bank, payment, first, bank.clock.now())).isoformat()}
+    if plan.months:
+        days["months"] = ", ".join(map(str, plan.months))
+    if plan.frequency not in DAYS:
+        days["day"] = str(plan.day or plan.start.day)
+    return days
+
+
+def begin(bank: Bank, payment: Payment, at: datetime) -> None:
+    """Plan the first execution of an order accepted at `at`."""
+    first = _next(bank, payment, None)
+    _plan(bank, payment, first or oslo_date(at), at)
+
+
+def _next(bank: Bank, payment: Payment, after: date | None) -> date | None:
+    days = execution.open_days(bank, execution.currency_of(payment))
+    return next_execution(plan_of(payment["initiation"]), after, days)
+
+
+def _plan(bank: Bank, payment: Payment, day: date, at: datetime) -> None:
+    """Set the next execution to `day`, with its moment as planned at `at`."""
+    payment["executeOn"] = day.isoformat()
+    payment["executeAt"] = stamp(_moment(bank, payment, day, at))
+
+
+def _moment(bank: Bank, payment: Payment, day: date, at: datetime) -> datetime:
+    return run_from(bank, payment, calendar.execution_time(day, bank.settings.calendar), at)
+
+
+def run_from(bank: Bank, payment: Payment, run: datetime, at: datetime) -> datetime:
+    """`run`, or when a run that is over at `at` is caught up (assumed).
+
+    `always-open` catches up at once, `norway` at the next run.
+    """
+    if run >= at:
+        return run
+    return at if bank.settings.calendar == calendar.ALWAYS_OPEN else execution.next_run(bank, payment, at)
+
+
+def execute(bank: Bank, payment: Payment, at: datetime) -> bool:
+    """Book one execution, or skip it when there is no money, and plan the next; whether it was the last."""
+    when = stamp(at)
+    debtor = bank.documents.get(ACCOUNT, payment["debtorAccountId"])
+    funded = debtor is not None and ledger.available(debtor) >= settlement.cost(payment)
+    payment["fundsAvailable"] = funded
+    if funded:
+        settlement.settle(bank, payment, when, debtor)
+        result: Execution = {"executionDate": oslo_date(at).isoformat(), "transactionStatus": "ACSC"}
+    else:
+        result = {"executionDate": payment["executeOn"], "transactionStatus": "RJCT"}
+    payment["executions"] = [*payment.get("executions", ()), result][-EXECUTIONS_KEPT:]
+    done = date.fromisoformat(payment["executeOn"])
+    if (
+        "due" in payment
+    ):  # one late execution stands for all whose dates had come; under `manual` each is advanced by hand
+        done = max(done, oslo_date(at))
+    following = _next(bank, payment, done)
+    if following is not None:
+        _plan(bank, payment, following, at)
+    return following is None
+
+
+def executions(payment: Payment) -> list[Execution]:
+    """What has been executed and skipped, newest first: `{executionDate, transactionStatus}`, at most 100."""
+    return payment.get("executions", [])[::-1]
