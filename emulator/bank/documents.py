@@ -38,6 +38,7 @@ class SettingsDocument(TypedDict, total=False):
     funds_check: str
     calendar: str
     straks_limit: str
+    payee_check: str
     known_issues: bool
 
 
@@ -479,6 +480,16 @@ class BulkEntry(Price):
     pendingId: NotRequired[str]  # its pending transaction
 
 
+PartyNameMatch = Literal["MTCH", "CMTC", "NMTC", "NOAP"]
+
+
+class PayeeVerification(TypedDict):
+    """How the creditor's name matches that of the account's holder."""
+
+    partyNameMatch: PartyNameMatch
+    matchedName: NotRequired[str]  # the holder's name, of CMTC
+
+
 class Payment(Price):
     """A payment: a transfer, a standing order or a bulk."""
 
@@ -512,6 +523,7 @@ class Payment(Price):
     progress: NotRequired[list[tuple[str, float]]]  # scripted: statuses to come, and the seconds before each
     polls: NotRequired[int]  # status reads since the last step, with progression {polls: N}
     psuMessage: NotRequired[str]  # of ACWC and RJCT, in English
+    payeeVerification: NotRequired[PayeeVerification]  # with the setting payee_check
 
 
 class Authorisation(TypedDict):

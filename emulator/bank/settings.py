@@ -25,6 +25,7 @@ class Settings:
     funds_check: str = "execution"
     calendar: str = "always-open"
     straks_limit: str = "500000.00"
+    payee_check: str = "off"
     known_issues: bool = False
     conformance: bool = True
 
@@ -108,6 +109,7 @@ TAKES: Mapping[str, Takes] = {
     "funds_check": _one_of("execution", "initiation"),
     "calendar": _one_of("always-open", "norway"),
     "straks_limit": _KRONER,
+    "payee_check": _one_of("off", "warn", "refuse"),
     "known_issues": _YES_OR_NO,
     "conformance": _YES_OR_NO,
 }
@@ -122,6 +124,7 @@ DECIDES: Mapping[str, str] = {
     "funds_check": "When missing money is noticed: at execution (ACCP), or at initiation (400 PAYMENT_FAILED).",
     "calendar": "When payments are executed: at once, or at 14:00 of banking days; straks at once in both.",
     "straks_limit": "The most that one instant payment may be, in NOK.",
+    "payee_check": "Whether the creditor's name of straks and SEPA is verified: off, warn, or refuse (PAYMENT_FAILED).",
     "known_issues": "Whether a domestic payment cannot be read before it is approved, a known issue of production.",
     "conformance": "Whether the bank judges what its TPPs do, for the conformance report.",
 }

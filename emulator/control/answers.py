@@ -155,6 +155,14 @@ class StatusChange(TypedDict):
 
 
 @closed
+class PayeeVerification(TypedDict):
+    """How the creditor's name matches that of the account's holder; `matchedName`: of a close match."""
+
+    partyNameMatch: Literal["MTCH", "CMTC", "NMTC", "NOAP"]
+    matchedName: NotRequired[str]
+
+
+@closed
 class Payment(TypedDict):
     """A payment of any TPP."""
 
@@ -171,6 +179,7 @@ class Payment(TypedDict):
     creditorName: NotRequired[str]
     debtorAccountId: str
     psuMessage: NotRequired[str]
+    payeeVerification: NotRequired[PayeeVerification]
     basketId: NotRequired[str]
     created: str
     due: NotRequired[str]

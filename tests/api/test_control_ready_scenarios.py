@@ -221,6 +221,13 @@ def _sca(code: str, status: str) -> Callable[[Traffic, str], None]:
     return check
 
 
+def _payee_check(t: Traffic, _: str) -> None:
+    account = {"bban": "99901000014", "currency": "NOK"}
+    for name, match in (("Kari Kladd", "MTCH"), ("ACME Widgets", "NMTC")):
+        made = t.pay(STRAKS, creditorName=name, creditorAccount=account).json()
+        assert made["payeeVerification"] == {"partyNameMatch": match}
+
+
 def _slow_bank(t: Traffic, _: str) -> None:
     delays = [t.delivery("/v1/accounts").delay for _ in range(3)]
     assert delays[:2] == [0, 0]
@@ -260,6 +267,7 @@ PROMISES: dict[str, Callable[[Traffic, str], None]] = {
     "malformed-answers": _malformed,
     "moved-by-cut-off": _moved_by_cut_off,
     "never-enough-money": _never_enough_money,
+    "payee-check": _payee_check,
     "pending-for-days": _pending_for_days,
     "permission-removed": _permission_removed,
     "quota-exhausted": _quota,

@@ -12,6 +12,7 @@ from emulator.bank import products
 from emulator.bank.accounts import ledger
 from emulator.bank.authentication import sca, sca_control
 from emulator.bank.kinds import CARD, CUSTOMER, PAYMENT
+from emulator.bank.payment import baskets
 from emulator.ca import CertificateAuthority
 from tests.api.desk import BASE, DeskClient, advance, approve, messages, reject
 from tests.unit.payments.world import bulk, domestic, sepa
@@ -130,6 +131,24 @@ def test_the_answer_tells_fee_and_warnings(kari: DeskClient) -> None:
     structured = created(kari, STRAKS, domestic(remittanceInformationStructured={"reference": "18"}))
     (told,) = structured["tppMessages"]
     assert (told["category"], told["path"]) == ("WARNING", "remittanceInformationStructured")
+
+
+def test_the_name_check_stands_in_the_answer_the_details_and_on_the_customers_page(kari: DeskClient) -> None:
+    to_even = domestic(to="99901100019", creditorName="Even Exempel")
+    plain = created(kari, STRAKS, to_even)
+    assert set(plain) == {"paymentId", "transactionStatus", "_links"}
+    kari.service.bank.change_settings({"payee_check": "warn"})
+    close = {"partyNameMatch": "CMTC", "matchedName": "Even Eksempel"}
+    answer = kari.post(STRAKS, json=to_even)
+    assert (answer.status, answer.json()["payeeVerification"]) == (201, close)
+    assert messages(answer) == [("PAYMENT_FAILED", "creditorName")]
+    payment_id = answer.json()["paymentId"]
+    assert kari.get(f"{STRAKS}/{payment_id}").json()["payeeVerification"] == close
+    assert "payeeVerification" not in kari.get(f"{STRAKS}/{payment_id}/status").json()
+    basket = kari.post("/v1/signing-baskets", json={"paymentIds": [plain["paymentId"], payment_id]}).json()
+    shown = [one.get("payee") for one in baskets.summary(kari.service.bank, basket["basketId"])]
+    assert shown == [None, "CMTC"]
+    assert "payeeVerification" not in kari.get(f"{STRAKS}/{plain['paymentId']}").json()
 
 
 def test_an_unknown_product_is_404(kari: DeskClient) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+from emulator.bank.settings import Settings
 from emulator.scenario import loader
 from emulator.scenario.model import scenario_schema
 from tests.scenarios.conftest import Play
@@ -59,6 +60,9 @@ def mutations(source: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]
         yield f"rule {rule['name']}", without(source, "rules", index)
     for index, change in enumerate(source["start"].get("change", [])):
         yield f"change {', '.join(change)}", without(source, "start", "change", index)
+    for name in source["start"].get("settings", {}):
+        if source["start"]["settings"][name] != Settings().as_document()[name]:
+            yield f"setting {name}", without(source, "start", "settings", name)
     for index, step in enumerate(source["story"]):
         acts = "psu" in step or "clock" in step or not any(word in step.get("control", "GET") for word in LOOKS_ON)
         if acts:
@@ -88,6 +92,7 @@ MAKES_NO_DIFFERENCE = {
     ("expired-certificate", "rule the certificate has expired"),
     ("late-booking", "rule booked days later"),
     ("moved-by-cut-off", "rule moved to the next day"),
+    ("never-enough-money", "setting calendar"),
     ("quota-used-up", "change quotas"),
     ("session-over", "change sessions"),
     ("tampered-request", "rule changed on the way"),

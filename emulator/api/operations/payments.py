@@ -17,7 +17,7 @@ from emulator.bank.authentication import authorisations
 from emulator.bank.customers import people
 from emulator.bank.documents import Payment
 from emulator.bank.errors import BankError
-from emulator.bank.payment import initiation, payment_views, payments, progression
+from emulator.bank.payment import initiation, payee, payment_views, payments, progression
 from emulator.bank.payment.psu_messages import in_norwegian
 from emulator.bank.scheme.transitions import UNSIGNED
 
@@ -70,7 +70,9 @@ def create_payment(call: Call) -> Reply:
     body: dict[str, Any] = {"paymentId": payment["id"], "transactionStatus": payment["status"]}
     if "fee" in payment:
         body |= fixes(call).amounts(payment_views.fees(payment))
-    warnings = [*call.warnings, *initiation.warnings(call.bank, call.body)]
+    if "payeeVerification" in payment:
+        body["payeeVerification"] = payment["payeeVerification"]
+    warnings = [*call.warnings, *initiation.warnings(call.bank, call.body), *payee.warnings(payment)]
     if warnings:
         body["tppMessages"] = [message_body(message) for message in warnings]
     body["_links"] = _links(call, payment, path)

@@ -52,6 +52,17 @@ class Error(TypedDict):
 
 
 @closed
+class PayeeVerification(TypedDict):
+    """How the creditor's name matches that of the account's holder: match, close match, no match, not possible.
+
+    `matchedName` is the holder's name, of a close match.
+    """
+
+    partyNameMatch: Literal["MTCH", "CMTC", "NMTC", "NOAP"]
+    matchedName: NotRequired[str]
+
+
+@closed
 class PaymentCreated(TypedDict):
     """A payment that has been created (SPEC 2.8)."""
 
@@ -60,6 +71,7 @@ class PaymentCreated(TypedDict):
     transactionFees: NotRequired[ShownAmount]
     transactionFeeIndicator: NotRequired[bool]
     tppMessages: NotRequired[list[TppMessage]]
+    payeeVerification: NotRequired[PayeeVerification]
     psuMessage: NotRequired[PsuMessage]
     _links: NotRequired[Links]
 
@@ -127,6 +139,7 @@ class PaymentDetails(InitiatedPayment):
     transactionStatus: TransactionStatus
     transactionFees: NotRequired[ShownAmount]
     transactionFeeIndicator: NotRequired[bool]
+    payeeVerification: NotRequired[PayeeVerification]
     psuMessage: NotRequired[PsuMessage]
     debtorName: NotRequired[str]
     debtorAccount: NamedAccount

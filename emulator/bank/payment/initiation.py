@@ -21,7 +21,7 @@ from emulator.bank.documents import Account, Approach, BulkEntry, Payment, Price
 from emulator.bank.errors import BankError, Message
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, PAYMENT
 from emulator.bank.money import plain
-from emulator.bank.payment import flows
+from emulator.bank.payment import flows, payee
 from emulator.bank.payment.progression import UNSIGNED_LIFETIME
 from emulator.bank.products import Product
 from emulator.bank.reference.norway import digits_of
@@ -99,6 +99,8 @@ def _received(bank: Bank, product: Product, order: Order, debtor: Account, draft
     payment.update(cast(Payment, price))
     if entries is not None:
         payment["entries"] = entries
+    if product.verifies_payee and bank.settings.payee_check != "off":
+        payment["payeeVerification"] = payee.verify(bank, order.initiation, drafts[0].creditor)
     if order.script.progress:
         payment["progress"] = list(order.script.progress)
     return payment
@@ -181,9 +183,12 @@ def _drafts(
     wrong: list[Message] = []
     if initiation["debtorAccount"]["currency"] != debtor["currency"]:
         wrong.append(Message("FORMAT_ERROR", f"The account is in {debtor['currency']}.", "debtorAccount.currency"))
+    refuses = product.verifies_payee and bank.settings.payee_check == "refuse"
     for draft in drafts:
         for check in product.checks:
             wrong += check(draft)
+        if refuses:
+            wrong += payee.refusals(draft)
     for check in product.whole:
         wrong += check(rules.Draft(bank, initiation))
     if wrong:

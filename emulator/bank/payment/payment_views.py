@@ -42,6 +42,8 @@ def details(bank: Bank, payment: Payment) -> dict[str, Any]:
     name = accounts.holder(bank, debtor) if debtor is not None else None
     if name is not None:
         shown["debtorName"] = name
+    if "payeeVerification" in payment:
+        shown["payeeVerification"] = payment["payeeVerification"]
     if payment["status"] not in UNSIGNED:
         shown |= flows.of(payment).details(payment)
     return shown
@@ -51,8 +53,8 @@ def summary(bank: Bank, payment_id: str) -> list[dict[str, Any]]:
     """What the customer approves, one item per payment or entry of a bulk.
 
     `{service, product, amount, currency, creditorName, creditorAccount, debtorAccount, debtorAccountName, fee?, date?,
-    message?, kid?, reference?}`, all text; of a standing order frequency, startDate, endDate?
-    and the `days_in_words` instead of the date.
+    message?, kid?, reference?, payee?, payeeName?}`, all text (`payee` a PartyNameMatch); of a
+    standing order frequency, startDate, endDate? and the `days_in_words` instead of the date.
     """
     payment = bank.documents.get(PAYMENT, payment_id)
     if payment is None:
@@ -82,6 +84,9 @@ def _item(bank: Bank, payment: Payment, initiation: Mapping[str, Any], fee: str 
     }
     if fee is not None:
         item["fee"] = f"{fee} {payment['currency']}"
+    if "payeeVerification" in payment:
+        item["payee"] = payment["payeeVerification"]["partyNameMatch"]
+        item["payeeName"] = payment["payeeVerification"].get("matchedName", "")
     return {**item, **flows.of(payment).dates(bank, payment), **_remittance(initiation)}
 
 
@@ -113,6 +118,7 @@ def view(bank: Bank, payment: Payment) -> dict[str, Any]:
         "creditorName": initiation.get("creditorName"),
         "debtorAccountId": payment["debtorAccountId"],
         "psuMessage": payment.get("psuMessage"),
+        "payeeVerification": payment.get("payeeVerification"),
         "basketId": payment.get("basketId"),
         "created": date_time(payment["created"]),
         "due": date_time(payment["due"]) if "due" in payment else None,

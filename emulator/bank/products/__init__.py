@@ -32,8 +32,8 @@ class Product:
     `flow`: the name of its flow (`payment/flows`); `body`: the shape of its initiation, by name; `words`,
     `norwegian`: its name for the customer, in English and Norwegian; `checks`: the rules of one payment (of each
     entry of a bulk), all run so that all mistakes are reported at once; `whole`: the rules of a bulk itself; `issued`,
-    `received`: ISO 20022 bank transaction codes; `code`: the bank's own; `known_issue`: SPEC 7's known issue is this
-    product's.
+    `received`: ISO 20022 bank transaction codes; `code`: the bank's own; `verifies_payee`: the setting `payee_check` is
+    about it; `known_issue`: SPEC 7's known issue is this product's.
     """
 
     service: str
@@ -48,6 +48,7 @@ class Product:
     code: str
     whole: tuple[Check, ...] = ()
     crosses_border: bool = False
+    verifies_payee: bool = False
     known_issue: bool = False
     instant_headers: bool = False
 
@@ -65,6 +66,8 @@ def _mistake(product: object) -> str | None:
         return "has a code of its own that is not 1 to 35 characters long"
     if not product.body.isidentifier() or not all(callable(check) for check in (*product.checks, *product.whole)):
         return "has a body that is no name, or a check that is no function"
+    if product.verifies_payee and product.service == BULK:
+        return "verifies the payee of a bulk, which has several"
     return None
 
 

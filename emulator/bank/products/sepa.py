@@ -14,4 +14,5 @@ PRODUCT = Product(
     issued="PMNT-ICDT-ESCT",
     received="PMNT-RCDT-ESCT",
     code="SEPA-betaling",
+    verifies_payee=True,
 )

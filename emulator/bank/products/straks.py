@@ -14,5 +14,6 @@ PRODUCT = Product(
     issued="PMNT-IRCT-DMCT",
     received="PMNT-RRCT-DMCT",
     code="Straksbetaling",
+    verifies_payee=True,
     instant_headers=True,
 )

@@ -1,0 +1,118 @@
+"""Verification of payee: the creditor's name against that of the account's holder (CONTRACT 18, `payee_check`).
+
+Two names are compared by their words: in small letters, without accents, punctuation and legal forms (AS, GmbH, ...).
+
+| result | when |
+| MTCH | the same words in the same order |
+| CMTC | the same words in another order; the words of the shorter name (two or more) are in the longer one in the same
+|      | order, each whole or as its initial; or at least 85 % of the letters agree |
+| NMTC | anything else |
+| NOAP | this bank does not hold the account |
+
+The codes and the names of the members are those of the European scheme. How close is close is assumed: the schemes
+leave it to the banks.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping
+from difflib import SequenceMatcher
+from typing import Any
+
+from emulator.bank.accounts import accounts
+from emulator.bank.bank import Bank
+from emulator.bank.documents import Account, PartyNameMatch, PayeeVerification, Payment
+from emulator.bank.errors import Message, shortened
+from emulator.bank.scheme.rules import Draft
+
+CLOSE = 0.85  # of the letters agree
+FEWEST_WORDS = 2  # of a name that is a part of the other
+# fmt: off
+LEGAL_FORMS = frozenset((
+    "ab", "ag", "ans", "aps", "as", "asa", "ba", "bv", "co", "corp", "da", "ek", "enk", "ev", "gmbh", "hf", "inc",
+    "iks", "kf", "kg", "ks", "limited", "llc", "llp", "ltd", "nuf", "nv", "ohg", "oy", "oyj", "plc", "sa", "sarl",
+    "sas", "se", "sl", "spa", "srl", "sti", "ug",
+))
+# fmt: on
+_LETTERS = str.maketrans({"æ": "ae", "œ": "oe", "ø": "o", "đ": "d", "ð": "d", "ł": "l", "þ": "th", "ı": "i"})
+_JOINED = re.compile(r"['’`./]")
+_BETWEEN = re.compile(r"[\W_]+")
+_PATH = "creditorName"
+
+
+def words(name: str) -> list[str]:
+    """The words of a name as they are compared; a name that is only a legal form keeps it."""
+    small = unicodedata.normalize("NFKD", name.casefold().translate(_LETTERS))
+    letters = "".join(letter for letter in small if not unicodedata.combining(letter))
+    split = _BETWEEN.sub(" ", _JOINED.sub("", letters)).split()
+    end = len(split)
+    while end > 1 and split[end - 1] in LEGAL_FORMS:
+        end -= 1
+    return split[:end]
+
+
+def compare(name: str, holder: str) -> PartyNameMatch:
+    """How well a name matches that of the holder: MTCH, CMTC or NMTC; the same whichever is which."""
+    one, other = sorted((words(name), words(holder)), key=lambda split: (len(split), split))
+    if not one:
+        return "NMTC"
+    if one == other:
+        return "MTCH"
+    if sorted(one) == sorted(other) or (len(one) >= FEWEST_WORDS and _within(one, other)):
+        return "CMTC"
+    alike = SequenceMatcher(None, "".join(one), "".join(other), autojunk=False).ratio()
+    return "CMTC" if alike >= CLOSE else "NMTC"
+
+
+def _within(shorter: list[str], longer: list[str]) -> bool:
+    """Whether the words of one name are in the other in their order, each whole or as its initial.
+
+    One word at least is whole in both.
+    """
+    rest, whole = iter(longer), False
+    for word in shorter:
+        for candidate in rest:
+            if word == candidate:
+                whole = True
+                break
+            if min(len(word), len(candidate)) == 1 and word[0] == candidate[0]:
+                break
+        else:
+            return False
+    return whole
+
+
+def verify(bank: Bank, initiation: Mapping[str, Any], creditor: Account | None) -> PayeeVerification:
+    """The result for one payment; `matchedName`: the holder's name of a close match."""
+    holder = accounts.holder(bank, creditor) if creditor is not None else None
+    if holder is None:
+        return {"partyNameMatch": "NOAP"}
+    match = compare(initiation[_PATH], holder)
+    return {"partyNameMatch": match, "matchedName": holder} if match == "CMTC" else {"partyNameMatch": match}
+
+
+def refusals(draft: Draft) -> Iterator[Message]:
+    """With `payee_check: refuse`: PAYMENT_FAILED for a name that matches closely or not at all."""
+    verification = verify(draft.bank, draft.initiation, draft.creditor)
+    if verification["partyNameMatch"] in ("CMTC", "NMTC"):
+        yield draft.wrong("PAYMENT_FAILED", _text(verification), _PATH)
+
+
+def warnings(payment: Payment) -> list[Message]:
+    """The WARNING that a payment's verification earns; none for a match."""
+    verification = payment.get("payeeVerification")
+    if verification is None or verification["partyNameMatch"] == "MTCH":
+        return []
+    return [Message("PAYMENT_FAILED", _text(verification), _PATH, "WARNING")]
+
+
+def _text(verification: PayeeVerification) -> str:
+    match = verification["partyNameMatch"]
+    if match == "CMTC":
+        holder = shortened(verification["matchedName"])
+        return f"CMTC: the name is close to that of the account's holder, {holder}."
+    if match == "NMTC":
+        return "NMTC: the name is not that of the account's holder."
+    return "NOAP: the name cannot be verified, the account is not held by this bank."
