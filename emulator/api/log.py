@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -10,6 +9,8 @@ from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
+
+import orjson
 
 from emulator.api.messages import Request, Response
 from emulator.api.operation import Call
@@ -82,7 +83,7 @@ class Exchange:
 
     def _answer(self) -> dict[str, Any]:
         try:
-            body = json.loads(self.response.body) if self.response else {}
+            body = orjson.loads(self.response.body) if self.response else {}
         except ValueError:
             return {}
         return body if isinstance(body, dict) else {}

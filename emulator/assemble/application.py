@@ -28,8 +28,9 @@ from emulator.store import Store
 from emulator.web.pages.browser import root_of
 from emulator.web.pages.rendering import nothing_here, wants_page
 
-IDLE = 0.25  # seconds between two looks whether the process has nothing else to do
-JUDGED = 128  # observations that are judged then, for the conformance report
+IDLE = 0.25  # seconds without a request after which the process has nothing else to do
+JUDGED = 32  # observations that are judged then, for the conformance report, before requests come first again
+PAUSE = 0.001  # seconds in which requests can come, while there is more to judge
 CLOSING = 8.0  # seconds from the stop to the end of the last compaction; all is over within 10 (CONTRACT 1)
 _ABOUT = ("/health", "/ready", "/openapi.json")
 _NAMED_BANK = re.compile(r"/banks/([a-z0-9][a-z0-9-]{0,62})(?=/|$)")
@@ -210,12 +211,12 @@ class BankApplication:
 
     def _use_idle_time(self) -> None:
         """Judge some of what the banks have seen, if no request has come since the last look."""
-        self._idle = asyncio.get_running_loop().call_later(IDLE, self._use_idle_time)
         handled, self._handled_before = self._handled_before, self._turn.count
-        if handled == self._turn.count:
-            for service in self._registry.services():
-                if service.observer.judge_some(JUDGED):
-                    break  # the rest of it first, at the next look
+        idle, left = handled == self._turn.count, False
+        try:
+            left = idle and any(service.observer.judge_some(JUDGED) for service in self._registry.services())
+        finally:
+            self._idle = asyncio.get_running_loop().call_later(PAUSE if left else IDLE, self._use_idle_time)
 
     def stop(self) -> None:
         """No more requests are served: leave unfinished what `close` does better."""

@@ -19,13 +19,14 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from operator import itemgetter
+from typing import Any, NamedTuple, Protocol
 
 from emulator.api.log import Exchange
 from emulator.bank.clock import moment
-from emulator.conformance.check import Check, Clause, Fits, compiled, remaining, seconds
+from emulator.conformance.check import Check, Clause, Fits, anything, fits, nothing, seconds
 from emulator.conformance.facts import END_OF_PAGE, PAGES, Links, Observation, static_key
 
 MOST_OPEN = 10_000  # occasions of a clause; the oldest are dropped
@@ -68,11 +69,11 @@ class Record:
     skipped: int = 0
     failures: list[Failure] = field(default_factory=list)
 
-    def fail(self, failure: Failure) -> None:
-        """Count a failure."""
+    def fail(self, failure: Failure | Callable[[], Failure]) -> None:
+        """Count a failure, and keep it if it is one of the first: only then is it worked out."""
         self.failed += 1
         if len(self.failures) < MOST_FAILURES:
-            self.failures.append(failure)
+            self.failures.append(failure if isinstance(failure, Failure) else failure())
 
 
 class Belief(Protocol):
@@ -95,7 +96,7 @@ class _Occasion:
     shown: Outline
     opened: float
     compared: tuple[Any, ...]
-    times: deque[float] = field(default_factory=deque)
+    times: deque[float] | None = None
     count: int = 0
 
 
@@ -103,9 +104,25 @@ Outline = tuple[str, str, str, str, float]
 """What is kept of an occasion while it is open: id, what it was, method, target, bank time."""
 
 
-def _tupled(names: Iterable[str]) -> Callable[[Observation], tuple[Any, ...]]:
-    wanted = tuple(names)
-    return lambda observed: tuple([observed.fact(name) for name in wanted])
+def _tupled(names: Sequence[str]) -> Callable[[Observation], tuple[Any, ...]]:
+    """What gives these facts of an observation; most clauses name one or none."""
+    if not names:
+        return lambda _: ()
+    if len(names) == 1:
+        (name,) = names
+        return lambda observed: (observed[name],)
+    return itemgetter(*names)
+
+
+class _Tests(NamedTuple):
+    """What is left to test of a clause for observations with the same static facts; None: it cannot fit.
+
+    `ends`: what its `until` demands; `concerns`: its `of`; `wants`: what stands under its word.
+    """
+
+    ends: Fits | None
+    concerns: Fits | None
+    wants: Fits | None
 
 
 class _Machine:
@@ -116,10 +133,7 @@ class _Machine:
         "check",
         "clause",
         "compared",
-        "concerns",
         "differ",
-        "ends",
-        "fits",
         "limit",
         "open",
         "real",
@@ -133,12 +147,6 @@ class _Machine:
         self.clause = clause
         self.record = record
         self.word = clause.word
-        self.concerns = compiled(clause.of)
-        wanted = getattr(clause, self.word)
-        if self.word == "itself":
-            wanted = {"event": check.seen.get("event", "request"), **wanted}
-        self.fits: Fits = compiled(wanted) if isinstance(wanted, dict) and self.word != "claim" else self.concerns
-        self.ends: Fits | None = compiled(clause.until) if clause.until is not None else None
         self.by = _tupled(clause.by)
         self.compared = _tupled((*clause.same, *clause.differ))
         self.differ = len(clause.same)
@@ -147,40 +155,45 @@ class _Machine:
         self.real = clause.clock == "real"
         self.open: OrderedDict[tuple[Any, ...], _Occasion] = OrderedDict()
 
-    def may_decide(self, observed: Observation) -> bool:
-        """Whether observations with these static facts can decide an occasion."""
-        if self.word in ("itself", "from_link", "claim"):
-            return False
+    def tests(self, observed: Observation) -> _Tests:
+        """What is left to test for observations with these static facts."""
         clause = self.clause
-        matches = (clause.of, clause.until, clause.never)
-        return any(match is not None and remaining(match, observed) is not None for match in matches)
+        wanted = clause.next if clause.next is not None else clause.never
+        if clause.itself is not None:
+            wanted = {"event": self.check.seen.get("event", "request"), **clause.itself}
+        return _Tests(
+            fits(clause.until, observed) if clause.until is not None else None,
+            fits(clause.of, observed),
+            fits(wanted, observed) if wanted is not None else None,
+        )
 
-    def always(self, observed: Observation) -> bool:
-        """Whether every occasion with these static facts passes."""
-        return self.word == "itself" and remaining(self.clause.itself or {}, observed) == {}
-
-    def decide(self, observed: Observation) -> None:
+    def decide(self, observed: Observation, tests: _Tests) -> None:
         """Decide the open occasion that an observation concerns, if there is one."""
-        now = observed.received if self.real else observed.at
-        if self.ends is not None and self.ends(observed):
+        ends, concerns, wants = tests
+        if ends is not None and ends(observed):
             self._end(observed)
             return
-        if not self.concerns(observed) and not (self.word == "never" and self.fits(observed)):
+        word = self.word
+        concerned = concerns is not None and concerns(observed)
+        wanted = (concerned or word == "never") and wants is not None and wants(observed)
+        if not (concerned or wanted):
             return
         key = (observed.tpp, *self.by(observed))
         occasion = self.open.get(key)
         if occasion is None:
             return
-        if self.window is not None and self.word != "at_most" and now - occasion.opened > self.window:
+        now = observed.received if self.real else observed.at
+        if self.window is not None and word != "at_most" and now - occasion.opened > self.window:
             self._too_late(key, occasion)
-            return
-        if self.word == "next":
-            self._next(key, occasion, observed)
-        elif self.word == "never":
-            if self.fits(observed) and self._compare(occasion, observed):
-                self._fail(key, occasion, observed)
-        elif self.word == "at_most":
+        elif word == "at_most":
             self._count(key, occasion, observed, now)
+        elif wanted and self._compare(occasion, observed):
+            if word == "next":
+                self._close(key, passed=True)
+            else:
+                self._fail(key, occasion, observed)
+        elif word == "next":
+            self._fail(key, occasion, observed)
 
     def _end(self, observed: Observation) -> None:
         """Close every occasion of the TPP that agrees with what is known of the observation that ends it."""
@@ -189,48 +202,40 @@ class _Machine:
             if all(now is None or now == then for then, now in zip(key, ended, strict=True)):
                 self._close(key, passed=self.word != "next")
 
-    def occur(self, observed: Observation) -> None:
+    def occur(self, observed: Observation, tests: _Tests) -> None:
         """Judge an occasion, or open it."""
-        now = observed.received if self.real else observed.at
         word = self.word
-        if word == "itself":
-            self._judge(observed, self.fits(observed))
-            return
         if word == "from_link":
-            linked = observed.fact("linked")
-            if linked is not None:
-                self._judge(observed, linked)
+            linked = observed["linked"]
+            if linked:
+                self.record.passed += 1
+            elif linked is not None:
+                self.fail_itself(observed)
             return
         key = (observed.tpp, *self.by(observed))
         if key in self.open or None in key[1:]:
             return
+        now = observed.received if self.real else observed.at
         occasion = _Occasion(_outline(observed), now, self.compared(observed))
-        if self.window is not None and word == "at_most" and self.concerns(observed):
-            occasion.times.append(now)
+        if self.window is not None and word == "at_most":
+            concerned = tests.concerns is not None and tests.concerns(observed)
+            occasion.times = deque((now,) if concerned else ())
         self.open[key] = occasion
         if len(self.open) > MOST_OPEN:
             oldest = next(iter(self.open))
             self._close(oldest, passed=word != "next")
 
-    def _judge(self, observed: Observation, passed: bool) -> None:
-        if passed:
-            self.record.passed += 1
-        else:
-            self.record.fail(Failure(self._text, evidence(observed)))
-
-    def _next(self, key: tuple[Any, ...], occasion: _Occasion, observed: Observation) -> None:
-        if self.fits(observed) and self._compare(occasion, observed):
-            self._close(key, passed=True)
-        else:
-            self._fail(key, occasion, observed)
+    def fail_itself(self, observed: Observation) -> None:
+        """Count the occasion as a failure."""
+        self.record.fail(lambda: Failure(self._text, evidence(observed)))
 
     def _count(self, key: tuple[Any, ...], occasion: _Occasion, observed: Observation, now: float) -> None:
-        if self.window is None:
+        times = occasion.times
+        if self.window is None or times is None:
             occasion.count += 1
             if occasion.count > self.limit:
                 self._fail(key, occasion, observed)
             return
-        times = occasion.times
         while times and now - times[0] >= self.window:
             times.popleft()
         times.append(now)
@@ -253,13 +258,13 @@ class _Machine:
     def _too_late(self, key: tuple[Any, ...], occasion: _Occasion) -> None:
         if self.word == "next":
             del self.open[key]
-            self.record.fail(Failure(self._text, _shown(occasion.shown)))
+            self.record.fail(lambda: Failure(self._text, _shown(occasion.shown)))
         else:
             self._close(key, passed=True)
 
     def _fail(self, key: tuple[Any, ...], occasion: _Occasion, observed: Observation) -> None:
         del self.open[key]
-        self.record.fail(Failure(self._text, _shown(occasion.shown), evidence(observed)))
+        self.record.fail(lambda: Failure(self._text, _shown(occasion.shown), evidence(observed)))
 
     @property
     def _text(self) -> str:
@@ -290,15 +295,17 @@ class _Machine:
         return passed, failures
 
 
+_Tested = tuple[_Machine, _Tests]
+
+
 def _outline(observed: Observation) -> Outline:
     """What is kept of an occasion; its headers and body are not, for as long as it is open."""
     exchange = observed.exchange
     if exchange is not None:
         request = exchange.request
         return str(exchange.id), str(exchange.status or "nothing"), request.method, request.target, observed.at
-    values = observed.values
-    about = next((str(values[name]) for name in ("payment", "sca", "consent", "basket") if values.get(name)), "")
-    what = " ".join(filter(None, (observed.event, str(values.get("outcome") or values.get("link") or ""), about)))
+    about = next((str(observed[name]) for name in ("payment", "sca", "consent", "basket") if observed[name]), "")
+    what = " ".join(filter(None, (observed.event, str(observed["outcome"] or observed["link"] or ""), about)))
     return "", what, "", "", observed.at
 
 
@@ -349,13 +356,21 @@ def _path(href: str) -> str:
 class _Row:
     """What observations with the same static facts concern.
 
-    `passed`: clauses that each of them passes; `seeing`: further clauses whose occasion they may be, each with what is
-    left to test of `seen` (None: nothing); `deciding`: clauses of which they may decide an occasion.
+    `passed`: clauses that each of them passes; `deciding`: clauses of which they may decide an occasion; `seeing`: for
+    each check of which they may be the occasion, what is left to test of `seen` (None: nothing), the clauses that the
+    occasion itself decides, and the others.
     """
 
     passed: tuple[Record, ...]
-    seeing: tuple[tuple[Fits | None, tuple[_Machine, ...]], ...]
-    deciding: tuple[_Machine, ...]
+    deciding: tuple[_Tested, ...]
+    seeing: tuple[tuple[Fits | None, tuple[tuple[_Machine, Fits], ...], tuple[_Tested, ...]], ...]
+
+
+def _decides(machine: _Machine, tests: _Tests) -> bool:
+    """Whether an occasion may be decided."""
+    if machine.word in ("itself", "from_link", "claim"):
+        return False
+    return tests.ends is not None or tests.concerns is not None or (machine.word == "never" and tests.wants is not None)
 
 
 class Auditor:
@@ -392,7 +407,6 @@ class Auditor:
             at=moment(exchange.at).timestamp(),
             received=received,
             tpp=tpp,
-            values={},
             exchange=exchange,
             links=known.links,
         )
@@ -413,35 +427,48 @@ class Auditor:
         row = self._rows.get(key)
         if row is None:
             row = self._rows[key] = self._row(observed)
-        for machine in row.deciding:
+        for machine, tests in row.deciding:
             if machine.open:
-                machine.decide(observed)
+                machine.decide(observed, tests)
         for record in row.passed:
             record.passed += 1
-        for seen, machines in row.seeing:
-            if seen is None or seen(observed):
-                for machine in machines:
-                    machine.occur(observed)
+        for seen, judging, opening in row.seeing:
+            if seen is not None and not seen(observed):
+                continue
+            for machine, wants in judging:
+                if wants(observed):
+                    machine.record.passed += 1
+                else:
+                    machine.fail_itself(observed)
+            for machine, tests in opening:
+                machine.occur(observed, tests)
 
     def _row(self, observed: Observation) -> _Row:
         """The row of observations with the same static facts as this one."""
         nobody = observed.tpp is None and observed.event == "request"
         passed: list[Record] = []
-        seeing: list[tuple[Fits | None, tuple[_Machine, ...]]] = []
+        seeing = []
+        tested = [(machine, machine.tests(observed)) for machine in self._machines]
         for check in self.checks:
             # Where nobody's signature holds, nothing but the signature can be judged.
-            left = None if nobody and check.group != "signing" else remaining(check.seen, observed)
-            if left is None:
+            seen = None if nobody and check.group != "signing" else fits(check.seen, observed)
+            if seen is None:
                 continue
-            machines = [machine for machine in self._machines if machine.check is check]
-            if not left:
-                certain = [machine for machine in machines if machine.always(observed)]
-                passed += [machine.record for machine in certain]
-                machines = [machine for machine in machines if machine not in certain]
-            if machines:
-                seeing.append((compiled({**left, "event": observed.event}) if left else None, tuple(machines)))
-        deciding = () if nobody else tuple(machine for machine in self._machines if machine.may_decide(observed))
-        return _Row(tuple(passed), tuple(seeing), deciding)
+            judging: list[tuple[_Machine, Fits]] = []
+            opening: list[_Tested] = []
+            for machine, tests in tested:
+                if machine.check is not check:
+                    continue
+                if machine.word != "itself":
+                    opening.append((machine, tests))
+                elif seen is anything and tests.wants is anything:
+                    passed.append(machine.record)
+                else:
+                    judging.append((machine, tests.wants or nothing))
+            if judging or opening:
+                seeing.append((None if seen is anything else seen, tuple(judging), tuple(opening)))
+        deciding = () if nobody else tuple(pair for pair in tested if _decides(*pair))
+        return _Row(tuple(passed), deciding, tuple(seeing))
 
     def verdicts(
         self, now: float, received: float, *, over: bool = False, beliefs: Mapping[str, Belief] | None = None

@@ -34,7 +34,7 @@ from pydantic import ConfigDict, Field, model_validator
 
 from emulator.bank.problems import unknown
 from emulator.bank.validation import Model, Reads, Unfit, refuse, validate
-from emulator.conformance.facts import EVENT_FACTS, FACTS, STATIC, Observation, is_fact
+from emulator.conformance.facts import EVENT_FACTS, FACTS, Observation, is_fact, is_static
 from emulator.scenario.loader import parsed
 from emulator.scenario.problems import ScenarioRefused
 
@@ -140,27 +140,32 @@ def remaining(match: Mapping[str, Any], observed: Observation) -> dict[str, Any]
     for name, wanted in match.items():
         if name == "event":
             continue
-        if observed.event != "request" or name not in STATIC:
+        if not is_static(name, observed):
             left[name] = wanted
-        elif not _test(wanted)(observed.fact(name)):
+        elif not _test(wanted)(observed[name]):
             return None
     return left
 
 
-def compiled(match: Mapping[str, Any]) -> Fits:
-    """The test of an observation; an empty match fits every request."""
-    event = match.get("event", "request")
-    tests = [(name, _test(wanted)) for name, wanted in match.items() if name != "event"]
-    if not tests:
-        return lambda observed: observed.event == event
-    (first, fits_first), *others = tests
+def fits(match: Mapping[str, Any], observed: Observation) -> Fits | None:
+    """The test of what is left of a match for observations with these static facts; None: it cannot fit them."""
+    left = remaining(match, observed)
+    if not left:
+        return None if left is None else anything
+    (first, fits_first), *others = [(name, _test(wanted)) for name, wanted in left.items()]
     if not others:
-        return lambda observed: observed.event == event and fits_first(observed.fact(first))
-    return lambda observed: (
-        observed.event == event
-        and fits_first(observed.fact(first))
-        and all(test(observed.fact(name)) for name, test in others)
-    )
+        return lambda observed: fits_first(observed[first])
+    return lambda observed: fits_first(observed[first]) and all(test(observed[name]) for name, test in others)
+
+
+def anything(_: Observation) -> bool:
+    """The test of a match of which nothing is left."""
+    return True
+
+
+def nothing(_: Observation) -> bool:
+    """The test of a match that cannot fit."""
+    return False
 
 
 def matches(match: Mapping[str, Any], facts: Mapping[str, Any]) -> bool:

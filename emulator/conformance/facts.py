@@ -11,13 +11,16 @@ import ipaddress
 import re
 from collections.abc import Callable, Mapping
 from datetime import date
+from functools import lru_cache
 from hashlib import blake2b
+from types import MappingProxyType
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
 import orjson
 from cryptography.x509 import Certificate
 
+from emulator.api.headers import Headers
 from emulator.api.log import Exchange
 from emulator.api.router import split_target
 from emulator.api.signature import SignatureRefused, Verified
@@ -30,15 +33,15 @@ MOST_CERTIFICATES = 1000  # whose expiry is remembered
 _OUTSIDE = re.compile(r"^(answer|body|header|query|redirect)\.")
 
 
-class Observation:
-    """One thing that the bank saw.
+class Observation(dict[str, Any]):
+    """One thing that the bank saw: its facts by name, worked out when they are asked for; None where it has none.
 
     `event`: `request`, `page`, `sca`, `payment`, `basket`, `consent`, `return`, `customer` or `notification`; `at`:
     bank time in seconds since 1970; `received`: the same in real time; `tpp`: whom it concerns, None when that is
     unknown; `values`: facts that are known already.
     """
 
-    __slots__ = ("at", "event", "exchange", "links", "received", "tpp", "values")
+    __slots__ = ("_headers", "at", "event", "exchange", "links", "received", "tpp")
 
     def __init__(
         self,
@@ -47,28 +50,33 @@ class Observation:
         at: float,
         received: float,
         tpp: str | None,
-        values: dict[str, Any],
+        values: Mapping[str, Any] = MappingProxyType({}),
         exchange: Exchange | None = None,
         links: Links | None = None,
     ) -> None:
+        super().__init__(values)
         self.event = event
         self.at = at
         self.received = received
         self.tpp = tpp
-        self.values = values
         self.exchange = exchange
         self.links = links
+        self._headers: Headers | None = None
 
-    def fact(self, name: str) -> Any:
-        """The value of a fact; None where the observation has no such thing."""
-        values = self.values
-        if name in values:
-            return values[name]
+    def __missing__(self, name: str) -> Any:
         if self.exchange is None:
             return None
         row = FACTS.get(name)
-        value = values[name] = row.read(self) if row is not None else _outside(self, name)
+        value = self[name] = row.read(self) if row is not None else _outside(self, name)
         return value
+
+    @property
+    def headers(self) -> Headers:
+        """The request's headers by lower-case name."""
+        headers = self._headers
+        if headers is None:
+            headers = self._headers = Headers(_exchange(self).request.headers)
+        return headers
 
 
 class Links(NamedTuple):
@@ -91,19 +99,8 @@ def _exchange(observed: Observation) -> Exchange:
     return observed.exchange
 
 
-def headers(observed: Observation) -> Mapping[str, str]:
-    """The request's headers by lower-case name; of a repeated one the first."""
-    known: dict[str, str] | None = observed.values.get(" headers")
-    if known is None:
-        known = {}
-        for name, value in _exchange(observed).request.headers:
-            known.setdefault(name.lower(), value)
-        observed.values[" headers"] = known
-    return known
-
-
 def _header(name: str) -> Callable[[Observation], str | None]:
-    return lambda observed: headers(observed).get(name)
+    return lambda observed: observed.headers.get(name)
 
 
 def _parameter(name: str) -> Callable[[Observation], str | None]:
@@ -116,16 +113,16 @@ def _parameter(name: str) -> Callable[[Observation], str | None]:
 
 def answer(observed: Observation) -> Any:
     """The answer's JSON value, None when it is none."""
-    if " answer" not in observed.values:
+    if " answer" not in observed:
         response = _exchange(observed).response
-        observed.values[" answer"] = _json(response.body) if response is not None else None
-    return observed.values[" answer"]
+        observed[" answer"] = _json(response.body) if response is not None else None
+    return observed[" answer"]
 
 
 def _body(observed: Observation) -> Any:
-    if " body" not in observed.values:
-        observed.values[" body"] = _json(_exchange(observed).request.body)
-    return observed.values[" body"]
+    if " body" not in observed:
+        observed[" body"] = _json(_exchange(observed).request.body)
+    return observed[" body"]
 
 
 def _json(text: bytes) -> Any:
@@ -151,7 +148,7 @@ def _outside(observed: Observation, name: str) -> Any:
     if place == "body":
         return _member(_body(observed), path)
     if place == "header":
-        return headers(observed).get(path.lower())
+        return observed.headers.get(path.lower())
     if place == "query":
         query = split_target(_exchange(observed).request.target)[1]
         return dict(parse_qsl(query, keep_blank_values=True)).get(path)
@@ -178,7 +175,7 @@ def _signature(observed: Observation) -> str | None:
         return "valid"
     if not isinstance(exchange.signature, SignatureRefused):
         return None
-    sent = headers(observed)
+    sent = observed.headers
     if "signature" not in sent:
         return "missing"
     paths = {entry.path.lower() for entry in exchange.signature.messages}
@@ -200,19 +197,19 @@ SIGNED = ("date", "digest", "x-request-id", "psu-id", "psu-corporate-id", "tpp-r
 def _digest(observed: Observation) -> str | None:
     """`match`, `mismatch`, `missing` (the operation takes a body and none was sent); None where none is needed."""
     exchange = _exchange(observed)
-    if isinstance(exchange.signature, Verified):
-        return "match" if "digest" in headers(observed) else None
+    if type(exchange.signature) is Verified:
+        return "match" if "digest" in observed.headers else None
     if not isinstance(exchange.signature, SignatureRefused):
         return None
     faults = [entry for entry in exchange.signature.messages if entry.path.lower() == "digest"]
     if not faults:
         return None
-    return "missing" if "digest" not in headers(observed) else "mismatch"
+    return "missing" if "digest" not in observed.headers else "mismatch"
 
 
 def _skew(observed: Observation) -> float | None:
     """Seconds between the request's Date and real time, whichever is ahead."""
-    text = headers(observed).get("date")
+    text = observed.headers.get("date")
     try:
         return None if text is None else abs(parse_date(text)[0] - observed.received)
     except ValueError:
@@ -221,7 +218,7 @@ def _skew(observed: Observation) -> float | None:
 
 def _fingerprint(observed: Observation) -> int:
     """The same for requests that ask the same: method, address, body, customer and agreement."""
-    request, sent = _exchange(observed).request, headers(observed)
+    request, sent = _exchange(observed).request, observed.headers
     return hash((request.method, request.target, sent.get("psu-id"), sent.get("psu-corporate-id"), request.body))
 
 
@@ -250,14 +247,17 @@ def _expires(certificate: Certificate) -> float:
 
 
 def _attended(observed: Observation) -> bool:
-    return "psu-ip-address" in headers(observed)
+    return "psu-ip-address" in observed.headers
 
 
 def _address_kind(observed: Observation) -> str | None:
     """`public` or `private` (also loopback, link-local, documentation); None without PSU-IP-Address."""
-    text = headers(observed).get("psu-ip-address")
-    if text is None:
-        return None
+    text = observed.headers.get("psu-ip-address")
+    return None if text is None else _kind_of(text)
+
+
+@lru_cache(maxsize=1024)
+def _kind_of(text: str) -> str | None:
     try:
         address = ipaddress.ip_address(text)
     except ValueError:
@@ -321,7 +321,7 @@ def _known_ids(observed: Observation) -> bool | None:
 
 
 def _days_back(observed: Observation) -> int | None:
-    asked = observed.fact("query.dateFrom")
+    asked = observed["query.dateFrom"]
     try:
         since = date.fromisoformat(asked) if isinstance(asked, str) else None
     except ValueError:
@@ -409,6 +409,17 @@ STATIC = (
 """Facts that take few values: what a check says about them is worked out once for all observations that agree."""
 
 
+def is_static(name: str, observed: Observation) -> bool:
+    """Whether a fact is the same for all observations with the static key of this one."""
+    if observed.exchange is None or name not in STATIC:
+        return False
+    return name != "paymentStatus" or _about_a_payment(observed.exchange)
+
+
+def _about_a_payment(exchange: Exchange) -> bool:
+    return exchange.call is not None and "paymentId" in exchange.call.params
+
+
 def static_key(observed: Observation) -> tuple[Any, ...]:
     """The static facts of a request; of another event its name."""
     exchange = observed.exchange
@@ -422,10 +433,10 @@ def static_key(observed: Observation) -> tuple[Any, ...]:
         response.delivery.disconnect if response is not None else None,
         None if type(verdict) is Verified else _signature(observed),
         _digest(observed),
-        "psu-ip-address" in headers(observed),
+        "psu-ip-address" in observed.headers,
         tuple(exchange.rules),
-        observed.fact("code") if status >= 400 else (),
-        observed.fact("paymentStatus") if call is not None and "paymentId" in call.params else None,
+        observed["code"] if status >= 400 else (),
+        observed["paymentStatus"] if _about_a_payment(exchange) else None,
         observed.tpp is None,
     )
 

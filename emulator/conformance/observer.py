@@ -28,8 +28,8 @@ MOST_WAITING = 8192  # observations
 MOST_BYTES = 32 * 1024 * 1024  # of their bodies
 STATUSES = 20_000  # payments whose last status is remembered
 
-Waiting = tuple[Callable[["Auditor"], None], int]
-"""How to judge an observation, and the bytes of its bodies."""
+Change = tuple[str, str | None, str, dict[str, Any]]
+"""Another event than a request: its name, the TPP, the stamp of bank time, and its facts."""
 
 
 class Conformance:
@@ -39,7 +39,7 @@ class Conformance:
         self._bank = bank
         self.clock = clock
         self._auditor: Auditor | None = None
-        self._waiting: deque[Waiting] = deque()
+        self._waiting: deque[tuple[Exchange | Change, float, int]] = deque()  # with the real time, and bytes of bodies
         self._bytes = 0
         self._statuses: OrderedDict[str, str] = OrderedDict()
         self._beliefs: dict[str, Belief] = {}
@@ -53,9 +53,8 @@ class Conformance:
 
     def request(self, exchange: Exchange) -> None:
         """Take note of a request that has been answered."""
-        received = self.clock()
         size = len(exchange.request.body) + (len(exchange.response.body) if exchange.response is not None else 0)
-        self._add(lambda auditor: auditor.request(exchange, received), size)
+        self._add(exchange, size)
 
     def page(self, token: str, tpp: str | None, *, link: str) -> None:
         """Take note of a browser at an SCA page; `link`: given, altered or unknown."""
@@ -130,11 +129,10 @@ class Conformance:
         self._change("notification", event.get("tpp"), event["at"], {"payment": event.get("target")})
 
     def _change(self, event: str, tpp: str | None, at: str, values: dict[str, Any]) -> None:
-        received = self.clock()
-        self._add(lambda auditor: auditor.change(event, tpp, at, values, received=received))
+        self._add((event, tpp, at, values))
 
-    def _add(self, judge: Callable[[Auditor], None], size: int = 0) -> None:
-        self._waiting.append((judge, size))
+    def _add(self, seen: Exchange | Change, size: int = 0) -> None:
+        self._waiting.append((seen, self.clock(), size))
         self._bytes += size
         if len(self._waiting) > MOST_WAITING or self._bytes > MOST_BYTES:
             self.judge_some(2)
@@ -145,9 +143,12 @@ class Conformance:
         if waiting:
             auditor = self._auditor_now()
             for _ in range(min(most, len(waiting))):
-                judge, size = waiting.popleft()
+                seen, received, size = waiting.popleft()
                 self._bytes -= size
-                judge(auditor)
+                if isinstance(seen, Exchange):
+                    auditor.request(seen, received)
+                else:
+                    auditor.change(*seen, received=received)
         return len(waiting)
 
     def _judge(self) -> Auditor:
@@ -178,7 +179,7 @@ class Conformance:
 
         at = moment(exchange.at).timestamp()
         observed = Observation("request", at=at, received=at, tpp=exchange.tpp, values={}, exchange=exchange)
-        return {name: observed.fact(name) for name in names}
+        return {name: observed[name] for name in names}
 
     def opened(self) -> list[str]:
         """The SCAs whose page a browser has opened."""

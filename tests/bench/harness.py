@@ -21,6 +21,7 @@ from time import monotonic, perf_counter, sleep
 CONNECTIONS = 32
 PATIENCE = 60.0
 WARM_UP = 2000  # requests of each side before its first round that counts
+RESTED = 0.6  # seconds with little work after which a server has no more to do
 BUSY = 0.9  # of its core; a load that works more may be what limits the rate
 
 CORES = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
@@ -52,12 +53,13 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """What one round of load saw."""
+    """What one round of load saw. `cpu_us`: processor time of the server for each request, 0 where unknown."""
 
     per_second: float
     p50_ms: float
     p99_ms: float
     statuses: dict[str, int]
+    cpu_us: float = 0.0
 
 
 def free_port() -> int:
@@ -79,8 +81,11 @@ class Running:
         return int(pages) * os.sysconf("SC_PAGE_SIZE")
 
     def cpu_seconds(self) -> float:
-        """What it has worked so far (Linux)."""
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        """Processor time that it has used so far, 0 where the system does not say (Linux does)."""
+        try:
+            fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        except FileNotFoundError:
+            return 0.0
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
@@ -148,7 +153,7 @@ def bank(state: Path, *flags: str) -> Iterator[Running]:
         yield server
 
 
-def mixed_rate(port: int, requests: Sequence[bytes], pace: float = 0, *, packets: int = 1) -> Rate:
+def mixed_rate(server: Running, requests: Sequence[bytes], pace: float = 0, *, packets: int = 1) -> Rate:
     """Send every request once, whatever the answers: `pace` of them a second, or with 0 as fast as answers come.
 
     With 2 `packets` head and body are sent one after the other, as most clients do.
@@ -157,12 +162,36 @@ def mixed_rate(port: int, requests: Sequence[bytes], pace: float = 0, *, packets
         pickle.dump([(request,) if packets == 1 else _head_and_body(request) for request in requests], file)
         file.flush()
         core = "any" if LOAD_CORE is None else str(LOAD_CORE)
-        command = [sys.executable, "-m", "tests.bench.load", str(port), str(CONNECTIONS), file.name, core, str(pace)]
+        command = [
+            sys.executable,
+            "-m",
+            "tests.bench.load",
+            str(server.port),
+            str(CONNECTIONS),
+            file.name,
+            core,
+            str(pace),
+        ]
+        worked = server.cpu_seconds()
         done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+        worked = _rested(server) - worked
     result = json.loads(done.stdout)
     if result["busy"] > BUSY:
         print(f"The load worked {result['busy']:.0%} of the time: the rate may be its own.", file=sys.stderr)
-    return Rate(result["answers"] / result["seconds"], result["p50_ms"], result["p99_ms"], result["statuses"])
+    answers = result["answers"]
+    cpu_us = worked / answers * 1e6
+    return Rate(answers / result["seconds"], result["p50_ms"], result["p99_ms"], result["statuses"], cpu_us)
+
+
+def _rested(server: Running) -> float:
+    """The processor time of a server once it has done what it put off until nobody would wait for it."""
+    worked = server.cpu_seconds()
+    for _ in range(int(PATIENCE / RESTED)):
+        sleep(RESTED)
+        before, worked = worked, server.cpu_seconds()
+        if worked - before < RESTED / 10:
+            break
+    return worked
 
 
 def _head_and_body(request: bytes) -> tuple[bytes, ...]:
@@ -170,9 +199,9 @@ def _head_and_body(request: bytes) -> tuple[bytes, ...]:
     return (head + end, body) if body else (request,)
 
 
-def rate(port: int, requests: Sequence[bytes], *, expect: int, pace: float = 0, packets: int = 1) -> Rate:
+def rate(server: Running, requests: Sequence[bytes], *, expect: int, pace: float = 0, packets: int = 1) -> Rate:
     """As `mixed_rate`; raises when an answer has another status than `expect`."""
-    seen = mixed_rate(port, requests, pace, packets=packets)
+    seen = mixed_rate(server, requests, pace, packets=packets)
     if set(seen.statuses) != {str(expect)}:
         raise RuntimeError(f"expected {expect} only, got {seen.statuses}")
     return seen
@@ -210,8 +239,17 @@ class Pair:
 
     @property
     def ratio(self) -> float:
-        """The median over the rounds of ours beside theirs."""
-        return median(a.per_second / b.per_second for a, b in zip(self.ours, self.theirs, strict=True))
+        """The median over the rounds of ours beside theirs.
+
+        Out of the processor time of a request: that limits the rate, for each server has one core; it is the same on a
+        busy machine; and it counts what is put off until the load has ended. Where it is unknown, out of the rates.
+        """
+        return median(_beside(a, b) for a, b in zip(self.ours, self.theirs, strict=True))
+
+
+def _beside(ours: Rate, theirs: Rate) -> float:
+    known = ours.cpu_us and theirs.cpu_us
+    return theirs.cpu_us / ours.cpu_us if known else ours.per_second / theirs.per_second
 
 
 def beside(ours: Callable[[int], Rate], theirs: Callable[[int], Rate], rounds: int, requests: int) -> Pair:
@@ -240,8 +278,9 @@ def typical(rates: Sequence[Rate]) -> tuple[float, float, float]:
 
 
 def rows(section: str, name: str, yardstick: str, pair: Pair, *, at_least: float | None = None) -> Iterator[Row]:
-    """The rows of a request: its rate and median, and what the rate is beside the yardstick's."""
+    """The rows of a request: its rate, processor time and median, and what the rate is beside the yardstick's."""
     per_second, p50, _ = typical(pair.ours)
     yield Row(section, name, per_second, "1/s")
+    yield Row(section, f"{name}, processor time", median(rate.cpu_us for rate in pair.ours), "us")
     yield Row(section, f"{name}, median", p50, "ms")
     yield Row(section, f"{name} beside {yardstick}", pair.ratio, "x", at_least=at_least)

@@ -60,7 +60,7 @@ class Mix:
         self.add(status, dice.choices(requests, k=count))
 
     def send(self, server: Running) -> Rate:
-        seen = mixed_rate(server.port, self.requests)
+        seen = mixed_rate(server, self.requests)
         if seen.statuses != self.expected:
             raise SystemExit(f"expected {dict(self.expected)}, got {seen.statuses}")
         return seen

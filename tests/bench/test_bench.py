@@ -14,8 +14,8 @@ from tests.bench.run import sections
 from tests.bench.soak import Documents, Mix, grown
 
 
-def at(per_second: float) -> Rate:
-    return Rate(per_second, p50_ms=1.0, p99_ms=2.0, statuses={})
+def at(per_second: float, cpu_us: float = 0.0) -> Rate:
+    return Rate(per_second, p50_ms=1.0, p99_ms=2.0, statuses={}, cpu_us=cpu_us)
 
 
 @pytest.mark.parametrize("name", sections())
@@ -26,6 +26,11 @@ def test_a_section_measures_in_rounds_of_requests(name: str) -> None:
 def test_the_ratio_is_the_median_over_rounds_each_beside_its_own_yardstick() -> None:
     pair = Pair([at(40), at(10), at(90)], [at(100), at(10), at(100)])
     assert pair.ratio == 0.9
+
+
+def test_where_processor_time_is_known_the_ratio_is_out_of_it() -> None:
+    pair = Pair([at(40, cpu_us=300), at(10, cpu_us=300)], [at(100, cpu_us=150), at(10, cpu_us=150)])
+    assert pair.ratio == 0.5
 
 
 def test_both_sides_are_warmed_up_and_take_turns_in_going_first() -> None:
@@ -49,10 +54,11 @@ def test_a_request_is_reported_with_its_rate_and_what_it_is_beside() -> None:
     measured = list(rows("s", "read", "the plain GET", Pair([at(30)], [at(60)]), at_least=0.45))
     assert measured == [
         Row("s", "read", 30, "1/s"),
+        Row("s", "read, processor time", 0, "us"),
         Row("s", "read, median", 1, "ms"),
         Row("s", "read beside the plain GET", 0.5, "x", at_least=0.45),
     ]
-    assert [row.good for row in measured] == [None, None, True]
+    assert [row.good for row in measured] == [None, None, None, True]
 
 
 @pytest.mark.parametrize(

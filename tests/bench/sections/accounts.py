@@ -15,8 +15,8 @@ def measure(rounds: int, requests: int) -> Iterator[Row]:
     with TemporaryDirectory() as folder, yardstick() as plain, bank(Path(folder)) as ours:
         customer = Customer(ours.port, Path(folder))
         pair = beside(
-            lambda count: rate(ours.port, customer.gets("/v1/accounts", count), expect=200),
-            lambda count: rate(plain.port, gets(count), expect=200),
+            lambda count: rate(ours, customer.gets("/v1/accounts", count), expect=200),
+            lambda count: rate(plain, gets(count), expect=200),
             rounds,
             requests,
         )

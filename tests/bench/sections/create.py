@@ -17,16 +17,16 @@ def measure(rounds: int, requests: int) -> Iterator[Row]:
     with TemporaryDirectory() as folder, yardstick() as plain, bank(Path(folder)) as ours:
         customer = Customer(ours.port, Path(folder))
         pair = beside(
-            lambda count: rate(ours.port, customer.creates(count), expect=201),
-            lambda count: rate(plain.port, posts(count), expect=200),
+            lambda count: rate(ours, customer.creates(count), expect=201),
+            lambda count: rate(plain, posts(count), expect=200),
             rounds,
             requests,
         )
         yield from rows("create", "signed create", "the plain POST", pair)
         for packets, name, goal in ((1, "signed create", GOAL), (2, "signed create in two packets", None)):
             pair = beside(
-                lambda count, packets=packets: rate(ours.port, customer.creates(count), expect=201, packets=packets),
-                lambda count, packets=packets: rate(plain.port, customer.creates(count), expect=201, packets=packets),
+                lambda count, packets=packets: rate(ours, customer.creates(count), expect=201, packets=packets),
+                lambda count, packets=packets: rate(plain, customer.creates(count), expect=201, packets=packets),
                 rounds,
                 requests,
             )

@@ -48,7 +48,7 @@ def _loads(server: Running, state: Path) -> dict[str, Callable[[int], Rate]]:
     customer = Customer(server.port, state)
     path = f"{SEPA}/{customer.a_payment()}/status"
     return {
-        "create": lambda count: rate(server.port, customer.creates(count), expect=201),
-        "create in two packets": lambda count: rate(server.port, customer.creates(count), expect=201, packets=2),
-        "status": lambda count: rate(server.port, customer.gets(path, count), expect=200),
+        "create": lambda count: rate(server, customer.creates(count), expect=201),
+        "create in two packets": lambda count: rate(server, customer.creates(count), expect=201, packets=2),
+        "status": lambda count: rate(server, customer.gets(path, count), expect=200),
     }

@@ -22,10 +22,10 @@ def measure(rounds: int, requests: int) -> Iterator[Row]:
         path = f"{SEPA}/{customer.a_payment()}/status"
 
         def create(count: int, pace: float = 0) -> Rate:
-            return rate(ours.port, customer.creates(count), expect=201, pace=pace)
+            return rate(ours, customer.creates(count), expect=201, pace=pace)
 
         def status(count: int, pace: float = 0) -> Rate:
-            return rate(ours.port, customer.gets(path, count), expect=200, pace=pace)
+            return rate(ours, customer.gets(path, count), expect=200, pace=pace)
 
         yield from _waits("signed create", create, rounds, requests)
         yield from _waits("signed status", status, rounds, requests)

@@ -18,15 +18,15 @@ def measure(rounds: int, requests: int) -> Iterator[Row]:
         customer = Customer(ours.port, Path(folder))
         path = f"{SEPA}/{customer.a_payment()}/status"
         pair = beside(
-            lambda count: rate(ours.port, customer.gets(path, count), expect=200),
-            lambda count: rate(plain.port, gets(count), expect=200),
+            lambda count: rate(ours, customer.gets(path, count), expect=200),
+            lambda count: rate(plain, gets(count), expect=200),
             rounds,
             requests,
         )
         yield from rows("status", "signed status", "the plain GET", pair)
         pair = beside(
-            lambda count: rate(ours.port, customer.gets(path, count), expect=200),
-            lambda count: rate(plain.port, customer.gets(path, count), expect=200),
+            lambda count: rate(ours, customer.gets(path, count), expect=200),
+            lambda count: rate(plain, customer.gets(path, count), expect=200),
             rounds,
             requests,
         )

@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tests.bench.customers import Customer
-from tests.bench.harness import Rate, Row, bank, beside, rate, rows, yardstick
+from tests.bench.harness import Rate, Row, Running, bank, beside, rate, rows, yardstick
 from tests.bench.sections.plain import gets
 
 PAGE = 100
@@ -20,28 +20,28 @@ def measure(rounds: int, requests: int) -> Iterator[Row]:
     with TemporaryDirectory() as folder, yardstick() as plain, bank(Path(folder)) as ours:
         state = Path(folder)
         pair = beside(
-            _reader(ours.port, state, transactions=PAGE, page=PAGE),
-            lambda count: rate(plain.port, gets(count), expect=200),
+            _reader(ours, state, transactions=PAGE, page=PAGE),
+            lambda count: rate(plain, gets(count), expect=200),
             rounds,
             requests,
         )
         yield from rows("transactions", f"signed page of {PAGE} transactions", "the plain GET", pair, at_least=GOAL)
         pair = beside(
-            _reader(ours.port, state, transactions=MANY, page=FEW),
-            _reader(ours.port, state, transactions=FEW, page=FEW),
+            _reader(ours, state, transactions=MANY, page=FEW),
+            _reader(ours, state, transactions=FEW, page=FEW),
             rounds,
             requests,
         )
         yield Row("transactions", f"page of {FEW} out of {MANY:,} beside one out of {FEW}", pair.ratio, "x")
 
 
-def _reader(port: int, state: Path, *, transactions: int, page: int) -> Callable[[int], Rate]:
+def _reader(server: Running, state: Path, *, transactions: int, page: int) -> Callable[[int], Rate]:
     """The load of a new customer whose one account has so many transactions; it reads the first page."""
     plan = {"customers": 1, "accountsPerCustomer": 1, "transactionsPerAccount": transactions, "days": DAYS, "seed": 1}
-    created = Customer(port, state).control("POST", "generate", plan)["customers"][0]
-    customer = Customer(port, state, national_id=created["nationalId"])
+    created = Customer(server.port, state).control("POST", "generate", plan)["customers"][0]
+    customer = Customer(server.port, state, national_id=created["nationalId"])
     path = f"/v1/accounts/{customer.account['id']}/transactions?limit={page}"
     listed = customer.client.get(path).json()["transactions"]
     if len(listed["booked"]) + len(listed["pending"]) != page:
         raise RuntimeError(f"the page has {len(listed['booked'])} and {len(listed['pending'])} transactions")
-    return lambda count: rate(port, customer.gets(path, count), expect=200)
+    return lambda count: rate(server, customer.gets(path, count), expect=200)
