@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 Path = tuple[str | int, ...]
@@ -32,6 +32,41 @@ class Problem:
     def where(self) -> str:
         """The path as people write it: `rules[0].then`."""
         return written(self.path)
+
+
+class Refused(Exception):
+    """A text or value that is refused with every problem in it; nothing has changed."""
+
+    def __init__(self, source: str, problems: Sequence[Problem]) -> None:
+        self.source = source
+        self.problems = tuple(problems)
+        super().__init__(self.one_line())
+
+    def lines(self) -> list[str]:
+        """One line each: `file:line:column: sentence (path)`."""
+        lines = []
+        for problem in self.problems:
+            place = f"{self.source}:{problem.line}:{problem.column}" if problem.line else self.source
+            path = f" ({problem.where()})" if problem.path else ""
+            lines.append(f"{place}: {problem.text}{path}")
+        return lines
+
+    def one_line(self) -> str:
+        """All problems in one line, as an error of a command has it."""
+        lines = self.lines()
+        text = "; ".join(lines)
+        return text if len(lines) == 1 else f"{self.source} has {len(lines)} problems: {text}"
+
+
+def placed(problems: Iterable[Problem], text: str, line_of: Callable[[Path], int]) -> list[Problem]:
+    """The problems with line and column, in the order of the text; `line_of` gives the line of a path."""
+    lines = text.split("\n")
+    ordered = []
+    for problem in problems:
+        line = line_of(problem.path)
+        at = column(lines[line - 1] if line <= len(lines) else "", problem.path)
+        ordered.append(replace(problem, line=line, column=at))
+    return sorted(ordered, key=lambda problem: (problem.line, problem.column))
 
 
 def written(path: Sequence[str | int]) -> str:

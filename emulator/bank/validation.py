@@ -22,7 +22,7 @@ from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, cor
 from typing_extensions import TypeAliasType
 
 from emulator.bank.errors import counted
-from emulator.bank.problems import MOST_SHOWN, Path, Problem, described, unknown
+from emulator.bank.problems import MOST_SHOWN, Path, Problem, described, guess, unknown
 
 T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
@@ -242,7 +242,9 @@ def sentence(detail: Mapping[str, Any]) -> str:
         return f"Expected text, found {described(detail['input'])}; write it in quotes."
     what = expected(detail)
     if what is not None:
-        return f"Expected {what}, found {described(detail['input'])}."
+        words = re.findall("'([^']*)'", ctx["expected"]) if detail["type"] == "literal_error" else ()
+        end = guess(detail["input"], words) if isinstance(detail["input"], str) else ""
+        return f"Expected {what}, found {described(detail['input'])}{end or '.'}"
     text = str(detail["msg"]).removeprefix("Value error, ")
     return f"{text[:1].upper()}{text[1:]}."
 

@@ -42,10 +42,7 @@ def _loaded(source: str, values: Mapping[str, Any] | None = None) -> Scenario:
 
 
 def _failed(refused: ScenarioRefused) -> Failed:
-    """All problems in one line."""
-    lines = refused.lines()
-    text = "; ".join(lines)
-    return Failed(text if len(lines) == 1 else f"{refused.source} has {len(lines)} problems: {text}")
+    return Failed(refused.one_line())
 
 
 @command.command("list", epilog="Example: bank-emulator scenario list --output json")

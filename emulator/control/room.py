@@ -18,6 +18,7 @@ from emulator.api.service import BankService
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
 from emulator.bank.fixtures import FixtureError
+from emulator.bank.problems import Problem
 from emulator.bank.snapshots import Snapshots
 from emulator.ca import CertificateAuthority
 from emulator.control import gate
@@ -97,7 +98,7 @@ class Control:
         except ScenarioRefused as error:
             response = render.refusal(refusal(error.problems))
         except FixtureError as error:
-            response = render.refusal(BankError("FORMAT_ERROR", str(error), "fixtures"))
+            response = render.refusal(refusal([Problem(("fixtures",), line) for line in error.lines()]))
         except StoreUnwritable as error:
             logger.error("the state cannot be written: %s", error)
             response = render.refusal(render.UNWRITABLE)

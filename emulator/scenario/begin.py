@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, cast
 
@@ -16,7 +17,7 @@ from emulator.bank.errors import BankError
 from emulator.bank.fixtures.entries import DefinitionError
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CONSENT, CUSTOMER, SESSION
 from emulator.bank.money import plain, quantum
-from emulator.bank.problems import Path
+from emulator.bank.problems import Path, Problem
 from emulator.scenario.conditions import wildcard
 from emulator.scenario.problems import Misfit
 from emulator.scenario.start import SNAPSHOT, AccessChange, AccountChange, AgreementChange, Start
@@ -35,7 +36,8 @@ def begin(start: Start, scenario_target: ScenarioTarget) -> None:
         try:
             fixtures.add(bank, start.add)
         except DefinitionError as error:
-            raise Misfit(("start", "add", *error.path), error.text) from None
+            problems = (replace(problem, path=("start", "add", *problem.path)) for problem in error.problems)
+            raise Misfit(*problems) from None
     for index, change in enumerate(start.change):
         path: Path = ("start", "change", index)
         if isinstance(change, AccountChange):
@@ -53,12 +55,12 @@ def _base(start: Start, scenario_target: ScenarioTarget) -> None:
         if start.clock is not None and start.clock < bank.clock.now():
             standing = date_time(bank.clock.now())
             text = f"Bank time is {standing} already; only a start from a fixture or a snapshot sets it back."
-            raise Misfit(("start", "clock"), text)
+            raise Misfit(Problem(("start", "clock"), text))
     elif start.base.startswith(SNAPSHOT):
         try:
             scenario_target.snapshots.restore(bank, start.base.removeprefix(SNAPSHOT))
         except BankError as error:
-            raise Misfit(("start", "from"), error.messages[0].text) from None
+            raise Misfit(Problem(("start", "from"), error.messages[0].text)) from None
     else:
         fixtures.reset(bank, start.base, now=start.clock, mode=None if start.clock is None else "frozen")
         return
@@ -69,7 +71,7 @@ def _base(start: Start, scenario_target: ScenarioTarget) -> None:
 def _amount(text: str, currency: str, path: Path) -> Decimal:
     amount = Decimal(text)
     if amount != amount.quantize(quantum(currency)):
-        raise Misfit(path, f"{text} has more decimals than {currency}.")
+        raise Misfit(Problem(path, f"{text} has more decimals than {currency}."))
     return amount
 
 
@@ -77,7 +79,7 @@ def _change_accounts(bank: Bank, change: AccountChange, path: Path) -> None:
     accounts = find_accounts(bank, change.account)
     if not accounts:
         text = f"There is no account {change.account}; an IBAN, BBAN or resourceId was expected."
-        raise Misfit((*path, "account"), text)
+        raise Misfit(Problem((*path, "account"), text))
     for account in accounts:
         _change_account(bank, account, change.members(), path)
 
@@ -108,14 +110,14 @@ def _change_agreements(bank: Bank, change: AgreementChange, path: Path) -> None:
     if len(named) != 1 and not (several and named):
         there_is = "There is no agreement" if not named else f"There are {len(named)} agreements called"
         text = f"{there_is} {change.agreement}; its name or psuCorporateId was expected."
-        raise Misfit((*path, "agreement"), text)
+        raise Misfit(Problem((*path, "agreement"), text))
     for agreement in named:
         changed = cast(Agreement, {**agreement, **change.members()})
         if several and change.persons is None:
             changed["persons"] = _enough_persons(bank, changed)
         _check_persons(bank, changed["persons"], change.members(), path)
         if changed["signatures"] > len(changed["persons"]):
-            raise Misfit((*path, "signatures"), "Two signatures need two persons.")
+            raise Misfit(Problem((*path, "signatures"), "Two signatures need two persons."))
         bank.documents.put(AGREEMENT, changed)
 
 
@@ -151,4 +153,4 @@ def _change_access(bank: Bank, change: AccessChange) -> None:
 def _check_persons(bank: Bank, persons: Sequence[str], changed: Mapping[str, Any], path: Path) -> None:
     for index, person in enumerate(persons if "persons" in changed else ()):
         if people.person(bank, person) is None:
-            raise Misfit((*path, "persons", index), f"The bank knows nobody with the number {person}.")
+            raise Misfit(Problem((*path, "persons", index), f"The bank knows nobody with the number {person}."))

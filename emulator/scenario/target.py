@@ -136,7 +136,7 @@ def _all_or_nothing(scenario_target: ScenarioTarget, scenario: Scenario | None) 
             yield
     except Misfit as misfit:
         origin = scenario.origin if scenario is not None else Origin("scenario")
-        raise origin.refused([Problem(misfit.path, misfit.text)]) from None
+        raise origin.refused(misfit.problems) from None
 
 
 def _perform(scenario: Scenario, scenario_target: ScenarioTarget) -> None:

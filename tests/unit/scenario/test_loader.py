@@ -118,7 +118,7 @@ story:
         ("start: {add: {accounts: [x]}}", "Expected a mapping, found the text 'x'."),
         ("start: {add: {accounts: [{accountName: ''}]}}", "Expected text of at least 1 character, found the text ''."),
         ("start: {add: {accounts: [{currency: nok}]}}", "Expected a currency code such as NOK, found the text 'nok'."),
-        ("start: {add: {accounts: [{balance: lots}]}}", "An amount was expected"),
+        ("start: {add: {accounts: [{balance: lots}]}}", "Expected an amount, such as"),
         ("start: {add: {transactions: [{text: []}]}}", "Expected a list of at least 1 entry, found a list."),
         ("start: {clock: 2999-01-01T09:00:00Z}", "Expected a moment of the years 1990 to 2200"),
         ("rules: [{then: {}}]", "A rule needs an effect"),
