@@ -116,8 +116,8 @@ class Balancer:
                 body = await _body(reader, head)
                 if not await self._forward(head + body, writer):
                     break
-        except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, TimeoutError):
-            pass
+        except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, asyncio.CancelledError):
+            pass  # cancelled: the loop ends, and asyncio would log it as an error of this callback
         finally:
             writer.transport.abort() if writer.transport.get_write_buffer_size() == 0 else writer.close()
 
