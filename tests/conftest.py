@@ -1,4 +1,4 @@
-"""Settings of all tests, and the PostgreSQL that some of them share."""
+"""Settings of all tests; the PostgreSQL that some share; the cluster that others can run against."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 from hypothesis import settings
 
 if TYPE_CHECKING:
+    from tests.postgres.remote import RemoteBanks
     from tests.postgres.server import PostgreSQL
 
 # The same examples every time, however slow the machine.
@@ -34,3 +35,44 @@ def store_url(postgresql: PostgreSQL) -> Iterator[str]:
     url = postgresql.database()
     yield url
     postgresql.drop(url)
+
+
+# Tests that use one of these speak to a bank, and can speak to a cluster.
+BANKS = frozenset({"service", "emulator", "stage_play"})
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    about = "run the tests of the interface, control, scenarios and console against N processes over one PostgreSQL"
+    parser.addoption("--processes", type=int, default=0, metavar="N", help=about)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With --processes: leave out what has no bank, and what is marked to drive a bank in its own process."""
+    if not config.getoption("--processes"):
+        return
+    fit = [
+        one for one in items if BANKS & set(getattr(one, "fixturenames", ())) and not one.get_closest_marker("inside")
+    ]
+    fit_ids = {id(one) for one in fit}
+    config.hook.pytest_deselected(items=[one for one in items if id(one) not in fit_ids])
+    items[:] = fit
+
+
+@pytest.fixture(scope="session")
+def remote_banks(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RemoteBanks | None]:
+    """With --processes: the cluster instead of banks in this process."""
+    processes = request.config.getoption("--processes")
+    if not processes:
+        yield None
+        return
+    server: PostgreSQL = request.getfixturevalue("postgresql")
+    from tests.postgres.cluster import cluster
+    from tests.postgres.remote import RemoteBanks, Wire
+
+    url = server.database()
+    with cluster(tmp_path_factory.mktemp("cluster"), url, "--seed", "1", nodes=processes, silence=60) as running:
+        yield RemoteBanks(Wire(running.url), running.demo)
+        assert "Traceback" not in "".join(node.log() for node in running.nodes)
+    server.drop(url)

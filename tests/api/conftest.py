@@ -18,24 +18,31 @@ from emulator.scenario import transport as transports
 from emulator.scenario.transport import Transport, TransportFailed
 from tests.api.control_desk import ControlDesk
 from tests.api.desk import DeskClient, monday, seeded_registry
+from tests.postgres.remote import RemoteAuthority, RemoteBanks, RemoteRegistry, RemoteService
 
 Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture(scope="session")
-def authority() -> CertificateAuthority:
+def authority(remote_banks: RemoteBanks | None) -> CertificateAuthority | RemoteAuthority:
+    if remote_banks is not None:
+        return remote_banks.authority
     authority = CertificateAuthority(None, clock=real_now)
     authority.demo()
     return authority
 
 
 @pytest.fixture
-def registry(authority: CertificateAuthority) -> BankRegistry:
+def registry(authority: CertificateAuthority, remote_banks: RemoteBanks | None) -> BankRegistry | RemoteRegistry:
+    if remote_banks is not None:
+        return remote_banks.registry()
     return seeded_registry(authority)
 
 
 @pytest.fixture
-def service(registry: BankRegistry) -> BankService:
+def service(registry: BankRegistry, remote_banks: RemoteBanks | None) -> BankService | RemoteService:
+    if remote_banks is not None:
+        return remote_banks.begin()
     return monday(registry)
 
 
@@ -58,7 +65,9 @@ def run(
     capsys: pytest.CaptureFixture[str],
 ) -> Run:
     """Runs a command against the bank of the test: exit status, stdout, stderr."""
-    transport = on(registry, authority)
+    transport = (
+        transports.Running(registry.wire.url) if isinstance(registry, RemoteRegistry) else on(registry, authority)
+    )
 
     def running(base: str, **_: Any) -> Transport:
         if base != "http://127.0.0.1:8080":

@@ -15,6 +15,7 @@ from emulator.api.service import BankService
 from emulator.assemble.application import BankApplication
 from emulator.control import Control, answers
 from emulator.control.operations import table
+from tests.postgres.remote import RemoteService
 
 BASE = "http://127.0.0.1:8080"
 JSON = ("Content-Type", "application/json")
@@ -74,7 +75,8 @@ class ControlDesk:
         named = any(name.lower() == "host" for name, _ in headers)
         sent = headers if named else (("Host", "127.0.0.1:8080"), *headers)
         request = Request(method, f"{self._prefix}/_emulator{path}", sent, body, BASE, self._prefix)
-        response = self.control.handle(self.service, request)
+        remote = isinstance(self.service, RemoteService)
+        response = self.service.handle(request) if remote else self.control.handle(self.service, request)
         assert isinstance(response, Response)
         check_form(method, path, response)
         return response

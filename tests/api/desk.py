@@ -17,8 +17,10 @@ from emulator.bank.settings import Settings
 from emulator.ca import CertificateAuthority
 from emulator.client.tpp import Headers, Response, Tpp
 from emulator.scenario.rules import RuleSet
+from tests.postgres.remote import RemoteService
 
 BASE = "http://127.0.0.1:8080"
+WORDS = {"national_id": "nationalId"}  # of the control interface
 NOW = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)  # a Monday, 09:00 in Oslo
 
 
@@ -89,7 +91,11 @@ class DeskClient(Tpp):
 
     def log_in(self, national_id: str, **more: Any) -> DeskClient:
         """A session and a consent for a person, without the pages; the client sends its ids from now on."""
-        made = sessions.seed(self.service.bank, tpp_id=self.tpp_id, national_id=national_id, **more)
+        if isinstance(self.service, RemoteService):
+            wanted = {"tpp": self.tpp_id, "nationalId": national_id, **more}
+            made = self.service.wire.control("POST", "sessions", wanted, prefix=self._request_prefix)
+        else:
+            made = sessions.seed(self.service.bank, tpp_id=self.tpp_id, national_id=national_id, **more)
         self.psu_id = made["psuId"]
         self.session_id = made["tppSessionId"]
         self.psu_corporate_id = made.get("psuCorporateId")
@@ -99,6 +105,8 @@ class DeskClient(Tpp):
 
 def approve(service: BankService, link_or_id: str, **more: Any) -> dict[str, str]:
     """The PSU approves; the query parameters of the redirect."""
+    if isinstance(service, RemoteService):
+        return _ended(service, link_or_id, "approve", {WORDS.get(word, word): given for word, given in more.items()})
     bank = service.bank
     with bank.documents.transaction():
         found = sca_control.find(bank, link_or_id.rpartition("/")[2])
@@ -106,8 +114,15 @@ def approve(service: BankService, link_or_id: str, **more: Any) -> dict[str, str
     return dict(parse_qsl(urlsplit(redirect or "").query))
 
 
+def _ended(service: RemoteService, link_or_id: str, how: str, more: dict[str, Any]) -> dict[str, str]:
+    redirect = service.wire.control("POST", f"sca/{link_or_id.rpartition('/')[2]}/{how}", more)["redirect"]
+    return dict(parse_qsl(urlsplit(redirect or "").query))
+
+
 def reject(service: BankService, link_or_id: str) -> dict[str, str]:
     """The PSU declines; the query parameters of the redirect."""
+    if isinstance(service, RemoteService):
+        return _ended(service, link_or_id, "reject", {})
     bank = service.bank
     with bank.documents.transaction():
         redirect = sca_control.reject(bank, sca_control.find(bank, link_or_id.rpartition("/")[2]))

@@ -85,6 +85,7 @@ def test_payments_and_their_sca(run: Run, tpp: DeskClient) -> None:
     assert "system=core" in run("sca", "fail", "latest", "--status", "503")[1]
 
 
+@pytest.mark.inside
 def test_requests_are_followed_shown_and_counted(run: Run, tpp: DeskClient) -> None:
     pay(tpp)
     tpp.get("/v1/accounts", tamper="bit-flipped")
@@ -186,6 +187,7 @@ def test_the_bank_is_reset_kept_and_brought_back(run: Run) -> None:
     assert run("settings", "calendar")[0] == 2
 
 
+@pytest.mark.inside
 def test_rules_banks_consents_people_ledger_and_generate(run: Run, tpp: DeskClient) -> None:
     tpp.log_in(KARI)
     assert run("rules", "add", '{"name": "slow", "then": {"delay": "1s"}}')[0] == 0
@@ -367,6 +369,7 @@ def test_a_long_file_is_no_longer_for_a_bank_because_of_its_letters(run: Run, tm
     assert run("scenario", "apply", str(file), "--yes")[0] == 0
 
 
+@pytest.mark.inside
 def test_a_file_that_no_bank_takes_as_json_is_not_fine(run: Run, tmp_path: Path) -> None:
     file = tmp_path / "long.yaml"
     rule = f"{{then: {{answer: {{json: [{'a,' * 300_000}]}}}}}}"

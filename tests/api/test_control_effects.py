@@ -191,6 +191,7 @@ def test_a_digest_or_signature_of_the_rule_takes_the_place_of_the_banks_own(desk
     assert (name, "SHA-256=AAAA") in found
 
 
+@pytest.mark.inside
 def test_a_delay_is_handed_to_the_delivery(desk: Desk) -> None:
     desk.rule({"delay": {"min": "100ms", "max": "2s"}}, times={"first": 20})
     delays = [desk.read().delivery.delay for _ in range(21)]
@@ -199,6 +200,7 @@ def test_a_delay_is_handed_to_the_delivery(desk: Desk) -> None:
     assert delays[20] == 0
 
 
+@pytest.mark.inside
 def test_a_disconnect_before_changes_nothing_and_after_commits(desk: Desk) -> None:
     desk.rule({"disconnect": "before"}, times={"first": 1})
     desk.rule({"disconnect": "after"}, times={"first": 1})
@@ -309,6 +311,7 @@ def test_chance_draws_from_the_seed(registry: BankRegistry, authority: Certifica
     assert draws(registry, authority, 2) != first
 
 
+@pytest.mark.inside
 def test_the_first_rule_wins_for_each_effect(desk: Desk) -> None:
     desk.rule({"answer": {"status": 503}}, name="a", times={"first": 1})
     desk.rule({"answer": {"status": 502}, "delay": "1s"}, name="b", times={"first": 2})
@@ -425,6 +428,7 @@ def test_a_gateways_page_comes_with_its_own_content_type_or_with_that_of_json(
     assert [value.split(";")[0] for name, value in answer.headers if name == "Content-Type"] == [content_type]
 
 
+@pytest.mark.inside
 def test_rules_about_other_operations_cost_a_request_nothing(desk: Desk) -> None:
     def cost() -> int:
         desk.read()

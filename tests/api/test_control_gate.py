@@ -33,6 +33,7 @@ def guarded(registry: BankRegistry, service: BankService, authority: Certificate
     return ControlDesk(Control(registry, authority, token="s3cret"), service)
 
 
+@pytest.mark.inside
 @pytest.mark.parametrize(
     "host",
     [
@@ -63,6 +64,7 @@ def test_a_foreign_host_name_is_refused(desk: ControlDesk, host: str) -> None:
     assert json.loads(response.body)["tppMessages"][0]["path"] == "Host"
 
 
+@pytest.mark.inside
 def test_a_token_is_demanded_where_there_is_one(guarded: ControlDesk) -> None:
     refused = guarded.raw("GET", "/clock")
     assert refused.status == 401
@@ -73,6 +75,7 @@ def test_a_token_is_demanded_where_there_is_one(guarded: ControlDesk) -> None:
         assert guarded.raw("GET", "/clock", ("Authorization", right)).status == 200
 
 
+@pytest.mark.inside
 def test_the_token_is_asked_for_before_anything_is_told(guarded: ControlDesk) -> None:
     assert guarded.raw("GET", "/nothing").status == 401
     assert guarded.raw("PATCH", "/clock").status == 401

@@ -15,6 +15,7 @@ from emulator.scenario import loader
 from emulator.scenario.model import Scenario
 from tests.api.control_desk import ControlDesk
 from tests.api.desk import BASE, DeskClient, advance, approve
+from tests.postgres.remote import RemoteService, inside
 
 EVEN = "03817910172"
 FIRM = "21909220006"
@@ -65,6 +66,8 @@ class Traffic:
 
     def delivery(self, path: str) -> Any:
         """How an answer is delivered: its delay, whether the connection closes."""
+        if isinstance(self.service, RemoteService):
+            inside("the delivery of an answer")
         prepared = self.shop.prepare("GET", path)
         request = Request(prepared.method, prepared.target, tuple(prepared.headers.items()), prepared.body, BASE)
         return self.service.handle(request).delivery
@@ -309,6 +312,7 @@ def _parts() -> list[tuple[str, str, int]]:
     return parts
 
 
+@pytest.mark.inside
 @pytest.mark.parametrize("name, member, index", _parts())
 def test_without_one_of_its_rules_or_changes_the_promise_is_broken(
     traffic: Traffic, name: str, member: str, index: int

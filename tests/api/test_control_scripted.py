@@ -319,6 +319,7 @@ def test_a_clock_that_would_go_back_is_told_what_sets_it_back(desk: ControlDesk)
     )
 
 
+@pytest.mark.inside
 def test_a_scenario_that_breaks_off_leaves_memory_as_the_documents_are(
     desk: ControlDesk, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -83,6 +83,7 @@ def test_the_verdict_as_json_is_that_of_the_log(run: Run, tpp: DeskClient) -> No
         assert told == entry["signature"]
 
 
+@pytest.mark.inside
 def test_a_request_whose_signature_nobody_looked_at_is_said_so(run: Run, tpp: DeskClient) -> None:
     tpp.get("/v1/nowhere")
     status, out, err = run("explain", "--request", "latest")

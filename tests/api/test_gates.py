@@ -392,6 +392,7 @@ def test_an_x_request_id_that_cannot_be_returned_is_replaced_by_one_of_the_banks
     assert 'headers="digest x-request-id date"' in answer.headers["signature"]
 
 
+@pytest.mark.inside
 def test_the_prefix_of_production_clients_is_served_and_signed_as_sent(
     service: BankService, authority: CertificateAuthority
 ) -> None:
@@ -405,6 +406,7 @@ def test_every_operation_is_named_once_and_has_a_section() -> None:
     assert all(row.spec and row.summary and row.answers for row in rows)
 
 
+@pytest.mark.inside
 def test_a_request_through_a_proxy_is_signed_over_the_public_address(
     service: BankService, authority: CertificateAuthority
 ) -> None:

@@ -100,6 +100,7 @@ def test_the_body_is_read_in_the_charset_that_its_type_names(
     assert kari.get(f"{SEPA}/{answer.json()['paymentId']}").json()["creditorName"] == name
 
 
+@pytest.mark.inside
 def test_location_keeps_the_path_of_the_public_address(kari: DeskClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tests.api.desk.BASE", "https://bank.example/psd2")
     answer = kari.post(SEPA, json=BODIES[SEPA])
@@ -107,6 +108,7 @@ def test_location_keeps_the_path_of_the_public_address(kari: DeskClient, monkeyp
     assert answer.json()["_links"]["self"]["href"] == f"{SEPA}/{answer.json()['paymentId']}"
 
 
+@pytest.mark.inside
 def test_location_leads_back_to_the_bank_that_was_asked(kari: DeskClient, authority: CertificateAuthority) -> None:
     """A relative Location without the prefix would be resolved to the default bank."""
     client = DeskClient(kari.service, authority, prefix="/banks/other").log_in(KARI)

@@ -142,7 +142,7 @@ class Balancer:
         self, request: bytes, reader: asyncio.StreamReader, client: asyncio.StreamWriter, target: Target
     ) -> bool:
         try:
-            async with asyncio.timeout(self.silence if not _may_wait(request) else None):
+            async with asyncio.timeout(self.silence):
                 head = await reader.readuntil(b"\r\n\r\n")
         except TimeoutError:
             target.answers = False
@@ -167,11 +167,6 @@ class Balancer:
                 self._server.close()
 
         self.loop.run(close())
-
-
-def _may_wait(request: bytes) -> bool:
-    """Whether a long wait for the answer is no sign of a process that hangs: scripted delays, large generated data."""
-    return b"\r\nx-patience:" in request.lower()[:4096]
 
 
 def _header(head: bytes, name: bytes) -> bytes | None:

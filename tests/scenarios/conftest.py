@@ -14,13 +14,18 @@ from emulator.ca import CertificateAuthority
 from emulator.scenario import loader
 from emulator.scenario.player import Played, play
 from emulator.scenario.rules import RuleSet
+from emulator.scenario.transport import Running
+from tests.postgres.remote import RemoteBanks
 
 Play = Callable[[Mapping[str, Any]], Played]
 
 
 @pytest.fixture(scope="session")
-def stage_play() -> Play:
+def stage_play(remote_banks: RemoteBanks | None) -> Play:
     """Plays a scenario, given as JSON, on a bank that is new each time."""
+    if remote_banks is not None:
+        url = remote_banks.wire.url
+        return lambda source: play(loader.from_value(dict(source)), Running(url))
     authority = CertificateAuthority(None, clock=real_now)
     registry = BankRegistry(
         RegistryConfig(

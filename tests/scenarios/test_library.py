@@ -103,6 +103,7 @@ MAKES_NO_DIFFERENCE = {
 }
 
 
+@pytest.mark.inside
 @pytest.mark.parametrize("name, what, mutant", [pytest.param(*case, id=f"{case[0]}: {case[1]}") for case in CASES])
 def test_it_turns_red_without_what_it_is_about(name: str, what: str, mutant: dict[str, Any], stage_play: Play) -> None:
     assert stage_play(mutant).passed is ((name, what) in MAKES_NO_DIFFERENCE)

@@ -8,8 +8,10 @@ from collections.abc import Iterator
 import pytest
 
 from emulator.bank.bank import Bank
+from emulator.client.tpp import Tpp
 from emulator.web.pages.browser import Guard
 from emulator.web.pages.sca_pages import ScaPages
+from tests.postgres.remote import RemoteBanks, RemoteLiving
 from tests.unit.pages.living import Living, living
 from tests.unit.pages.people import small_bank
 from tests.unit.pages.visitor import Visitor
@@ -31,7 +33,10 @@ def visitor(bank: Bank, guard: Guard) -> Visitor:
 
 
 @pytest.fixture
-def emulator() -> Iterator[Living]:
+def emulator(remote_banks: RemoteBanks | None) -> Iterator[Living | RemoteLiving]:
+    if remote_banks is not None:
+        yield RemoteLiving(remote_banks, Tpp)
+        return
     with living() as made:
         yield made
 

@@ -171,6 +171,7 @@ def test_customers_are_read_page_by_page_with_what_is_searched(emulator: Living,
         assert len(seen) > 100
 
 
+@pytest.mark.inside
 @pytest.mark.parametrize(("page", "read"), [("customers", 100), ("customers?offset=100", 200), ("consents", 1)])
 def test_a_page_reads_no_more_customers_than_it_shows_and_those_before_them(
     emulator: Living, browser: Visitor, page: str, read: int
@@ -251,6 +252,7 @@ def test_of_a_long_bulk_the_page_says_that_it_shows_the_first(
     assert ("These are the first 20" in page.text) == shown
 
 
+@pytest.mark.inside
 def test_the_list_of_payments_does_not_read_the_entries_of_a_bulk(emulator: Living, browser: Visitor) -> None:
     logged_in(emulator, browser)
     single = straks()
@@ -592,6 +594,7 @@ def test_a_ready_story_is_played_step_by_step(browser: Visitor) -> None:
     assert played.text.count("passed") >= 1
 
 
+@pytest.mark.inside
 def test_a_request_is_sent_again_freshly_signed(emulator: Living, browser: Visitor) -> None:
     emulator.call("GET", "/v1/accounts", tamper="bit-flipped")
     page = browser.get("/console/requests/1")
@@ -604,6 +607,7 @@ def test_a_request_is_sent_again_freshly_signed(emulator: Living, browser: Visit
     assert (first["target"], ids[0] == ids[1]) == (second["target"], False)
 
 
+@pytest.mark.inside
 def test_a_request_of_somebody_whose_key_the_bank_lacks_is_not_sent_again(emulator: Living, browser: Visitor) -> None:
     emulator.call("GET", "/v1/accounts", headers={"TPP-Signature-Certificate": "AAAA"})
     refused = press(browser, browser.get("/console/requests/1"), "/repeat")
@@ -694,6 +698,7 @@ def test_an_exchange_is_shown_in_full_with_its_curl_command(emulator: Living, br
     assert "The signature is valid" in page.text
 
 
+@pytest.mark.inside
 def test_a_failed_signature_shows_both_strings_with_the_first_difference(emulator: Living, browser: Visitor) -> None:
     emulator.call("GET", "/v1/accounts?withBalance=true", tamper="without-query")
     page = browser.get("/console/requests/1")
@@ -702,6 +707,7 @@ def test_a_failed_signature_shows_both_strings_with_the_first_difference(emulato
     assert page.source.count('class="differs first"') == 1
 
 
+@pytest.mark.inside
 def test_a_wrong_key_id_is_shown_beside_the_expected_one(emulator: Living, browser: Visitor) -> None:
     emulator.call("GET", "/v1/accounts", tamper="other-serial")
     page = browser.get("/console/requests/1")
@@ -788,6 +794,7 @@ def test_snapshots_are_saved_restored_and_deleted(emulator: Living, browser: Vis
     assert "None yet." in page.text
 
 
+@pytest.mark.inside
 @pytest.mark.parametrize("said", [5, "no", {"0": {}}, ["no"], [{"x": 1}], [{"code": "CONFLICT", "text": 5}]])
 def test_an_answer_whose_messages_a_rule_made_up_is_shown_without_them(
     emulator: Living, browser: Visitor, said: Any
@@ -800,6 +807,7 @@ def test_an_answer_whose_messages_a_rule_made_up_is_shown_without_them(
     assert "messages" not in json.loads(browser.get("/_emulator/requests/1").source)
 
 
+@pytest.mark.inside
 def test_a_scripted_message_without_a_text_is_shown_by_its_code(emulator: Living, browser: Visitor) -> None:
     message = {"category": "ERROR", "code": "ACCESS_EXCEEDED"}
     rule = {"then": {"answer": {"status": 429, "json": {"tppMessages": [message]}}}}
@@ -890,6 +898,7 @@ def test_head_is_answered_as_get(emulator: Living, place: str) -> None:
     assert [emulator.application.handle(request).status for request in asked] == [200, 200]
 
 
+@pytest.mark.inside
 @pytest.mark.parametrize("what", ["consents", "sessions"])
 def test_what_cannot_be_written_is_503_and_stays_as_it_was(emulator: Living, browser: Visitor, what: str) -> None:
     logged_in(emulator, browser)

@@ -31,6 +31,7 @@ def busy(emulator: Living, browser: Visitor) -> str:
     return str(json.loads(answer.body)["paymentId"])
 
 
+@pytest.mark.inside
 @pytest.mark.parametrize("address", [address for address, _ in places.ACTIONS])
 def test_an_address_that_a_form_is_sent_to_leads_its_reader_to_the_page_with_the_form(
     emulator: Living, browser: Visitor, address: str
