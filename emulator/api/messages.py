@@ -1,8 +1,8 @@
-"""What goes in and out of the core: one request, one answer, or a stream of events."""
+"""What goes in and out of the core: one request, one answer, a stream of events, or an answer that takes long."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Generator, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -43,7 +43,8 @@ class Request:
 
     `target` is path and query exactly as sent; `headers` are the names as sent and the values as text, in order
     and with repeats; `base` is `http://host:port` for absolute links; `prefix` is "", "/banks/NAME", either
-    with "/api-sandbox" behind it, and still stands in `target`.
+    with "/api-sandbox" behind it, and still stands in `target`. `unfinished`: what is left to do of it, once it
+    has been begun.
     """
 
     method: str
@@ -52,6 +53,7 @@ class Request:
     body: bytes = b""
     base: str = "http://127.0.0.1:8080"
     prefix: str = ""
+    unfinished: Unfinished | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,3 +91,47 @@ class Stream:
     status: int
     headers: list[tuple[str, str]]
     subscribe: Callable[[Push], Unsubscribe]
+
+
+Steps = Generator[object, None, Response | Stream]
+"""Work that ends in an answer: each `next` does a part of it that is whole by itself."""
+
+
+class Unfinished:
+    """An answer that takes long: other requests are answered between two of its steps.
+
+    `failed`: why what the last step changed was undone; the next step raises it in the work.
+    """
+
+    __slots__ = ("_steps", "failed")
+
+    def __init__(self, steps: Steps) -> None:
+        self._steps = steps
+        self.failed: Exception | None = None
+
+    def step(self) -> Response | Stream | Unfinished:
+        """Do the next part: the answer, or this again where more is to be done."""
+        failed, self.failed = self.failed, None
+        try:
+            if failed is None:
+                next(self._steps)
+            else:
+                self._steps.throw(failed)
+        except StopIteration as end:
+            answer: Response | Stream = end.value
+            return answer
+        return self
+
+    def abandon(self) -> None:
+        """Do no more of it; what was done stays."""
+        self._steps.close()
+
+
+Answered = Response | Stream | Unfinished
+
+
+def finished(answer: Answered) -> Response | Stream:
+    """The answer once all of its steps are done, one behind the other."""
+    while isinstance(answer, Unfinished):
+        answer = answer.step()
+    return answer

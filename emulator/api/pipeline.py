@@ -283,7 +283,7 @@ def finish(response: Response, headers: Headers, own_id: Callable[[], str] = ran
 def settle(bank: Bank) -> None:
     """Apply what bank time has made due before a request is answered (CONTRACT 6, Time)."""
     due = progression.next_due(bank)
-    if due is None or due > bank.clock.stamp():
+    if due is None or due > bank.clock.stamp() or bank.moves:
         return
     try:
         with bank.documents.at_once():  # a step that cannot be written must not take the request along

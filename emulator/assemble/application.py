@@ -12,7 +12,7 @@ from typing import Protocol, runtime_checkable
 
 from emulator.api import render
 from emulator.api.headers import Headers
-from emulator.api.messages import Request, Response, Stream
+from emulator.api.messages import Answered, Request, Response, Stream, finished
 from emulator.api.pipeline import API_PREFIX, finish
 from emulator.api.render import failed
 from emulator.api.router import split_target
@@ -39,7 +39,7 @@ _NAMED_BANK = re.compile(r"/banks/([a-z0-9][a-z0-9-]{0,62})(?=/|$)")
 class Room(Protocol):
     """A room that answers for a bank: the control interface, the pages, the console."""
 
-    def handle(self, service: BankService, request: Request) -> Response | Stream: ...
+    def handle(self, service: BankService, request: Request) -> Answered: ...
 
 
 @runtime_checkable
@@ -81,7 +81,7 @@ class BankApplication:
         self._idle: asyncio.TimerHandle | None = None
         self._handled_before = 0
         self._turn = JournalTurn(
-            self.handle,
+            self.begin_or_go_on,
             registry.group,
             self._upkeep,
             documents_of=self.documents_of,
@@ -106,8 +106,14 @@ class BankApplication:
         return self._turn
 
     def handle(self, request: Request) -> Response | Stream:
-        """Answer any request; never raises."""
+        """Answer any request, however long that takes; never raises."""
+        return finished(self.begin_or_go_on(request))
+
+    def begin_or_go_on(self, request: Request) -> Answered:
+        """Answer any request, or do the next step of one that takes long; never raises."""
         try:
+            if request.unfinished is not None:
+                return request.unfinished.step()
             if request.target.startswith("/v1/"):
                 return self._registry.default.handle(request)
             return self._dispatch(request)
@@ -118,7 +124,7 @@ class BankApplication:
         finish(response, Headers(request.headers))
         return response
 
-    def _dispatch(self, request: Request) -> Response | Stream:
+    def _dispatch(self, request: Request) -> Answered:
         service = self._registry.default
         path, _ = split_target(request.target)
         named = _NAMED_BANK.match(path)

@@ -21,7 +21,7 @@ from time import thread_time
 from weakref import WeakKeyDictionary
 
 from emulator.api import render
-from emulator.api.messages import AT_ONCE, Request, Response, Stream
+from emulator.api.messages import AT_ONCE, Answered, Request, Response, Unfinished
 from emulator.bank.errors import BankError
 from emulator.store import JournalLog, Store, StoreUnwritable, WriteGroup, journal_of
 from emulator.store.journal_log import Abandoned, Compaction
@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 WORK = 0.0005  # seconds of processor time before a rest
 REST = 9.0  # times as long
 
-Handled = list[tuple[Request, Response | Stream]]
+Handled = list[tuple[Request, Answered]]
 
 
 class JournalTurn:
@@ -42,7 +42,7 @@ class JournalTurn:
 
     def __init__(
         self,
-        handle: Callable[[Request], Response | Stream],
+        handle: Callable[[Request], Answered],
         group: WriteGroup,
         upkeep: Upkeep,
         *,
@@ -61,8 +61,8 @@ class JournalTurn:
         """Nothing has to be waited for: this process alone has the documents."""
         return None
 
-    def handle(self, request: Request) -> Response | Stream:
-        """The answer to a request, good once `end` is through."""
+    def handle(self, request: Request) -> Answered:
+        """The answer to a request, or the next step of it, good once `end` is through."""
         group = self._group
         group.open = True
         try:
@@ -125,13 +125,20 @@ class JournalTurn:
     def _refuse(self, handled: Handled, failed: dict[Store, Exception]) -> Exception:
         for request, answer in handled:
             documents = self._documents_of(request)
-            if documents in failed and isinstance(answer, Response):
+            if documents in failed:
                 refuse(answer, failed[documents])
         return next(iter(failed.values()))
 
 
-def refuse(answer: Response, error: Exception) -> None:
-    """Make an answer 503; in place, for the request log must show what was answered in the end."""
+def refuse(answer: Answered, error: Exception) -> None:
+    """Make an answer 503; in place, for the request log must show what was answered in the end.
+
+    One that is not finished hears of it in its next step.
+    """
+    if isinstance(answer, Unfinished):
+        answer.failed = error if isinstance(error, StoreUnwritable) else StoreUnwritable(str(error))
+    if not isinstance(answer, Response):
+        return
     text = f"The bank cannot keep its documents: {error}."
     refusal = render.refusal(BankError("SYSTEM_ERROR", text, status=503))
     refusal.headers += [pair for pair in answer.headers if pair[0] == "X-Request-ID"]

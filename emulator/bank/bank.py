@@ -19,6 +19,11 @@ Watcher = Callable[[Event | None], None]
 SETTINGS_FOLLOWERS: list[Callable[[Bank, Settings], None]] = []
 
 
+def progress_event(bank: Bank, kind: str, status: str, *, done: int, of: int) -> Event:
+    """The event that says how far long work is."""
+    return {"type": kind, "id": bank.name, "status": status, "at": bank.clock.stamp(), "done": done, "of": of}
+
+
 class Bank:
     """An independent bank (own customers, clock, settings).
 
@@ -52,6 +57,7 @@ class Bank:
         self.accounts = documents.dependent_cache(ACCOUNT, CUSTOMER, AGREEMENT)
         # the day on which a consent was last used, by its id, until it is written
         self.uses: DependentCache[str, str] = documents.dependent_cache(CONSENT)
+        self.moves = 0  # of the clock that are under way and apply what is due themselves, see `progression`
         self.watchers: list[Watcher] = []
         self.follower: Callable[[Event], None] | None = None
         documents.listen(self._tell)

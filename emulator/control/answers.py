@@ -31,7 +31,8 @@ class Error(TypedDict):
 class Event(TypedDict):
     """What happened, sent as JSON in the data of a server-sent event of the same `type`.
 
-    `request` events have the members of a line of `GET requests` besides.
+    `request` events have the members of a line of `GET requests` besides; those that tell how far long work is have
+    `done` and `of`, how much there is to do.
     """
 
     type: str
@@ -39,6 +40,8 @@ class Event(TypedDict):
     at: str
     status: NotRequired[str | int]
     target: NotRequired[str | None]
+    done: NotRequired[int]
+    of: NotRequired[int]
 
 
 @closed

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
-from emulator.api.messages import Request, Response, Stream
+from emulator.api.messages import Request, Response, Steps, Stream
 from emulator.api.openapi import resolved
 from emulator.api.query import Parameter
 from emulator.api.service import BankService
@@ -104,7 +104,8 @@ class Answer:
     media: str = "application/json"
 
 
-Handler = Callable[[ControlCall[Any]], Response | Stream]
+Handler = Callable[[ControlCall[Any]], Response | Stream | Steps]
+"""What takes long is a generator: other requests are answered between its steps."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from functools import cached_property
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from emulator.api import render
 from emulator.api.headers import Headers
-from emulator.api.messages import Request, Response, Stream
+from emulator.api.messages import Answered, Request, Response, Steps, Stream, Unfinished
 from emulator.api.query import parse
 from emulator.api.render import failed
 from emulator.api.router import MethodRefused, Router, split_target
@@ -84,13 +84,16 @@ class Control:
             return response
         return None
 
-    def handle(self, service: BankService, request: Request) -> Response | Stream:
-        """Answer a request under /_emulator about the bank of `service`; never raises."""
+    def handle(self, service: BankService, request: Request) -> Answered:
+        """Answer a request under /_emulator about the bank of `service`, or do the first step of that; never raises."""
+        return Unfinished(self._steps(service, request)).step()
+
+    def _steps(self, service: BankService, request: Request) -> Steps:
         headers = Headers(request.headers)
         response: Response | Stream
         try:
             self._gate.check(request, headers)
-            response = self._operated(service, request, headers)
+            response = yield from self._operated(service, request, headers)
         except MethodRefused as error:
             response = render.refusal(error, headers=[("Allow", ", ".join(error.allowed))])
         except BankError as error:
@@ -107,7 +110,7 @@ class Control:
         response.headers.append(NO_STORE)
         return response
 
-    def _operated(self, service: BankService, request: Request, headers: Headers) -> Response | Stream:
+    def _operated(self, service: BankService, request: Request, headers: Headers) -> Steps:
         path, query = split_target(request.target)
         path = "/" + path[len(request.prefix) + len(PREFIX) :].strip("/")
         if request.method == "OPTIONS":
@@ -127,6 +130,8 @@ class Control:
         if operation.method in gate.CHANGING:
             _read_body(call, operation, headers)
         answer = operation.handler(call)
+        if isinstance(answer, Generator):
+            answer = yield from answer
         if request.method == "HEAD" and isinstance(answer, Stream):
             return Response(answer.status, answer.headers)
         return answer

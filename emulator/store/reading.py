@@ -43,6 +43,10 @@ class Readable:
         """Call `follower` after every change of a document of this kind, an undone one and its undoing too."""
         self.tables[kind.name].dependants.append(follower)
 
+    def content(self) -> object:
+        """An object that is another one after the whole content has been replaced, as a reset does."""
+        return next(iter(self.tables.values())).keys
+
     def exists(self, kind: Kind[Any], identity: str) -> bool:
         return identity in self.tables[kind.name].numbers
 
@@ -152,12 +156,11 @@ class Readable:
             identities.reverse()
         return [table.rows[number] for number in map(table.numbers.__getitem__, identities)]
 
-    def at(self, kind: Kind[D], order: str, by: Value) -> Iterator[D]:
-        """The documents with this `by` in an order without groups, in insertion order, each read in its turn."""
+    def ids_at(self, kind: Kind[Any], order: str, by: Value) -> list[str]:
+        """The ids of the documents with this `by` in an order without groups, in insertion order."""
         table = self.tables[kind.name]
         places = self._order(table, order)
-        identities = places.ids(*places.between(None, by, by))
-        return table.numbered(sorted(map(table.numbers.__getitem__, identities)))
+        return sorted(places.ids(*places.between(None, by, by)), key=table.numbers.__getitem__)
 
     def range_count(
         self,

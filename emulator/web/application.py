@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Sequence
 from ssl import SSLContext
 from typing import Protocol
 
-from emulator.api.messages import Request, Response, Stream
+from emulator.api.messages import Answered, Request, Response
 
 
 class Turn(Protocol):
@@ -24,8 +24,11 @@ class Turn(Protocol):
         """Get the right to answer these requests (documents that processes share); None: nothing is waited for."""
         ...
 
-    def handle(self, request: Request) -> Response | Stream:
-        """Answer any request: /v1, /_emulator, /sca, /console, /health and the rest; synchronous, never raises."""
+    def handle(self, request: Request) -> Answered:
+        """Answer any request: /v1, /_emulator, /sca, /console, /health and the rest; synchronous, never raises.
+
+        What takes long is answered Unfinished; its `request.unfinished` is then set, and it comes again in later turns.
+        """
         ...
 
     def end(self) -> Awaitable[Exception | None] | Exception | None:

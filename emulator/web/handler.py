@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Sequence
 from aiohttp import web
 from aiohttp.hdrs import ACCEPT_ENCODING, HOST
 
-from emulator.api.messages import AT_ONCE, Request, Response, Stream
+from emulator.api.messages import AT_ONCE, Answered, Request, Response, Stream, Unfinished
 from emulator.web.answers import Answer, Hangup, Refusal, encoded
 from emulator.web.application import Application, Turn
 from emulator.web.connection import Connection
@@ -61,6 +61,11 @@ class Handler:
         coding = request.headers.get(ACCEPT_ENCODING)
         return Answer(connection, request, answer if coding is None else encoded(answer, coding))
 
+    def stop(self) -> None:
+        """End event streams and what takes long: the server stops."""
+        self.watchers.end()
+        self._turns.stop()
+
     def _refused(self, connection: Connection, request: web.BaseRequest, response: Response) -> Refusal:
         refused = _request(connection, request, b"")
         if response.status == 431:  # the request log does not store them either
@@ -81,13 +86,17 @@ class Turns:
     """Requests are handled in turns: up to LONGEST in order of arrival, one write for all changes, then the answers.
 
     That costs a fraction of one write per request. Requests see what earlier ones of the same turn changed, so every
-    answer waits for the end of the turn.
+    answer waits for the end of the turn. What takes long goes on a step at a time, in turns of its own between the
+    others.
     """
 
     def __init__(self, application: Application, watchers: Watchers) -> None:
         self._application = application
         self._watchers = watchers
         self._waiting: deque[Waiting] = deque()
+        self._unfinished: deque[Waiting] = deque()  # in turn
+        self._stepped = False  # the last turn was a step of what is unfinished
+        self._stopped = False
         self._called = False  # a turn is scheduled, or waits to begin
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -96,20 +105,25 @@ class Turns:
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[Response | Stream] = loop.create_future()
         self._waiting.append((request, answer))
-        if not self._called:
-            self._called = True
-            loop.call_soon(self._take)
+        self._call()
         return answer
 
     def _take(self) -> None:
         """Begin the next turn."""
-        waiting = self._waiting
-        taken = [waiting.popleft() for _ in range(min(len(waiting), LONGEST))]
+        waiting, unfinished = self._waiting, self._unfinished
+        self._stepped = bool(unfinished) and not (waiting and self._stepped)
+        if self._stepped:
+            taken = [unfinished.popleft()]
+        else:
+            taken = [waiting.popleft() for _ in range(min(len(waiting), LONGEST))]
+        if not taken:  # the server stops
+            self._called = False
+            return
         turn = self._application.turn()
         try:
             begun = turn.begin([request for request, _ in taken])
         except Exception as error:
-            _refuse(taken, error)
+            self._refuse(taken, error)
             self._go_on()
             return
         if begun is None:
@@ -123,14 +137,14 @@ class Turns:
         try:
             await begun
         except Exception as error:
-            _refuse(taken, error)
+            self._refuse(taken, error)
         else:
             self._act(turn, taken)
         finally:
             self._go_on()
 
     def _act(self, turn: Turn, taken: Sequence[Waiting]) -> None:
-        answers: list[Response | Stream | Exception] = []
+        answers: list[Answered | Exception] = []
         for request, _ in taken:
             try:
                 answers.append(turn.handle(request))
@@ -141,7 +155,7 @@ class Turns:
         except Exception as error:  # whatever it is, no request may wait forever
             ended, answers = None, [error] * len(taken)
         if ended is None or isinstance(ended, Exception):
-            _deliver(taken, answers)
+            self._deliver(taken, answers)
         else:
             self._spawn(self._deliver_later(ended, taken, answers))
         if self._watchers.open:
@@ -151,16 +165,52 @@ class Turns:
         self,
         ended: Awaitable[Exception | None],
         taken: Sequence[Waiting],
-        answers: Sequence[Response | Stream | Exception],
+        answers: Sequence[Answered | Exception],
     ) -> None:
         try:
             await ended
         except Exception as error:
             answers = [error] * len(taken)
-        _deliver(taken, answers)
+        self._deliver(taken, answers)
+
+    def _refuse(self, taken: Sequence[Waiting], error: Exception) -> None:
+        """Answer 503 to the requests of a turn that could not begin: nothing was changed in it."""
+        logger.error("a turn could not begin: %s", error)
+        self._deliver(taken, [unavailable(request) for request, _ in taken])
+
+    def _deliver(self, taken: Sequence[Waiting], answers: Sequence[Answered | Exception]) -> None:
+        for (request, waiter), answer in zip(taken, answers, strict=True):
+            if isinstance(answer, Unfinished) and not (waiter.done() or self._stopped):
+                request.unfinished = answer
+                self._unfinished.append((request, waiter))
+                self._call()
+                continue
+            if request.unfinished is not None:
+                request.unfinished.abandon()
+            if waiter.done():  # its task was cancelled
+                continue
+            if isinstance(answer, Unfinished):
+                answer.abandon()
+                waiter.set_result(unavailable(request))
+            elif isinstance(answer, Exception):
+                waiter.set_exception(answer)
+            else:
+                waiter.set_result(answer)
+
+    def stop(self) -> None:
+        """Do no more of what is unfinished: 503."""
+        self._stopped = True
+        unfinished, self._unfinished = list(self._unfinished), deque()
+        self._deliver(unfinished, [unavailable(request) for request, _ in unfinished])
+
+    def _call(self) -> None:
+        """See that a turn begins soon."""
+        if not self._called:
+            self._called = True
+            asyncio.get_running_loop().call_soon(self._take)
 
     def _go_on(self) -> None:
-        self._called = bool(self._waiting)
+        self._called = bool(self._waiting or self._unfinished)
         if self._called:
             asyncio.get_running_loop().call_soon(self._take)
 
@@ -168,19 +218,3 @@ class Turns:
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-
-def _refuse(taken: Sequence[Waiting], error: Exception) -> None:
-    """Answer 503 to the requests of a turn that could not begin: nothing was changed."""
-    logger.error("a turn could not begin: %s", error)
-    _deliver(taken, [unavailable(request) for request, _ in taken])
-
-
-def _deliver(taken: Sequence[Waiting], answers: Sequence[Response | Stream | Exception]) -> None:
-    for (_, waiter), answer in zip(taken, answers, strict=True):
-        if waiter.done():  # its task was cancelled
-            continue
-        if isinstance(answer, Exception):
-            waiter.set_exception(answer)
-        else:
-            waiter.set_result(answer)

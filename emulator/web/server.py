@@ -80,7 +80,7 @@ class WebServer:
         if self._sweep is not None:
             self._sweep.cancel()
         self._application.stop()
-        self._handler.watchers.end()
+        self._handler.stop()
         await asyncio.gather(*(listener.drain() for listener in self._listeners))
 
     def _sweep_later(self) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from emulator.api.messages import Request, Response
+from emulator.api.messages import Request, Response, finished
 from emulator.api.openapi import resolved as form
 from emulator.api.service import BankService
 from emulator.assemble.application import BankApplication
@@ -76,7 +76,7 @@ class ControlDesk:
         sent = headers if named else (("Host", "127.0.0.1:8080"), *headers)
         request = Request(method, f"{self._prefix}/_emulator{path}", sent, body, BASE, self._prefix)
         remote = isinstance(self.service, RemoteService)
-        response = self.service.handle(request) if remote else self.control.handle(self.service, request)
+        response = finished(self.service.handle(request) if remote else self.control.handle(self.service, request))
         assert isinstance(response, Response)
         check_form(method, path, response)
         return response

@@ -9,7 +9,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from emulator.api.messages import Request, Response
+from emulator.api.messages import Request, Response, finished
 from emulator.api.service import BankService
 from emulator.assemble import assemble
 from emulator.assemble.registry import BankRegistry
@@ -47,9 +47,8 @@ def test_it_answers_to_its_names(desk: ControlDesk, host: str) -> None:
 
 def test_it_answers_to_the_name_of_the_public_address(desk: ControlDesk) -> None:
     def status(host: str, base: str) -> int:
-        return desk.control.handle(
-            desk.service, Request("GET", "/_emulator/clock", (("Host", host),), base=base)
-        ).status
+        request = Request("GET", "/_emulator/clock", (("Host", host),), base=base)
+        return finished(desk.control.handle(desk.service, request)).status
 
     assert status("pay.example:8443", "http://pay.example:8443/prefix") == 200
     assert status("pay.example:8443", "http://127.0.0.1:8080") == 403

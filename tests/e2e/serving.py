@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import uvloop
 
-from emulator.api.messages import Push, Request, Response, Stream
+from emulator.api.messages import Answered, Push, Request, Response, Stream
 from emulator.assemble.turns import JournalTurn, Upkeep
 from emulator.store import Store, WriteGroup
 from emulator.web.limits import Limits
@@ -49,7 +49,7 @@ class MadeUpSite:
     def __init__(self) -> None:
         self.requests: list[Request] = []
         self.refusals: list[Request] = []
-        self.answers: dict[str, Callable[[Request], Response | Stream]] = {}
+        self.answers: dict[str, Callable[[Request], Answered]] = {}
         self.pushes: list[Push] = []
         self.ended = asyncio.Event()
         self.due: float | None = None
@@ -81,7 +81,9 @@ class MadeUpSite:
             )
         return self._turn
 
-    def handle(self, request: Request) -> Response | Stream:
+    def handle(self, request: Request) -> Answered:
+        if request.unfinished is not None:
+            return request.unfinished.step()
         self.requests.append(request)
         if (answer := self.answers.get(request.target)) is not None:
             return answer(request)

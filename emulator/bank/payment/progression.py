@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from itertools import islice
 from typing import Any
 
 from emulator.bank.accounts import ledger
 from emulator.bank.authentication import sca
-from emulator.bank.bank import SETTINGS_FOLLOWERS, Bank
-from emulator.bank.clock import moment, stamp
+from emulator.bank.bank import SETTINGS_FOLLOWERS, Bank, progress_event
+from emulator.bank.clock import Mode, moment, stamp
 from emulator.bank.documents import Payment
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import PAYMENT, TRANSACTION
@@ -26,6 +27,7 @@ from emulator.bank.settings import Settings
 
 UNSIGNED_LIFETIME = timedelta(hours=24)
 PIECE = 256  # steps in one change of the store
+_MICROSECOND = timedelta(microseconds=1)
 HALF_SIGNED_LIFETIME = timedelta(days=30)  # CONTRACT 19
 
 
@@ -44,38 +46,62 @@ def run_due(bank: Bank) -> None:
 
     Payments that are due at one moment take turns in the order in which they were made: the first gets the money.
     """
-    for _ in run_due_in_pieces(bank):
-        pass
+    steps, taken = _due_steps(bank, bank.clock.stamp()), PIECE
+    while taken == PIECE:
+        with bank.documents.transaction():
+            taken = sum(1 for _ in islice(steps, PIECE))
 
 
-def run_due_in_pieces(bank: Bank) -> Iterator[int]:
-    """`run_due` as a sequence of pieces, each one change of the store: how many steps have been taken so far.
+def move_clock(bank: Bank, *, now: datetime | None = None, mode: Mode | None = None) -> Iterator[int]:
+    """Set bank time and apply all that is due by then, in pieces: how many steps each has taken.
 
-    Between two pieces the bank may be used: a document that is gone or has another moment by then is left alone.
+    Each piece is one change of the store. Between two of them the bank may be used: its time stands before the next
+    step, and nothing else applies what is due. CONFLICT when the bank is reset meanwhile.
     """
-    until = bank.clock.stamp()
-    taken = 0
+    documents, clock = bank.documents, bank.clock
+    began, content, told = clock.now(), documents.content(), 0
+    bank.moves += 1
+    try:
+        while True:
+            with documents.transaction():
+                standing = clock.now()
+                clock.set(now=None if now is None or now < standing else now, mode=mode)
+                mode, until = None, clock.now()
+                taken = sum(1 for _ in islice(_due_steps(bank, stamp(until)), PIECE))
+                due = next_due(bank) if taken == PIECE else None
+                following = None if due is None else moment(due)
+                if following is None or following > until:
+                    return
+                reached = max(following - _MICROSECOND, standing)
+                clock.set(now=reached)
+            done, whole = reached - began, max(until - began, _MICROSECOND)
+            if (hundredths := 100 * done // whole) > told:
+                told = hundredths
+                bank.publish(progress_event(bank, "clock", "advancing", done=done // SECOND, of=whole // SECOND))
+            yield taken
+            if documents.content() is not content:
+                raise BankError("CONFLICT", "The bank was reset meanwhile, and its clock with it.")
+    finally:
+        bank.moves -= 1
+
+
+def _due_steps(bank: Bank, until: str) -> Iterator[None]:
+    """Take what is due by `until`, a step each time: a document that is gone or has another moment is left alone."""
+    documents = bank.documents
     while (due := next_due(bank)) is not None and due <= until:
         at = moment(due)
-        payments = [payment["id"] for payment in bank.documents.at(PAYMENT, "due", due)]
-        transactions = [transaction["id"] for transaction in bank.documents.at(TRANSACTION, "due", due)]
-        for first in range(0, len(payments), PIECE):
-            with bank.documents.transaction():
-                for payment_id in payments[first : first + PIECE]:
-                    payment = bank.documents.get(PAYMENT, payment_id)
-                    if payment is not None and payment.get("due") == due:
-                        _step(bank, payment, at)
-                        bank.documents.put(PAYMENT, payment)
-                        taken += 1
-            yield taken
-        for first in range(0, len(transactions), PIECE):
-            with bank.documents.transaction():
-                for transaction_id in transactions[first : first + PIECE]:
-                    transaction = bank.documents.get(TRANSACTION, transaction_id)
-                    if transaction is not None and transaction.get("due") == due:
-                        ledger.settle_pending(bank, transaction)
-                        taken += 1
-            yield taken
+        transactions = documents.ids_at(TRANSACTION, "due", due)
+        for payment_id in documents.ids_at(PAYMENT, "due", due):
+            payment = documents.get(PAYMENT, payment_id)
+            if payment is not None and payment.get("due") == due:
+                _step(bank, payment, at)
+                documents.put(PAYMENT, payment)
+                yield
+        for transaction_id in transactions:
+            transaction = documents.get(TRANSACTION, transaction_id)
+            if transaction is not None and transaction.get("due") == due:
+                ledger.settle_pending(bank, transaction)
+                yield
 
 
 def accept(bank: Bank, payment: Payment, at: datetime, status: str | None = None) -> None:

@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import Any, cast
 
 from emulator.bank.accounts.accounts import BIC, own_side, usage
-from emulator.bank.bank import Bank
+from emulator.bank.bank import Bank, progress_event
 from emulator.bank.documents import Account, Agreement, Customer, Engagement, Person, Transaction
 from emulator.bank.errors import BankError, Message
 from emulator.bank.ids import Ids, fixed_id
@@ -23,7 +23,7 @@ from emulator.bank.reference.norway import (
 from emulator.bank.sandbox.patterns import Move, Pools, firm, household, savings, transfer_code, transfers
 
 MOST_DRAWS = 10_000  # of a number that nobody has: as many are taken only where next to none are left
-BATCH = 2_000  # documents in one change of the store
+BATCH = 1_000  # transactions in one change of the store, and in a piece
 FIRMS = 4  # every so many customers is a firm
 
 
@@ -110,17 +110,22 @@ def generate(bank: Bank, plan: Plan) -> dict[str, Any]:
 def generate_in_pieces(bank: Bank, plan: Plan) -> Generator[int, None, dict[str, Any]]:
     """`generate` as a sequence of pieces, each a few changes of the store: how many customers are complete.
 
-    Between two pieces the bank may be used. What ends it early, closing the sequence too, deletes what it created and
-    nothing else.
+    Between two pieces the bank may be used. A failure, one that is thrown in too, deletes what it created and nothing
+    else, in pieces as well; closing the sequence leaves the customers that are complete. CONFLICT when the bank is
+    reset meanwhile.
     """
     work = _Generator(bank, plan)
+    each = max(plan.customers // 100, 10)
     customers = []
     try:
         for number in range(plan.customers):
-            customers.append(work.customer(number))
+            customers.append((yield from work.customer(number)))
+            if (number + 1) % each == 0:
+                bank.publish(progress_event(bank, "customers", "generating", done=number + 1, of=plan.customers))
             yield number + 1
-    except BaseException:
-        work.delete()
+            work.check()
+    except Exception:
+        yield from work.delete()
         raise
     counts = {
         "customers": len(customers),
@@ -145,12 +150,21 @@ class _Generator:
         self._days = [(today - timedelta(days=back)).isoformat() for back in range(plan.days + 1)]
         self._created = bank.clock.stamp()
         self.created = 0  # transactions
+        self._piece = 0  # those since the last piece of a customer
         self._customers: list[tuple[str, str]] = []  # their ids, and those of their persons
+        self._content = bank.documents.content()
 
-    def delete(self) -> None:
-        """Delete what was created, customer by customer."""
+    def check(self) -> None:
+        """Refuse to go on in a bank that was reset meanwhile."""
+        if self._documents.content() is not self._content:
+            self._customers.clear()
+            raise BankError("CONFLICT", "The bank was reset meanwhile; the customers generated before are gone.")
+
+    def delete(self) -> Iterator[int]:
+        """Delete what was created, customer by customer; how many are left."""
         documents = self._documents
-        for customer_id, person_id in self._customers:
+        while self._customers:
+            customer_id, person_id = self._customers.pop()
             with documents.transaction():
                 for account in documents.find(ACCOUNT, customerId=customer_id):
                     for transaction in documents.find(TRANSACTION, accountId=account["id"]):
@@ -160,8 +174,10 @@ class _Generator:
                     documents.delete(AGREEMENT, agreement["id"])
                 documents.delete(CUSTOMER, customer_id)
                 documents.delete(PERSON, person_id)
+            yield len(self._customers)
 
-    def customer(self, number: int) -> dict[str, Any]:
+    def customer(self, number: int) -> Generator[int, None, dict[str, Any]]:
+        """Create a customer with everything, after `number` others, in pieces as well; what the answer says of it."""
         corporate = number % FIRMS == FIRMS - 1
         person: Person = {"id": self._national_number(), "name": self._pools.person()}
         customer: Customer = {
@@ -188,7 +204,9 @@ class _Generator:
             accounts = [self._account(customer, index) for index in range(self._plan.accounts_per_customer)]
             if corporate:
                 self._documents.put(AGREEMENT, self._agreement(customer, person, accounts))
-        self._fill(customer, accounts)
+        for _ in self._fill(customer, accounts):
+            yield number
+            self.check()
         return {
             "customerId": customer["id"],
             "customerNumber": customer["customerNumber"],
@@ -288,8 +306,8 @@ class _Generator:
             "created": self._created,
         }
 
-    def _fill(self, customer: Customer, accounts: list[Account]) -> None:
-        """The transactions of a customer's accounts, with the transfers between them on both sides."""
+    def _fill(self, customer: Customer, accounts: list[Account]) -> Iterator[None]:
+        """Create the transactions of a customer's accounts, with the transfers between them on both sides."""
         count, days = self._plan.transactions_per_account, self._plan.days
         own: list[list[Move]] = [[] for _ in accounts]
         for index in range(1, len(accounts)):
@@ -300,9 +318,9 @@ class _Generator:
         for index, (account, moves) in enumerate(zip(accounts, own, strict=True)):
             pattern = savings if index else household if customer["type"] == "private" else firm
             moves += pattern(self._draw, self._pools, days=days, count=count - len(moves))
-            self._book(customer, account, moves)
+            yield from self._book(customer, account, moves)
 
-    def _book(self, customer: Customer, account: Account, moves: list[Move]) -> None:
+    def _book(self, customer: Customer, account: Account, moves: list[Move]) -> Iterator[None]:
         """Write an account's transactions, oldest first; the balance has never been below zero."""
         moves.sort(key=attrgetter("day"), reverse=True)
         balance = lowest = 0
@@ -321,6 +339,10 @@ class _Generator:
                 account["booked"] = _kroner(booked)
                 self._documents.put(ACCOUNT, account)
             self.created += len(batch)
+            self._piece += len(batch)
+            if self._piece >= BATCH:
+                self._piece = 0
+                yield
 
     def _transactions(
         self, customer: Customer, account: Account, moves: list[Move], first: int

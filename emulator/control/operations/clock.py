@@ -7,7 +7,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import ConfigDict, model_validator
 
-from emulator.api.messages import Response
+from emulator.api.messages import Response, Steps
 from emulator.api.render import json_response
 from emulator.bank.clock import Mode, date_time
 from emulator.bank.errors import BankError
@@ -54,7 +54,7 @@ def _shown(call: ControlCall[Any]) -> Response:
     return json_response(200, {"now": date_time(clock.now()), "mode": clock.mode})
 
 
-def _set(call: ControlCall[SetClock]) -> Response:
+def _set(call: ControlCall[SetClock]) -> Steps:
     now = call.body.now
     mode: Mode | None = None
     if call.body.mode is not None:
@@ -64,22 +64,19 @@ def _set(call: ControlCall[SetClock]) -> Response:
             text = f"Bank time is {date_time(standing)} already; it goes back only by a reset."
             raise BankError("FORMAT_ERROR", text, "now")
         now = None  # what the clock shows is no change, although it stands between two seconds
-    return _moved(call, now, mode)
+    return (yield from _moved(call, now, mode))
 
 
-def _advance(call: ControlCall[Advance]) -> Response:
+def _advance(call: ControlCall[Advance]) -> Steps:
     to = call.body.by.after(call.bank.clock.now())
     if to.year > LATEST_YEAR:
         raise BankError("FORMAT_ERROR", f"Bank time ends with the year {LATEST_YEAR}.", "by")
-    return _moved(call, to, None)
+    return (yield from _moved(call, to, None))
 
 
-def _moved(call: ControlCall[Any], now: datetime | None, mode: Mode | None) -> Response:
-    bank = call.bank
-    with call.bank.documents.transaction():
-        bank.clock.set(now=now, mode=mode)
-        progression.run_due(bank)
-    call.publish("clock", bank.clock.mode)
+def _moved(call: ControlCall[Any], now: datetime | None, mode: Mode | None) -> Steps:
+    yield from progression.move_clock(call.bank, now=now, mode=mode)
+    call.publish("clock", call.bank.clock.mode)
     return _shown(call)
 
 

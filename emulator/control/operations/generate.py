@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from emulator.api.messages import Response
+from emulator.api.messages import Steps
 from emulator.api.render import json_response
 from emulator.bank.errors import BankError, counted
 from emulator.bank.kinds import CUSTOMER
@@ -18,19 +18,19 @@ _PLAN = {"type": "object", "properties": {**SCHEMAS}, "additionalProperties": Fa
 Plan = Annotated[Any, Reads(lambda value: value, _PLAN)]
 
 
-def _generate(call: ControlCall[Any]) -> Response:
+def _generate(call: ControlCall[Any]) -> Steps:
     # Most banks are never filled: what makes people up is imported when somebody asks for it.
-    from emulator.bank.sandbox.generate import generate
+    from emulator.bank.sandbox.generate import generate_in_pieces
 
     if not isinstance(call.value, dict):
         raise BankError("FORMAT_ERROR", "Expected a mapping.")
     documents = call.bank.documents
     before = documents.count(CUSTOMER)
     try:
-        generated = generate(call.bank, plan_from(call.value))
+        generated = yield from generate_in_pieces(call.bank, plan_from(call.value))
     except StoreUnwritable as error:
         stay = documents.count(CUSTOMER) - before
-        if not stay:
+        if stay <= 0:
             raise
         call.publish("customers", "generated")
         stored = counted(stay, "customer")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from emulator.api.messages import Response
+from emulator.api.messages import Response, Steps
 from emulator.bank import fixtures
 from emulator.bank.kinds import ACCOUNT, CONSENT, CUSTOMER, PAYMENT
 from emulator.web.console.screen import ControlRefused, Question, Screen, quote_segment
@@ -78,14 +78,18 @@ def show_generate(screen: Screen, refused: ControlRefused | None = None) -> Resp
     return screen.page("generate", refused=refused)
 
 
-def generate(screen: Screen) -> Response:
+def generate(screen: Screen) -> Steps:
     """Generate customers with accounts and transactions."""
     wish: dict[str, Any] = {}
     for name in ("customers", "accountsPerCustomer", "transactionsPerAccount", "days", "seed"):
         text = screen.form.get(name)
         if text:
             wish[name] = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else text
-    return _change(screen, show_generate, "POST", "generate", wish, done="generated")
+    try:
+        yield from screen.control.asking("POST", "generate", wish)
+    except ControlRefused as refused:
+        return show_generate(screen, refused)
+    return screen.go("generate", done="generated")
 
 
 def banks(screen: Screen, refused: ControlRefused | None = None) -> Response:
@@ -127,5 +131,5 @@ def _change(screen: Screen, page: Any, method: str, path: str, body: Any = None,
     except ControlRefused as refused:
         response: Response = page(screen, refused)
         return response
-    address = {snapshots: "snapshots", show_reset: "reset", show_generate: "generate", banks: "banks"}[page]
+    address = {snapshots: "snapshots", show_reset: "reset", banks: "banks"}[page]
     return screen.go(address, done=done)

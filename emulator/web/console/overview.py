@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from emulator.api.messages import Response
+from emulator.api.messages import Response, Steps
 from emulator.bank.authentication import sca_control
 from emulator.bank.kinds import ACCOUNT, BANK, CONSENT, CUSTOMER, PAYMENT
 from emulator.scenario import target
@@ -49,14 +49,14 @@ def rules(screen: Screen) -> list[dict[str, Any]]:
     return [{**rule, "count": count} for rule, count in zip(answer["rules"], answer["counts"], strict=True)]
 
 
-def change_clock(screen: Screen) -> Response:
+def change_clock(screen: Screen) -> Steps:
     """Advance bank time by a duration, freeze it or let it run."""
     by, mode = screen.form.get("by"), screen.form.get("mode")
     try:
         if mode:
-            screen.control.ask("PUT", "clock", {"mode": mode})
+            yield from screen.control.asking("PUT", "clock", {"mode": mode})
         else:
-            screen.control.ask("POST", "clock/advance", {"by": by})
+            yield from screen.control.asking("POST", "clock/advance", {"by": by})
     except ControlRefused as refused:
         return show(screen, refused)
     return screen.go(done="clock")

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from emulator.api.messages import Response
+from emulator.api.messages import Response, Steps
 from emulator.api.router import Router
 from emulator.web.console import access, banks, customers, overview, payments, requests, scenarios, settings
 from emulator.web.console.screen import Screen
 
 View = Callable[[Screen], Response]
+Action = Callable[[Screen], Response | Steps]
 
 
 def _leads_to(page: str) -> View:
@@ -68,7 +69,7 @@ PAGES: tuple[tuple[str, View], ...] = (
     ("banks", banks.banks),
 )
 
-ACTIONS: tuple[tuple[str, View], ...] = (
+ACTIONS: tuple[tuple[str, Action], ...] = (
     ("clock", overview.change_clock),
     ("payments/{id}", payments.advance),
     ("sca/{id}", access.end_sca),
@@ -98,7 +99,7 @@ ACTIONS: tuple[tuple[str, View], ...] = (
 class _Place:
     method: str
     path: str
-    view: View
+    view: Action
     values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import hmac
 import re
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from emulator.api.messages import Request, Response, Stream
+from emulator.api.messages import Answered, Request, Response, Steps, Stream, Unfinished, finished
 from emulator.bank.clock import real_now
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import CONSOLE
@@ -105,8 +105,11 @@ class Console:
         self._sessions = Sessions(guard, token or "", clock)
         self._default = default
 
-    def handle(self, service: BankService, request: Request) -> Response | Stream:
+    def handle(self, service: BankService, request: Request) -> Answered:
         """Answer a page, a redirect after a change, or the event stream; the caller has settled the bank."""
+        return Unfinished(self._steps(service, request)).step()
+
+    def _steps(self, service: BankService, request: Request) -> Steps:
         if not self._guard.knows_host(request):
             return bare(request, 403, "This name is not allowed", "Start the bank with --allow-host to allow it.")
         if request.method not in ("GET", "HEAD", "POST"):
@@ -115,7 +118,10 @@ class Console:
         if self._guard.is_foreign(request) and request.method == "POST":
             return bare(request, 403, "Not allowed", "The form came from another application.")
         try:
-            return self._entered(service, request)
+            answer = self._entered(service, request)
+            if isinstance(answer, Generator):
+                answer = yield from answer
+            return answer
         except FormRefused as refused:
             return bare(request, refused.status, "The form cannot be read", refused.reason)
         except ControlRefused as refused:
@@ -127,7 +133,7 @@ class Console:
         """Answer 404 for a bank that does not exist."""
         return bare(request, 404, "Not found", f"There is no bank {name}.")
 
-    def _entered(self, service: BankService, request: Request) -> Response | Stream:
+    def _entered(self, service: BankService, request: Request) -> Response | Stream | Steps:
         segments = path_below(request).strip("/").split("/")[1:]
         if self._token is not None and not self._knows(request):
             return self._login(request, segments)
@@ -153,7 +159,7 @@ class Console:
             logged_in=self._token is not None,
         )
         if segments in (["events"], ["openapi.json"]) and request.method != "POST":
-            return screen.control.send("GET", segments[0])
+            return finished(screen.control.send("GET", segments[0]))
         try:
             view, params = places.ROUTER.find(request.method, "/" + "/".join(segments))
         except BankError:

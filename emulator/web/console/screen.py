@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from emulator.api.messages import Request, Response, Stream
+from emulator.api.messages import Answered, Request, Response, Stream, Unfinished, finished
 from emulator.bank.bank import Bank
 from emulator.bank.customers import people
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, CUSTOMER
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from emulator.api.service import BankService
 
 # What `assemble` hands in: the control room's own `handle`.
-Answering = Callable[["BankService", Request], Response | Stream]
+Answering = Callable[["BankService", Request], Answered]
 
 
 class ControlRefused(Exception):
@@ -41,9 +41,7 @@ class Control:
     request: Request
     token: str | None
 
-    def send(
-        self, method: str, path: str, body: bytes = b"", content_type: str = "application/json"
-    ) -> Response | Stream:
+    def send(self, method: str, path: str, body: bytes = b"", content_type: str = "application/json") -> Answered:
         """The raw answer of `/_emulator/PATH`; the Host of the browser's request stays, for the same checks."""
         headers = [(name, value) for name, value in self.request.headers if name.lower() in ("host", "accept")]
         if body or method in ("POST", "PUT"):
@@ -59,21 +57,38 @@ class Control:
         if yaml is not None:
             answer = self.send(method, path, yaml.encode(), "application/yaml")
         else:
-            answer = self.send(method, path, b"" if body is None else json.dumps(body).encode())
-        if isinstance(answer, Stream):
-            raise ControlRefused(500, ["The control interface answered with a stream."])
-        value = _read(answer)
-        if answer.status >= 400:
-            messages = _messages(value)
-            texts = [_text(message) for message in messages] or [f"The control interface answered {answer.status}."]
-            members = frozenset(message.get("path", "").partition(".")[0] for message in messages)
-            raise ControlRefused(answer.status, texts, members)
-        return value
+            answer = self.send(method, path, _json(body))
+        return _value(finished(answer))
+
+    def asking(self, method: str, path: str, body: Any = None) -> Generator[object, None, Any]:
+        """As `ask` for what may take long: other requests are answered between the steps."""
+        answer = self.send(method, path, _json(body))
+        while isinstance(answer, Unfinished):
+            yield None
+            answer = answer.step()
+        return _value(answer)
 
     def every(self, kind: str) -> list[dict[str, Any]]:
         """All that the control interface lists at an address, up to its largest limit."""
         listed: list[dict[str, Any]] = self.ask("GET", f"{kind}?limit=1000")[kind]
         return listed
+
+
+def _json(body: Any) -> bytes:
+    return b"" if body is None else json.dumps(body).encode()
+
+
+def _value(answer: Response | Stream) -> Any:
+    """The JSON of an answer; ControlRefused for 4xx and 5xx."""
+    if isinstance(answer, Stream):
+        raise ControlRefused(500, ["The control interface answered with a stream."])
+    value = _read(answer)
+    if answer.status >= 400:
+        messages = _messages(value)
+        texts = [_text(message) for message in messages] or [f"The control interface answered {answer.status}."]
+        members = frozenset(message.get("path", "").partition(".")[0] for message in messages)
+        raise ControlRefused(answer.status, texts, members)
+    return value
 
 
 def _read(answer: Response) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from datetime import UTC, datetime
 from decimal import Decimal
+from itertools import pairwise
 from typing import Any
 from unittest.mock import Mock
 
@@ -20,7 +21,7 @@ from emulator.bank.kinds import ACCOUNT, AGREEMENT, CUSTOMER, KINDS, PERSON, TRA
 from emulator.bank.reference import norway
 from emulator.bank.sandbox import customers as sandbox_customers
 from emulator.bank.sandbox.generate import Plan, generate, generate_in_pieces, plan_from
-from emulator.store import memory_store
+from emulator.store import StoreUnwritable, memory_store
 
 NOW = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
 
@@ -179,7 +180,7 @@ def test_the_transactions_of_an_account_are_written_some_at_a_time() -> None:
     filled = bank()
     before = filled.documents.sequence
     generate(filled, Plan(1, 1, 4500, 30, 1))
-    assert filled.documents.sequence - before == 4
+    assert filled.documents.sequence - before == 6
 
 
 def test_ids_take_the_banks_form() -> None:
@@ -252,10 +253,36 @@ def test_generating_goes_in_whole_pieces_between_which_the_bank_may_be_used() ->
     meanwhile = sandbox_customers.create_customer(filled, own)
     assert next(pieces) == 2
     assert filled.documents.count(CUSTOMER) == known + 2
-    pieces.close()
+    pieces.throw(StoreUnwritable("full"))
+    with pytest.raises(StoreUnwritable):
+        list(pieces)
     assert filled.documents.get(CUSTOMER, meanwhile["id"]) == meanwhile
     assert filled.documents.count(CUSTOMER) == known, "what was generated is gone, what came meanwhile is not"
     assert ledger.report(filled)["balanced"]
+
+
+def test_a_customer_with_many_transactions_is_several_pieces() -> None:
+    filled = bank()
+    pieces = generate_in_pieces(
+        filled, Plan(customers=1, accounts_per_customer=1, transactions_per_account=3000, seed=1)
+    )
+    seen = []
+    for complete in pieces:
+        seen.append((complete, filled.documents.count(TRANSACTION)))
+        assert ledger.report(filled)["balanced"]
+    assert [complete for complete, _ in seen] == [0, 0, 0, 1]
+    assert all(after[1] - before[1] <= 1000 for before, after in pairwise(seen))
+
+
+def test_generating_ends_where_the_bank_is_reset_meanwhile() -> None:
+    filled = bank()
+    pieces = generate_in_pieces(filled, Plan(customers=3, transactions_per_account=5, seed=1))
+    next(pieces)
+    fixtures.reset(filled, "known-state")
+    before = filled.documents.dump()
+    with pytest.raises(BankError, match="reset meanwhile"):
+        next(pieces)
+    assert filled.documents.dump() == before
 
 
 def test_the_pieces_make_what_the_whole_makes() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from emulator.bank import fixtures
 from emulator.bank.accounts import accounts, ledger
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
@@ -796,18 +797,35 @@ def test_funds_of_a_payment_that_has_reserved_them_stay_available(bank: Bank) ->
     assert payment_views.status(bank, payment(bank, payment_id))["fundsAvailable"] is True
 
 
-def test_what_is_due_is_applied_in_whole_pieces_between_which_the_bank_may_be_used(
+def test_the_clock_moves_in_whole_pieces_between_which_the_bank_may_be_used(
     bank: Bank, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(progression, "PIECE", 2)
-    received = [initiate(bank, STRAKS, domestic()) for _ in range(5)]
-    bank.clock.advance(timedelta(days=1))
-    seen = []
-    for taken in progression.run_due_in_pieces(bank):
-        if not seen:  # meanwhile the fourth is cancelled and the fifth deleted
-            payments.cancel(bank, payment(bank, received[3]))
-            bank.documents.delete(PAYMENT, received[4])
-        seen.append(taken)
-    assert seen[:2] == [2, 3]
-    assert [status(bank, payment_id) for payment_id in received[:4]] == ["RJCT", "RJCT", "RJCT", "CANC"]
+    received = [initiate(bank, STRAKS, domestic()) for _ in range(6)]
+    to = bank.clock.now() + timedelta(days=1)
+    pieces = progression.move_clock(bank, now=to)
+    assert next(pieces) == 2
+    assert bank.clock.stamp() < str(progression.next_due(bank)), "nothing is overdue between two pieces"
+    payments.cancel(bank, payment(bank, received[3]))  # meanwhile the fourth is cancelled and the fifth deleted
+    bank.documents.delete(PAYMENT, received[4])
+    list(pieces)
+    assert [status(bank, received[place]) for place in (0, 1, 2, 3, 5)] == ["RJCT", "RJCT", "RJCT", "CANC", "RJCT"]
     assert progression.next_due(bank) is None
+    assert bank.clock.now() == to
+    assert not bank.moves
+
+
+def test_the_clock_moves_no_further_where_the_bank_is_reset_meanwhile(
+    bank: Bank, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progression, "PIECE", 2)
+    for _ in range(6):
+        initiate(bank, STRAKS, domestic())
+    pieces = progression.move_clock(bank, now=bank.clock.now() + timedelta(days=1))
+    next(pieces)
+    fixtures.reset(bank, "known-state", now=bank.begins.now, mode="frozen")
+    standing = bank.clock.now()
+    with pytest.raises(BankError, match="reset meanwhile"):
+        next(pieces)
+    assert bank.clock.now() == standing
+    assert not bank.moves

@@ -8,10 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from emulator.api.messages import Delivery, Request, Response
+from emulator.api.messages import Delivery, Request, Response, Steps, Unfinished
 from emulator.store import Document, Kind, Store, StoreUnwritable, open_store
 from emulator.store.disk import Disk
 from emulator.web import handler
+from emulator.web.address import Base
+from emulator.web.connection import Listener
+from emulator.web.limits import Limits
 from tests.e2e.serving import MadeUpSite
 from tests.unit.web.peer import Peer, listener_of, turn
 
@@ -42,10 +45,13 @@ class World:
         self.store: Store = open_store(folder, KINDS, disk=self.disk)
         self.application = MadeUpSite()
         self.logged: list[Response] = []
+        self.failures: list[str] = []
+        self.ended = 0
         self.application.store = self.store
         self.application.answers.update(
             {
                 "/v1/write": self.write,
+                "/long": lambda request: Unfinished(self.steps(request)).step(),
                 "/v1/late": lambda request: self.write(request, Delivery(delay=0.0001)),
                 "/v1/count": self.count,
                 "/count": self.count,
@@ -62,6 +68,19 @@ class World:
         if delivery is not None:
             answer.delivery = delivery
         return answer
+
+    def steps(self, request: Request) -> Steps:
+        """Three steps that each write a note; what is said where one is not kept."""
+        try:
+            for step in range(3):
+                self.store.put(NOTE, {"id": f"{id(request)}-{step}", "text": "long"})
+                yield
+        except StoreUnwritable as failed:
+            self.failures.append(str(failed))
+            return Response(503, [], b"one step failed")
+        finally:
+            self.ended += 1
+        return Response(200, [], b"all three")
 
     def count(self, request: Request) -> Response:
         return Response(200, [], str(self.store.count(NOTE)).encode())
@@ -294,3 +313,63 @@ async def test_the_end_of_a_turn_begins_the_compaction_that_is_due(world: World)
     assert (client.statuses, world.store.log.compaction_due) == ([200], False)
     world.application.stop()
     assert world.stored() == 1
+
+
+async def test_others_are_answered_between_the_steps_of_what_takes_long(world: World) -> None:
+    long, other = world.clients(2)
+    long.ask("/long")
+    seen = []
+    while not long.got:
+        other.ask("/count")
+        await other.answered(len(seen) + 1)
+        seen.append(int(other.last))
+    assert (long.statuses, long.last) == ([200], "all three")
+    assert len(set(seen)) >= 2, "each step is kept by itself, and answers come after it"
+    assert world.stored() == 3
+
+
+async def test_several_that_take_long_go_on_in_turn(world: World) -> None:
+    clients = world.clients(3)
+    for client in clients:
+        client.ask("/long")
+    for client in clients:
+        assert await client.answered(1) == [200]
+    assert world.stored() == 9
+
+
+async def test_a_step_that_cannot_be_kept_is_raised_in_the_next(world: World) -> None:
+    long, other = world.clients(2)
+    long.ask("/long")
+    await until(lambda: world.disk.writes == 1)
+    world.disk.full = True
+    assert await long.answered(1) == [503]
+    assert (long.last, len(world.failures), world.ended) == ("one step failed", 1, 1)
+    world.disk.full = False
+    other.ask("/v1/write")
+    assert await other.answered(1) == [201]
+    assert world.stored() == 2, "the first step and the other's"
+
+
+async def test_what_takes_long_ends_where_its_turn_cannot_begin(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    (long,) = world.clients(1)
+    long.ask("/long")
+    await until(lambda: world.disk.writes == 1)
+
+    def begin(requests: Sequence[Request]) -> None:
+        raise OSError("the store is away")
+
+    monkeypatch.setattr(world.application.turn(), "begin", begin)
+    assert await long.answered(1) == [503]
+    assert world.ended == 1
+
+
+async def test_what_takes_long_ends_when_the_server_stops(world: World) -> None:
+    answering = handler.Handler(world.application)
+    base = Base(scheme="http", host="127.0.0.1", port=1, public_url=None, allowed=())
+    long = Peer(Listener(answering, base, Limits()))
+    long.ask("/long")
+    await until(lambda: world.disk.writes == 1)
+    answering.stop()
+    assert await long.answered(1) == [503]
+    assert world.ended == 1
+    assert world.stored() < 3, "what was done stays"
