@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager, suppress
+from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote, urlsplit
 
@@ -61,6 +62,35 @@ def ask(url: str, method: str, path: str, body: Any = None) -> Any:
     if body is None and method in ("POST", "PUT"):
         body = {}
     return _content(url, send(url, lambda bank: bank.control(method, f"/{path}", body), timeout=LONGEST_WAIT))
+
+
+@contextmanager
+def progress(url: str, kind: str, text: Callable[[dict[str, Any]], str]) -> Iterator[None]:
+    """Show on a terminal (stderr), in one line, how far work is of which the bank tells in events of this kind."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        yield
+        return
+    over = Event()
+    shown = 0
+
+    def follow() -> None:
+        nonlocal shown
+        with suppress(Failed):  # the work itself says what is wrong
+            for event in events(url):
+                if over.is_set():
+                    return
+                if event["type"] == kind and "done" in event:
+                    line = text(event)
+                    click.echo(f"\r{line.ljust(shown)}", nl=False, err=True)
+                    shown = len(line)
+
+    Thread(target=follow, daemon=True).start()
+    try:
+        yield
+    finally:
+        over.set()
+        if shown:
+            click.echo("", err=True)
 
 
 def _content(url: str, answer: Answer) -> Any:

@@ -10,20 +10,22 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from operator import itemgetter
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
 import click
 
-from emulator.cli.bank import ask, bank_options, hint, rows, show
+from emulator.cli.bank import ask, bank_options, hint, progress, rows, show
 from emulator.cli.failure import CheckFailed
 from emulator.cli.options import bank_url, check_name, complete_scenario, complete_setting
 from emulator.settings import variable
 
 MOST_CUSTOMERS = 100_000  # of one request, as the bank has it
-CUSTOMERS_PER_REQUEST = 100  # so that the bank answers other requests in between
+CUSTOMERS_PER_REQUEST = 100  # so that what each has stays within the limits of a request
 
 Text = Callable[[Any], None]
 
@@ -32,7 +34,8 @@ Text = Callable[[Any], None]
 class Row:
     """One command. `view` takes from the answer what is shown, `text` prints that for people.
 
-    `path` has its parameters in braces; `body` makes the body from the other parameters, unless their names do.
+    `path` has its parameters in braces; `body` makes the body from the other parameters, unless their names do. Of what
+    takes long `tells` is the kind of the events that say how far it is.
     """
 
     about: str
@@ -43,6 +46,7 @@ class Row:
     view: Callable[[Any], Any] = lambda answer: answer
     text: Text = lambda _: None
     body: Callable[[Mapping[str, Any]], Any] | None = None
+    tells: str = ""
 
     def run(self, *, url: str | None, output: str, **values: Any) -> None:
         """Ask the bank and show its answer; the answer to a deletion is what was named."""
@@ -52,7 +56,8 @@ class Row:
         content = self.body(rest) if self.body is not None else _members(rest)
         if self.method == "GET" and content:
             address, content = f"{address}?{urlencode(content)}", None
-        answer = ask(bank_url(url), self.method, address, None if content == {} else content)
+        with progress(bank_url(url), self.tells, _how_far) if self.tells else nullcontext():
+            answer = ask(bank_url(url), self.method, address, None if content == {} else content)
         show(named if answer is None else self.view(answer), output, self.text)
 
     def command(self, name: str) -> click.Command:
@@ -61,6 +66,10 @@ class Row:
             name, callback=self.run, params=list(self.params), help=self.about, epilog=f"Example: {self.example}"
         )
         return bank_options(made)
+
+
+def _how_far(event: Mapping[str, Any]) -> str:
+    return f"{event['status']}, {100 * event['done'] // max(event['of'], 1)} %"
 
 
 def _members(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -162,12 +171,14 @@ NOUNS: dict[str, Row | tuple[str, dict[str, Row]]] = {
                     click.Option(["--mode"], type=click.Choice(["live", "frozen"]), help="Let it run or stand still."),
                 ),
                 text=_clock_text,
+                tells="clock",
             ),
             "advance": Row(
                 "Advance bank time BY 10s, 1h30m, 3d, PT1H or the like. What falls due happens in order.",
                 *("POST", "clock/advance", "bank-emulator clock advance 1h30m"),
                 params=(click.Argument(["by"]),),
                 text=_clock_text,
+                tells="clock",
             ),
         },
     ),
@@ -393,7 +404,6 @@ def generate(
     address = bank_url(url)
     generated: list[Any] = []
     counts = {"customers": 0, "accounts": 0, "transactions": 0}
-    show_progress = sys.stderr.isatty() and customers > CUSTOMERS_PER_REQUEST
     while counts["customers"] < customers:
         missing = customers - counts["customers"]
         body = {
@@ -403,14 +413,15 @@ def generate(
             "days": days,
             "seed": seed,
         }
-        answer = ask(address, "POST", "generate", _members(body))
+        with progress(address, "customers", partial(_generated_so_far, counts["customers"], customers)):
+            answer = ask(address, "POST", "generate", _members(body))
         counts = {name: count + answer["counts"][name] for name, count in counts.items()}
         generated += answer["customers"]
-        if show_progress:
-            click.echo(f"\r{counts['customers']} of {customers} customers", nl=False, err=True)
-    if show_progress:
-        click.echo("", err=True)
     show({"counts": counts, "customers": generated}, output, _generated_text)
+
+
+def _generated_so_far(before: int, customers: int, event: Mapping[str, Any]) -> str:
+    return f"{before + event['done']} of {customers} customers"
 
 
 def _generated_text(answer: dict[str, Any]) -> None:

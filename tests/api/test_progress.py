@@ -1,0 +1,48 @@
+"""How far long work is: one line on a terminal, from the bank's events."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from threading import Event
+from typing import Any
+
+import pytest
+
+from emulator.cli import bank
+from emulator.cli.failure import Failed
+
+
+def shown(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *, terminal: bool, fails: bool) -> str:
+    seen = Event()
+
+    def events(url: str) -> Iterator[dict[str, Any]]:
+        try:
+            if fails:
+                raise Failed("no")
+            yield {"type": "request", "id": "1"}
+            yield {"type": "clock", "id": "default", "status": "frozen"}
+            yield {"type": "clock", "id": "default", "status": "advancing", "done": 1, "of": 2}
+            yield {"type": "clock", "id": "default", "status": "advancing", "done": 2, "of": 2}
+        finally:
+            seen.set()
+
+    monkeypatch.setattr(bank, "events", events)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal, raising=False)
+    with bank.progress("http://bank", "clock", lambda event: f"{event['done']} of {event['of']}"):
+        if terminal:
+            assert seen.wait(10)
+    return capsys.readouterr().err
+
+
+def test_a_terminal_shows_how_far_long_work_is(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert shown(monkeypatch, capsys, terminal=True, fails=False) == "\r1 of 2\r2 of 2\n"
+
+
+def test_programs_and_banks_without_events_get_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert shown(monkeypatch, capsys, terminal=False, fails=False) == ""
+    assert shown(monkeypatch, capsys, terminal=True, fails=True) == ""
