@@ -35,6 +35,7 @@ class ServeSettings:
     scenario: tuple[str, ...] = ()
     profile: str = "documented"
     links: str = "relative"
+    weather: str = "calm"
     ids: str = "uuid"
     seed: int | None = None
     control_token: str | None = None
@@ -148,6 +149,12 @@ FLAGS: tuple[Flag, ...] = (
         "FORM",
         _one_of("relative", "absolute"),
         "How links are written, unless set otherwise: relative or absolute.",
+    ),
+    Flag(
+        "weather",
+        "NAME",
+        _one_of("calm", "rough"),
+        "Whether answers get lost, come late or are 503 now and then, unless set otherwise: calm or rough.",
     ),
     Flag("ids", "FORM", _one_of("uuid", "opaque"), "How ids look: uuid or opaque."),
     Flag("seed", "N", _seed, "Make ids and generated data repeat from run to run."),

@@ -109,7 +109,7 @@ _OF_APPROACH = (
 def approach_of(call: Call) -> Approach:
     """How the customer of this request is to be approached."""
     header = call.headers.get
-    common = _common_approach(call.tpp.name, call.script.sca, *map(header, _OF_APPROACH))
+    common = _common_approach(call.tpp.name, call.script.sca, call.script.sca_delay, *map(header, _OF_APPROACH))
     approach: Approach = {"redirectUri": header("tpp-redirect-uri") or "", **common}
     session_id, identity = header("tpp-session-id"), header("x-psu-identity")
     if session_id:
@@ -124,6 +124,7 @@ def approach_of(call: Call) -> Approach:
 def _common_approach(
     tpp_name: str,
     outcome: str | None,
+    delay: float,
     brand: str | None,
     preferred: str | None,
     method: str | None,
@@ -136,5 +137,6 @@ def _common_approach(
         "method": sca.offered_method(method),
         "language": language,
         "outcome": outcome,
+        "delay": delay,
     }
     return cast(Approach, {member: value for member, value in members.items() if value})

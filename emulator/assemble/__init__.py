@@ -134,7 +134,7 @@ def _application(registry: BankRegistry, settings: ServeSettings, authority: Cer
 
 
 def _tell_kept_settings(bank: Bank) -> None:
-    """What an earlier run has set goes before --profile and --links, which are defaults (assumed)."""
+    """What an earlier run has set goes before --profile, --links and --weather, which are defaults (assumed)."""
     changed = bank.settings.beside(bank.defaults)
     if changed:
         listed = ", ".join(f"{name} {value}" for name, value in changed.items())
@@ -178,7 +178,7 @@ def registry_for(
         RegistryConfig(
             directory=None if settings.ephemeral else settings.state / "banks",
             fixtures=settings.fixtures,
-            settings=Settings(profile=settings.profile, links=settings.links),
+            settings=Settings(profile=settings.profile, links=settings.links, weather=settings.weather),
             seed=settings.seed,
             ids_form=settings.ids,
             durability="power" if settings.durability == "power" else "process",

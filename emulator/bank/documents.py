@@ -39,6 +39,7 @@ class SettingsDocument(TypedDict, total=False):
     calendar: str
     straks_limit: str
     payee_check: str
+    weather: str
     known_issues: bool
 
 
@@ -403,6 +404,7 @@ class Approach(TypedDict, total=False):
     method: str  # X-PSU-AuthMethod-Preferred, then the chosen one
     language: str  # nb or en
     outcome: str  # what a scripted rule makes of it: reject, expire, fail, abandon
+    delay: float  # scripted: seconds of real time that each of its pages takes
 
 
 class ScaTarget(Approach, total=False):

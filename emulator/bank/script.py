@@ -10,13 +10,15 @@ from dataclasses import dataclass
 class Script:
     """Effects that act inside the domain; the default asks nothing.
 
-    `sca`: what the customer's authentication will come to (`reject`, `expire`, `fail`, `abandon`);
+    `sca`: what the customer's authentication will come to (`reject`, `expire`, `fail`, `abandon`); `sca_delay`: the
+    seconds that each of its pages takes;
     `progress`: the statuses a payment takes, each with the seconds it waits before the step;
     `fee`: a fee in the debtor account's currency; `permission_removed`: payments from that account are not
     allowed; `quota_exhausted`: the unattended calls are used up.
     """
 
     sca: str | None = None
+    sca_delay: float = 0.0
     progress: Sequence[tuple[str, float]] = ()
     fee: str | None = None
     permission_removed: bool = False

@@ -26,6 +26,7 @@ class Settings:
     calendar: str = "always-open"
     straks_limit: str = "500000.00"
     payee_check: str = "off"
+    weather: str = "calm"
     known_issues: bool = False
     conformance: bool = True
 
@@ -110,6 +111,7 @@ TAKES: Mapping[str, Takes] = {
     "calendar": _one_of("always-open", "norway"),
     "straks_limit": _KRONER,
     "payee_check": _one_of("off", "warn", "refuse"),
+    "weather": _one_of("calm", "rough"),
     "known_issues": _YES_OR_NO,
     "conformance": _YES_OR_NO,
 }
@@ -125,6 +127,7 @@ DECIDES: Mapping[str, str] = {
     "calendar": "When payments are executed: at once, or at 14:00 of banking days; straks at once in both.",
     "straks_limit": "The most that one instant payment may be, in NOK.",
     "payee_check": "Whether the creditor's name of straks and SEPA is verified: off, warn, or refuse (PAYMENT_FAILED).",
+    "weather": "Whether days are good ones (calm), or answers get lost, come late or are 503 now and then (rough).",
     "known_issues": "Whether a domestic payment cannot be read before it is approved, a known issue of production.",
     "conformance": "Whether the bank judges what its TPPs do, for the conformance report.",
 }

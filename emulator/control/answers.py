@@ -385,10 +385,11 @@ class Reset(TypedDict):
 
 @closed
 class RuleCount(TypedDict):
-    """How often a rule has matched and acted since it was added."""
+    """How often a rule has matched and acted since it was added; `setting`: where a setting brought it."""
 
     name: str
     scenario: str | None
+    setting: NotRequired[str]
     matched: int
     acted: int
 

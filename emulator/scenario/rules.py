@@ -11,8 +11,8 @@ from emulator.api.messages import Response
 from emulator.api.operation import Call, Reply
 from emulator.bank.bank import Bank
 from emulator.bank.clock import moment
-from emulator.bank.documents import RuleEntry, RulesDocument
-from emulator.bank.kinds import RULES
+from emulator.bank.documents import RuleEntry, RulesDocument, SettingsDocument
+from emulator.bank.kinds import RULES, SETTINGS
 
 if TYPE_CHECKING:
     from emulator.scenario.effect import Effect
@@ -23,11 +23,12 @@ REMEMBERED = 100  # rules beside the present ones, whose removal may be undone
 
 @dataclass(frozen=True, slots=True)
 class AddedRule:
-    """A rule with its JSON, exactly of the YAML's shape, and the scenario that brought it, if any."""
+    """A rule with its JSON, exactly of the YAML's shape, and the scenario or setting that brought it, if any."""
 
     rule: Rule
     source: Mapping[str, Any]
     scenario: str | None = None
+    setting: str | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -86,17 +87,23 @@ class ActingRules:
 
 
 class RuleSet:
-    """The rules in the order in which they are asked; stored in the document `meta/rules`, counted in memory."""
+    """The rules in the order in which they are asked, counted in memory.
+
+    First those of the document `meta/rules`, then those of the setting `weather`.
+    """
 
     def __init__(self, bank: Bank) -> None:
         self._bank = bank
         self.rules: list[_ActiveRule] = []
+        self._stored: list[_ActiveRule] = []
+        self._weather: tuple[str, list[_ActiveRule]] = ("calm", [])
         self._taken: tuple[Call, set[str]] | None = None
         self._named: list[tuple[str, _ActiveRule]] = []
         self._by_operation: dict[str, list[tuple[str, _ActiveRule]]] = {}
         self._known: dict[str, _ActiveRule] = {}  # by serial; those of changes that may be undone too
         self._additions = 0
         RULES.follow(bank.documents, self._take)
+        SETTINGS.follow(bank.documents, self._take_weather)  # the bank has taken the settings by then
 
     def _take(self, stored: RulesDocument | None) -> None:
         """Ask the rules of the document from now on; a rule that was there before counts on."""
@@ -111,6 +118,25 @@ class RuleSet:
         if len(self._known) > 2 * len(rules) + REMEMBERED:
             self._known = {active.serial: active for active in rules}
         self._set(rules)
+
+    def _take_weather(self, _settings: SettingsDocument | None) -> None:
+        """Ask the rules that come with the setting from now on."""
+        weather = self._bank.settings.weather
+        if weather != self._weather[0]:
+            self._weather = (weather, self._brought_by(weather))
+            self._set(self._stored)
+
+    def _brought_by(self, weather: str) -> list[_ActiveRule]:
+        from emulator.scenario.rule import Rule
+        from emulator.scenario.weather import WEATHER
+
+        at = self._bank.clock.stamp()
+        return [
+            self._active(
+                place, AddedRule(Rule.model_validate(source), source, setting="weather"), at, f"weather {place}"
+            )
+            for place, source in enumerate(WEATHER[weather])
+        ]
 
     def _read(self, place: int, entry: RuleEntry, serial: str) -> _ActiveRule | None:
         """The rule of a document; None for one that this version does not know, which no start fails for."""
@@ -133,7 +159,8 @@ class RuleSet:
         return f"{self._bank.documents.sequence + 1}.{self._additions}"
 
     def _set(self, rules: list[_ActiveRule]) -> None:
-        self.rules = rules
+        self._stored = rules
+        self.rules = [*rules, *self._weather[1]]
         self._named = list(self._by_name())
         self._by_operation = {}
 
@@ -192,40 +219,48 @@ class RuleSet:
     def counts(self) -> list[dict[str, Any]]:
         """How often each rule has matched and acted since it was added."""
         return [
-            {"name": name, "scenario": active.added.scenario, "matched": active.matched, "acted": active.acted}
+            {
+                "name": name,
+                "scenario": active.added.scenario,
+                **({"setting": active.added.setting} if active.added.setting else {}),
+                "matched": active.matched,
+                "acted": active.acted,
+            }
             for name, active in self._named
         ]
 
     def add(self, rules: Iterable[AddedRule]) -> None:
         """Append rules; they are asked after those that are there."""
         at = self._bank.clock.stamp()
-        new = [self._active(place, added, at, self._serial()) for place, added in enumerate(rules, len(self.rules))]
-        self._store([*self.rules, *new])
+        new = [self._active(place, added, at, self._serial()) for place, added in enumerate(rules, len(self._stored))]
+        self._store([*self._stored, *new])
 
     def restart(self) -> None:
         """Count the matches of every rule from zero: the bank was restored to a snapshot."""
-        fresh = [self._active(place, old.added, old.at, old.serial) for place, old in enumerate(self.rules)]
+        fresh = [self._active(place, old.added, old.at, old.serial) for place, old in enumerate(self._stored)]
+        weather = self._weather[0]
+        self._weather = (weather, self._brought_by(weather) if weather != "calm" else [])
         self._known.update((active.serial, active) for active in fresh)
         self._set(fresh)
 
     def remove(self, name: str) -> int:
         """Remove the rules of this name; how many there were."""
-        return self._remove([active for called, active in self._named if called != name])
+        return self._remove([active for called, active in self._named if called != name and not active.added.setting])
 
     def remove_scenario(self, scenario: str) -> int:
         """Remove the rules that a scenario brought."""
-        return self._remove([active for active in self.rules if active.added.scenario != scenario])
+        return self._remove([active for active in self._stored if active.added.scenario != scenario])
 
     def remove_scenarios(self) -> int:
         """Remove the rules that any scenario brought."""
-        return self._remove([active for active in self.rules if active.added.scenario is None])
+        return self._remove([active for active in self._stored if active.added.scenario is None])
 
     def clear(self) -> int:
         """Remove all rules."""
         return self._remove([])
 
     def _remove(self, remaining: list[_ActiveRule]) -> int:
-        removed = len(self.rules) - len(remaining)
+        removed = len(self._stored) - len(remaining)
         if removed:
             self._store(remaining)
         return removed

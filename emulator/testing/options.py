@@ -26,6 +26,7 @@ class BankOptions(TypedDict, total=False):
     scenario: str | Path | Sequence[str | Path]
     profile: str
     links: str
+    weather: str
     ids: str
     seed: int
     control_token: str

@@ -181,6 +181,17 @@ def scenarios() -> str:
     )
 
 
+def weather() -> str:
+    from emulator.scenario.weather import WEATHER
+
+    rows = []
+    for rule in WEATHER["rough"]:
+        of = "changes (POST, DELETE)" if "method" in rule["when"] else "all requests"
+        then = f"`{json.dumps(rule['then'])}`"
+        rows.append((rule["name"].removeprefix("weather: "), f"{rule['times']['chance']:.0%} of {of}", then))
+    return _table(("What", "How often", "Effect"), rows)
+
+
 def checks() -> str:
     from emulator.conformance.check import GROUPS, ready
 
@@ -261,6 +272,7 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "scenarios": scenarios,
     "commands": commands,
     "checks": checks,
+    "weather": weather,
     "facts": facts,
     **{f"example {file.name}": (lambda name=file.name: example(name)) for file in sorted(EXAMPLES.glob("[sS]ign*"))},
 }

@@ -12,7 +12,7 @@ from decimal import Decimal
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from emulator.api.messages import Request, Response
+from emulator.api.messages import Delivery, Request, Response
 from emulator.bank import products
 from emulator.bank.authentication import sca
 from emulator.bank.bank import Bank
@@ -69,11 +69,15 @@ class ScaPages:
             return visit.notice(410, "gone_title", visit.say("gone_text"))
         turn = _Turn(bank, visit, document, self._guard.token(document["id"]))
         if visit.request.method != "POST":
-            return turn.show()
-        form = read_form(visit.request)
-        if not self._guard.believes(document["id"], form.get("csrf")):
-            return visit.notice(403, "foreign_title", visit.say("forged_text"))
-        return turn.take(form)
+            response = turn.show()
+        else:
+            form = read_form(visit.request)
+            if not self._guard.believes(document["id"], form.get("csrf")):
+                return visit.notice(403, "foreign_title", visit.say("forged_text"))
+            response = turn.take(form)
+        if "delay" in document:
+            response.delivery = Delivery(delay=document["delay"])
+        return response
 
 
 def _unknown(visit: Visit) -> Response:

@@ -53,6 +53,13 @@ def test_a_customer_goes_through_identity_method_context_and_accounts_to_the_tpp
     assert (consent["accounts"], consent["cards"]) == (["a-2"], ["k-1"])
 
 
+def test_a_slow_sca_delays_every_page(bank: Bank, visitor: Visitor) -> None:
+    page = visitor.get(f"/sca/{open_access(bank, delay=3.0)}")
+    assert page.response.delivery.delay == 3.0
+    assert visitor.submit(page, nationalId=KARI).response.delivery.delay == 3.0
+    assert visitor.get(f"/sca/{open_access(bank)}").response.delivery.delay == 0
+
+
 def test_a_customer_with_thousands_of_accounts_shares_them(bank: Bank, visitor: Visitor) -> None:
     one = bank.documents.get(ACCOUNT, "a-3") or {}
     for number in range(2500):

@@ -86,3 +86,32 @@ def test_a_standing_order_has_its_kid_called_so_and_dates_as_people_write_them(
         assert shown in page.text
         assert missing not in page.text
         assert "2032-" not in page.text
+
+
+@pytest.mark.parametrize(
+    ("language", "name", "shown"),
+    [
+        ("nb", "Even Eksempel", "Navnet stemmer med kontoens eier"),
+        ("nb", "Even Exempel", "Navnet ligner; kontoens eier er Even Eksempel"),
+        ("en", "E. Eksempel", "The name is close; the account's holder is Even Eksempel"),
+        ("en", "Nobody", "The name is not the account's holder"),
+    ],
+)
+def test_the_name_check_is_shown_before_the_payment_is_approved(language: str, name: str, shown: str) -> None:
+    order = straks(creditorName=name, creditorAccount={"bban": "99901100019", "currency": "NOK"})
+    headers = {
+        "X-PSU-IDENTITY": KARI,
+        "PSU-Context": "PRIVATE",
+        "PSU-Accept-Language": language,
+        "TPP-Redirect-URI": "https://tpp.example/back",
+        "X-PSU-AuthMethod-Preferred": "HA2",
+    }
+    with living() as emulator:
+        emulator.service.bank.change_settings({"payee_check": "warn"})
+        answer = json.loads(emulator.call("POST", STRAKS, json=order, headers=headers).body)
+        browser = emulator.visitor()
+        page = browser.get(urlsplit(answer["_links"]["scaRedirect"]["href"]).path)
+        page = browser.get(browser.submit(page, nationalId=KARI).headers["location"])
+        assert shown in " ".join(page.text.split())
+        console = browser.get(f"/console/payments/{answer['paymentId']}").text
+        assert answer["payeeVerification"]["partyNameMatch"] in console
