@@ -232,7 +232,7 @@ def _entry(folder: str, step: Step, row: Operation | None, shown: Mapping[str, M
         name=row.summary + after,
         about=f"{row.id}. {(row.handler.__doc__ or '').strip()}",
         method=row.method,
-        path=re.sub(r"{([^}]+)}", lambda found: _value(row.path, found[1], step), row.path),
+        path=re.sub(r"{([^}]+)}", lambda match: _value(row.path, match[1], step), row.path),
         statuses=step.statuses,
         headers=() if body is None else (_JSON,),
         query={parameter.name: parameter.text for parameter in row.query},

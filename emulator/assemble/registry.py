@@ -92,10 +92,10 @@ class BankRegistry:
 
     def names(self) -> list[str]:
         """Every bank, those of an earlier run included, the default one first."""
-        kept = set(self._open)
+        names = set(self._open)
         if self._folders is not None:
-            kept |= self._folders.names()
-        return [DEFAULT, *sorted(kept - {DEFAULT})]
+            names |= self._folders.names()
+        return [DEFAULT, *sorted(names - {DEFAULT})]
 
     def exists(self, name: str) -> bool:
         """Whether there is a bank of this name."""
@@ -310,10 +310,10 @@ class BankRegistry:
     def close_bank(self, name: str) -> None:
         """Delete the bank and its documents; CONFLICT for the default bank, RESOURCE_UNKNOWN for none."""
         _refuse_default(name)
-        kept = self._is_kept(name)
-        if not kept and name not in self._open:
+        stored = self._is_kept(name)
+        if not stored and name not in self._open:
             raise BankError("RESOURCE_UNKNOWN", f"There is no bank {name}.")
-        aside = self._folders.put_aside(name) if self._folders is not None and kept else None
+        aside = self._folders.put_aside(name) if self._folders is not None and stored else None
         service = self._open.pop(name, None)
         if service is not None:
             service.bank.dismiss()

@@ -92,10 +92,10 @@ _USUAL = {
 }
 
 
-def is_amount(found: Any) -> bool:
+def is_amount(value: Any) -> bool:
     """Whether `parse_amount` takes this `{amount, currency}`, as far as it can be told at a glance."""
     try:
-        return _USUAL[found["currency"]](found["amount"]) is not None
+        return _USUAL[value["currency"]](value["amount"]) is not None
     except (KeyError, TypeError):
         return False
 

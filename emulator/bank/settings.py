@@ -138,14 +138,14 @@ SCHEMAS: Mapping[str, Mapping[str, Any]] = {
 
 def mistakes(changes: Mapping[str, Any]) -> list[Message]:
     """What is wrong with `changes`: unknown names and values out of range, one message each."""
-    found = []
+    problems = []
     for name, value in changes.items():
         takes = TAKES.get(name)
         if takes is None:
-            found.append(Message("FORMAT_ERROR", f"There is no setting {name}; there are {', '.join(TAKES)}.", name))
+            problems.append(Message("FORMAT_ERROR", f"There is no setting {name}; there are {', '.join(TAKES)}.", name))
         elif not takes.fits(value):
-            found.append(Message("FORMAT_ERROR", f"The setting {name} takes {takes.words}.", name))
-    return found
+            problems.append(Message("FORMAT_ERROR", f"The setting {name} takes {takes.words}.", name))
+    return problems
 
 
 def merged(settings: Settings, changes: Mapping[str, Any]) -> Settings:

@@ -62,10 +62,10 @@ class Row:
 
     def command(self, name: str) -> click.Command:
         """The click command of this row."""
-        made = click.Command(
+        command = click.Command(
             name, callback=self.run, params=list(self.params), help=self.about, epilog=f"Example: {self.example}"
         )
-        return bank_options(made)
+        return bank_options(command)
 
 
 def _how_far(event: Mapping[str, Any]) -> str:

@@ -130,20 +130,20 @@ def _run(check: Check, process: Control, plan: Plan, connect: Callable[[str], Co
     name = f"check-{check.check}"[:63]
     roles = ["PISP", "AISP"]
     settings = {"links": "absolute", "progression": "immediate", **check.arm.settings}
-    made = process(
+    answer = process(
         "PUT", f"/banks/{name}", {"settings": settings, "clock": "live", "tpp": {"name": name, "roles": roles}}
     )
     try:
-        bank = connect(made["baseUrl"])
+        bank = connect(answer["baseUrl"])
         for rule in reversed(check.arm.rules):
             bank("POST", "/rules", rule)
         if check.arm.scenario is not None:
             bank("POST", "/scenario", check.arm.scenario)
         with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
-            files = _credentials(Path(folder), made["tpp"])
+            files = _credentials(Path(folder), answer["tpp"])
             person, other = persons_of(bank, check.arm.context)
             environment = {
-                "BANK_URL": made["baseUrl"],
+                "BANK_URL": answer["baseUrl"],
                 "BANK_CHECK": check.check,
                 "BANK_TASK": check.arm.task,
                 "BANK_CERTIFICATE": str(files["certificate"]),
@@ -152,7 +152,7 @@ def _run(check: Check, process: Control, plan: Plan, connect: Callable[[str], Co
                 "BANK_NATIONAL_ID": person,
                 "BANK_DEBTOR": debtor_of(bank, person),
             }
-            customer = Customer(check, bank, made["tpp"]["tppId"], person, other)
+            customer = Customer(check, bank, answer["tpp"]["tppId"], person, other)
             problems = _drive(check, plan, environment, customer)
             return _judged(check, bank, plan, problems)
     finally:

@@ -86,15 +86,15 @@ def _usual(text: str) -> SignatureHeader | None:
     if len(parts) != 9 or parts[8] or ("\\" in text and '\\"' in text):
         return None
     later = _LATER.get
-    found = {
+    parameters = {
         _FIRST.get(parts[0]): parts[1],
         later(parts[2]): parts[3],
         later(parts[4]): parts[5],
         later(parts[6]): parts[7],
     }
-    if len(found) < 4 or None in found:
+    if len(parameters) < 4 or None in parameters:
         return None
-    return SignatureHeader(found["keyId"], found["algorithm"], found["headers"], found["signature"])
+    return SignatureHeader(parameters["keyId"], parameters["algorithm"], parameters["headers"], parameters["signature"])
 
 
 def _trouble(text: str, at: int) -> str:

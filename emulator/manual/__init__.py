@@ -85,18 +85,18 @@ def slug(title: str) -> str:
 
 @lru_cache(maxsize=256)
 def _sections(page: Page) -> tuple[Section, ...]:
-    found: list[tuple[int, str, list[str]]] = [(1, "", [])]
+    sections: list[tuple[int, str, list[str]]] = [(1, "", [])]
     fenced = False
     for line in page.text.splitlines():
         fenced ^= _FENCE.match(line) is not None
         heading = None if fenced else _HEADING.match(line)
         if heading is None:
-            found[-1][2].append(line)
+            sections[-1][2].append(line)
         elif len(heading[1]) == 1:
-            found[0] = (1, heading[2], [])
+            sections[0] = (1, heading[2], [])
         else:
-            found.append((len(heading[1]), heading[2], []))
-    title = plain(found[0][1])
+            sections.append((len(heading[1]), heading[2], []))
+    title = plain(sections[0][1])
     return tuple(
         Section(
             page=page.address,
@@ -106,19 +106,19 @@ def _sections(page: Page) -> tuple[Section, ...]:
             level=level,
             text="\n".join(lines),
         )
-        for level, heading, lines in found
+        for level, heading, lines in sections
     )
 
 
 @cache
 def pages() -> dict[str, Page]:
     """All pages by address, `index.md` under HOME."""
-    found = {}
+    by_address = {}
     for file in sorted(FOLDER.rglob("*.md")):
         address = file.relative_to(FOLDER).with_suffix("").as_posix()
         address = HOME if address == "index" else address
-        found[address] = Page(address, _MARKER.sub("", file.read_text(encoding="utf-8")))
-    return found
+        by_address[address] = Page(address, _MARKER.sub("", file.read_text(encoding="utf-8")))
+    return by_address
 
 
 @cache
@@ -247,11 +247,12 @@ def search(query: str, among: Sequence[Entry]) -> list[Hit]:
     if not words:
         return []
     scored = [(_score(words, entry), order, entry) for order, entry in enumerate(among)]
-    most = max((found for (found, _), _, _ in scored), default=0)
+    most = max((matched for (matched, _), _, _ in scored), default=0)
     if most == 0:
         return []
     best = sorted(
-        ((-points, order, entry) for (found, points), order, entry in scored if found == most), key=lambda row: row[:2]
+        ((-points, order, entry) for (matched, points), order, entry in scored if matched == most),
+        key=lambda row: row[:2],
     )
     return [Hit(entry, tuple(_snippet(words, entry.text))) for _, _, entry in best[:MOST_HITS]]
 
@@ -259,7 +260,7 @@ def search(query: str, among: Sequence[Entry]) -> list[Hit]:
 def _score(words: Sequence[str], entry: Entry) -> tuple[int, int]:
     """How many of the words the entry holds, and how well: whole words and titles count more."""
     title, place, text = entry.title.casefold(), entry.place.casefold(), entry.text.casefold()
-    found = points = 0
+    matched = points = 0
     for word in words:
         whole = re.compile(rf"(?<![\w-]){re.escape(word)}(?![\w-])")
         here = 0
@@ -273,9 +274,9 @@ def _score(words: Sequence[str], entry: Entry) -> tuple[int, int]:
             here += 6
         elif word in text:
             here += 2
-        found += here > 0
+        matched += here > 0
         points += here
-    return found, points
+    return matched, points
 
 
 def _snippet(words: Sequence[str], text: str) -> Iterator[str]:

@@ -45,7 +45,7 @@ def reset(scenario_target: ScenarioTarget, fixture: str | Fixture, scenario: Sce
             _perform(scenario, scenario_target)
         progression.run_due(scenario_target.bank)
     scenario_target.log.clear()
-    _publish(scenario_target.bank, "reset", scenario_target.bank.name, "made anew")
+    _publish(scenario_target.bank, "reset", scenario_target.bank.name, "reset")
 
 
 def apply(scenario: Scenario, scenario_target: ScenarioTarget) -> dict[str, Any]:

@@ -33,10 +33,10 @@ class StoreExhausted(StoreError):
 class StoreTooNew(StoreError):
     """The documents were written by a later version of this program, in a format that this one does not know."""
 
-    def __init__(self, file: Path, found: int, known: int) -> None:
-        super().__init__(f"{file} has format {found}; this version reads up to {known}")
+    def __init__(self, file: Path, version: int, known: int) -> None:
+        super().__init__(f"{file} has format {version}; this version reads up to {known}")
         self.file = file
-        self.found = found
+        self.found = version
         self.known = known
 
 

@@ -126,13 +126,13 @@ class DocsPage:
             query = read_query(request).get("q")[:200]
         except FormRefused as refused:
             return bare(request, refused.status, "The search cannot be read", refused.reason)
-        return self._found(request, query, 200)
+        return self._results(request, query, 200)
 
     def _missing(self, request: Request, here: str) -> Response:
         """404, with what fits the words of the address."""
-        return self._found(request, here.replace("/", " ").replace("-", " ")[:200], 404)
+        return self._results(request, here.replace("/", " ").replace("-", " ")[:200], 404)
 
-    def _found(self, request: Request, query: str, status: int) -> Response:
+    def _results(self, request: Request, query: str, status: int) -> Response:
         among = [*manual.entries()]
         for path in self._books:
             among += self._reference(path).entries(path)

@@ -90,21 +90,21 @@ class Reference:
     @cached_property
     def operations(self) -> dict[str, Operation]:
         """All operations by operationId, in the order of the document."""
-        found = {}
+        operations = {}
         for path, item in self._document.get("paths", {}).items():
             for method in _METHODS:
                 if method in item:
                     operation = self._operation(path, method, item[method], item.get("parameters", []))
-                    found[operation.id] = operation
-        return found
+                    operations[operation.id] = operation
+        return operations
 
     @cached_property
     def groups(self) -> dict[str, list[Operation]]:
         """The operations by their tag."""
-        found: dict[str, list[Operation]] = {}
+        groups: dict[str, list[Operation]] = {}
         for operation in self.operations.values():
-            found.setdefault(operation.group, []).append(operation)
-        return found
+            groups.setdefault(operation.group, []).append(operation)
+        return groups
 
     def entries(self, book: str) -> list[Entry]:
         """What a search may find: each operation with its parameters, members and values."""
@@ -135,9 +135,9 @@ class Reference:
             group=next(iter(operation.get("tags", [])), steps[0] if steps else "other"),
             rules="".join(operation.get("externalDocs", {}).get("url", "").rpartition("/docs/")[1:]),
             parameters=tuple(
-                (title, tuple(map(self._parameter, found)))
+                (title, tuple(map(self._parameter, named)))
                 for place, title in _PLACES.items()
-                if (found := [parameter for parameter in parameters if parameter.get("in") == place])
+                if (named := [parameter for parameter in parameters if parameter.get("in") == place])
             ),
             body=self._contents(body.get("content", {})),
             answers=tuple(

@@ -348,7 +348,7 @@ def test_events_tell_when_the_whole_bank_has_changed(desk: ControlDesk) -> None:
         ("scenario", "slow-bank", "applied"),
         ("scenario", "slow-bank", "withdrawn"),
         ("reset", "default", "restored"),
-        ("reset", "default", "made anew"),
+        ("reset", "default", "reset"),
         ("settings", "default", "changed"),
         ("rules", "default", "added"),
         ("rules", "default", "removed"),
@@ -357,10 +357,10 @@ def test_events_tell_when_the_whole_bank_has_changed(desk: ControlDesk) -> None:
         ("requests", "default", "cleared"),
         ("snapshots", "default", "deleted"),
         ("tpps", "acme", "issued"),
-        ("banks", "second", "made"),
+        ("banks", "second", "created"),
         ("banks", "second", "deleted"),
-        ("reset", "default", "made anew"),
-        ("banks", "default", "made"),
+        ("reset", "default", "reset"),
+        ("banks", "default", "created"),
     ]
 
 

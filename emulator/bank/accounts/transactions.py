@@ -102,10 +102,10 @@ def page(bank: Bank, holder_id: str, window: Window, *, kind: EntryKind = TRANSA
         if shelf == PENDING and window.all_pending:
             texts[shelf] = source.everything()
             continue
-        found = source.slice(offset, room + 1)
-        texts[shelf] = found[:room]
-        more = more or len(found) > room
-        offset = max(0, offset - source.count()) if not found else 0
+        listed = source.slice(offset, room + 1)
+        texts[shelf] = listed[:room]
+        more = more or len(listed) > room
+        offset = max(0, offset - source.count()) if not listed else 0
         room -= len(texts[shelf])
     return Page(texts, more)
 
@@ -136,8 +136,8 @@ class _Shelf:
 
     def everything(self) -> list[bytes]:
         self._low = self._high = None
-        found = self._read()
-        return found if self._grouped else list(_one_by_one(found))
+        read = self._read()
+        return read if self._grouped else list(_one_by_one(read))
 
     def slice(self, offset: int, limit: int) -> list[bytes]:
         if self._grouped:
@@ -172,16 +172,16 @@ def _item(transaction: Transaction, number: int) -> Transaction:
 
 def find(bank: Bank, account_id: str, transaction_id: str) -> Transaction:
     """A transaction of the account, or one payment of a batch; BankError RESOURCE_UNKNOWN."""
-    found = bank.documents.get(TRANSACTION, transaction_id)
-    if found is None:
+    transaction = bank.documents.get(TRANSACTION, transaction_id)
+    if transaction is None:
         batch_id, _, number = transaction_id.rpartition(".")
         batch = bank.documents.get(TRANSACTION, batch_id) if _NUMBER.fullmatch(number) else None
         entries = batch["batch"]["entries"] if batch is not None and "batch" in batch else ()
         if batch is not None and int(number) <= len(entries):
-            found = _item(batch, int(number))
-    if found is None or found["accountId"] != account_id:
+            transaction = _item(batch, int(number))
+    if transaction is None or transaction["accountId"] != account_id:
         raise BankError("RESOURCE_UNKNOWN", f"The account has no transaction {transaction_id}.", "transactionId")
-    return found
+    return transaction
 
 
 def view(transaction: Transaction, *, corporate: bool) -> dict[str, Any]:

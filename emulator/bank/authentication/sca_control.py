@@ -19,9 +19,9 @@ def find(bank: Bank, name: str) -> Sca:
 
     Of several the newest open one. Raises RESOURCE_UNKNOWN.
     """
-    found = bank.documents.get(SCA, name)
-    if found is not None:
-        return found
+    sca = bank.documents.get(SCA, name)
+    if sca is not None:
+        return sca
     if name == "latest":
         # By the order in which they were opened: on a clock that stands still they were all opened at one moment.
         several = bank.documents.find(SCA, status="started", newest_first=True, limit=1)
@@ -115,10 +115,10 @@ def waiting(bank: Bank, limit: int) -> list[Sca]:
 
 def past(bank: Bank, limit: int) -> list[Sca]:
     """The newest SCAs that have ended or are too late, however many are open."""
-    found = [sca for sca in _started(bank, LOOKED_AT) if machine.is_late(bank, sca)]
+    ended = [sca for sca in _started(bank, LOOKED_AT) if machine.is_late(bank, sca)]
     for status in ("finalised", "failed"):
-        found += bank.documents.find(SCA, status=status, newest_first=True, limit=limit)
-    return sorted(found, key=lambda sca: str(sca["created"]), reverse=True)[:limit]
+        ended += bank.documents.find(SCA, status=status, newest_first=True, limit=limit)
+    return sorted(ended, key=lambda sca: str(sca["created"]), reverse=True)[:limit]
 
 
 def _started(bank: Bank, limit: int) -> list[Sca]:

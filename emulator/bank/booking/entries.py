@@ -36,8 +36,8 @@ def _carried_letter(letter: str) -> str:
     if letter <= "\xff":
         return letter
     plain_form = unicodedata.normalize("NFKD", letter)
-    kept = "".join(part for part in plain_form if part <= "\xff")
-    return kept or "?"
+    latin1 = "".join(part for part in plain_form if part <= "\xff")
+    return latin1 or "?"
 
 
 def changes_text(initiation: Mapping[str, Any]) -> bool:
@@ -72,7 +72,7 @@ def _texts(initiation: Mapping[str, Any]) -> dict[str, Any]:
         text = carried(text, 140)
         shown["remittanceInformationUnstructured"] = text
         shown["remittanceInformationUnstructuredArray"] = [text]
-    references = [dict(told) for _, told in structured_references(initiation)]
+    references = [dict(structured) for _, structured in structured_references(initiation)]
     if references:
         shown["remittanceInformationStructuredArray"] = references
     return shown

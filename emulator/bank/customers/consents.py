@@ -23,10 +23,10 @@ def owner_key(tpp_id: str, national_id: str, context: str, agreement: str | None
 
 def current(bank: Bank, *, tpp_id: str, national_id: str, context: str, agreement: str | None) -> Consent | None:
     """The newest consent of a person to a TPP in a context, whatever its state."""
-    found = bank.documents.find(
+    newest = bank.documents.find(
         CONSENT, owner=owner_key(tpp_id, national_id, context, agreement), newest_first=True, limit=1
     )
-    return found[0] if found else None
+    return newest[0] if newest else None
 
 
 def age(bank: Bank, consent: Consent) -> timedelta:
@@ -174,5 +174,5 @@ def expire(bank: Bank, consent: Consent) -> None:
 
 def listing(bank: Bank, limit: int | None = None) -> list[dict[str, Any]]:
     """All consents, newest first."""
-    found = bank.documents.range(CONSENT, "created", reverse=True, limit=limit)
-    return [view(bank, consent) for consent in found]
+    consents = bank.documents.range(CONSENT, "created", reverse=True, limit=limit)
+    return [view(bank, consent) for consent in consents]

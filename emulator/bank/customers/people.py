@@ -39,14 +39,14 @@ def person(bank: Bank, national_id: str) -> Person | None:
 
 def agreements_of(bank: Bank, national_id: str) -> list[Agreement]:
     """The agreements under which a person may act, oldest first."""
-    found = bank.documents.find(AGREEMENT, persons=national_id)
+    agreements = bank.documents.find(AGREEMENT, persons=national_id)
     owner = customer(bank, national_id)
     if owner is not None:
-        known = {agreement["id"] for agreement in found}
+        known = {agreement["id"] for agreement in agreements}
         for agreement in bank.documents.find(AGREEMENT, owner=owner["id"]):
             if agreement["id"] not in known and (owner["type"] == "private" or not agreement["persons"]):
-                found.append(agreement)
-    return found
+                agreements.append(agreement)
+    return agreements
 
 
 def acting_under(bank: Bank, agreement: Agreement) -> list[str]:
@@ -87,13 +87,13 @@ def engagements_for(bank: Bank, agreement: Agreement, role: str, national_id: st
     An engagement of a private customer is that person's own; one of a corporate customer is everybody's who acts
     under the agreement.
     """
-    found = []
+    engagements = []
     for engagement in agreement["engagements"]:
         if role in engagement["roles"]:
             engaged = bank.documents.get(CUSTOMER, engagement["customer"])
             if engaged is None or engaged["type"] != "private" or engaged["customerNumber"] == national_id:
-                found.append(engagement)
-    return found
+                engagements.append(engagement)
+    return engagements
 
 
 def _under_agreement(bank: Bank, agreement: Agreement, role: str, national_id: str) -> list[str]:
@@ -132,14 +132,14 @@ def accounts_of(bank: Bank, national_id: str, context: str, agreement: str | Non
     if context == PRIVATE:
         owner = _private(customer(bank, national_id))
         return [] if owner is None else bank.documents.find(ACCOUNT, customerId=owner["id"])
-    found: dict[str, Account] = {}
+    accounts: dict[str, Account] = {}
     for candidate in agreements_of(bank, national_id):
         if agreement is None or candidate["id"] == agreement:
             for account_id in _under_agreement(bank, candidate, "VIEW", national_id):
                 account = bank.documents.get(ACCOUNT, account_id)
                 if account is not None:
-                    found[account_id] = account
-    return list(found.values())
+                    accounts[account_id] = account
+    return list(accounts.values())
 
 
 def cards_of(bank: Bank, national_id: str, context: str) -> list[Card]:

@@ -22,8 +22,8 @@ def status_of(statuses: Iterable[str]) -> str:
 
 def members(bank: Bank, basket: Basket) -> list[Payment]:
     """The payments of a basket, in its order."""
-    found = (bank.documents.get(PAYMENT, payment_id) for payment_id in basket["payments"])
-    return [payment for payment in found if payment is not None]
+    payments = (bank.documents.get(PAYMENT, payment_id) for payment_id in basket["payments"])
+    return [payment for payment in payments if payment is not None]
 
 
 def state(bank: Bank, basket: Basket) -> tuple[str, bool]:

@@ -74,9 +74,9 @@ def _refuse(members: Sequence[Payment | None]) -> None:
             taken.append(Message("CONFLICT", f"The payment is {payment['status']}; RCVD was expected.", path))
         elif "basketId" in payment:
             taken.append(Message("CONFLICT", "The payment is in another basket.", path))
-    if found := wrong or taken:
-        error = BankError.several(found)
-        error.in_body = found is wrong
+    if messages := wrong or taken:
+        error = BankError.several(messages)
+        error.in_body = messages is wrong
         raise error
 
 

@@ -112,20 +112,20 @@ def _debtor(bank: Bank, order: Order, known: Known) -> Account:
     iban = named.get("iban")
     if iban is None or order.script.permission_removed:
         return _payable(bank, order, named)
-    said = (iban, order.national_id, order.context, order.agreement)
-    account = known.get(said)
+    key = (iban, order.national_id, order.context, order.agreement)
+    account = known.get(key)
     if account is None:
-        account = known[said] = _payable(bank, order, named)
+        account = known[key] = _payable(bank, order, named)
     return account
 
 
 def _creditor(bank: Bank, initiation: Mapping[str, Any], known: Known) -> Account | None:
     """The creditor's account when this bank holds it, not to be changed."""
     named: Mapping[str, str] = initiation["creditorAccount"]
-    said = (named.get("iban"), named.get("bban"))
-    if said not in known:
-        known[said] = accounts.creditor(bank, named)
-    return known[said]
+    key = (named.get("iban"), named.get("bban"))
+    if key not in known:
+        known[key] = accounts.creditor(bank, named)
+    return known[key]
 
 
 def _payable(bank: Bank, order: Order, named: Mapping[str, Any]) -> Account:
@@ -299,8 +299,8 @@ def warnings(bank: Bank, initiation: Mapping[str, Any]) -> list[Message]:
     """WARNINGs for the answer to a creation."""
     if _WARNED_OF.isdisjoint(initiation):
         return []
-    found = rules.deprecations(bank, initiation)
+    messages = rules.deprecations(bank, initiation)
     if "dayOfExecution" in initiation and initiation["frequency"] in schedule.DAYS:
         text = f"dayOfExecution says nothing with frequency {initiation['frequency']}, which counts from startDate."
-        found.append(Message("FORMAT_ERROR", text, "dayOfExecution", "WARNING"))
-    return found
+        messages.append(Message("FORMAT_ERROR", text, "dayOfExecution", "WARNING"))
+    return messages

@@ -94,10 +94,10 @@ def _remittance(initiation: Mapping[str, Any]) -> dict[str, str]:
     """What the creditor reads: `message`, or the references as `kid` and `reference`."""
     if message := initiation.get("remittanceInformationUnstructured"):
         return {"message": message}
-    told: dict[str, list[str]] = {}
+    by_kind: dict[str, list[str]] = {}
     for _, reference in structured_references(initiation):
-        told.setdefault("kid" if says_kid(reference) else "reference", []).append(reference["reference"])
-    return {name: ", ".join(references) for name, references in told.items()}
+        by_kind.setdefault("kid" if says_kid(reference) else "reference", []).append(reference["reference"])
+    return {name: ", ".join(references) for name, references in by_kind.items()}
 
 
 def view(bank: Bank, payment: Payment) -> dict[str, Any]:

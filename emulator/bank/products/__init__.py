@@ -73,16 +73,16 @@ def _mistake(product: object) -> str | None:
 
 def load(folder: list[str], package: str) -> dict[tuple[str, str], Product]:
     """The products of the files in `folder`, by service and name; MalformedProduct names the file at fault."""
-    found: dict[tuple[str, str], Product] = {}
+    products: dict[tuple[str, str], Product] = {}
     for module in pkgutil.iter_modules(folder):
         product = getattr(importlib.import_module(f"{package}.{module.name}"), "PRODUCT", None)
         wrong = _mistake(product)
         if wrong is not None or not isinstance(product, Product):
             raise MalformedProduct(f"The product file {module.name}.py {wrong}.")
-        if (product.service, product.name) in found:
+        if (product.service, product.name) in products:
             raise MalformedProduct(f"The product file {module.name}.py is a second {product.service}/{product.name}.")
-        found[product.service, product.name] = product
-    return found
+        products[product.service, product.name] = product
+    return products
 
 
 @cache

@@ -20,7 +20,7 @@ INT32 = (-(2**31), 2**31 - 1)
 _ISO_TYPES = {old.lower(): iso for iso, old in accounts.OLD_ACCOUNT_TYPES.items()}
 # Which of several balances is the booked one; names as Berlin Group and the older interface write them.
 _BOOKED_FIRST = ("closingbooked", "interimbooked", "openingbooked", "booked", "expected")
-_KEPT = (
+_COPIED = (
     "remittanceInformationUnstructured",
     "creditorName",
     "creditorAccount",
@@ -195,19 +195,19 @@ def create_transactions(bank: Bank, account_id: str, bodies: Sequence[Body], *, 
     dates = [_dates(bank, body) for body in bodies]
     moments = moments_after(bank, TRANSACTION, account, [booking for booking, _ in dates])
     balance = Decimal(account["booked"])
-    made = []
+    entries = []
     for body, (booking, value), at in zip(bodies, dates, moments, strict=True):
-        said = {name: _said(body.get(name)) for name in _KEPT}
-        members = {name: value for name, value in said.items() if value not in (None, "", {})}
+        posted = {name: _as_posted(body.get(name)) for name in _COPIED}
+        members = {name: value for name, value in posted.items() if value not in (None, "", {})}
         members["amount"] = amount = decimal(body["amount"])
         members.setdefault("bankTransactionCode", transfer_code(outgoing=amount < 0))
         members["bookingDate"], members["valueDate"] = booking, value
-        made.append(ledger.book(bank, account_id, members, at=at))
+        entries.append(ledger.book(bank, account_id, members, at=at))
     ledger.restate(bank, account_id, balance)
-    return made
+    return entries
 
 
-def _said(value: Any) -> Any:
+def _as_posted(value: Any) -> Any:
     """A member as posted; of an account reference without the `""` that the listing shows for what is absent."""
     return {name: inner for name, inner in value.items() if inner} if isinstance(value, Mapping) else value
 
@@ -225,8 +225,8 @@ def _mistakes(bank: Bank, account: Account, body: Body, prefix: str) -> list[Mes
     if currency != account["currency"]:
         text = f"The currency of the account was expected, {account['currency']}."
         wrong.append(Message("FORMAT_ERROR", text, f"{prefix}currency"))
-    elif (told := too_fine(format(decimal(body["amount"]), "f"), currency)) is not None:
-        wrong.append(Message("FORMAT_ERROR", told, f"{prefix}amount"))
+    elif (problem := too_fine(format(decimal(body["amount"]), "f"), currency)) is not None:
+        wrong.append(Message("FORMAT_ERROR", problem, f"{prefix}amount"))
     today = bank.clock.today().isoformat()
     for name in ("bookingDate", "valueDate"):
         if (body.get(name) or "") > today:

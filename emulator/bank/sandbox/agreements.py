@@ -18,10 +18,10 @@ _LIMITS: tuple[Literal["registerLimit", "approvalLimit"], ...] = ("registerLimit
 
 def find_agreement(bank: Bank, agreement_id: str) -> Agreement:
     """The agreement with this id; BankError RESOURCE_UNKNOWN."""
-    found = bank.documents.get(AGREEMENT, agreement_id)
-    if found is None:
+    agreement = bank.documents.get(AGREEMENT, agreement_id)
+    if agreement is None:
         raise BankError("RESOURCE_UNKNOWN", f"There is no agreement {agreement_id}.", "agreementId")
-    return found
+    return agreement
 
 
 def create_agreement(bank: Bank, body: Body) -> Agreement:

@@ -109,12 +109,12 @@ def create_transactions(bank: Bank, card_id: str, bodies: Sequence[Body], *, sin
     if wrong:
         raise BankError.several(wrong)
     moments = moments_after(bank, CARD_TRANSACTION, card, [_booking(bank, body) for body in bodies])
-    made = [_transaction(bank, card, body, at) for body, at in zip(bodies, moments, strict=True)]
-    for document in made:
+    entries = [_transaction(bank, card, body, at) for body, at in zip(bodies, moments, strict=True)]
+    for document in entries:
         bank.documents.put(CARD_TRANSACTION, document)
     card["lastChange"] = bank.clock.stamp()
     bank.documents.put(CARD, card)
-    return made
+    return entries
 
 
 def _mistakes(bank: Bank, card: Card, body: Body, prefix: str) -> list[Message]:
@@ -171,13 +171,13 @@ def list_transactions(
 def find_transaction(bank: Bank, card_id: str, transaction_id: str) -> CardTransaction:
     """A transaction of the card account, by its id or its cardTransactionId; BankError RESOURCE_UNKNOWN."""
     cards.find(bank, card_id)
-    found = bank.documents.get(CARD_TRANSACTION, transaction_id)
-    if found is None or found["cardId"] != card_id:
+    transaction = bank.documents.get(CARD_TRANSACTION, transaction_id)
+    if transaction is None or transaction["cardId"] != card_id:
         own = bank.documents.find(CARD_TRANSACTION, cardId=card_id)
-        found = next((entry for entry in own if entry["cardTransactionId"] == transaction_id), None)
-    if found is None:
+        transaction = next((entry for entry in own if entry["cardTransactionId"] == transaction_id), None)
+    if transaction is None:
         raise BankError("RESOURCE_UNKNOWN", f"The card account has no transaction {transaction_id}.", "transactionId")
-    return found
+    return transaction
 
 
 def delete_transactions(bank: Bank, card_id: str) -> None:

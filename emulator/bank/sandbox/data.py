@@ -37,18 +37,18 @@ Listed = TypeVar("Listed", bound=Mapping[str, Any])
 
 def find_customer(bank: Bank, customer_id: str) -> Customer:
     """The customer with this customerId; BankError RESOURCE_UNKNOWN."""
-    found = bank.documents.get(CUSTOMER, customer_id)
-    if found is None:
+    customer = bank.documents.get(CUSTOMER, customer_id)
+    if customer is None:
         raise BankError("RESOURCE_UNKNOWN", f"There is no customer {customer_id}.", "customerId")
-    return found
+    return customer
 
 
 def customer_named(bank: Bank, name: str, path: str) -> Customer:
     """The customer with this customerNumber or customerId, named in a body at `path`; RESOURCE_UNKNOWN (400)."""
-    found = bank.documents.first(CUSTOMER, customerNumber=name) or bank.documents.get(CUSTOMER, name)
-    if found is None:
+    customer = bank.documents.first(CUSTOMER, customerNumber=name) or bank.documents.get(CUSTOMER, name)
+    if customer is None:
         raise BankError("RESOURCE_UNKNOWN", f"There is no customer {name}.", path, in_body=True)
-    return found
+    return customer
 
 
 def list_documents(bank: Bank, kind: Kind[Listed]) -> list[Listed]:
@@ -94,8 +94,8 @@ def organisation_number(owner: Customer) -> str | None:
 def delete_account(bank: Bank, account_id: str) -> None:
     """Remove an account with its transactions, and from agreements and consents; its payments stay as history."""
     accounts.find(bank, account_id)
-    found = bank.documents.find(TRANSACTION, accountId=account_id)
-    for payment_id in {t["paymentId"] for t in found if t["status"] == "pending" and "paymentId" in t}:
+    transactions = bank.documents.find(TRANSACTION, accountId=account_id)
+    for payment_id in {t["paymentId"] for t in transactions if t["status"] == "pending" and "paymentId" in t}:
         _leave(bank, payment_id)
     for transaction in bank.documents.find(TRANSACTION, accountId=account_id):
         bank.documents.delete(TRANSACTION, transaction["id"])

@@ -94,13 +94,13 @@ _STRUCTURED, _STRUCTURED_ARRAY = "remittanceInformationStructured", "remittanceI
 
 def structured_references(initiation: Mapping[str, Any]) -> list[tuple[str, Mapping[str, str]]]:
     """The structured references with their paths, of the object and of the array alike."""
-    found: list[tuple[str, Mapping[str, str]]] = []
+    references: list[tuple[str, Mapping[str, str]]] = []
     if _STRUCTURED in initiation:
-        found.append((_STRUCTURED, initiation[_STRUCTURED]))
+        references.append((_STRUCTURED, initiation[_STRUCTURED]))
     if _STRUCTURED_ARRAY in initiation:
         for index, one in enumerate(initiation[_STRUCTURED_ARRAY]):
-            found.append((f"{_STRUCTURED_ARRAY}[{index}]", one))
-    return found
+            references.append((f"{_STRUCTURED_ARRAY}[{index}]", one))
+    return references
 
 
 def says_kid(reference: Mapping[str, str]) -> bool:
@@ -153,11 +153,11 @@ def period(draft: Draft) -> Iterator[Message]:
 
 def deprecations(bank: Bank, initiation: Mapping[str, Any], prefix: str = "") -> list[Message]:
     """The WARNINGs that members on their way out earn from 05-Sep-2024 on (SPEC 9, CONTRACT 6)."""
-    found: list[Message] = []
+    messages: list[Message] = []
     if "remittanceInformationStructured" in initiation and bank.clock.today() >= DEPRECATED_FROM:
         text = "remittanceInformationStructured is deprecated: use remittanceInformationStructuredArray."
-        found.append(Message("FORMAT_ERROR", text, f"{prefix}remittanceInformationStructured", "WARNING"))
+        messages.append(Message("FORMAT_ERROR", text, f"{prefix}remittanceInformationStructured", "WARNING"))
     if "payments" in initiation:
         for index, entry in enumerate(initiation["payments"]):
-            found += deprecations(bank, entry, f"{prefix}payments[{index}].")
-    return found
+            messages += deprecations(bank, entry, f"{prefix}payments[{index}].")
+    return messages

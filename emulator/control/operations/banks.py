@@ -66,10 +66,10 @@ def _put(call: ControlCall[NewBank]) -> Response:
             shown["tpp"] = issued(call.authority, wanted.tpp.model_copy(update={"replace": True}), path="tpp.")
 
     with call.banks.without_damage(name):
-        made = call.banks.make(name, fixture=fixture, seed=wanted.seed, prepare=prepare)
-    call.target_of(made).snapshots.clear()
-    replace(call, service=made).publish("reset", "made anew")
-    call.publish_to_all("banks", name, "made")
+        created = call.banks.make(name, fixture=fixture, seed=wanted.seed, prepare=prepare)
+    call.target_of(created).snapshots.clear()
+    replace(call, service=created).publish("reset", "reset")
+    call.publish_to_all("banks", name, "created")
     return json_response(201 if is_new else 200, shown)
 
 

@@ -165,16 +165,16 @@ def _mistake(flow: object) -> str | None:
 
 def load(folder: list[str], package: str) -> dict[str, Flow]:
     """The flows of the files in `folder`, by name; MalformedProduct names the file at fault."""
-    found: dict[str, Flow] = {}
+    flows: dict[str, Flow] = {}
     for module in pkgutil.iter_modules(folder):
         flow = getattr(importlib.import_module(f"{package}.{module.name}"), "FLOW", None)
         wrong = _mistake(flow)
         if wrong is not None or not isinstance(flow, Flow):
             raise MalformedProduct(f"The flow file {module.name}.py {wrong}.")
-        if flow.name in found:
+        if flow.name in flows:
             raise MalformedProduct(f"The flow file {module.name}.py is a second {flow.name}.")
-        found[flow.name] = flow
-    return found
+        flows[flow.name] = flow
+    return flows
 
 
 def by_product(flows: Mapping[str, Flow], known: Mapping[tuple[str, str], Product]) -> dict[tuple[str, str], Flow]:
