@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from emulator.bank.notification_targets import Host, MalformedAddress, allowed_host
+
 PREFIX = "BANK_EMULATOR_"
 
 Parse = Callable[[str], Any]
@@ -42,6 +44,7 @@ class ServeSettings:
     public_url: str | None = None
     durability: str = "process"
     allow_host: tuple[str, ...] = ()
+    allow_notify: tuple[Host, ...] = ()
     log_format: str = "text"
 
 
@@ -114,6 +117,13 @@ def _host_name(value: str) -> str:
     return value.strip("[]").lower()
 
 
+def _notified_host(value: str) -> Host:
+    try:
+        return allowed_host(value)
+    except MalformedAddress as wrong:
+        raise ValueError(f"takes HOST or HOST:PORT: {wrong}") from None
+
+
 def _switch(value: str) -> bool:
     words = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
     if value.lower() not in words:
@@ -162,6 +172,13 @@ FLAGS: tuple[Flag, ...] = (
     Flag("public-url", "URL", _url, "The address that others reach this bank by, for absolute links."),
     Flag("durability", "LEVEL", _one_of("process", "power"), "What answered changes survive: process or power."),
     Flag("allow-host", "NAME", _host_name, "A further Host name to answer to; may be repeated.", repeatable=True),
+    Flag(
+        "allow-notify",
+        "HOST[:PORT]",
+        _notified_host,
+        "A host that notifications may go to, private or not; may be repeated.",
+        repeatable=True,
+    ),
     Flag("log-format", "FORM", _one_of("text", "json"), "How the log on stderr is written: text or json."),
 )
 

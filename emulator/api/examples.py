@@ -40,9 +40,13 @@ HEADERS: dict[str, str] = {
     "PSU-HTTP-Method": "POST",
     "PSU-Device-ID": UUID,
     "PSU-Geo-Location": "GEO:59.9139,10.7522",
+    "TPP-Notification-URI": "https://tpp.example/notifications",
+    "TPP-Notification-Content-Preferred": "status=SCA,PROCESS",
 }
 
 HEADER_TEXTS: dict[str, str] = {
+    "TPP-Notification-URI": "Where the bank sends changes of status, while the setting notifications is on.",
+    "TPP-Notification-Content-Preferred": "Which changes: status= and some of SCA, PROCESS, LAST; default PROCESS.",
     "x-accept-fix": "Changes asked for before they are the default, comma-separated (SPEC 9).",
     "X-Request-ID": "Unique for each call; a repeated creation gets the stored answer.",
     "TPP-Session-ID": "The SCA session: an SCA under it spares further ones for an hour (SPEC 5.3.9).",

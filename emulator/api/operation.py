@@ -120,7 +120,8 @@ class Operation:
     by status, for the OpenAPI document; `roles`: the TPP must hold one of them; `needs`: the headers demanded even
     under `--profile lenient`; `values`: the values that a path parameter may take, for routing;
     `gives`: the path parameter that names what was created, and the member of the answer that holds it;
-    `remembers`: a repeat with the same X-Request-ID gets the stored answer (CONTRACT 3.4).
+    `remembers`: a repeat with the same X-Request-ID gets the stored answer (CONTRACT 3.4); `notifies`: the TPP may ask
+    for status notifications of what it opens (CONTRACT 18).
     """
 
     id: str
@@ -138,6 +139,7 @@ class Operation:
     needs: frozenset[str] = frozenset()
     values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     remembers: bool = False
+    notifies: bool = False
     gives: tuple[str, str] | None = None
     quota: str | None = None  # "balances", "transactions" or "details": 4 unattended calls in 24 h (SPEC 8)
     resource: HolderKind = ACCOUNT  # what `id` in the path names: ACCOUNT or CARD

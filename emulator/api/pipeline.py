@@ -21,6 +21,7 @@ from emulator.api.json_body import is_plain, read_doubled
 from emulator.api.log import BODY_KEPT, Exchange, RequestLog
 from emulator.api.messages import Request, Response
 from emulator.api.negotiation import content_coded, content_language, unacceptable
+from emulator.api.notification_headers import malformed
 from emulator.api.operation import NO_QUERY, Call, Operation, Reply, Route
 from emulator.api.render import failed
 from emulator.api.repeats import Repeats
@@ -233,6 +234,8 @@ class Pipeline:
         wrong = check_headers(
             headers, route.column, profile, operation.needs, operation.before_first_sca, operation.acts
         )
+        if operation.notifies and self._bank.settings.notifications:
+            wrong += malformed(headers)
         if (refused := unacceptable(headers)) is not None:
             raise BankError.several([*wrong, refused], status=None if wrong else 406)
         if wrong:

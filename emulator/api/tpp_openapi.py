@@ -18,6 +18,7 @@ from typing import Any
 
 from emulator.api import examples, headers, render
 from emulator.api.messages import Request, Response
+from emulator.api.notification_headers import SCHEMAS as NOTIFICATION_HEADERS
 from emulator.api.openapi import Part, Writer, content, path_parameter, query_parameter
 from emulator.api.operation import Operation, Params, Route
 from emulator.api.operations import table
@@ -163,7 +164,9 @@ def _document(
         security=[] if by_proxy else [{name: [] for name in _SECURITY}],
         tags=[{"name": tag} for tag in dict.fromkeys(row.tag for row in rows if row.tag)],
         components={
-            "parameters": {_component(name): _header(name) for name in _LISTED if name in shared},
+            "parameters": {
+                _component(name): _header(name) for name in (*_LISTED, *NOTIFICATION_HEADERS) if name in shared
+            },
             "responses": {
                 name: _refusal(text, error, examples.answers(examples.REFUSED, name)) for name, text in REFUSALS.items()
             },
@@ -224,7 +227,7 @@ def _headers(form: _Form, apart: frozenset[str], *, demand: bool) -> tuple[list[
         if name not in apart and name not in required
         if any(headers.MATRIX.get(name, {}).get(route.column, "-") != "-" for route in routes)
     ]
-    return required, optional
+    return required, [*optional, *(NOTIFICATION_HEADERS if operation.notifies else ())]
 
 
 def _demanded(route: Route) -> frozenset[str]:
@@ -240,7 +243,7 @@ def _header(name: str) -> Part:
         "in": "header",
         "required": False,
         "description": examples.HEADER_TEXTS.get(name, f"{name} (SPEC 2.1)"),
-        "schema": dict(headers.schema_of(name)),
+        "schema": dict(NOTIFICATION_HEADERS.get(name) or headers.schema_of(name)),
         "example": examples.HEADERS[name],
     }
 

@@ -27,6 +27,7 @@ from emulator.settings import ServeSettings
 from emulator.store import StoreDamaged, StoreError
 from emulator.web.console.room import Console
 from emulator.web.docs_page import DocsPage
+from emulator.web.notification_client import NotificationClient
 from emulator.web.pages.browser import Guard
 from emulator.web.pages.my_pages import MyPages
 from emulator.web.pages.rendering import StaticFiles
@@ -130,6 +131,7 @@ def _application(registry: BankRegistry, settings: ServeSettings, authority: Cer
         openapi=openapi_answer,
         tls=lambda: authority.server_context(_names(settings)),
         scenario_target=control.scenario_target,
+        post=NotificationClient(allowed=settings.allow_notify, authority=authority.certificate_pem).post,
     )
 
 
@@ -186,6 +188,7 @@ def registry_for(
             trusted_ca=lambda: authority.certificate,
             signer=response_signer(authority.answer_credentials),
             begins=begins,
+            notify_hosts=settings.allow_notify,
             progress=progress,
         )
     )

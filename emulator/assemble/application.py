@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from ssl import SSLContext
 from time import monotonic
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeVar, runtime_checkable
 
 from emulator.api import render
 from emulator.api.headers import Headers
@@ -17,6 +17,7 @@ from emulator.api.pipeline import API_PREFIX, finish
 from emulator.api.render import failed
 from emulator.api.router import split_target
 from emulator.api.service import BankService, health, ready
+from emulator.assemble.notifier import Notifier, Post
 from emulator.assemble.registry import BankRegistry
 from emulator.assemble.turns import JournalTurn, Upkeep
 from emulator.bank.clock import moment
@@ -32,6 +33,8 @@ IDLE = 0.25  # seconds without a request after which the process has nothing els
 JUDGED = 32  # observations that are judged then, for the conformance report, before requests come first again
 PAUSE = 0.001  # seconds in which requests can come, while there is more to judge
 CLOSING = 8.0  # seconds from the stop to the end of the last compaction; all is over within 10 (CONTRACT 1)
+Result = TypeVar("Result")
+
 _ABOUT = ("/health", "/ready", "/openapi.json")
 _NAMED_BANK = re.compile(r"/banks/([a-z0-9][a-z0-9-]{0,62})(?=/|$)")
 
@@ -60,7 +63,7 @@ class BankApplication:
     """The web side's only partner.
 
     `rooms`: by first path segment (`_emulator`, `sca`, `console`, ...); what no room has is the TPP interface.
-    `scenario_target` gives what scenarios change of a bank.
+    `scenario_target` gives what scenarios change of a bank; `post` sends a notification, None: none is sent.
     """
 
     def __init__(
@@ -71,6 +74,7 @@ class BankApplication:
         openapi: Callable[[Request], Response],
         tls: Callable[[], SSLContext],
         scenario_target: Callable[[BankService], ScenarioTarget],
+        post: Post | None = None,
     ) -> None:
         self.scenario_target = scenario_target
         self._registry = registry
@@ -79,6 +83,8 @@ class BankApplication:
         self._tls = tls
         self._upkeep = Upkeep()
         self._idle: asyncio.TimerHandle | None = None
+        self.notifier = Notifier(registry.services, change=self.change, post=post, alone=True)
+        registry.on_open = self.notifier.follow
         self._handled_before = 0
         self._turn = JournalTurn(
             self.begin_or_go_on,
@@ -203,6 +209,14 @@ class BankApplication:
         unsynced = self._upkeep.unsynced(self._registry.documents(service.bank.name) for service in self._watched())
         return self._upkeep.sync(unsynced) if unsynced else None
 
+    async def change(self, service: BankService, work: Callable[[], Result]) -> Result:
+        """Let `work` change a bank's documents, not within a turn; return when that is as durable as asked for."""
+        result = work()
+        unsynced = self._upkeep.unsynced([self._registry.documents(service.bank.name)])
+        if unsynced:
+            await self._upkeep.sync(unsynced)
+        return result
+
     def _watched(self) -> list[BankService]:
         return [service for service in self._registry.services() if service.bank.watchers]
 
@@ -214,6 +228,7 @@ class BankApplication:
         """Requests are served from now on, within a running loop: a slow start is followed by a compaction."""
         self._upkeep.look_after(self._registry.group)
         self._idle = asyncio.get_running_loop().call_later(IDLE, self._use_idle_time)
+        self.notifier.start()
 
     def _use_idle_time(self) -> None:
         """Judge some of what the banks have seen, if no request has come since the last look."""
@@ -228,6 +243,7 @@ class BankApplication:
         """No more requests are served: leave unfinished what `close` does better."""
         if self._idle is not None:
             self._idle.cancel()
+        self.notifier.stop()
         self._registry.end_by(monotonic() + CLOSING)
         self._upkeep.end()
 

@@ -25,6 +25,7 @@ from emulator.bank.clock import LIVE, Beginning
 from emulator.bank.errors import BankError
 from emulator.bank.fixtures import Fixture
 from emulator.bank.kinds import BANK, KINDS
+from emulator.bank.notification_targets import Host
 from emulator.bank.settings import Settings
 from emulator.bank.snapshots import Snapshots
 from emulator.ca import CertificateAuthority
@@ -58,6 +59,7 @@ class RegistryConfig:
     trusted_ca: Callable[[], Certificate | None]
     signer: Signer
     begins: Beginning = LIVE
+    notify_hosts: tuple[Host, ...] = ()
     progress: Callable[[int, int], None] | None = None  # of reading the documents: bytes read, bytes in all
 
 
@@ -76,6 +78,7 @@ class BankRegistry:
         self._open: dict[str, BankService] = {}
         self._stores: dict[str, Store] = {}
         self._logged: dict[str, str] = {}
+        self.on_open: Callable[[BankService], None] | None = None  # of every bank that is opened from then on
         self.default = self.open(DEFAULT)
         if self._folders is not None:  # by now no other process has them
             self._folders.sweep()
@@ -165,6 +168,8 @@ class BankRegistry:
     def _enter(self, name: str, service: BankService, documents: Store) -> None:
         documents.join(self.group)
         self._open[name], self._stores[name] = service, documents
+        if self.on_open is not None:
+            self.on_open(service)
 
     def documents(self, name: str = DEFAULT) -> Store | None:
         """The documents of a bank that is open."""
@@ -188,6 +193,7 @@ class BankRegistry:
             ids_form=common.ids_form,
             stream=self._stream(name, documents),
             initial=common.fixtures if name == DEFAULT else None,
+            notify_hosts=common.notify_hosts,
         )
         if (log := journal_of(documents)) is not None and log.written:
             bank.clock.not_before(log.written + MTIME_GRAIN)
@@ -224,7 +230,7 @@ class BankRegistry:
 
         return beside(self)
 
-    def apart(self, authority: CertificateAuthority) -> BankRegistry:
+    def apart(self, authority: CertificateAuthority, *, notify_hosts: tuple[Host, ...]) -> BankRegistry:
         """A registry of the same kind in memory that shares no bank with this one, under another sandbox CA."""
         common = replace(
             self._common,
@@ -232,6 +238,7 @@ class BankRegistry:
             begins=LIVE,
             trusted_ca=lambda: authority.certificate,
             signer=response_signer(authority.answer_credentials),
+            notify_hosts=notify_hosts,
         )
         return BankRegistry(common)
 

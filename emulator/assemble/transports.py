@@ -5,26 +5,31 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from emulator.api.messages import Request, Response, Stream
 from emulator.assemble import openapi_answer, registry_for
 from emulator.assemble.application import BankApplication
 from emulator.assemble.registry import BankRegistry
+from emulator.bank import notifications
 from emulator.bank.clock import real_now
+from emulator.bank.notification_targets import Host
 from emulator.ca import CertificateAuthority
 from emulator.control import Control
 from emulator.scenario.transport import InProcess, Transport
 from emulator.settings import ServeSettings
 
+RECEIVER = Host("tpp.example")  # where stories are notified: what is sent there counts as delivered
+
 
 def new_transports() -> Callable[[], Transport]:
     """A function that gives a new bank in its known state each time it is called."""
     authority = CertificateAuthority(None, clock=real_now)
-    return registry_for(ServeSettings(ephemeral=True, state=Path()), authority).transport
+    return registry_for(ServeSettings(ephemeral=True, state=Path(), allow_notify=(RECEIVER,)), authority).transport
 
 
 def beside(registry: BankRegistry) -> Transport:
     """A bank of the same kind as those of `registry`, with a CA of its own."""
     authority = CertificateAuthority(None, clock=real_now)
-    return on(registry.apart(authority), authority)
+    return on(registry.apart(authority, notify_hosts=(RECEIVER,)), authority)
 
 
 def on(registry: BankRegistry, authority: CertificateAuthority) -> Transport:
@@ -37,4 +42,11 @@ def on(registry: BankRegistry, authority: CertificateAuthority) -> Transport:
         tls=lambda: authority.server_context(()),
         scenario_target=control.scenario_target,
     )
-    return InProcess(application.handle)
+
+    def handle(request: Request) -> Response | Stream:
+        answer = application.handle(request)
+        for service in registry.services():
+            notifications.deliver(service.bank)
+        return answer
+
+    return InProcess(handle)

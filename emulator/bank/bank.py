@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from emulator.bank.clock import LIVE, Beginning, Clock
 from emulator.bank.documents import SettingsDocument
 from emulator.bank.ids import Ids
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CONSENT, CUSTOMER, PERSON, PSU, SESSION, SETTINGS
+from emulator.bank.notification_targets import Host
 from emulator.bank.settings import Settings, merged
 from emulator.store import DependentCache, Documents, Kind
 
@@ -31,7 +32,8 @@ class Bank:
     and those that they pay to (see `initiation`).
     `defaults` are the settings that a reset restores, `begins` the clock; `seed` and `ids_form` come from `--seed` and
     `--ids`; `stream`: what ids are drawn under (None: the name); `initial`: the fixture that reset and initialize
-    restore (None: what the bank was created with).
+    restore (None: what the bank was created with); `notify_hosts`: where notifications may go whatever the TPP's
+    certificate says (`--allow-notify`).
     """
 
     def __init__(
@@ -45,6 +47,7 @@ class Bank:
         ids_form: str = "uuid",
         stream: str | None = None,
         initial: str | None = None,
+        notify_hosts: Collection[Host] = (),
     ) -> None:
         self.name = name
         self.documents = documents
@@ -53,6 +56,7 @@ class Bank:
         self.clock = Clock(documents)
         self.ids = Ids(documents, stream=stream or name, seed=seed, form=ids_form)
         self.initial = initial
+        self.notify_hosts = notify_hosts
         self.payers = documents.dependent_cache(PSU, SESSION, AGREEMENT, CUSTOMER, PERSON)
         self.accounts = documents.dependent_cache(ACCOUNT, CUSTOMER, AGREEMENT)
         # the day on which a consent was last used, by its id, until it is written

@@ -41,6 +41,7 @@ class SettingsDocument(TypedDict, total=False):
     payee_check: str
     weather: str
     known_issues: bool
+    notifications: bool
 
 
 class FixtureSource(TypedDict):
@@ -549,6 +550,60 @@ class Basket(TypedDict):
     created: str
     sca: NotRequired[str]  # token of the SCA that the links lead to, while one is open
     signed: NotRequired[str]  # moment
+
+
+# ---- notifications
+
+
+class Subscription(TypedDict):
+    """Where a TPP wants to be notified of a payment, basket or consent (Berlin Group 1.3, TPP-Notification-URI)."""
+
+    id: str  # of the payment, basket or consent
+    resource: Literal["payment", "basket", "consent"]
+    tpp: str
+    uri: str
+    content: list[str]  # of SCA, PROCESS, LAST
+    queued: int  # notifications so far
+    effect: NotRequired[str]  # scripted: late, twice, reordered, dropped or forged
+    delay: NotRequired[float]  # of the effect late: seconds of bank time
+    passing: NotRequired[Literal["yes"]]  # of a consent that is not given yet: deleted when there are many
+
+
+class Delivery(TypedDict):
+    """One attempt to deliver a notification."""
+
+    at: str  # moment
+    status: NotRequired[int]  # HTTP status of the receiver's answer
+    error: NotRequired[str]  # why there was no answer
+
+
+class Claim(TypedDict):
+    """Which process sends a notification, so that no other does."""
+
+    by: str
+    until: float  # seconds of Unix time at which another process may take over
+
+
+class Notification(TypedDict):
+    """A change of status that a TPP is notified of."""
+
+    id: str  # a UUID, the X-Request-ID of the notification
+    target: str  # id of the payment, basket or consent
+    tpp: str
+    uri: str
+    body: dict[str, str]  # as it is sent
+    place: int  # in the order of the target's notifications
+    created: str
+    state: Literal["waiting", "sending", "delivered", "failed", "dropped"]
+    deliveries: list[Delivery]  # oldest first
+    lane: NotRequired[str]  # the target, until the notification is answered: one after the other
+    due: NotRequired[str]  # moment of the next attempt; of the first in its lane alone
+    notBefore: NotRequired[str]  # scripted: the moment of the first attempt
+    copies: NotRequired[int]  # scripted: how many times it is still delivered
+    held: NotRequired[Literal["yes"]]  # scripted: the next one of its target goes first
+    forged: NotRequired[Literal["yes"]]  # scripted: what it says is not true
+    claim: NotRequired[Claim]  # while it is sent
+    done: NotRequired[Literal["yes"]]  # delivered, failed or dropped: deleted when there are many
 
 
 # ---- the interface

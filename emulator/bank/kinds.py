@@ -25,6 +25,7 @@ from emulator.bank.documents import (
     Customer,
     ExchangeDocument,
     Login,
+    Notification,
     Payment,
     Person,
     Psu,
@@ -35,6 +36,7 @@ from emulator.bank.documents import (
     ScenarioDocument,
     Session,
     SettingsDocument,
+    Subscription,
     Transaction,
 )
 from emulator.store import Documents, Kind, Ordered
@@ -125,6 +127,15 @@ PAYMENT = Kind[Payment]("payment", indexes=("likeness",), ordered={"due": Ordere
 AUTHORISATION = Kind[Authorisation]("authorisation", indexes=("target",))
 BASKET = Kind[Basket]("basket", ordered={"created": Ordered(by="created")})
 
+# notifications
+SUBSCRIPTION = Kind[Subscription]("subscription", indexes=("passing",))  # id: the payment, basket or consent
+NOTIFICATION = Kind[Notification](
+    "notification",
+    indexes=("target", "lane", "state", "done"),
+    ordered={"due": Ordered(by="due")},
+    arrival="created",
+)
+
 # the interface
 REPEAT = Kind[Repeat]("repeat", arrival="created")  # id: `tpp|x-request-id`
 CONTACT = Kind[Contact]("contact")  # id: the tppId
@@ -150,6 +161,8 @@ KINDS: tuple[Kind[Any], ...] = (
     PAYMENT,
     AUTHORISATION,
     BASKET,
+    SUBSCRIPTION,
+    NOTIFICATION,
     REPEAT,
     CONTACT,
 )

@@ -14,7 +14,8 @@ class Script:
     seconds that each of its pages takes;
     `progress`: the statuses a payment takes, each with the seconds it waits before the step;
     `fee`: a fee in the debtor account's currency; `permission_removed`: payments from that account are not
-    allowed; `quota_exhausted`: the unattended calls are used up.
+    allowed; `quota_exhausted`: the unattended calls are used up; `notification`: what becomes of the notifications
+    that the request asks for (`late`, `twice`, `reordered`, `dropped`, `forged`), with the seconds of `late`.
     """
 
     sca: str | None = None
@@ -23,6 +24,7 @@ class Script:
     fee: str | None = None
     permission_removed: bool = False
     quota_exhausted: bool = False
+    notification: tuple[str, float] | None = None
 
 
 UNSCRIPTED = Script()

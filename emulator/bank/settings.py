@@ -29,6 +29,7 @@ class Settings:
     weather: str = "calm"
     known_issues: bool = False
     conformance: bool = True
+    notifications: bool = False
 
     def as_document(self) -> dict[str, Any]:
         """All settings by name, as `GET settings` answers them."""
@@ -114,6 +115,7 @@ TAKES: Mapping[str, Takes] = {
     "weather": _one_of("calm", "rough"),
     "known_issues": _YES_OR_NO,
     "conformance": _YES_OR_NO,
+    "notifications": _YES_OR_NO,
 }
 DECIDES: Mapping[str, str] = {
     "profile": "How strictly headers and signatures are read: as documented, or as far as an operation needs.",
@@ -130,6 +132,7 @@ DECIDES: Mapping[str, str] = {
     "weather": "Whether days are good ones (calm), or answers get lost, come late or are 503 now and then (rough).",
     "known_issues": "Whether a domestic payment cannot be read before it is approved, a known issue of production.",
     "conformance": "Whether the bank judges what its TPPs do, for the conformance report.",
+    "notifications": "Whether TPPs that ask for it with TPP-Notification-URI are notified of changes of status.",
 }
 SCHEMAS: Mapping[str, Mapping[str, Any]] = {
     name: {"description": DECIDES[name], **takes.schema} for name, takes in TAKES.items()

@@ -148,6 +148,20 @@ _payments_text = _table(
     "payments", "created", "transactionStatus", "service", "product", "instructedAmount", "creditorName", "paymentId"
 )
 _consents_text = _table("consents", "lastSca", "status", "tpp", "nationalId", "context", "consentId")
+
+
+def _notifications_text(notifications: list[dict[str, Any]]) -> None:
+    shown = [
+        {
+            **one,
+            "says": next((value for name, value in one["body"].items() if name.endswith("Status")), ""),
+            "attempts": " ".join(str(each.get("status") or each["error"]) for each in one["deliveries"]),
+        }
+        for one in notifications
+    ]
+    rows(shown, "created", "state", "says", "attempts", "uri", "target", noun="notifications")
+
+
 _SCENARIO = click.Option(
     ["--scenario"], metavar="NAME", help="A ready scenario to apply.", shell_complete=complete_scenario
 )
@@ -220,6 +234,16 @@ NOUNS: dict[str, Row | tuple[str, dict[str, Row]]] = {
                 text=_consents_text,
             ),
         },
+    ),
+    "notifications": Row(
+        "Status notifications and how each attempt to deliver them ended, newest first.",
+        *("GET", "notifications", "bank-emulator notifications --target 3f2b..."),
+        params=(
+            click.Option(["--target"], metavar="ID", help="Those of this payment, basket or consent."),
+            _limit(20),
+        ),
+        view=itemgetter("notifications"),
+        text=_notifications_text,
     ),
     "snapshot": (
         "Save and restore documents, clock, rules and settings.",

@@ -30,6 +30,7 @@ COMMANDS: dict[str, str] = {
     "sca": "emulator.cli.control",
     "payments": "emulator.cli.control",
     "consents": "emulator.cli.control",
+    "notifications": "emulator.cli.control",
     "requests": "emulator.cli.requests",
     "events": "emulator.cli.requests",
     "reset": "emulator.cli.control",

@@ -78,6 +78,7 @@ class Tpp:
         self.psu_context: str | None = None
         self.session_id = str(uuid.uuid4())
         self.redirect_uri = "https://tpp.example/callback"
+        self.notification_uri: str | None = None  # TPP-Notification-URI, where the bank has notifications on
         self._prefix = parts.path.rstrip("/")
         self._host = parts.netloc.rpartition("@")[2]
         self._defaults = dict(defaults or {})
@@ -140,6 +141,7 @@ class Tpp:
             "x-accept-fix": "amount-as-string",
             "TPP-Session-ID": self.session_id,
             "TPP-Redirect-URI": self.redirect_uri,
+            "TPP-Notification-URI": self.notification_uri,
             "PSU-IP-Address": "192.0.2.1",
             "PSU-ID": self.psu_id,
             "PSU-Corporate-ID": self.psu_corporate_id,

@@ -42,6 +42,7 @@ class Event(TypedDict):
     target: NotRequired[str | None]
     done: NotRequired[int]
     of: NotRequired[int]
+    tpp: NotRequired[str | None]
 
 
 @closed
@@ -163,6 +164,39 @@ class PayeeVerification(TypedDict):
 
     partyNameMatch: Literal["MTCH", "CMTC", "NMTC", "NOAP"]
     matchedName: NotRequired[str]
+
+
+@closed
+class NotificationDelivery(TypedDict):
+    """An attempt: the HTTP status of the receiver's answer, or why there was none."""
+
+    at: str
+    status: NotRequired[int]
+    error: NotRequired[str]
+
+
+@closed
+class Notification(TypedDict):
+    """A change of status that a TPP is notified of; `place`: in the order of its target's notifications."""
+
+    id: str
+    target: str
+    tpp: str
+    uri: str
+    place: int
+    state: Literal["waiting", "sending", "delivered", "failed", "dropped"]
+    body: dict[str, str]
+    created: str
+    nextAttempt: str | None
+    forged: bool
+    deliveries: list[NotificationDelivery]
+
+
+@closed
+class Notifications(TypedDict):
+    """Notifications, newest first."""
+
+    notifications: list[Notification]
 
 
 @closed

@@ -14,6 +14,7 @@ from emulator.api.hosts import HostNames
 from emulator.api.json_body import LARGEST_BODY, read_json
 from emulator.api.messages import Request
 from emulator.bank.errors import BankError
+from emulator.bank.notification_targets import NOTIFICATION_AGENT
 
 CHANGING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 YAML_TYPES = frozenset({"application/yaml", "application/x-yaml", "text/yaml"})
@@ -43,6 +44,9 @@ class Gate:
             host_of_page = urlsplit(origin).netloc
             if not host_of_page or not self._hosts.include(host_of_page, request.base):
                 raise BankError("FORBIDDEN", "A page of another origin may not change the bank.", "Origin", status=403)
+        if headers.get("user-agent", "").startswith(NOTIFICATION_AGENT):
+            # --allow-notify may name this machine, and the TPP has chosen the address that was posted to
+            raise BankError("FORBIDDEN", "A notification may not change a bank.", "User-Agent", status=403)
         if headers.get("sec-fetch-site") == "cross-site" and request.method in CHANGING:
             raise BankError("FORBIDDEN", "Another site's page may not change the bank.", "Sec-Fetch-Site", status=403)
 

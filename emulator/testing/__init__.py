@@ -10,15 +10,29 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from emulator.testing.options import BankFactory, BankOptions
+    from emulator.testing.receiver import Received, Receiver
     from emulator.testing.running import BankClock, BankCustomer, RunningBank, TestTpp, TppFiles, banks
 
-__all__ = ["BankClock", "BankCustomer", "BankFactory", "BankOptions", "RunningBank", "TestTpp", "TppFiles", "banks"]
+__all__ = [
+    "BankClock",
+    "BankCustomer",
+    "BankFactory",
+    "BankOptions",
+    "Received",
+    "Receiver",
+    "RunningBank",
+    "TestTpp",
+    "TppFiles",
+    "banks",
+]
 
 _PLACES = {
     "BankClock": "emulator.testing.running",
     "BankCustomer": "emulator.testing.running",
     "BankFactory": "emulator.testing.options",
     "BankOptions": "emulator.testing.options",
+    "Received": "emulator.testing.receiver",
+    "Receiver": "emulator.testing.receiver",
     "RunningBank": "emulator.testing.running",
     "TestTpp": "emulator.testing.running",
     "TppFiles": "emulator.testing.running",

@@ -18,7 +18,8 @@ class BankOptions(TypedDict, total=False):
 
     `now`: the moment at which the bank's clock stands (default: that of the start), a datetime or a text with a zone,
     such as `2026-03-02T09:00:00+01:00`; `settings`: settings of the bank (CONTRACT 9.1), such as
-    `{"progression": "manual"}`. `scenario` and `allow_host` may be one or several. The documents are in memory
+    `{"progression": "manual"}`. `scenario`, `allow_host` and `allow_notify` (default:
+    127.0.0.1) may be one or several. The documents are in memory
     unless `state` says where or `ephemeral` is False.
     """
 
@@ -32,6 +33,7 @@ class BankOptions(TypedDict, total=False):
     control_token: str
     public_url: str
     allow_host: str | Sequence[str]
+    allow_notify: str | Sequence[str]
     ephemeral: bool
     state: Path
     durability: str
@@ -55,6 +57,7 @@ def settings_for(**options: Unpack[BankOptions]) -> ServeSettings:
     """Settings of a bank for one test: in memory on a free port, unless `options` say otherwise; raises as above."""
     if unknown := sorted(set(options) - set(BankOptions.__annotations__)):
         raise TypeError(f"a bank for a test takes {', '.join(BankOptions.__annotations__)}, not {unknown[0]}")
+    options.setdefault("allow_notify", "127.0.0.1")
     flags = {name: _texts(value) for name, value in options.items() if name not in ("now", "settings")}
     try:
         return read({"port": "0", "ephemeral": str(options.get("state") is None), **flags}, environment={})

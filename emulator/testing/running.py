@@ -24,7 +24,7 @@ from emulator.api.service import BankService
 from emulator.api.signature.explain import explain_verdict
 from emulator.assemble import apply_all, assemble, authority_for
 from emulator.assemble.application import BankApplication
-from emulator.bank import fixtures
+from emulator.bank import fixtures, notifications
 from emulator.bank.authentication import sca_control
 from emulator.bank.clock import Beginning, real_now
 from emulator.bank.customers import sessions
@@ -41,6 +41,7 @@ from emulator.scenario.vocabulary import vocabulary
 from emulator.settings import ServeSettings
 from emulator.terminal import one_line
 from emulator.testing.options import BankFactory, BankOptions, filters_for, moment_of, settings_for
+from emulator.testing.receiver import Receiver
 from emulator.web.server import WebServer
 from emulator.web.sockets import listen
 
@@ -193,7 +194,7 @@ class TestTpp(TppClient):
         client = AsyncTppClient(self.bank.url, self.identity)
         client.psu_id, client.session_id = self.psu_id, self.session_id
         client.psu_corporate_id, client.psu_context = self.psu_corporate_id, self.psu_context
-        client.redirect_uri = self.redirect_uri
+        client.redirect_uri, client.notification_uri = self.redirect_uri, self.notification_uri
         return client
 
     def approve(self, link_or_id: str | None = "latest", **choices: Any) -> dict[str, str]:
@@ -299,6 +300,7 @@ class RunningBank:
         self.url = self._server.urls[0]
         self.clock = BankClock(self)
         self._clients: list[TppClient] = []
+        self._receivers: list[Receiver] = []
         self._must_match: set[str] = set()
         RUNNING.append(self)
 
@@ -390,6 +392,24 @@ class RunningBank:
         """The last requests as text, oldest first: status, reason, and why a signature is refused."""
         return "\n".join(line for entry in reversed(self.requests(limit=limit)) for line in _reported(entry))
 
+    def receiver(self) -> Receiver:
+        """A receiver of notifications, and the bank's setting `notifications` on; it stops with the bank.
+
+        Its `uri` goes into TPP-Notification-URI; `tpp.notification_uri = receiver.uri` does that for every request.
+        """
+        self.settings(notifications=True)
+        receiver = Receiver(self._loop)
+        self._receivers.append(receiver)
+        return receiver
+
+    def notifications(self, target: str | None = None) -> list[dict[str, Any]]:
+        """The notifications of the bank, or of one payment, basket or consent, oldest first, with their deliveries.
+
+        All that is due by bank time is sent and answered before; an attempt takes 5 seconds at most.
+        """
+        self._loop.run(self._application.notifier.quiet())
+        return self.call(lambda service: notifications.listing(service.bank, target=target)[::-1])
+
     def payments(self) -> list[dict[str, Any]]:
         """All payments of the bank, newest first, as `GET /_emulator/payments` shows them."""
         return self.call(lambda service: payment_views.listing(service.bank, sys.maxsize))
@@ -451,6 +471,8 @@ class RunningBank:
                 warnings.warn(f"{scenario}: the rule {rule!r} has matched no request", UnmatchedRule, stacklevel=2)
         for client in self._clients:
             client.close()
+        for receiver in self._receivers:
+            receiver.stop()
         self._loop.run(self._server.stop())
         self._loop.call(self._application.close)
 

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from emulator.api.messages import Request
+from emulator.bank import notifications
 from emulator.bank.clock import stamp
+from emulator.bank.notification_targets import Host
 from emulator.ca import CertificateAuthority
 from emulator.scenario import loader
 from emulator.scenario.model import Scenario
@@ -32,7 +34,15 @@ class Traffic:
         self.shop = DeskClient(desk.service, authority, name="another shop").log_in(EVEN)
         self.firm = DeskClient(desk.service, authority, name="another shop").log_in(FIRM, context="CORPORATE")
 
-    def pay(self, path: str = DOMESTIC, *, amount: str = "12.50", tpp: DeskClient | None = None, **more: Any) -> Any:
+    def pay(
+        self,
+        path: str = DOMESTIC,
+        *,
+        amount: str = "12.50",
+        tpp: DeskClient | None = None,
+        headers: Any = None,
+        **more: Any,
+    ) -> Any:
         body = {
             "instructedAmount": {"amount": amount, "currency": "NOK"},
             "creditorName": "ACME Widgets",
@@ -41,7 +51,7 @@ class Traffic:
             "debtorAccount": {"bban": "99901100019", "currency": "NOK"},
             **more,
         }
-        return (tpp or self.shop).post(path, json=body)
+        return (tpp or self.shop).post(path, json=body, headers=headers)
 
     def approved(self, path: str = DOMESTIC, **more: Any) -> str:
         """The address of a payment that the customer has approved."""
@@ -252,6 +262,63 @@ def _account_type(expected: str) -> Callable[[Traffic, str], None]:
     return check
 
 
+def _told(traffic: Traffic) -> list[tuple[str, list[Any], bool]]:
+    """Status, deliveries and forgery of what a shop is told of a payment that is paid, as it came."""
+    bank = traffic.service.bank
+    bank.notify_hosts = (Host("tpp.example"),)
+    uri = {"TPP-Notification-URI": "https://tpp.example/notifications"}
+    answer = traffic.pay(STRAKS, headers=uri)
+    assert answer.headers["ASPSP-Notification-Support"] == "true"
+    notifications.deliver(bank)
+    approve(traffic.service, answer.json()["paymentId"])
+    notifications.deliver(bank)
+    advance(traffic.service, seconds=10)
+    notifications.deliver(bank)
+    told = sorted(notifications.listing(bank), key=lambda one: (not one["forged"], one["place"]))
+    return [(one["body"]["transactionStatus"], one["deliveries"], one["forged"]) for one in told]
+
+
+def _notifications_late(traffic: Traffic, _: str) -> None:
+    assert [(status, len(attempts)) for status, attempts, _ in _told(traffic)] == [
+        ("ACTC", 0),
+        ("ACSP", 0),
+        ("ACSC", 0),
+    ]
+    advance(traffic.service, hours=1)
+    notifications.deliver(traffic.service.bank)
+    assert {one["state"] for one in notifications.listing(traffic.service.bank)} == {"delivered"}
+
+
+def _notifications_twice(traffic: Traffic, _: str) -> None:
+    assert [(status, len(attempts)) for status, attempts, _ in _told(traffic)] == [
+        ("ACTC", 2),
+        ("ACSP", 2),
+        ("ACSC", 2),
+    ]
+
+
+def _notifications_reordered(traffic: Traffic, _: str) -> None:
+    assert [(status, len(attempts)) for status, attempts, _ in _told(traffic)] == [
+        ("ACSP", 1),
+        ("ACTC", 1),
+        ("ACSC", 0),
+    ]
+
+
+def _notifications_dropped(traffic: Traffic, _: str) -> None:
+    assert [(status, len(attempts)) for status, attempts, _ in _told(traffic)] == [
+        ("ACTC", 0),
+        ("ACSP", 0),
+        ("ACSC", 0),
+    ]
+    assert {one["state"] for one in notifications.listing(traffic.service.bank)} == {"dropped"}
+
+
+def _notifications_forged(traffic: Traffic, _: str) -> None:
+    status, attempts, forged = _told(traffic)[0]
+    assert (status, len(attempts), forged) == ("ACSC", 1, True)
+
+
 PROMISES: dict[str, Callable[[Traffic, str], None]] = {
     "accept-fix-after": _account_type("CACC"),
     "accept-fix-before": _account_type("Current"),
@@ -270,6 +337,11 @@ PROMISES: dict[str, Callable[[Traffic, str], None]] = {
     "malformed-answers": _malformed,
     "moved-by-cut-off": _moved_by_cut_off,
     "never-enough-money": _never_enough_money,
+    "notifications-dropped": _notifications_dropped,
+    "notifications-forged": _notifications_forged,
+    "notifications-late": _notifications_late,
+    "notifications-reordered": _notifications_reordered,
+    "notifications-twice": _notifications_twice,
     "payee-check": _payee_check,
     "pending-for-days": _pending_for_days,
     "permission-removed": _permission_removed,

@@ -7,6 +7,7 @@ from typing import Any
 
 from emulator.api.customer import approach_of
 from emulator.api.headers import BASKET_GET, BASKET_POST
+from emulator.api.notification_headers import notifying
 from emulator.api.operation import SCA_APPROACH, Access, Call, Operation, Reply
 from emulator.api.operations.payments import PISP, REDIRECT, authorisation_reply, payer_of
 from emulator.api.render import message_body
@@ -29,6 +30,7 @@ def _links(call: Call, basket: Basket, *, lacks_signature: bool) -> dict[str, An
     return links
 
 
+@notifying("basket", "basketId")
 def create_basket(call: Call) -> Reply:
     """Group existing payments; 201 with the scaRedirect at which the customer approves them all."""
     national_id, context, agreement = payer_of(call)
@@ -80,6 +82,7 @@ def delete_basket(call: Call) -> Reply:
     return Reply(204)
 
 
+@notifying("basket", "basketId")
 def start_basket_authorisation(call: Call) -> Reply:
     """A further SCA for the payments of the basket that lack a signature."""
     basket = _basket(call)
@@ -106,6 +109,7 @@ _row = partial(Operation, roles=PISP, access=Access.PSU, tag="Signing baskets")
 OPERATIONS = (
     _row(
         id="createSigningBasket",
+        notifies=True,
         gives=("basketId", "basketId"),
         method="POST",
         path=_BASKETS,
@@ -150,6 +154,7 @@ OPERATIONS = (
     ),
     _row(
         id="startSigningBasketAuthorisation",
+        notifies=True,
         gives=("authorisationId", "authorisationId"),
         method="POST",
         path=f"{_BASKET}/authorisations",

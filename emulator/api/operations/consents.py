@@ -7,6 +7,7 @@ from typing import Any
 
 from emulator.api.customer import claim, open_access
 from emulator.api.headers import DETAILS
+from emulator.api.notification_headers import notifying
 from emulator.api.operation import SCA_APPROACH, Access, Call, Operation, Reply
 from emulator.api.operations.accounts import AISP, caller_of
 from emulator.bank.accounts import accounts, cards
@@ -21,6 +22,7 @@ REDIRECT = frozenset({"tpp-redirect-uri"})
 _STATES = {"valid": "valid", "revoked": "revokedByPsu", "expired": "expired"}
 
 
+@notifying("consent", "consentId")
 def create_consent(call: Call) -> Reply:
     """201 with the scaRedirect at which the customer gives the bank-offered consent; the body is ignored.
 
@@ -127,6 +129,7 @@ _consent = partial(Operation, spec="4.7", column=DETAILS, roles=AISP, tag="Conse
 OPERATIONS = (
     Operation(
         id="createConsent",
+        notifies=True,
         gives=("consentId", "consentId"),
         method="POST",
         path="/v1/consents",
@@ -142,6 +145,7 @@ OPERATIONS = (
     ),
     Operation(
         id="createBankOfferedConsent",
+        notifies=True,
         gives=("consentId", "consentId"),
         method="POST",
         path="/v1/bank-offered-consents",

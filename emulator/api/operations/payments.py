@@ -9,6 +9,7 @@ from emulator.api.accept_fix import fixes
 from emulator.api.customer import approach_of
 from emulator.api.headers import BASKET_GET, INSTANT_POST, TRANSFER_POST
 from emulator.api.negotiation import content_language
+from emulator.api.notification_headers import notifying
 from emulator.api.operation import SCA_APPROACH, Access, Call, Operation, Params, Reply
 from emulator.api.query import ALLOW_LOGICAL_DUPLICATE
 from emulator.api.render import message_body
@@ -57,6 +58,7 @@ def payer_of(call: Call) -> tuple[str | None, str, str | None]:
     return None, call.headers.get("psu-context") or people.PRIVATE, None
 
 
+@notifying("payment", "paymentId")
 def create_payment(call: Call) -> Reply:
     """Initiate a payment: 201 in RCVD, with the scaRedirect at which the customer approves it (SPEC 2.8)."""
     params = call.params
@@ -149,6 +151,7 @@ def authorisation_reply(call: Call, path: str, authorisation_id: str, token: str
     return Reply(201, {"scaStatus": "started", "authorisationId": authorisation_id, "_links": links}, (SCA_APPROACH,))
 
 
+@notifying("payment", "paymentId")
 def start_authorisation(call: Call) -> Reply:
     """A further SCA for a payment that lacks a signature."""
     payment = _payment(call)
@@ -174,6 +177,7 @@ def get_authorisation(call: Call) -> Reply:
     return Reply(200, {"scaStatus": status})
 
 
+@notifying("payment", "paymentId")
 def start_cancellation_authorisation(call: Call) -> Reply:
     """The SCA with which the customer cancels an authorised payment."""
     payment = _payment(call)
@@ -214,6 +218,7 @@ _row = partial(Operation, roles=PISP, access=Access.PSU, values=_SERVICES, tag="
 OPERATIONS = (
     _row(
         id="createPayment",
+        notifies=True,
         gives=("paymentId", "paymentId"),
         method="POST",
         path=_PRODUCT,
@@ -259,6 +264,7 @@ OPERATIONS = (
     ),
     _row(
         id="startAuthorisation",
+        notifies=True,
         gives=("authorisationId", "authorisationId"),
         method="POST",
         path=f"{_PAYMENT}/authorisations",
@@ -291,6 +297,7 @@ OPERATIONS = (
     ),
     _row(
         id="startCancellationAuthorisation",
+        notifies=True,
         gives=("authorisationId", "authorisationId"),
         method="POST",
         path=f"{_PAYMENT}/cancellation-authorisations",

@@ -164,6 +164,7 @@ class Authorisation(TypedDict):
 
     scaStatus: Literal["started"]
     authorisationId: str
+    tppMessages: NotRequired[list[TppMessage]]
     _links: Links
 
 
@@ -214,6 +215,7 @@ class Consent(TypedDict):
 
     consentId: str
     consentStatus: Literal["received"]
+    tppMessages: NotRequired[list[TppMessage]]
     _links: Links
 
 

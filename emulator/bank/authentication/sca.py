@@ -10,6 +10,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Literal, cast
 
+from emulator.bank import notifications
 from emulator.bank.authentication import sca_ends
 from emulator.bank.authentication.sca_ends import (
     CORE_FAILED,
@@ -316,6 +317,8 @@ def _close(
     if status == "failed" and linked:
         _unlink(bank, sca)
     bank.publish({"type": "sca", "id": sca["id"], "status": status, "target": sca.get("target"), "at": sca["ended"]})
+    if bank.settings.notifications:
+        notifications.sca_ended(bank, sca)
 
 
 def _unlink(bank: Bank, sca: Sca) -> None:

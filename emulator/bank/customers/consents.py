@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+from emulator.bank import notifications
 from emulator.bank.bank import Bank
 from emulator.bank.clock import date_time, moment, stamp
 from emulator.bank.customers import people
@@ -87,6 +88,8 @@ def grant(
     for old in earlier:
         if old not in revoked[:REVOKED_KEPT]:
             bank.documents.delete(CONSENT, old["id"])
+        if old not in revoked:
+            _notify(bank, old["id"], "expired")
     consent: Consent = {
         "id": consent_id or bank.ids.new(),
         "owner": owner,
@@ -103,7 +106,13 @@ def grant(
         consent["tppName"] = tpp_name
     bank.documents.put(CONSENT, consent)
     bank.publish({"type": "consent", "id": consent["id"], "status": "valid", "at": now})
+    _notify(bank, consent["id"], "valid")
     return consent
+
+
+def _notify(bank: Bank, consent_id: str, status: str) -> None:
+    if bank.settings.notifications:
+        notifications.status_changed(bank, consent_id, status)
 
 
 def note_use(bank: Bank, consent: Consent) -> None:
@@ -138,6 +147,7 @@ def revoke(bank: Bank, consent_id: str) -> Consent:
         consent["revoked"] = bank.clock.stamp()
         bank.documents.put(CONSENT, consent)
         bank.publish({"type": "consent", "id": consent_id, "status": "revoked", "at": consent["revoked"]})
+        _notify(bank, consent_id, "terminatedByTpp" if consent.get("terminated") else "revokedByPsu")
     return consent
 
 

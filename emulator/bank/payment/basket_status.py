@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from emulator.bank import notifications
 from emulator.bank.bank import Bank
 from emulator.bank.documents import Basket, Payment
 from emulator.bank.kinds import BASKET, PAYMENT
@@ -41,3 +42,5 @@ def tell_change(bank: Bank, payment: Payment, before: str, at: str) -> None:
     status = status_of([*others, payment["status"]])
     if status != status_of([*others, before]):
         bank.publish({"type": "basket", "id": basket["id"], "status": status, "at": at})
+        if bank.settings.notifications:
+            notifications.status_changed(bank, basket["id"], status)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Literal
 
+from emulator.bank import notifications
 from emulator.bank.bank import Bank
 from emulator.bank.clock import moment, stamp
 from emulator.bank.documents import Payment
@@ -44,7 +45,10 @@ def change(bank: Bank, payment: Payment, status: str, at: datetime, *, reason: s
         for name in _UNTIL_FINAL:
             payment.pop(name, None)
     bank.publish({"type": "payment", "id": payment["id"], "status": status, "at": when})
-    if bank.watchers and "basketId" in payment:
+    notifies = bank.settings.notifications
+    if notifies:
+        notifications.status_changed(bank, payment["id"], status)
+    if (bank.watchers or notifies) and "basketId" in payment:
         basket_status.tell_change(bank, payment, before, when)
 
 

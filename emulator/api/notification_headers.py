@@ -1,0 +1,111 @@
+"""The headers of status notifications (CONTRACT 18, Berlin Group 1.3.11), read while the setting `notifications` is on.
+
+A request that opens a payment, basket or consent, or an SCA for one, may carry TPP-Notification-URI and
+TPP-Notification-Content-Preferred. Its 201 says whether the bank will notify (ASPSP-Notification-Support) and of what
+(ASPSP-Notification-Content). A malformed header is refused (400); an address where the bank sends nothing is no reason
+to refuse a payment: the answer says `false`, and a WARNING says why.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache, wraps
+from typing import Any
+
+from cryptography import x509
+
+from emulator.api.certificates import read_certificate
+from emulator.api.headers import Headers
+from emulator.api.operation import Call, Handler, Reply
+from emulator.api.render import message_body
+from emulator.bank import notifications
+from emulator.bank.errors import Message, quoted
+from emulator.bank.notification_targets import LONGEST_URI, MalformedAddress, refusal, target_of
+from emulator.bank.notifications import CONTENTS, DEFAULT_CONTENT, Resource
+
+URI, CONTENT = "TPP-Notification-URI", "TPP-Notification-Content-Preferred"
+SUPPORT, CONTENT_GIVEN = "ASPSP-Notification-Support", "ASPSP-Notification-Content"
+SCHEMAS: Mapping[str, Mapping[str, Any]] = {
+    URI: {"type": "string", "format": "uri", "maxLength": LONGEST_URI},
+    CONTENT: {"type": "string", "pattern": "^(status=)?(SCA|PROCESS|LAST)( *, *(SCA|PROCESS|LAST)){0,2}$"},
+}
+_uri, _content = URI.lower(), CONTENT.lower()
+
+
+def malformed(headers: Headers) -> Iterator[Message]:
+    """A message for each of the two headers that is malformed or appears more than once."""
+    for name, check in ((URI, _wrong_address), (CONTENT, _wrong_content)):
+        value = headers.get(name.lower())
+        if name.lower() in headers.repeated:
+            yield Message("FORMAT_ERROR", f"The header {name} appears more than once.", name)
+        elif value is not None and (expected := check(value)) is not None:
+            yield Message("FORMAT_ERROR", f"The header {name} must be {expected}; {quoted(value)} came.", name)
+
+
+def _wrong_address(value: str) -> str | None:
+    try:
+        target_of(value)
+    except MalformedAddress as wrong:
+        return str(wrong)
+    return None
+
+
+def contents(value: str | None) -> tuple[str, ...] | None:
+    """What the TPP prefers to be notified of: some of CONTENTS; None for a malformed value."""
+    if value is None:
+        return DEFAULT_CONTENT
+    names = tuple(re.split(r" *, *", value.removeprefix("status=").strip(" ")))
+    return names if set(names) <= set(CONTENTS) and len(set(names)) == len(names) else None
+
+
+def _wrong_content(value: str) -> str | None:
+    return "status= and some of SCA, PROCESS, LAST, each once" if contents(value) is None else None
+
+
+def notifying(resource: Resource, member: str) -> Callable[[Handler], Handler]:
+    """Make a handler take the address to notify: of what the path parameter, else the answer, names as `member`."""
+
+    def decorate(handler: Handler) -> Handler:
+        @wraps(handler)
+        def handle(call: Call) -> Reply:
+            reply = handler(call)
+            if call.bank.settings.notifications and reply.status == 201 and _uri in call.headers:
+                return _subscribed(call, reply, resource, call.params.get(member) or reply.body[member])
+            return reply
+
+        return handle
+
+    return decorate
+
+
+def _subscribed(call: Call, reply: Reply, resource: Resource, target: str) -> Reply:
+    """The reply with what the bank says of notifications; the address is taken, or the reply says why not."""
+    uri, wanted = call.headers[_uri], contents(call.headers.get(_content)) or DEFAULT_CONTENT
+    domains = _domains(call.headers["tpp-signature-certificate"])
+    why = refusal(target_of(uri), domains, call.bank.notify_hosts)
+    if why is not None:
+        reply.headers += ((SUPPORT, "false"),)
+        links = reply.body.pop("_links")
+        warning = message_body(Message("FORMAT_ERROR", why, URI, "WARNING"))
+        reply.body["tppMessages"] = [*reply.body.get("tppMessages", ()), warning]
+        reply.body["_links"] = links
+        return reply
+    script = call.script.notification
+    notifications.subscribe(call.bank, target, resource, tpp=call.tpp.id, uri=uri, content=wanted, script=script)
+    given = ",".join(name for name in CONTENTS if name in wanted)
+    reply.headers += ((SUPPORT, "true"), (CONTENT_GIVEN, f"status={given}"))
+    return reply
+
+
+@lru_cache(maxsize=256)
+def _domains(text: str) -> tuple[str, ...]:
+    """The domains of the certificate in TPP-Signature-Certificate: its CN and the DNS names of its SAN."""
+    certificate = read_certificate(text).certificate
+    names = [str(name.value) for name in certificate.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)]
+    try:
+        alternatives = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        names += alternatives.get_values_for_type(x509.DNSName)
+    except (x509.ExtensionNotFound, x509.DuplicateExtension, ValueError):
+        pass  # none, or none that can be read
+    return tuple(dict.fromkeys(names))

@@ -1,0 +1,200 @@
+"""Sends the notifications that the banks of a process have queued: a task beside the requests.
+
+A notification is claimed by a change of its document, sent when that is kept, and settled by another change. So it is
+sent by one process at a time, and a process that ends in between leaves a claim that becomes void: then it is sent
+again. It may arrive twice; it is never lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
+from time import time
+from typing import TypeVar
+from uuid import uuid4
+
+from emulator.api.service import BankService
+from emulator.bank import notifications
+from emulator.bank.documents import Notification
+from emulator.bank.kinds import META, NOTIFICATION
+from emulator.bank.notifications import Outcome
+from emulator.bank.payment import progression
+from emulator.store import StoreUnwritable
+
+logger = logging.getLogger(__name__)
+
+TICK = 0.25  # seconds between two looks at bank time, while a bank has the setting on
+MOST = 16  # notifications that are sent at once, of all banks
+EACH = 4  # of one TPP: one whose receiver never answers must not hold up the others
+PAUSE = 1.0  # seconds after a failed change: the disk may be full
+TAKE_OVER = 60.0  # seconds of real time after which another process may send what this one has claimed
+
+Result = TypeVar("Result")
+Post = Callable[[str, bytes, str], Awaitable[Outcome]]
+"""Post a body to an address under an X-Request-ID."""
+
+Change = Callable[[BankService, Callable[[], Result]], Awaitable[Result]]
+"""Change documents outside a request; the result comes when the change is as durable as asked for."""
+
+
+class Notifier:
+    """The sender of a process. `alone`: no other process has these banks, so every other claim is of a dead one."""
+
+    def __init__(
+        self,
+        services: Callable[[], Iterator[BankService]],
+        *,
+        change: Change[list[Notification]],
+        post: Post | None,
+        alone: bool,
+    ) -> None:
+        self._services = services
+        self._change = change
+        self._post = post
+        self._alone = alone
+        self._name = uuid4().hex  # of this process, in claims
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._working: asyncio.Task[None] | None = None
+        self._woken = False
+        self._again = False
+        self._paused_until = 0.0  # of the loop's time
+        self._sending: dict[str, str] = {}  # the TPP of each notification that is being sent
+        self._settled: list[tuple[BankService, str, Outcome]] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is being sent, and nothing is due."""
+        busy = self._woken or self._working is not None or self._sending or self._settled
+        return not busy and not any(self._is_due(service) for service in self._services())
+
+    def start(self) -> None:
+        """Send from now on, within a running loop."""
+        self._loop = asyncio.get_running_loop()
+        for service in self._services():
+            self.follow(service)
+
+    def follow(self, service: BankService) -> None:
+        """Send what a bank queues; called for each bank that is opened."""
+        if self._loop is None:
+            return  # `start` does it
+        service.bank.documents.follow(NOTIFICATION, self._wake)
+        service.bank.documents.follow(META, self._wake)  # settings and clock
+        self._wake()
+
+    def stop(self) -> None:
+        """Send nothing any more; what is being sent keeps its claim, and is sent again at the next start."""
+        self._loop = None
+        if self._timer is not None:
+            self._timer.cancel()
+        for task in tuple(self._tasks):
+            task.cancel()
+
+    async def quiet(self) -> None:
+        """Return when nothing is being sent and nothing is due; at once, when nothing is sent any more."""
+        while self._loop is not None and not self.idle:
+            self._begin()
+            if self._tasks:
+                await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
+            else:
+                await asyncio.sleep(TICK)
+
+    def _wake(self) -> None:
+        if not self._woken and self._loop is not None:
+            self._woken = True
+            self._loop.call_soon(self._begin)
+
+    def _begin(self) -> None:
+        """Look for work, and look again after a while if bank time may bring some."""
+        self._woken = False
+        if self._loop is None or self._post is None:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if any(service.bank.settings.notifications for service in self._services()):
+            self._timer = self._loop.call_later(TICK, self._wake)
+        if self._working is not None:
+            self._again = True
+        elif self._loop.time() >= self._paused_until and (self._settled or any(map(self._has_work, self._services()))):
+            self._working = self._spawn(self._work(self._post))
+
+    def _spawn(self, work: Awaitable[None]) -> asyncio.Task[None]:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    def _is_due(self, service: BankService) -> bool:
+        """Whether something is to be sent, or bank time makes a change that may have to be."""
+        bank = service.bank
+        if not bank.settings.notifications:
+            return False
+        now = bank.clock.stamp()
+        dues = (notifications.next_due(bank), progression.next_due(bank))
+        return any(due is not None and due <= now for due in dues)
+
+    def _has_work(self, service: BankService) -> bool:
+        return (self._is_due(service) and len(self._sending) < MOST) or bool(self._abandoned(service))
+
+    def _abandoned(self, service: BankService) -> list[Notification]:
+        now = time() + (2 * TAKE_OVER if self._alone else 0)
+        return notifications.abandoned(service.bank, by=self._name, sending=self._sending, now=now)
+
+    async def _work(self, post: Post) -> None:
+        """Settle what was answered and claim what is due, one bank after the other."""
+        try:
+            settled, self._settled = self._settled, []
+            for service in self._services():
+                own = [(identity, outcome) for one, identity, outcome in settled if one is service]
+                if own or self._has_work(service):
+                    await self._serve(service, own, post)
+        finally:
+            self._working = None
+            if self._again:
+                self._again = False
+                self._wake()
+
+    async def _serve(self, service: BankService, settled: list[tuple[str, Outcome]], post: Post) -> None:
+        try:
+            claimed = await self._change(service, lambda: self._claim(service, settled))
+        except Exception as error:
+            if not isinstance(error, StoreUnwritable):
+                logger.exception("notifications could not be sent")
+            else:
+                logger.error("notifications cannot be sent: %s", error)
+            self._settled += [(service, identity, outcome) for identity, outcome in settled]
+            self._paused_until = asyncio.get_running_loop().time() + PAUSE
+            return
+        for identity, _ in settled:
+            self._sending.pop(identity, None)
+        for notification in claimed:
+            if notifications.is_claimed(service.bank, notification["id"], self._name):
+                self._sending[notification["id"]] = notification["tpp"]
+                self._spawn(self._send(service, notification, post))
+
+    def _claim(self, service: BankService, settled: list[tuple[str, Outcome]]) -> list[Notification]:
+        """Everything that is to be changed in a bank now, as one change; what is to be sent then."""
+        bank = service.bank
+        service.settle()
+        with bank.documents.transaction():
+            for identity, outcome in settled:
+                notifications.settle(bank, identity, outcome, by=self._name)
+            for notification in self._abandoned(service):
+                notifications.release(bank, notification)
+            if not bank.settings.notifications:
+                return []
+            over = {identity for identity, _ in settled}
+            room = Counter(tpp for identity, tpp in self._sending.items() if identity not in over)
+            most, until = MOST - room.total(), time() + TAKE_OVER
+            return notifications.claim(bank, by=self._name, until=until, room=room, most=most, each=EACH)
+
+    async def _send(self, service: BankService, notification: Notification, post: Post) -> None:
+        body = json.dumps(notification["body"], separators=(",", ":")).encode()
+        outcome = await post(notification["uri"], body, notification["id"])
+        self._settled.append((service, notification["id"], outcome))
+        self._wake()

@@ -1,0 +1,345 @@
+"""Status notifications: which changes a TPP is told of, in which order, and what becomes of each (CONTRACT 18).
+
+A subscription says where a TPP wants to be notified of one payment, basket or consent. A change of status queues a
+notification, a document written together with the change: one that is undone takes it along, one that is kept is not
+lost. Who sends (`assemble/notifier.py`) claims what is due, by a change of the document, and reports the outcome.
+
+The notifications of one target form a lane: only the first that is not answered yet is due, so that they arrive in
+order. One that is not answered with 2xx is sent again after a growing gap of bank time (GAPS), then given up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Literal
+
+from emulator.bank.bank import Bank
+from emulator.bank.clock import date_time, later
+from emulator.bank.documents import Delivery, Notification, Sca, Subscription
+from emulator.bank.kinds import AUTHORISATION, NOTIFICATION, SUBSCRIPTION
+from emulator.bank.scheme.transitions import FINAL
+
+CONTENTS = ("SCA", "PROCESS", "LAST")  # Berlin Group 1.3.11, TPP-Notification-Content-Preferred
+DEFAULT_CONTENT = ("PROCESS",)  # assumed, where the TPP prefers nothing
+EFFECTS = ("late", "twice", "reordered", "dropped", "forged")
+GAPS = tuple(
+    timedelta(seconds=seconds) for seconds in (10, 60, 5 * 60, 30 * 60, 2 * 3600, 6 * 3600, 12 * 3600, 24 * 3600)
+)
+KEPT = 1_000  # notifications that are delivered, failed or dropped, to be looked at
+PASSING_KEPT = 5_000  # subscriptions for consents that are not given
+HELD = timedelta(hours=1)  # how long one waits to be overtaken (effect reordered)
+LOOKED_AT = 512  # due notifications, when some are claimed
+
+Resource = Literal["payment", "basket", "consent"]
+_ID_MEMBERS: Mapping[Resource, str] = {"payment": "paymentId", "basket": "basketId", "consent": "consentId"}
+_STATUS_MEMBERS: Mapping[Resource, str] = {
+    "payment": "transactionStatus",
+    "basket": "transactionStatus",
+    "consent": "consentStatus",
+}
+_LAST: Mapping[Resource, frozenset[str]] = {
+    "payment": frozenset(FINAL),
+    "basket": frozenset({"ACTC", "RJCT"}),
+    "consent": frozenset({"rejected", "revokedByPsu", "terminatedByTpp", "expired"}),
+}
+_FORGED: Mapping[Resource, str] = {"payment": "ACSC", "basket": "ACTC", "consent": "valid"}
+
+
+def subscribe(
+    bank: Bank,
+    target: str,
+    resource: Resource,
+    *,
+    tpp: str,
+    uri: str,
+    content: Iterable[str],
+    script: tuple[str, float] | None = None,
+) -> None:
+    """Notify `tpp` at `uri` of the target's changes from now on; a later request moves the address.
+
+    `script`: an effect of EFFECTS, with the seconds of `late`.
+    """
+    earlier = bank.documents.get(SUBSCRIPTION, target)
+    subscription: Subscription = {
+        "id": target,
+        "resource": resource,
+        "tpp": tpp,
+        "uri": uri,
+        "content": [name for name in CONTENTS if name in content],
+        "queued": 0 if earlier is None else earlier["queued"],
+    }
+    if script is not None:
+        subscription["effect"], subscription["delay"] = script
+    elif earlier is not None and "effect" in earlier:
+        subscription["effect"], subscription["delay"] = earlier["effect"], earlier["delay"]
+    if resource == "consent":
+        bank.make_room(SUBSCRIPTION, PASSING_KEPT, passing="yes")
+        subscription["passing"] = "yes"
+    bank.documents.put(SUBSCRIPTION, subscription)
+    if script is not None and script[0] == "forged":
+        body = {_ID_MEMBERS[resource]: target, _STATUS_MEMBERS[resource]: _FORGED[resource]}
+        _queue(bank, subscription, body, forged=True)
+
+
+def status_changed(bank: Bank, target: str, status: str) -> None:
+    """Queue what the target's new status means for its subscriber, if there is one who wants to know."""
+    subscription = bank.documents.get(SUBSCRIPTION, target)
+    if subscription is None:
+        return
+    resource = subscription["resource"]
+    subscription.pop("passing", None)
+    wanted = subscription["content"]
+    if "PROCESS" in wanted or ("LAST" in wanted and status in _LAST[resource]):
+        _queue(bank, subscription, {_ID_MEMBERS[resource]: target, _STATUS_MEMBERS[resource]: status})
+
+
+def sca_ended(bank: Bank, sca: Sca) -> None:
+    """Queue the new scaStatus for the subscriber of what the SCA was for."""
+    target = sca.get("target")
+    subscription = bank.documents.get(SUBSCRIPTION, target) if target is not None else None
+    if target is None or subscription is None:
+        return
+    if "SCA" in subscription["content"]:
+        body = {_ID_MEMBERS[subscription["resource"]]: target}
+        for authorisation in bank.documents.find(AUTHORISATION, target=target):
+            if authorisation["sca"] == sca["id"]:
+                body["authorisationId"] = authorisation["id"]
+        _queue(bank, subscription, {**body, "scaStatus": sca["status"]})
+    if sca["purpose"] == "consent" and sca["status"] == "failed":
+        status_changed(bank, target, "rejected")
+
+
+def _queue(bank: Bank, subscription: Subscription, body: dict[str, str], *, forged: bool = False) -> None:
+    now, target = bank.clock.stamp(), subscription["id"]
+    effect = None if forged else subscription.get("effect")
+    subscription["queued"] += 1
+    bank.documents.put(SUBSCRIPTION, subscription)
+    notification: Notification = {
+        "id": bank.ids.uuid(),
+        "target": target,
+        "tpp": subscription["tpp"],
+        "uri": subscription["uri"],
+        "body": body,
+        "place": subscription["queued"],
+        "created": now,
+        "state": "waiting",
+        "deliveries": [],
+        "lane": target,
+    }
+    if forged:
+        notification["forged"] = "yes"
+    if effect == "dropped":
+        _finish(bank, notification, "dropped")
+        return
+    if effect == "late":
+        notification["notBefore"] = later(now, timedelta(seconds=subscription.get("delay", 0.0)))
+    elif effect == "twice":
+        notification["copies"] = 2
+    elif effect == "reordered":
+        _overtake(bank, notification)
+    bank.documents.put(NOTIFICATION, notification)
+    _tell(bank, notification)
+    _schedule(bank, target)
+
+
+def _overtake(bank: Bank, notification: Notification) -> None:
+    """Every second notification goes before the one that came before it; the first of such a pair waits for it."""
+    lane = _lane(bank, notification["target"])
+    held = next((one for one in lane if "held" in one and one["state"] == "waiting" and not one["deliveries"]), None)
+    if held is None:
+        notification["held"] = "yes"
+        notification["notBefore"] = later(notification["created"], HELD)
+        return
+    del held["held"], held["notBefore"]
+    held.pop("due", None)
+    held["place"], notification["place"] = notification["place"], held["place"]
+    bank.documents.put(NOTIFICATION, held)
+
+
+def _lane(bank: Bank, target: str) -> list[Notification]:
+    """The notifications of a target that are not answered yet, in the order in which they are sent."""
+    return sorted(bank.documents.find(NOTIFICATION, lane=target), key=lambda one: one["place"])
+
+
+def _schedule(bank: Bank, target: str) -> None:
+    """Make the first of a lane due, unless it is being sent or waits already."""
+    lane = _lane(bank, target)
+    if lane and lane[0]["state"] == "waiting" and "due" not in lane[0]:
+        now = bank.clock.stamp()
+        lane[0]["due"] = max(now, lane[0].get("notBefore", now))
+        bank.documents.put(NOTIFICATION, lane[0])
+
+
+def _finish(bank: Bank, notification: Notification, state: Literal["delivered", "failed", "dropped"]) -> None:
+    """No further attempt; of those that are over the oldest are dropped."""
+    notification["state"] = state
+    notification["done"] = "yes"
+    notification.pop("lane", None)
+    bank.make_room(NOTIFICATION, KEPT, done="yes")
+    bank.documents.put(NOTIFICATION, notification)
+    _tell(bank, notification)
+
+
+def _tell(bank: Bank, notification: Notification) -> None:
+    bank.publish(
+        {
+            "type": "notification",
+            "id": notification["id"],
+            "status": notification["state"],
+            "target": notification["target"],
+            "tpp": notification["tpp"],
+            "at": bank.clock.stamp(),
+        }
+    )
+
+
+# Sending
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How an attempt ended: the HTTP status of the receiver's answer, or why there was none."""
+
+    status: int | None = None
+    error: str | None = None
+
+    @property
+    def delivered(self) -> bool:
+        """Whether the receiver has taken the notification."""
+        return self.status is not None and 200 <= self.status < 300
+
+
+def next_due(bank: Bank) -> str | None:
+    """The stamp of the earliest notification that waits to be sent; None while the setting is off, too."""
+    if not bank.settings.notifications:
+        return None
+    due: Any = bank.documents.first_key(NOTIFICATION, "due")
+    return None if due is None else str(due)
+
+
+def claim(bank: Bank, *, by: str, until: float, room: Mapping[str, int], most: int, each: int) -> list[Notification]:
+    """Claim what is due for the process `by` until a moment of real time: at most `most`, `each` of one TPP.
+
+    `room`: how many of each TPP are being sent already.
+    """
+    sending = dict(room)
+    claimed: list[Notification] = []
+    for notification in bank.documents.range(NOTIFICATION, "due", high=bank.clock.stamp(), limit=LOOKED_AT):
+        tpp = notification["tpp"]
+        if len(claimed) >= most:
+            break
+        if sending.get(tpp, 0) >= each:
+            continue
+        sending[tpp] = sending.get(tpp, 0) + 1
+        del notification["due"]
+        notification["state"] = "sending"
+        notification["claim"] = {"by": by, "until": until}
+        bank.documents.put(NOTIFICATION, notification)
+        _tell(bank, notification)
+        claimed.append(notification)
+    return claimed
+
+
+def is_claimed(bank: Bank, identity: str, by: str) -> bool:
+    """Whether a process may send a notification: its claim was kept."""
+    notification = bank.documents.get(NOTIFICATION, identity)
+    return notification is not None and notification.get("claim", {}).get("by") == by
+
+
+def abandoned(bank: Bank, *, by: str, sending: Container[str], now: float) -> list[Notification]:
+    """Those claimed that nobody works on: by the process `by` and not `sending`, or by another one and overdue.
+
+    `now`: seconds of Unix time.
+    """
+    return [
+        notification
+        for notification in bank.documents.find(NOTIFICATION, state="sending")
+        if (claimed := notification.get("claim")) is None
+        or (notification["id"] not in sending if claimed["by"] == by else claimed["until"] < now)
+    ]
+
+
+def release(bank: Bank, notification: Notification) -> None:
+    """Make a claim void: the notification is sent again."""
+    _wait(bank, notification, bank.clock.stamp())
+
+
+def settle(bank: Bank, identity: str, outcome: Outcome, *, by: str) -> None:
+    """Note how an attempt of the process `by` ended, and schedule what follows from it.
+
+    Nothing happens if the notification is gone, or another process has taken it over.
+    """
+    notification = bank.documents.get(NOTIFICATION, identity)
+    if notification is None or notification.get("claim", {}).get("by") != by:
+        return
+    now = bank.clock.stamp()
+    delivery: Delivery = {"at": now}
+    if outcome.status is not None:
+        delivery["status"] = outcome.status
+    if outcome.error is not None:
+        delivery["error"] = outcome.error
+    notification["deliveries"].append(delivery)
+    copies, failures = notification.get("copies", 1), _failures(notification)
+    if outcome.delivered and copies > 1:
+        notification["copies"] = copies - 1
+        _wait(bank, notification, now)
+    elif not outcome.delivered and failures <= len(GAPS):
+        _wait(bank, notification, later(now, GAPS[failures - 1]))
+    else:
+        del notification["claim"]
+        _finish(bank, notification, "delivered" if outcome.delivered else "failed")
+        _schedule(bank, notification["target"])
+
+
+def _failures(notification: Notification) -> int:
+    return sum(not 200 <= delivery.get("status", 0) < 300 for delivery in notification["deliveries"])
+
+
+def _wait(bank: Bank, notification: Notification, due: str) -> None:
+    notification.pop("claim", None)
+    notification["state"] = "waiting"
+    notification["due"] = due
+    bank.documents.put(NOTIFICATION, notification)
+    _tell(bank, notification)
+
+
+def deliver(bank: Bank) -> None:
+    """Take all that is due as delivered, where there is no receiver: in a story."""
+    while (due := next_due(bank)) is not None and due <= bank.clock.stamp():
+        with bank.documents.transaction():
+            for notification in claim(bank, by="story", until=0.0, room={}, most=LOOKED_AT, each=LOOKED_AT):
+                settle(bank, notification["id"], Outcome(status=204), by="story")
+
+
+# Looking
+
+
+def view(notification: Notification) -> dict[str, Any]:
+    """A notification as the control interface and the console show it."""
+    return {
+        "id": notification["id"],
+        "target": notification["target"],
+        "tpp": notification["tpp"],
+        "uri": notification["uri"],
+        "place": notification["place"],
+        "state": notification["state"],
+        "body": notification["body"],
+        "created": date_time(notification["created"]),
+        "nextAttempt": date_time(notification["due"]) if "due" in notification else None,
+        "forged": "forged" in notification,
+        "deliveries": [{**delivery, "at": date_time(delivery["at"])} for delivery in notification["deliveries"]],
+    }
+
+
+def listing(bank: Bank, *, target: str | None = None, limit: int | None = None) -> list[dict[str, Any]]:
+    """Notifications, newest first; of one payment, basket or consent, if `target` names it."""
+    return [view(one) for one in _newest(bank, target, limit)]
+
+
+def _newest(bank: Bank, target: str | None, limit: int | None) -> Iterator[Notification]:
+    if target is not None:
+        yield from bank.documents.find(NOTIFICATION, target=target, newest_first=True, limit=limit)
+    else:
+        yield from bank.documents.range(NOTIFICATION, "created", reverse=True, limit=limit)

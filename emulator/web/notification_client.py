@@ -1,0 +1,151 @@
+"""Sends one notification: resolves the receiver's name once, checks every address, connects to a checked one.
+
+See `bank/notification_targets.py` for the rules. Redirects are not followed, proxies of the environment not used,
+cookies not kept, answers not read beyond their status.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Collection
+
+import aiohttp
+from aiohttp.abc import AbstractResolver, ResolveResult
+
+from emulator import __version__
+from emulator.bank.notification_targets import (
+    NOTIFICATION_AGENT,
+    Host,
+    MalformedAddress,
+    Target,
+    is_public,
+    target_of,
+)
+from emulator.bank.notifications import Outcome
+
+SECONDS = 5.0  # for an attempt: name, connection, TLS, answer
+
+Found = list[tuple[socket.AddressFamily, str]]
+"""What a name resolves to: family and address."""
+
+
+class _Refused(Exception):
+    """No request is sent; the argument says why."""
+
+
+class _Pinned(AbstractResolver):
+    """Answers every question with the addresses that were checked."""
+
+    def __init__(self, addresses: Found) -> None:
+        self._addresses = addresses
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        return [
+            ResolveResult(hostname=host, host=address, port=port, family=kind, proto=0, flags=socket.AI_NUMERICHOST)
+            for kind, address in self._addresses
+            if family in (socket.AF_UNSPEC, kind)
+        ]
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+class NotificationClient:
+    """Posts notifications; `allowed`: the hosts of `--allow-notify`; `authority`: the sandbox CA in PEM.
+
+    Receivers are trusted by the system's certificates and by the sandbox CA.
+    """
+
+    def __init__(self, *, allowed: Collection[Host], authority: str) -> None:
+        self._allowed = allowed
+        self._authority = authority
+        self._tls: ssl.SSLContext | None = None
+
+    async def post(self, uri: str, body: bytes, request_id: str) -> Outcome:
+        """Post a notification and tell how it went; never raises."""
+        try:
+            async with asyncio.timeout(SECONDS):
+                return await self._post(uri, body, request_id)
+        except TimeoutError:
+            return Outcome(error=f"no answer within {SECONDS:g} s")
+        except (_Refused, MalformedAddress) as refused:
+            return Outcome(error=f"not sent: {refused}")
+        except aiohttp.ClientSSLError as error:
+            return Outcome(error=f"TLS failed: {_short(error)}")
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            return Outcome(error=_short(error))
+
+    async def _post(self, uri: str, body: bytes, request_id: str) -> Outcome:
+        target = target_of(uri)
+        connector = aiohttp.TCPConnector(
+            resolver=_Pinned(await self._checked(target)),
+            use_dns_cache=False,
+            force_close=True,
+            ssl=await self._context() if target.scheme == "https" else False,
+        )
+        async with (
+            aiohttp.ClientSession(
+                connector=connector, cookie_jar=aiohttp.DummyCookieJar(), trust_env=False, auto_decompress=False
+            ) as session,
+            session.post(
+                uri,
+                data=body,
+                headers={
+                    "Content-Type": "application/json",
+                    "User-Agent": f"{NOTIFICATION_AGENT}/{__version__}",
+                    "X-Request-ID": request_id,
+                },
+                allow_redirects=False,
+            ) as answer,
+        ):
+            return Outcome(status=answer.status)
+
+    async def _checked(self, target: Target) -> Found:
+        """The addresses of a target, every one of which the bank may connect to."""
+        loop = asyncio.get_running_loop()
+        try:
+            infos = await loop.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
+        except OSError as error:
+            raise _Refused(f"the name {target.host} cannot be resolved ({_short(error)})") from error
+        found = [(socket.AddressFamily(kind), str(address[0])) for kind, _, _, _, address in infos]
+        if not found:
+            raise _Refused(f"the name {target.host} has no address")
+        if not target.is_allowed(self._allowed):
+            refuse_private(target.host, found)
+        return found
+
+    async def _context(self) -> ssl.SSLContext:
+        if self._tls is None:
+            # reading the system's certificates takes long enough to hold up requests
+            self._tls = await asyncio.get_running_loop().run_in_executor(None, self._trusting)
+        return self._tls
+
+    def _trusting(self) -> ssl.SSLContext:
+        context = ssl.create_default_context()
+        context.load_verify_locations(cadata=self._authority)
+        return context
+
+
+def refuse_private(host: str, found: Found) -> None:
+    """Refuse a name if one of its addresses is not public, or is this machine's own."""
+    for family, address in found:
+        if not is_public(address) or _is_own(family, address):
+            raise _Refused(f"{host} leads to {address}, which is not public; --allow-notify {host} allows it")
+
+
+def _is_own(family: socket.AddressFamily, address: str) -> bool:
+    """Whether an address is this machine's: nothing is sent to find out."""
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect((address, 443))
+        except OSError:
+            return False  # no way there
+        return bool(probe.getsockname()[0] == address)
+
+
+def _short(error: Exception) -> str:
+    return (str(error) or type(error).__name__).splitlines()[0][:200]

@@ -1,0 +1,288 @@
+"""Status notifications from the request that asks for them to the TPP's receiver, over sockets (CONTRACT 18)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from emulator.testing import Receiver, RunningBank, TestTpp
+
+STRAKS = "/v1/payments/instant-norwegian-domestic-credit-transfers-straks"
+FIRST = "14888520059"
+SUPPORT, CONTENT = "ASPSP-Notification-Support", "ASPSP-Notification-Content"
+
+
+def order(amount: str = "10.00") -> dict[str, Any]:
+    return {
+        "debtorAccount": {"bban": "99901000014", "currency": "NOK"},
+        "creditorAccount": {"bban": "99921000061", "currency": "NOK"},
+        "creditorAddress": {"country": "NO"},
+        "creditorName": "Sykkelstyret AS",
+        "instructedAmount": {"amount": amount, "currency": "NOK"},
+    }
+
+
+@pytest.fixture
+def receiver(bank: RunningBank) -> Receiver:
+    return bank.receiver()
+
+
+@pytest.fixture
+def tpp(bank: RunningBank, receiver: Receiver) -> TestTpp:
+    tpp = bank.tpp().log_in(FIRST)
+    tpp.notification_uri = receiver.uri
+    return tpp
+
+
+def pay(tpp: TestTpp, content: str | None = None, **headers: str) -> str:
+    preferred = {"TPP-Notification-Content-Preferred": content} if content is not None else {}
+    answer = tpp.post(STRAKS, json=order(), headers={**preferred, **headers})
+    assert answer.status_code == 201, answer.text
+    return str(answer.json()["paymentId"])
+
+
+def statuses(receiver: Receiver) -> list[str]:
+    return [
+        body.get("transactionStatus") or body.get("consentStatus") or body["scaStatus"] for body in receiver.bodies()
+    ]
+
+
+def test_each_status_arrives_once_and_in_order(bank, receiver, tpp):
+    payment = pay(tpp)
+    tpp.approve(payment)
+    bank.clock.advance("10s")
+    told = bank.notifications(payment)
+    assert receiver.bodies() == [
+        {"paymentId": payment, "transactionStatus": status} for status in ("ACTC", "ACSP", "ACSC")
+    ]
+    assert [one["state"] for one in told] == ["delivered"] * 3
+    assert [one.headers["x-request-id"] for one in receiver.received] == [one["id"] for one in told]
+    assert receiver.received[0].headers["content-type"] == "application/json"
+
+
+def test_the_answer_says_what_the_bank_will_tell(tpp, receiver):
+    answer = tpp.post(STRAKS, json=order())
+    assert (answer.headers[SUPPORT], answer.headers[CONTENT]) == ("true", "status=PROCESS")
+    answer = tpp.post(STRAKS, json=order(), headers={"TPP-Notification-Content-Preferred": "status=LAST,SCA"})
+    assert (answer.headers[SUPPORT], answer.headers[CONTENT]) == ("true", "status=SCA,LAST")
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("status=SCA", ["finalised"]),
+        ("SCA, PROCESS", ["ACTC", "finalised", "ACSP", "ACSC"]),
+        ("status=PROCESS", ["ACTC", "ACSP", "ACSC"]),
+        ("LAST", ["ACSC"]),
+    ],
+)
+def test_only_what_was_preferred_is_told(bank, receiver, tpp, content, expected):
+    tpp.approve(pay(tpp, content))
+    bank.clock.advance("10s")
+    bank.notifications()
+    assert statuses(receiver) == expected
+
+
+def test_nothing_is_sent_and_no_header_is_read_while_the_setting_is_off(bank, receiver, tpp):
+    bank.settings(notifications=False)
+    answer = tpp.post(STRAKS, json=order(), headers={"TPP-Notification-URI": "no address"})
+    assert answer.status_code == 201
+    assert not [name for name in answer.headers if name.lower().startswith("aspsp-notification")]
+    tpp.approve(answer.json()["paymentId"])
+    bank.clock.advance("10s")
+    assert bank.notifications() == []
+
+
+def test_nothing_is_said_of_notifications_to_who_does_not_ask(tpp):
+    tpp.notification_uri = None
+    answer = tpp.post(STRAKS, json=order())
+    assert SUPPORT not in answer.headers
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "no address",
+        "ftp://tpp.example/",
+        "//tpp.example/",
+        "https:tpp.example",
+        "https://",
+        "https://tpp.example/#part",
+        "https://user@tpp.example/",
+        "https://tpp.example:0/",
+        "https://tpp.example:65536/",
+        "https://tpp.example:/",
+        "https://2130706433/",
+        "https://0x7f000001/",
+        "https://0177.0.0.1/",
+        "https://127.1/",
+        "https://[::1/",
+        "https://[fe80::1%25eth0]/",
+        "https://tpp..example/",
+        "https://tpp.example./",
+        "https://%6c%6f%63alhost/",
+        f"https://tpp.example/{'a' * 2048}",
+    ],
+)
+def test_a_malformed_address_is_refused_by_name(bank, tpp, uri):
+    answer = tpp.post(STRAKS, json=order(), headers={"TPP-Notification-URI": uri})
+    assert answer.status_code == 400
+    (message,) = answer.json()["tppMessages"]
+    assert (message["code"], message["path"]) == ("FORMAT_ERROR", "TPP-Notification-URI")
+    assert bank.payments() == []
+
+
+@pytest.mark.parametrize("content", ["", "status=", "ALL", "SCA SCA", "SCA,SCA", "sca", "status=SCA,"])
+def test_malformed_preferences_are_refused_by_name(tpp, content):
+    answer = tpp.post(STRAKS, json=order(), headers={"TPP-Notification-Content-Preferred": content})
+    assert answer.status_code == 400
+    assert answer.json()["tppMessages"][0]["path"] == "TPP-Notification-Content-Preferred"
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "https://tpp.example/notifications",
+        "https://127.0.0.2/",
+        "http://localhost/",
+        "https://[::1]/",
+        "https://[::ffff:127.0.0.1]/",
+        "https://169.254.169.254/latest/meta-data/",
+        "https://10.0.0.1/",
+    ],
+)
+def test_an_address_outside_the_certificate_is_not_notified_and_the_answer_says_why(bank, tpp, uri):
+    answer = tpp.post(STRAKS, json=order(), headers={"TPP-Notification-URI": uri})
+    assert (answer.status_code, answer.headers[SUPPORT]) == (201, "false")
+    assert CONTENT not in answer.headers
+    (message,) = answer.json()["tppMessages"]
+    assert (message["category"], message["path"]) == ("WARNING", "TPP-Notification-URI")
+    tpp.approve(answer.json()["paymentId"])
+    bank.clock.advance("10s")
+    assert bank.notifications() == []
+
+
+def test_a_repeat_has_the_answer_of_the_first_and_asks_for_nothing_more(bank, receiver, tpp):
+    headers = {"X-Request-ID": "0a52b9cd-62f5-4d5a-8e76-2f0a8bd7f84c"}
+    first, again = (tpp.post(STRAKS, json=order(), headers=headers) for _ in range(2))
+    assert again.json() == first.json()
+    assert again.headers[SUPPORT] == "true"
+    tpp.approve(first.json()["paymentId"])
+    bank.clock.advance("10s")
+    bank.notifications()
+    assert statuses(receiver) == ["ACTC", "ACSP", "ACSC"]
+
+
+def test_what_is_not_answered_with_2xx_is_sent_again_after_growing_gaps_of_bank_time(bank, receiver, tpp):
+    receiver.answer(503, 302, 404)
+    payment = pay(tpp, "LAST")
+    tpp.delete(f"{STRAKS}/{payment}")
+    assert [one["state"] for one in bank.notifications()] == ["waiting"]
+    for gap in ("9s", "1s", "59s", "1s", "299s"):
+        bank.clock.advance(gap)
+        bank.notifications()
+    assert statuses(receiver) == ["CANC"] * 3
+    bank.clock.advance("1s")
+    (told,) = bank.notifications()
+    assert [delivery["status"] for delivery in told["deliveries"]] == [503, 302, 404, 204]
+    assert told["state"] == "delivered"
+    assert len({one.headers["x-request-id"] for one in receiver.received}) == 1
+
+
+def test_what_is_never_answered_is_given_up(bank, receiver, tpp):
+    receiver.answer(*[500] * 20)
+    payment = pay(tpp, "LAST")
+    tpp.delete(f"{STRAKS}/{payment}")
+    for _ in range(12):
+        bank.notifications()
+        bank.clock.advance("25h")
+    (told,) = bank.notifications()
+    assert (told["state"], len(told["deliveries"])) == ("failed", 9)
+
+
+def test_a_later_status_waits_for_the_one_before(bank, receiver, tpp):
+    receiver.answer(500)
+    payment = pay(tpp)
+    tpp.approve(payment)
+    bank.notifications()
+    bank.clock.advance("8s")  # paid, and the first notification is not repeated yet
+    assert [one["state"] for one in bank.notifications()] == ["waiting"] * 3
+    assert statuses(receiver) == ["ACTC"]
+    bank.clock.advance("2s")
+    bank.notifications()
+    assert statuses(receiver) == ["ACTC", "ACTC", "ACSP", "ACSC"]
+
+
+def test_baskets_are_told_of(bank, receiver, tpp):
+    tpp.notification_uri = None
+    payments = [pay(tpp), pay(tpp)]
+    tpp.notification_uri = receiver.uri
+    basket = tpp.post("/v1/signing-baskets", json={"paymentIds": payments})
+    assert basket.headers[SUPPORT] == "true"
+    tpp.approve(basket.json()["basketId"])
+    bank.notifications()
+    assert receiver.bodies() == [{"basketId": basket.json()["basketId"], "transactionStatus": "ACTC"}]
+
+
+def test_consents_are_told_of(bank, receiver, tpp):
+    consent = tpp.post("/v1/consents")
+    assert consent.headers[SUPPORT] == "true"
+    identity = consent.json()["consentId"]
+    tpp.approve(identity)
+    tpp.delete(f"/v1/consents/{identity}")
+    bank.notifications()
+    assert receiver.bodies() == [
+        {"consentId": identity, "consentStatus": status} for status in ("valid", "terminatedByTpp")
+    ]
+
+
+def test_a_declined_consent_and_its_sca_are_told_of(bank, receiver, tpp):
+    consent = tpp.post("/v1/consents", headers={"TPP-Notification-Content-Preferred": "status=SCA,LAST"})
+    bank.reject(consent.json()["consentId"])
+    bank.notifications()
+    assert statuses(receiver) == ["failed", "rejected"]
+
+
+def test_a_withdrawn_and_a_replaced_consent_are_told_of(bank, receiver, tpp):
+    first = tpp.post("/v1/consents").json()["consentId"]
+    tpp.approve(first)
+    second = tpp.post("/v1/consents").json()["consentId"]
+    tpp.approve(second)
+    bank.customer(FIRST).withdraw(second)
+    bank.notifications()
+    told = [(body["consentId"], body["consentStatus"]) for body in receiver.bodies()]
+    assert [status for identity, status in told if identity == first] == ["valid", "expired"]
+    assert [status for identity, status in told if identity == second] == ["valid", "revokedByPsu"]
+
+
+def test_an_authorisation_of_its_own_is_named(bank, receiver, tpp):
+    payment = pay(tpp, "SCA")
+    started = tpp.post(f"{STRAKS}/{payment}/authorisations", headers={"TPP-Notification-Content-Preferred": "SCA"})
+    assert started.headers[SUPPORT] == "true"
+    tpp.approve(started.json()["_links"]["scaRedirect"]["href"])
+    bank.notifications()
+    identity = started.json()["authorisationId"]
+    assert {"paymentId": payment, "authorisationId": identity, "scaStatus": "finalised"} in receiver.bodies()
+
+
+def test_a_reset_takes_waiting_notifications_along(bank, receiver, tpp):
+    receiver.answer(500)
+    tpp.delete(f"{STRAKS}/{pay(tpp)}")
+    bank.notifications()
+    tpp.post("/v1/sandbox/initialize")
+    bank.clock.advance("1h")
+    assert bank.notifications() == []
+    assert len(receiver.received) == 1
+
+
+def test_events_tell_of_each_step(bank, receiver, tpp):
+    seen: list[dict[str, Any]] = []
+    bank.call(lambda service: service.bank.watch(lambda event: seen.append(event)))
+    payment = pay(tpp, "LAST")
+    tpp.delete(f"{STRAKS}/{payment}")
+    (told,) = bank.notifications()
+    steps = [event for event in seen if event["type"] == "notification"]
+    assert [event["status"] for event in steps] == ["waiting", "sending", "delivered"]
+    assert {(event["id"], event["target"], event["tpp"]) for event in steps} == {(told["id"], payment, tpp.tpp_id)}
+    assert all(event["at"] for event in steps)
