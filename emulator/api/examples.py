@@ -47,18 +47,18 @@ HEADERS: dict[str, str] = {
 HEADER_TEXTS: dict[str, str] = {
     "TPP-Notification-URI": "Where the bank sends changes of status, while the setting notifications is on.",
     "TPP-Notification-Content-Preferred": "Which changes: status= and some of SCA, PROCESS, LAST; default PROCESS.",
-    "x-accept-fix": "Changes asked for before they are the default, comma-separated (SPEC 9).",
+    "x-accept-fix": "Changes asked for before they are the default, comma-separated.",
     "X-Request-ID": "Unique for each call; a repeated creation gets the stored answer.",
-    "TPP-Session-ID": "The SCA session: an SCA under it spares further ones for an hour (SPEC 5.3.9).",
+    "TPP-Session-ID": "The SCA session: an SCA under it spares further ones for an hour.",
     "TPP-Redirect-URI": "Where the customer's browser comes back to after SCA.",
     "Date": "When the request was signed, RFC 7231; at most 300 s from real time.",
     "Digest": "SHA-256 or SHA-512 of the body, base64 (RFC 3230).",
     "TPP-Signature-Certificate": "The signing certificate, base64 DER on one line.",
-    "Signature": "The signature over the request (SPEC 5.2).",
+    "Signature": "The signature over the request.",
     "PSU-ID": "The customer, as the redirect after the first SCA named it.",
     "X-PSU-IDENTITY": "The customer's national identity number, in place of PSU-ID.",
     "PSU-Corporate-ID": "The corporate agreement that the customer acts under.",
-    "PSU-IP-Address": "The customer's IP address; without it the customer is not present (SPEC 8).",
+    "PSU-IP-Address": "The customer's IP address; without it the customer is not present.",
 }
 
 REFUSED = "refused"  # stands beside the operationIds among the answers

@@ -7,7 +7,6 @@ write the parts. Which parts an operation has is read from its row, in `api/tpp_
 from __future__ import annotations
 
 import importlib
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,8 +14,6 @@ from emulator import __version__
 from emulator.api.query import Parameter
 
 JSON_TYPE = "application/json"
-_TEXTS = frozenset({"description", "summary"})
-_CITATION = re.compile(r"\s*\([^()]*\b(?:SPEC|CONTRACT) [0-9][^()]*\)")
 Part = dict[str, Any]
 
 
@@ -48,8 +45,10 @@ class Writer:
             "paths": self._paths,
             "components": {"schemas": self._schemas(), **components},
         }
-        uncited: Part = _uncited(whole)
-        return uncited
+        from emulator.bank.validation import uncited
+
+        document: Part = uncited(whole)
+        return document
 
     def _schemas(self) -> Part:
         from pydantic import TypeAdapter
@@ -66,16 +65,6 @@ class Writer:
             if schema.get("$ref") != f"#/components/schemas/{name}":
                 schemas[str(name)] = schema
         return {name: _without_itself(schema, name) for name, schema in sorted(schemas.items())}
-
-
-def _uncited(value: Any) -> Any:
-    """A document whose texts do not cite the specification, which its readers do not have: they have the manual."""
-    if isinstance(value, dict):
-        return {
-            member: _CITATION.sub("", inner) if member in _TEXTS and isinstance(inner, str) else _uncited(inner)
-            for member, inner in value.items()
-        }
-    return [_uncited(inner) for inner in value] if isinstance(value, list) else value
 
 
 def _without_itself(schema: Part, name: str) -> Part:

@@ -1,4 +1,4 @@
-"""The OpenAPI document of the TPP interface, read from the operation table and the shapes (CONTRACT 2).
+"""The OpenAPI document of the TPP interface, read from the operation table and the shapes.
 
 It is written in two forms. `document` has the operations as the table has them, payment products as a parameter of the
 path: the manual and the collection show that. `published` is for generators of clients: a path for each payment
@@ -48,7 +48,7 @@ _SECURITY = {
         "type": "apiKey",
         "in": "header",
         "name": "Signature",
-        "description": "Made over each request with the key of the certificate (SPEC 5.2): an interceptor's work.",
+        "description": "Made over each request with the key of the certificate: an interceptor's work.",
     },
     "certificate": {
         "type": "apiKey",
@@ -242,7 +242,7 @@ def _header(name: str) -> Part:
         "name": name,
         "in": "header",
         "required": False,
-        "description": examples.HEADER_TEXTS.get(name, f"{name} (SPEC 2.1)"),
+        "description": examples.HEADER_TEXTS.get(name, f"{name}"),
         "schema": dict(NOTIFICATION_HEADERS.get(name) or headers.schema_of(name)),
         "example": examples.HEADERS[name],
     }

@@ -340,4 +340,19 @@ def _is_a(form: Any, kind: type) -> bool:
 
 def json_schema(form: Any, *, mode: Literal["validation", "serialization"] = "validation") -> dict[str, Any]:
     """The JSON Schema (2020-12) of a form."""
-    return TypeAdapter(form).json_schema(by_alias=True, mode=mode, schema_generator=Schema)
+    schema: dict[str, Any] = uncited(TypeAdapter(form).json_schema(by_alias=True, mode=mode, schema_generator=Schema))
+    return schema
+
+
+_TEXTS = frozenset({"description", "summary"})
+_CITATION = re.compile(r"\s*\([^()]*\b(?:SPEC|CONTRACT) [0-9][^()]*\)")
+
+
+def uncited(value: Any) -> Any:
+    """A document whose texts do not cite the specification, which its readers do not have: they have the manual."""
+    if isinstance(value, dict):
+        return {
+            member: _CITATION.sub("", inner) if member in _TEXTS and isinstance(inner, str) else uncited(inner)
+            for member, inner in value.items()
+        }
+    return [uncited(inner) for inner in value] if isinstance(value, list) else value

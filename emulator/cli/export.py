@@ -1,4 +1,4 @@
-"""`openapi`, `collection` and `completion`: documents for other programs, printed without a running bank."""
+"""`openapi`, `collection`, `docs` and `completion`: documents that are printed without a running bank."""
 
 from __future__ import annotations
 
@@ -83,4 +83,40 @@ def completion(ctx: click.Context, shell: str) -> None:
     click.echo(script(ctx.find_root().command, {}, "bank-emulator", "_BANK_EMULATOR_COMPLETE").source())
 
 
-COMMANDS = {"openapi": openapi, "collection": collection, "completion": completion}
+@click.command(
+    epilog="""\b
+Example: bank-emulator docs flags
+Example: bank-emulator docs payee_check
+"""
+)
+@click.argument("topic", nargs=-1)
+def docs(topic: tuple[str, ...]) -> None:
+    """Print a page of the manual, or the sections about TOPIC. Without a TOPIC it lists the pages."""
+    from emulator import manual
+
+    pages, wanted = manual.pages(), " ".join(topic)
+    if not wanted:
+        for group in manual.contents():
+            click.echo(f"{group.title}\n")
+            for page in group.pages:
+                click.echo(f"  {page.address.rpartition('/')[2]:24} {page.title}")
+            click.echo()
+        return
+    for address, page in pages.items():
+        if wanted.strip("/").removeprefix("docs/") in (address, address.rpartition("/")[2]):
+            click.echo(page.text.rstrip())
+            return
+    sections = [section for page in pages.values() for section in page.sections if section.anchor]
+    fitting = [section for section in sections if manual.plain(section.title).casefold() == wanted.casefold()]
+    for section in fitting:
+        click.echo(f"{section.address.strip('/')}\n\n{section.text.strip()}\n")
+    if fitting:
+        return
+    hits = manual.search(wanted, manual.entries())
+    if not hits:
+        raise Failed(f"the manual has nothing about {wanted}; bank-emulator docs lists its pages")
+    for hit in hits:
+        click.echo(f"{hit.entry.address.strip('/')}: {hit.entry.title or hit.entry.place}")
+
+
+COMMANDS = {"openapi": openapi, "collection": collection, "docs": docs, "completion": completion}

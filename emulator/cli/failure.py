@@ -7,9 +7,16 @@ from typing import Any
 
 
 class Failed(Exception):
-    """Wrong usage, configuration, fixture or scenario, a port or state directory in use."""
+    """Wrong usage, configuration, fixture or scenario, a port or state directory in use.
+
+    `page`: the page of the manual that has more, by its name for `bank-emulator docs`; empty for none.
+    """
 
     status = 2
+
+    def __init__(self, text: str, *, page: str = "") -> None:
+        super().__init__(text)
+        self.page = page
 
 
 class Refused(Failed):
@@ -30,3 +37,6 @@ class StateDamaged(Failed):
     """The stored state is damaged; the text names file and offset."""
 
     status = 3
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text, page="recover-data")

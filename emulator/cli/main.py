@@ -11,7 +11,7 @@ from importlib import import_module
 import click
 
 from emulator import __version__
-from emulator.cli.failure import Failed
+from emulator.cli.failure import Failed, Refused
 from emulator.terminal import PrintableStream, one_line
 
 # Each command with the module that has it, in its table COMMANDS; in the order in which a newcomer needs them.
@@ -41,7 +41,16 @@ COMMANDS: dict[str, str] = {
     "people": "emulator.cli.control",
     "ledger": "emulator.cli.control",
     "generate": "emulator.cli.control",
+    "docs": "emulator.cli.export",
     "completion": "emulator.cli.export",
+}
+# What the manual has about a command whose request the bank refuses, by the page's name.
+PAGES = {
+    "banks": "several-banks",
+    "clock": "bank-time",
+    "generate": "prepare-data",
+    "rules": "scenario-language",
+    "settings": "settings",
 }
 
 
@@ -131,11 +140,11 @@ def _run(arguments: list[str]) -> int:
     except (Exception, KeyboardInterrupt) as error:
         if debug and not isinstance(error, click.exceptions.Exit):
             traceback.print_exc()
-        return _report(error)
+        return _report(error, next((word for word in arguments if word in COMMANDS), ""))
     return result if isinstance(result, int) else 0
 
 
-def _report(error: BaseException) -> int:
+def _report(error: BaseException, command: str) -> int:
     if isinstance(error, click.exceptions.Exit):
         return error.exit_code
     if isinstance(error, click.exceptions.NoArgsIsHelpError) and error.ctx is not None:
@@ -143,6 +152,8 @@ def _report(error: BaseException) -> int:
         return 2
     if isinstance(error, Failed):
         text, status = str(error), error.status
+        page = error.page or (PAGES.get(command, "") if isinstance(error, Refused) else "")
+        text += f" (see bank-emulator docs {page})" if text and page else ""
     elif isinstance(error, click.ClickException):
         text, status = _usage(error), 2
     elif isinstance(error, (KeyboardInterrupt, click.Abort)):

@@ -49,7 +49,7 @@ def _serve(**given: Any) -> None:
         settings = read(given)
         check(settings)
     except ConfigurationError as error:
-        raise Failed(str(error)) from error
+        raise Failed(str(error), page="flags") from error
     logs.configure(settings.log_format)
     serve(settings)
 
@@ -111,7 +111,7 @@ def _started(settings: ServeSettings) -> None:
     try:
         plain = listen(settings.host, settings.port)
     except CannotListen as error:
-        raise Failed(f"--{error.at_fault}: {error}") from error
+        raise Failed(f"--{error.at_fault}: {error}", page="flags") from error
     try:
         tls = None if settings.tls_port is None else listen(settings.host, settings.tls_port)
     except CannotListen as error:
@@ -166,13 +166,18 @@ def _starting(settings: ServeSettings, plain: list[socket]) -> Application:
     return applications[0]
 
 
+# of the manual, by the flag that a refused start is about
+_PAGES = {"--scenario": "scenario-language", "--fixtures": "prepare-data", "--state": "recover-data"}
+
+
 def _application(settings: ServeSettings, progress: Callable[[int, int], None] | None = None) -> Application:
     from emulator import assemble
 
     try:
         return assemble.assemble(settings, progress=progress)
     except assemble.StartRefused as error:
-        raise Failed(str(error)) from error
+        text = str(error)
+        raise Failed(text, page=_PAGES.get(text.partition(" ")[0], "flags")) from error
     except assemble.StateDamaged as error:
         raise StateDamaged(str(error)) from error
 

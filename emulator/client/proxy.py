@@ -1,4 +1,4 @@
-"""A signing proxy: signs what plain curl or a REST client sends and forwards it (CONTRACT 11, `proxy`).
+"""A signing proxy: signs what plain curl or a REST client sends and forwards it.
 
 Whoever reaches it acts as the TPP, so it obeys programs of this machine alone: it listens on the loopback, answers to
 its own names, and refuses what the page of another site sends. The customer comes back from an SCA to an address with

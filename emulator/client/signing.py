@@ -1,4 +1,4 @@
-"""Signing a request (SPEC 5.2): from method, address, headers and body to the headers to send.
+"""Signing a request: from method, address, headers and body to the headers to send.
 
 `TAMPERINGS` are requests that are signed wrongly on purpose, by name: what a bank must refuse.
 """
@@ -47,7 +47,7 @@ class HoldsKey(Protocol):
 class Identity:
     """A TPP's certificate and key, with the two header texts that do not change from request to request.
 
-    `header` is the value of TPP-Signature-Certificate, `key_id` that of the keyId (SPEC 5.2).
+    `header` is the value of TPP-Signature-Certificate, `key_id` that of the keyId.
     """
 
     def __init__(self, certificate: x509.Certificate, key: RSAPrivateKey) -> None:
@@ -125,10 +125,9 @@ def signed_headers(
 ) -> dict[str, str]:
     """As `sign`, with what may be chosen; a header that is None is left out, and not signed.
 
-    `digest` True or False demands or forbids a Digest (default: with a body); `names` are the header names to sign
-    (default: the request target and the candidates of SPEC 5.2 that are there); `now` dates the request; `tamper`
-    is a name of TAMPERINGS and spoils it on purpose. ValueError for an algorithm or a name that cannot be signed with,
-    TypeError for a header that is no text.
+    `digest` True or False demands or forbids a Digest (default: with a body); `names` are the header names to sign;
+    `now` dates the request; `tamper` is a name of TAMPERINGS and spoils it on purpose. ValueError for an algorithm or a
+    name that cannot be signed with, TypeError for a header that is no text.
     """
     if algorithm not in ALGORITHMS:
         raise ValueError(f"there is no algorithm {algorithm!r}; there are {', '.join(ALGORITHMS)}")

@@ -85,7 +85,7 @@ class Tpp:
         self._clock = clock
 
     def remember(self, redirect: str) -> dict[str, str]:
-        """Take PSU-ID and session from the redirect after an SCA (SPEC 5.3); returns its query parameters."""
+        """Take PSU-ID and session from the redirect after an SCA; returns its query parameters."""
         parameters = {name: values[-1] for name, values in parse_qs(urlsplit(redirect).query).items()}
         if "psu-id" in parameters:
             self.psu_id = parameters["psu-id"]
@@ -133,7 +133,7 @@ class Tpp:
         return below.partition("#")[0]
 
     def _headers(self, changes: HeaderChanges | None, *, has_body: bool) -> dict[str, str | None]:
-        """The standing headers (SPEC 2.1), then the defaults, then the request's own; None: without it."""
+        """The standing headers, then the defaults, then the request's own; None: without it."""
         standing: dict[str, str | None] = {
             "Host": self._host,
             "Accept": "application/json",
@@ -217,7 +217,7 @@ class Response:
 
     @property
     def sca_redirect(self) -> str | None:
-        """Where to send the PSU's browser, when SCA is needed (SPEC 2.3)."""
+        """Where to send the PSU's browser, when SCA is needed."""
         return self.link("scaRedirect")
 
 

@@ -1,4 +1,4 @@
-"""For tests in Python: a bank in this process, its TPPs, its customers and its clock (CONTRACT 12).
+"""For tests in Python: a bank in this process, its TPPs, its customers and its clock.
 
 Nothing is imported until it is asked for: pytest loads the plugin in every project where the emulator is installed.
 """

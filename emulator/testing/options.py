@@ -17,7 +17,7 @@ class BankOptions(TypedDict, total=False):
     """The flags of `serve` that mean something to a bank in a test, in Python's spelling, and two of its own.
 
     `now`: the moment at which the bank's clock stands (default: that of the start), a datetime or a text with a zone,
-    such as `2026-03-02T09:00:00+01:00`; `settings`: settings of the bank (CONTRACT 9.1), such as
+    such as `2026-03-02T09:00:00+01:00`; `settings`: settings of the bank, such as
     `{"progression": "manual"}`. `scenario`, `allow_host` and `allow_notify` (default:
     127.0.0.1) may be one or several. The documents are in memory
     unless `state` says where or `ephemeral` is False.

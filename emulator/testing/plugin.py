@@ -1,4 +1,4 @@
-"""The pytest plugin: fixtures, a marker and a report section (CONTRACT 12, 15), found by the entry point `pytest11`.
+"""The pytest plugin: fixtures, a marker and a report section, found by the entry point `pytest11`.
 
 pytest imports this file in every project where the emulator is installed, so it imports nothing else at first.
 """

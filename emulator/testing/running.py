@@ -1,4 +1,4 @@
-"""A bank that runs in this process on a free port, with its clock and its TPPs (CONTRACT 12, 15).
+"""A bank that runs in this process on a free port, with its clock and its TPPs.
 
 All banks of a test process share one event loop, in a thread of its own.
 """
@@ -323,7 +323,7 @@ class RunningBank:
         name: str | None = None,
         flaw: str | None = None,
     ) -> TestTpp:
-        """A signed client of a TPP with these roles, one or several; `flaw` spoils its certificate (CONTRACT 9.7)."""
+        """A signed client of a TPP with these roles, one or several; `flaw` spoils its certificate."""
         chosen = (roles,) if isinstance(roles, str) else tuple(sorted(roles))
         name = name or "-".join(["test", *(role.lower() for role in chosen), *([flaw] if flaw else [])])
         hour = real_now().replace(minute=0, second=0, microsecond=0)
@@ -370,7 +370,7 @@ class RunningBank:
         return self.call(work)
 
     def settings(self, **changes: Any) -> dict[str, Any]:
-        """Change settings of the bank (CONTRACT 9.1); all settings as they are then."""
+        """Change settings of the bank; all settings as they are then."""
 
         def work(service: BankService) -> dict[str, Any]:
             with service.bank.documents.transaction():
@@ -415,7 +415,7 @@ class RunningBank:
         return self.call(lambda service: payment_views.listing(service.bank, sys.maxsize))
 
     def advance_payment(self, payment_id: str, to: str | None = None) -> str:
-        """Take the next step of a payment by hand, or go to status `to` (CONTRACT 9.3); its status then."""
+        """Take the next step of a payment by hand, or go to status `to`; its status then."""
 
         def work(service: BankService) -> str:
             service.settle()
@@ -458,7 +458,7 @@ class RunningBank:
         return [one for one in self.unmatched() if one[0] in demanded] if demanded else []
 
     def audit(self) -> dict[str, Any]:
-        """What every check says of the TPPs' conduct on this bank (CONTRACT 17): `{checks, summary}`."""
+        """What every check says of the TPPs' conduct on this bank: `{checks, summary}`."""
         return self.call(lambda service: _conformance(service).report())
 
     def stop(self) -> None:

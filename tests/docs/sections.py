@@ -26,6 +26,7 @@ README = ROOT / "README.md"
 SOURCE = ROOT / "emulator"
 BENCH = HERE / "bench.json"  # the recorded run of `make bench`
 EXAMPLES = ROOT / "tests" / "examples"
+CITATION = re.compile(r"\s*\([^()]*\b(?:SPEC|CONTRACT) [0-9][^()]*\)")
 _LANGUAGES = {
     ".mjs": "js",
     ".java": "java",
@@ -156,7 +157,8 @@ def rooms() -> str:
 def about(folder: Path) -> str:
     """The first sentence of a package's docstring."""
     text = (ast.get_docstring(ast.parse((folder / "__init__.py").read_text())) or "").split("\n\n")[0]
-    return re.split(r"(?<=[^0-9])\.(?: |$)", " ".join(text.split()))[0].replace("`", "")
+    sentence = re.split(r"(?<=[^0-9])\.(?: |$)", " ".join(text.split()))[0].replace("`", "")
+    return CITATION.sub("", sentence)
 
 
 def speed() -> str:
