@@ -47,7 +47,6 @@ COMMANDS: dict[str, str] = {
 # What the manual has about a command whose request the bank refuses, by the page's name.
 PAGES = {
     "banks": "several-banks",
-    "clock": "bank-time",
     "generate": "prepare-data",
     "rules": "scenario-language",
     "settings": "settings",

@@ -42,7 +42,7 @@ def _loaded(source: str, values: Mapping[str, Any] | None = None) -> Scenario:
 
 
 def _failed(refused: ScenarioRefused) -> Failed:
-    return Failed(refused.one_line(), page="scenario-language")
+    return Failed(refused.one_line())
 
 
 @command.command("list", epilog="Example: bank-emulator scenario list --output json")

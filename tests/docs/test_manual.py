@@ -15,7 +15,8 @@ from emulator.api.operations import table
 from emulator.bank.errors import STATUS
 from emulator.bank.scheme.transitions import STATUSES
 from emulator.bank.settings import TAKES
-from emulator.cli.main import COMMANDS
+from emulator.cli import serve
+from emulator.cli.main import COMMANDS, PAGES, run
 from emulator.control import openapi as control_openapi
 from emulator.control.operations import table as control_table
 from emulator.scenario import loader
@@ -199,3 +200,42 @@ def test_a_very_long_bar_of_the_chart_leaves_the_others_their_length() -> None:
     assert beside[0] == alone[0]
     assert float(beside[1]) > float(beside[0])
     assert "300.00 →" in chart([{**row, "value": 300.0}])
+
+
+@pytest.mark.parametrize(
+    "topic, shown",
+    [
+        (("flags",), "# Flags"),
+        (("/docs/reference/errors",), "# Errors"),
+        (("payee_check",), "reference/settings#payee_check"),
+        (("a", "close", "match"), "reference/payments#verification-of-payee"),
+        ((), "Your first payment"),
+    ],
+)
+def test_the_command_line_prints_the_manual(
+    topic: tuple[str, ...], shown: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["docs", *topic]) == 0
+    assert shown in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        ["docs", "xyzzy"],
+        ["serve", "--port", "much"],
+        ["serve", "--port", "0", "--ephemeral", "--fixtures", "no-such"],
+        ["serve", "--port", "0", "--ephemeral", "--scenario", "no-such"],
+    ],
+)
+def test_an_error_names_a_page_that_there_is(line: list[str], capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(line) == 2
+    told = capfd.readouterr().err.splitlines()[-1]
+    named = re.search(r"bank-emulator docs ([\w-]*)", told)
+    assert named is not None, told
+    assert named[1] == "lists" or run(["docs", named[1]]) == 0
+
+
+def test_every_page_that_errors_name_exists() -> None:
+    named = {*PAGES.values(), *serve._PAGES.values()}
+    assert named <= {address.rpartition("/")[2] for address in manual.pages()}
