@@ -170,8 +170,29 @@ def refusal(target: Target, domains: Sequence[str], allowed: Collection[Host]) -
     return None
 
 
-# IPv4 addresses that the library counts as public and that no receiver has: relays, and services of clouds.
-_NOT_PUBLIC_4 = tuple(map(ip_network, ("192.88.99.0/24", "168.63.129.16/32")))
+# Stated here because the library's own lists differ from one Python to the next (IANA special-purpose registries).
+_NOT_PUBLIC_4 = tuple(
+    map(
+        ip_network,
+        (
+            "0.0.0.0/8",
+            "10.0.0.0/8",
+            "100.64.0.0/10",  # shared by a provider's customers; a cloud's metadata
+            "127.0.0.0/8",
+            "168.63.129.16/32",  # a cloud's service for its machines
+            "169.254.0.0/16",  # link-local; the metadata of most clouds
+            "172.16.0.0/12",
+            "192.0.0.0/24",  # protocols; a cloud's metadata
+            "192.0.2.0/24",
+            "192.88.99.0/24",
+            "192.168.0.0/16",
+            "198.18.0.0/15",
+            "198.51.100.0/24",
+            "203.0.113.0/24",
+            "224.0.0.0/3",  # multicast and reserved
+        ),
+    )
+)
 _PUBLIC_6 = ip_network("2000::/3")
 # within it: tunnels that end at an IPv4 address, ranges for documentation, benchmarks and protocols
 _NOT_PUBLIC_6 = tuple(map(ip_network, ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")))
@@ -188,8 +209,7 @@ def is_public(address: str) -> bool:
     except ValueError:
         return False
     if isinstance(parsed, IPv4Address):
-        odd = parsed.is_multicast or parsed.is_reserved or any(parsed in network for network in _NOT_PUBLIC_4)
-        return parsed.is_global and not odd
+        return parsed.is_global and not any(parsed in network for network in _NOT_PUBLIC_4)
     if parsed.scope_id is not None or parsed not in _PUBLIC_6:
         return False
     return parsed.is_global and not any(parsed in network for network in _NOT_PUBLIC_6)

@@ -13,6 +13,7 @@ from collections.abc import Collection
 
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
+from yarl import URL
 
 from emulator import __version__
 from emulator.bank.notification_targets import (
@@ -92,7 +93,7 @@ class NotificationClient:
                 connector=connector, cookie_jar=aiohttp.DummyCookieJar(), trust_env=False, auto_decompress=False
             ) as session,
             session.post(
-                uri,
+                URL(uri, encoded=True),
                 data=body,
                 headers={
                     "Content-Type": "application/json",

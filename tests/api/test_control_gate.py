@@ -13,6 +13,7 @@ from emulator.api.messages import Request, Response, finished
 from emulator.api.service import BankService
 from emulator.assemble import assemble
 from emulator.assemble.registry import BankRegistry
+from emulator.bank.notification_targets import NOTIFICATION_AGENT
 from emulator.bank.settings import SCHEMAS, Settings
 from emulator.bank.validation import json_schema
 from emulator.ca import CertificateAuthority
@@ -99,6 +100,11 @@ def test_a_delete_without_a_body_needs_no_content_type(desk: ControlDesk) -> Non
 
 def test_another_sites_page_may_change_nothing(desk: ControlDesk) -> None:
     assert desk.raw("POST", "/reset", JSON, ("Sec-Fetch-Site", "cross-site"), body=b"{}").status == 403
+
+
+def test_a_notification_may_change_nothing(desk: ControlDesk) -> None:
+    """A TPP chooses where notifications go, and --allow-notify may name this machine."""
+    assert desk.raw("POST", "/reset", JSON, ("User-Agent", f"{NOTIFICATION_AGENT}/1.0"), body=b"{}").status == 403
 
 
 @pytest.mark.parametrize(
