@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import timedelta
 from typing import Any
-from urllib.parse import urlencode
 
 from emulator.api.operation import Call
 from emulator.api.query import Parameter
@@ -71,22 +70,26 @@ def page_links(call: Call, asked: Window, account: str, *, more: bool) -> dict[s
 
     `account`: the path of the account or card account.
     """
-    links = {"self": _page_link(call, asked, asked.offset, asked.limit), "account": call.link(account)}
+    every = _address_of_pages(call, asked)
+
+    def link(offset: int) -> dict[str, Any]:
+        return call.link(f"{every}&offset={offset}&limit={asked.limit}")
+
+    links = {"self": link(asked.offset), "account": call.link(account)}
     if more:
-        links["next"] = _page_link(call, asked, asked.offset + asked.limit, asked.limit)
+        links["next"] = link(asked.offset + asked.limit)
     if asked.offset:
-        links["previous"] = _page_link(call, asked, max(0, asked.offset - asked.limit), asked.limit)
+        links["previous"] = link(max(0, asked.offset - asked.limit))
     return links
 
 
-def _page_link(call: Call, asked: Window, offset: int, limit: int) -> dict[str, Any]:
-    first = asked.first
-    if first is not None and asked.last is not None and first > asked.last:
-        first = None  # 90 days back is after dateTo: the link would be refused, and left out it means the same
-    query = {"bookingStatus": asked.status, "dateFrom": first, "dateTo": asked.last}
-    query |= {"offset": str(offset), "limit": str(limit)}
-    path = _path(call)
-    return call.link(path + "?" + urlencode({name: value for name, value in query.items() if value is not None}))
+def _address_of_pages(call: Call, asked: Window) -> str:
+    """What the links to all pages begin with; statuses and dates need no escapes in a query."""
+    address = f"{_path(call)}?bookingStatus={asked.status}"
+    # 90 days back may be after dateTo: the link would be refused, and left out it means the same
+    if asked.first is not None and (asked.last is None or asked.first <= asked.last):
+        address += f"&dateFrom={asked.first}"
+    return address if asked.last is None else f"{address}&dateTo={asked.last}"
 
 
 def _path(call: Call) -> str:

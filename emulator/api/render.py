@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 JSON = ("Content-Type", "application/json; charset=utf-8")
 
 # Bookings that are kept rendered, about 1 kB each with the document that is their key, for so many forms of links.
-RENDERED_ENTRIES, RENDERERS = 4096, 8
+RENDERED_ENTRIES, RENDERED_LISTS, RENDERERS = 4096, 32, 8
 TEXT_LIMIT = 512  # SPEC 8
 UNWRITABLE = BankError(
     "SYSTEM_ERROR", "The bank cannot write its state at the moment; nothing was changed.", status=503

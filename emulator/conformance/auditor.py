@@ -27,15 +27,16 @@ from typing import Any, NamedTuple, Protocol
 from emulator.api.log import Exchange
 from emulator.bank.clock import moment
 from emulator.conformance.check import Check, Clause, Fits, anything, fits, nothing, seconds
-from emulator.conformance.facts import END_OF_PAGE, PAGES, Links, Observation, static_key
+from emulator.conformance.facts import Links, Observation, static_key
+from emulator.conformance.observer import END_OF_PAGE, PAGES
 
 MOST_OPEN = 10_000  # occasions of a clause; the oldest are dropped
 MOST_FAILURES = 20  # of a check that are shown; all are counted
 MOST_LINKS = 50_000  # addresses and ids that are remembered for a TPP
 BODY_SHOWN = 4096  # bytes of a request in a failure
 # Answers are compact (CONTRACT 3.3). With a literal in front such a search is many times faster.
-_LINKS = re.compile(rb'href":"([^"\\]+)"')
-_IDS = re.compile(rb'd":"([^"\\]+)"')
+_LINKS = re.compile(r'href":"([^"\\]+)"')
+_IDS = re.compile(r'd":"([^"\\]+)"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,15 +336,14 @@ class _Addresses:
 
     def learn(self, body: bytes) -> None:
         """Take every link and id out of an answer."""
-        for href in _LINKS.findall(body):
-            self._keep(self.addresses, _path(href.decode("utf-8", "replace")))
-        for identity in _IDS.findall(body):
-            self._keep(self.ids, identity.decode("utf-8", "replace"))
-
-    def _keep(self, where: OrderedDict[str, None], text: str) -> None:
-        where[text] = None
-        if len(where) > MOST_LINKS:
-            where.popitem(last=False)
+        text = body.decode("utf-8", "replace")
+        for href in _LINKS.findall(text):
+            self.addresses[_path(href)] = None
+        for identity in _IDS.findall(text):
+            self.ids[identity] = None
+        for remembered in (self.addresses, self.ids):
+            while len(remembered) > MOST_LINKS:
+                remembered.popitem(last=False)
 
 
 def _path(href: str) -> str:

@@ -25,10 +25,9 @@ from emulator.api.log import Exchange
 from emulator.api.router import split_target
 from emulator.api.signature import SignatureRefused, Verified
 from emulator.bank.clock import moment, oslo_date
+from emulator.conformance.observer import END_OF_PAGE, PAGES
 from emulator.httpsig.dates import parse_date
 
-PAGES = ("getTransactions", "getCardTransactions")
-END_OF_PAGE = 2048  # bytes in which the links of a page stand
 MOST_CERTIFICATES = 1000  # whose expiry is remembered
 _OUTSIDE = re.compile(r"^(answer|body|header|query|redirect)\.")
 

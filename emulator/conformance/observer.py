@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 MOST_WAITING = 8192  # observations
 MOST_BYTES = 32 * 1024 * 1024  # of their bodies
+PAGES = ("getTransactions", "getCardTransactions")
+END_OF_PAGE = 2048  # bytes in which the links of a page stand; nothing else of it is judged
 STATUSES = 20_000  # payments whose last status is remembered
 
 Change = tuple[str, str | None, str, dict[str, Any]]
@@ -53,7 +56,11 @@ class Conformance:
 
     def request(self, exchange: Exchange) -> None:
         """Take note of a request that has been answered."""
-        size = len(exchange.request.body) + (len(exchange.response.body) if exchange.response is not None else 0)
+        response = exchange.response
+        size = len(exchange.request.body) + (len(response.body) if response is not None else 0)
+        if response is not None and size > 4 * END_OF_PAGE and exchange.operation in PAGES:
+            exchange = replace(exchange, response=replace(response, body=response.body[-END_OF_PAGE:]))
+            size = END_OF_PAGE
         self._add(exchange, size)
 
     def page(self, token: str, tpp: str | None, *, link: str) -> None:

@@ -147,6 +147,9 @@ class _Top:
 _TOP = _Top()
 
 
+_identity_of: Callable[[Entry], str] = itemgetter(-1)
+
+
 class Order:
     """The documents that have a `by` value (and a group, where groups are declared), ties by id.
 
@@ -239,7 +242,7 @@ class Order:
 
     def ids(self, start: int, stop: int) -> list[str]:
         """The ids of the entries from place `start` to before `stop`."""
-        return [entry[-1] for entry in self.entries.islice(start, stop)]
+        return list(map(_identity_of, self.entries.islice(start, stop)))
 
 
 def _searched(value: Any) -> Iterable[Value]:

@@ -154,7 +154,7 @@ class Readable:
         identities = places.ids(start, stop)
         if reverse:
             identities.reverse()
-        return [table.rows[number] for number in map(table.numbers.__getitem__, identities)]
+        return list(map(table.rows.__getitem__, map(table.numbers.__getitem__, identities)))
 
     def ids_at(self, kind: Kind[Any], order: str, by: Value) -> list[str]:
         """The ids of the documents with this `by` in an order without groups, in insertion order."""

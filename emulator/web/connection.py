@@ -49,6 +49,7 @@ class Connection(web.RequestHandler):
         "_held",
         "_left",
         "_listener",
+        "_paused_by_body",
         "_reading",
         "_refused",
         "_socket",
@@ -73,6 +74,7 @@ class Connection(web.RequestHandler):
         self._client_ended = False  # the client has closed its side, and still reads
         self._refused = False  # a refusal was sent; what still arrives is ignored
         self._stuck = False
+        self._paused_by_body = False
         super().__init__(
             listener,
             loop=loop,
@@ -133,6 +135,16 @@ class Connection(web.RequestHandler):
         held, self._held = self._held, b""
         if held:
             super().data_received(held)
+
+    def pause_reading(self) -> None:
+        self._paused_by_body = True
+        super().pause_reading()
+
+    def resume_reading(self, resume_parser: bool = True) -> None:
+        """aiohttp resumes after every piece of a body that is read, and parses anew even where nothing was paused."""
+        if self._paused_by_body:
+            self._paused_by_body = False
+            super().resume_reading(resume_parser)
 
     def eof_received(self) -> Any:  # aiohttp narrows asyncio's `bool | None` to None
         """Keep our side open while answers to complete requests are owed.

@@ -1,6 +1,6 @@
 """What one request makes the interpreter do: bytecodes by function, the same on every run and on a busy machine.
 
-    python -m tests.bench.bytecodes [create|status] [--rows N]
+    python -m tests.bench.bytecodes [create|status|page] [--rows N]
 
 Times vary by half from minute to minute on a shared machine; a change of a few per cent shows here at once. On CPython
 3.11 a bytecode of such straight-line code costs 25 to 50 ns. What is done in C is not seen: decoding, hashing, RSA.
@@ -31,6 +31,7 @@ from tests.bench.harness import bank
 
 WARM_UP = 1200  # requests: the request log is full then, and the interpreter has settled on its fast forms
 COUNTED = 20
+PAGE = 100  # transactions
 
 
 class Sink(asyncio.Transport):
@@ -83,7 +84,12 @@ def prepared(folder: Path, kind: str) -> list[bytes]:
         customer = Customer(running.port, folder)
         if kind == "create":
             return customer.creates(WARM_UP + COUNTED)
-        return customer.gets(f"{SEPA}/{customer.a_payment()}/status", WARM_UP + COUNTED)
+        if kind == "status":
+            return customer.gets(f"{SEPA}/{customer.a_payment()}/status", WARM_UP + COUNTED)
+        plan = {"customers": 1, "accountsPerCustomer": 1, "transactionsPerAccount": PAGE, "days": 60, "seed": 1}
+        person = customer.control("POST", "generate", plan)["customers"][0]
+        reader = Customer(running.port, folder, national_id=person["nationalId"])
+        return reader.gets(f"/v1/accounts/{reader.account['id']}/transactions?limit={PAGE}", WARM_UP + COUNTED)
 
 
 def show(own: Counter[CodeType], whole: Counter[CodeType], rows: int) -> None:
@@ -118,7 +124,7 @@ async def measure(kind: str, rows: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("kind", nargs="?", choices=("create", "status"), default="create")
+    parser.add_argument("kind", nargs="?", choices=("create", "status", "page"), default="create")
     parser.add_argument("--rows", type=int, default=60)
     asked = parser.parse_args()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

@@ -53,13 +53,18 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """What one round of load saw. `cpu_us`: processor time of the server for each request, 0 where unknown."""
+    """What one round of load saw.
+
+    `cpu_us`: processor time of the server for each request, 0 where unknown; `later_us`: what it put off until the
+    load had ended.
+    """
 
     per_second: float
     p50_ms: float
     p99_ms: float
     statuses: dict[str, int]
     cpu_us: float = 0.0
+    later_us: float = 0.0
 
 
 def free_port() -> int:
@@ -172,15 +177,16 @@ def mixed_rate(server: Running, requests: Sequence[bytes], pace: float = 0, *, p
             core,
             str(pace),
         ]
-        worked = server.cpu_seconds()
+        before = server.cpu_seconds()
         done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-        worked = _rested(server) - worked
+        worked = server.cpu_seconds() - before
+        later = _rested(server) - before - worked
     result = json.loads(done.stdout)
     if result["busy"] > BUSY:
         print(f"The load worked {result['busy']:.0%} of the time: the rate may be its own.", file=sys.stderr)
     answers = result["answers"]
-    cpu_us = worked / answers * 1e6
-    return Rate(answers / result["seconds"], result["p50_ms"], result["p99_ms"], result["statuses"], cpu_us)
+    per_second, times = answers / result["seconds"], (result["p50_ms"], result["p99_ms"])
+    return Rate(per_second, *times, result["statuses"], worked / answers * 1e6, later / answers * 1e6)
 
 
 def _rested(server: Running) -> float:
@@ -241,8 +247,8 @@ class Pair:
     def ratio(self) -> float:
         """The median over the rounds of ours beside theirs.
 
-        Out of the processor time of a request: that limits the rate, for each server has one core; it is the same on a
-        busy machine; and it counts what is put off until the load has ended. Where it is unknown, out of the rates.
+        Out of the processor time of a request while the load lasts: that is what limits the rate, for each server has
+        one core, and it changes little on a busy machine. Where it is unknown, out of the rates.
         """
         return median(_beside(a, b) for a, b in zip(self.ours, self.theirs, strict=True))
 
@@ -282,5 +288,6 @@ def rows(section: str, name: str, yardstick: str, pair: Pair, *, at_least: float
     per_second, p50, _ = typical(pair.ours)
     yield Row(section, name, per_second, "1/s")
     yield Row(section, f"{name}, processor time", median(rate.cpu_us for rate in pair.ours), "us")
+    yield Row(section, f"{name}, processor time put off", median(rate.later_us for rate in pair.ours), "us")
     yield Row(section, f"{name}, median", p50, "ms")
     yield Row(section, f"{name} beside {yardstick}", pair.ratio, "x", at_least=at_least)

@@ -12,7 +12,7 @@ from emulator.api import accept_fix, render
 from emulator.api.accept_fix import Fixes, fixes
 from emulator.api.operation import Access, Call, Operation, Reply, link
 from emulator.api.paging import EARLIEST, TRANSACTION_LIST, WITH_BALANCE, page_links, unattended, window
-from emulator.api.render import RENDERED_ENTRIES, RENDERERS, json_list
+from emulator.api.render import RENDERED_ENTRIES, RENDERED_LISTS, RENDERERS, json_list
 from emulator.bank.accounts import accounts, transactions
 from emulator.bank.customers import people
 from emulator.bank.customers.access import Caller, shared_accounts
@@ -80,7 +80,7 @@ def get_transactions(call: Call) -> Reply:
     corporate = caller_of(call).context == people.CORPORATE
     rendered = _renderer(fix, call.links_base if corporate else None)
     listed: dict[str, Any] = {
-        shelf: json_list(map(rendered, page.texts[shelf]))
+        shelf: rendered(tuple(page.texts[shelf]))
         for shelf in (transactions.BOOKED, transactions.PENDING)
         if shelf in page.texts
     }
@@ -89,18 +89,22 @@ def get_transactions(call: Call) -> Reply:
 
 
 @lru_cache(maxsize=RENDERERS)
-def _renderer(fix: Fixes, links_base: str | None) -> Callable[[bytes], bytes]:
-    """From the document of an entry, as JSON text, to the entry as it is listed; `links_base` for corporate callers.
+def _renderer(fix: Fixes, links_base: str | None) -> Callable[[tuple[bytes, ...]], orjson.Fragment]:
+    """From the documents of entries, as JSON texts, to the list of them; `links_base` for corporate callers.
 
     An entry is rendered once, and again when its document has changed, whatever changed it: what is shown depends on
-    nothing but the text and the arguments.
+    nothing but the text and the arguments. So is a whole list.
     """
 
     @lru_cache(maxsize=RENDERED_ENTRIES)
-    def rendered(text: bytes) -> bytes:
+    def entry(text: bytes) -> bytes:
         return render.encode(fix.amounts(_entry(orjson.loads(text), links_base)))
 
-    return rendered
+    @lru_cache(maxsize=RENDERED_LISTS)
+    def listed(texts: tuple[bytes, ...]) -> orjson.Fragment:
+        return json_list(map(entry, texts))
+
+    return listed
 
 
 def _entry(entry: Transaction, links_base: str | None) -> dict[str, Any]:

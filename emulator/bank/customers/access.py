@@ -69,8 +69,11 @@ def _own_sessions(bank: Bank, claim: Claim, national_id: str) -> list[Session]:
     return [s for s in sessions.with_id(bank, claim.tpp_id, claim.session_id) if s["nationalId"] == national_id]
 
 
-def _acting(bank: Bank, claim: Claim, national_id: str) -> tuple[str, str | None]:
-    """Context and agreement of the request: from its headers, else from its session (SPEC 5.3.6)."""
+def _acting(bank: Bank, claim: Claim, national_id: str, own: Sequence[Session] | None = None) -> tuple[str, str | None]:
+    """Context and agreement of the request: from its headers, else from its session (SPEC 5.3.6).
+
+    `own`: the person's sessions under the request's id, where they are known already.
+    """
     if claim.agreement is not None:
         agreement = claim.agreement.lower()
         if all(a["id"] != agreement for a in people.agreements_of(bank, national_id)):
@@ -78,7 +81,9 @@ def _acting(bank: Bank, claim: Claim, national_id: str) -> tuple[str, str | None
                 "PSU_CREDENTIALS_INVALID", "The customer has no such corporate agreement.", "PSU-Corporate-ID"
             )
         return people.CORPORATE, agreement
-    context = claim.context or _context_of_session(bank, claim, national_id)
+    if own is None and claim.context is None:
+        own = _own_sessions(bank, claim, national_id)
+    context = claim.context or _context_of_sessions(own or ())
     if context == people.CORPORATE and claim.psu_id is not None:
         raise BankError(
             "HTTP_HEADER_REQUIRED",
@@ -97,12 +102,11 @@ def check_consenting(bank: Bank, claim: Claim) -> None:
         _acting(bank, claim, known_psu(bank, claim)["nationalId"])
 
 
-def _context_of_session(bank: Bank, claim: Claim, national_id: str) -> str:
+def _context_of_sessions(own: Sequence[Session]) -> str:
     """That of the sessions under the id, but for those that were over when the latest of them began (assumed).
 
     What bank time says now plays no part: answers of `payer` are remembered until a session changes.
     """
-    own = _own_sessions(bank, claim, national_id)
     latest = max((str(s["created"]) for s in own), default="")
     contexts = {s["context"] for s in own if s["created"] == latest or str(s.get("ended", s["expires"])) > latest}
     return people.CORPORATE if contexts == {people.CORPORATE} else people.PRIVATE
@@ -121,7 +125,7 @@ def likely_context(bank: Bank, claim: Claim, *, of_session: bool = False) -> str
             return str(live[0])
     if claim.context is not None or claim.agreement is not None:
         return claim.context or people.CORPORATE
-    return None if national_id is None else _context_of_session(bank, claim, national_id)
+    return None if national_id is None else _context_of_sessions(_own_sessions(bank, claim, national_id))
 
 
 def payer(bank: Bank, claim: Claim) -> Caller | None:
@@ -155,10 +159,11 @@ def account_reader(
     national_id = psu["nationalId"]
     if resource is not None and not people.owns(bank, national_id, resource, kind=kind):
         raise BankError("RESOURCE_UNKNOWN", f"There is no account {resource}.", "id")
-    context, agreement = _acting(bank, claim, national_id)
+    own = _own_sessions(bank, claim, national_id)
+    context, agreement = _acting(bank, claim, national_id, own)
     caller = Caller(national_id, psu["id"], context, agreement)
     if claim.attended or resource is None:
-        _check_session(bank, claim, caller)
+        _check_session(bank, claim, caller, own)
     caller.consent = _valid_consent(bank, claim, caller, resource, kind)
     if not claim.attended and quota == "details" and consents.age(bank, caller.consent) > DETAILS_CONSENT:
         raise ScaNeeded("CONSENT_EXPIRED", "Without the PSU present, details need a consent of the last 90 days.")
@@ -194,7 +199,7 @@ def session_holder(bank: Bank, claim: Claim) -> Caller:
     return Caller(psu["nationalId"], psu["id"], session["context"], session["agreement"])
 
 
-def _session_missing(bank: Bank, claim: Claim, own: list[Session]) -> ScaNeeded:
+def _session_missing(bank: Bank, claim: Claim, own: Sequence[Session]) -> ScaNeeded:
     """Why there is no live session: never one, over, or another person's."""
     path = "TPP-Session-ID"
     if claim.session_id is None:
@@ -208,9 +213,8 @@ def _session_missing(bank: Bank, claim: Claim, own: list[Session]) -> ScaNeeded:
     return ScaNeeded("SCA_NOT_FOUND", "No SCA has been completed under this session id.", path)
 
 
-def _check_session(bank: Bank, claim: Claim, caller: Caller) -> None:
+def _check_session(bank: Bank, claim: Claim, caller: Caller, own: Sequence[Session]) -> None:
     """ScaNeeded where no live session runs in the context and agreement of the request."""
-    own = _own_sessions(bank, claim, caller.national_id)
     matching = [s for s in own if s["context"] == caller.context and s["agreement"] == caller.agreement]
     if any(sessions.is_live(bank, s) for s in matching):
         return

@@ -27,7 +27,7 @@ def measure(rounds: int, requests: int) -> Iterator[Row]:
     with TemporaryDirectory() as on, TemporaryDirectory() as off, bank(Path(on)) as judged, bank(Path(off)) as ours:
         path = f"{SEPA}/{{}}/status"
         first, second = Customer(judged.port, Path(on)), Customer(ours.port, Path(off))
-        second.control("PATCH", "settings", {"conformance": False})
+        second.control("PUT", "settings", {"conformance": False})
         one, other = first.a_payment(), second.a_payment()
         pairs = {
             "create": beside(
