@@ -83,13 +83,19 @@ def completion(ctx: click.Context, shell: str) -> None:
     click.echo(script(ctx.find_root().command, {}, "bank-emulator", "_BANK_EMULATOR_COMPLETE").source())
 
 
+def _complete_page(_ctx: click.Context, _parameter: click.Parameter, begun: str) -> list[str]:
+    from emulator import manual
+
+    return [name for name in (address.rpartition("/")[2] for address in manual.pages()) if name.startswith(begun)]
+
+
 @click.command(
     epilog="""\b
 Example: bank-emulator docs flags
 Example: bank-emulator docs payee_check
 """
 )
-@click.argument("topic", nargs=-1)
+@click.argument("topic", nargs=-1, shell_complete=_complete_page)
 def docs(topic: tuple[str, ...]) -> None:
     """Print a page of the manual, or the sections about TOPIC. Without a TOPIC it lists the pages."""
     from emulator import manual

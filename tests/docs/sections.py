@@ -183,13 +183,20 @@ def scenarios() -> str:
     )
 
 
+def _in_short(value: object) -> str:
+    """A value of an effect as YAML, texts and headers of an answer left out."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{k}: {v}" for k, v in value.items() if k not in ("text", "headers")) + "}"
+    return str(value)
+
+
 def weather() -> str:
     from emulator.scenario.weather import WEATHER
 
     rows = []
     for rule in WEATHER["rough"]:
         of = "changes (POST, DELETE)" if "method" in rule["when"] else "all requests"
-        then = f"`{json.dumps(rule['then'])}`"
+        then = ", ".join(f"`{effect}: {_in_short(value)}`" for effect, value in rule["then"].items())
         rows.append((rule["name"].removeprefix("weather: "), f"{rule['times']['chance']:.0%} of {of}", then))
     return _table(("What", "How often", "Effect"), rows)
 
