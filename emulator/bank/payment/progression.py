@@ -26,7 +26,7 @@ from emulator.bank.scheme.transitions import FINAL, NOT_EXECUTED, STATUSES, UNSI
 from emulator.bank.settings import Settings
 
 UNSIGNED_LIFETIME = timedelta(hours=24)
-PIECE = 256  # steps in one change of the store
+PIECE = 32  # steps in one change of the store
 _MICROSECOND = timedelta(microseconds=1)
 HALF_SIGNED_LIFETIME = timedelta(days=30)  # CONTRACT 19
 
