@@ -340,16 +340,22 @@ class Keys:
 
     def check(self, values: list[Any]) -> None:
         """Raises ValueError for values that cannot be searched for or do not sort among the others."""
+        self.check_searchable(values)
+        for by, group, order in self._sorted:
+            value = values[by]
+            if value is not None:
+                order.check(value, None if group is None else values[group])
+
+    def check_searchable(self, values: list[Any]) -> None:
+        """Raises ValueError for values that cannot be searched for, whatever the others are."""
+        if _TEXTS.issuperset(map(type, values)):
+            return
         for place, _ in self._indexed:
             value = values[place]
             if value is None or isinstance(value, str):
                 continue
             if not all(map(_searchable, _elements(value))):
                 raise ValueError(f"the indexed member {self.members[place]!r} is no text, number or list of such")
-        for by, group, order in self._sorted:
-            value = values[by]
-            if value is not None:
-                order.check(value, None if group is None else values[group])
 
     def add(self, values: list[Any], number: int, identity: str) -> None:
         """Note a document whose values were checked."""
@@ -365,6 +371,27 @@ class Keys:
             if value is None:
                 continue
             entry = order.entry(value, None if group is None else values[group], identity)
+            if entry is not None:
+                order.add(entry)
+                if order.numeric:
+                    self._plain = _NOTHING
+
+    def move(self, was: list[Any], becomes: list[Any], number: int, identity: str) -> None:
+        """Note that a document has other values, which were checked: what is the same stays as it is."""
+        for place, index in self._indexed:
+            before, after = was[place], becomes[place]
+            if before != after:
+                for value in _searched(before):
+                    index.remove(value, number)
+                for value in _searched(after):
+                    index.add(value, number)
+        for by, group, order in self._sorted:
+            if was[by] == becomes[by] and (group is None or was[group] == becomes[group]):
+                continue
+            entry = order.entry(was[by], None if group is None else was[group], identity)
+            if entry is not None:
+                order.remove(entry)
+            entry = order.entry(becomes[by], None if group is None else becomes[group], identity)
             if entry is not None:
                 order.add(entry)
                 if order.numeric:

@@ -12,7 +12,9 @@ import orjson
 from emulator.store.disk import Disk
 from emulator.store.errors import StoreDamaged
 from emulator.store.journal import Records, Segment, segment_first
+from emulator.store.replay import Replay
 from emulator.store.snapshot import load
+from emulator.store.table import decoded
 
 if TYPE_CHECKING:
     from emulator.store.db import Store
@@ -87,11 +89,12 @@ def recover(directory: Path, disk: Disk, store: Store, progress: Progress | None
     while len(firsts) > 1 and firsts[1][0] <= store.sequence + 1:
         recovered.stale.append(directory / firsts.pop(0)[1])
     files = [(first, directory / name) for first, name in firsts]
+    replay = Replay(store.table)
     for place, (first, path) in enumerate(files):
         with disk.reading(path) as (read, size):
             records = Records(read, size)
             segment = Segment(path, first, 0)
-            needed = _replay(segment, records, store, reading)
+            needed = _replay(segment, records, store, replay, reading)
         reading.done += records.end
         recovered.sources.append(path)
         segment.size = records.end
@@ -106,6 +109,10 @@ def recover(directory: Path, disk: Disk, store: Store, progress: Progress | None
         if records.torn:
             recovered.stale += later
             break
+    try:
+        replay.finish()
+    except ValueError as wrong:
+        raise StoreDamaged(files[-1][1], 0, f"changes that do not fit together: {wrong}", intact=True) from wrong
     return recovered
 
 
@@ -119,7 +126,7 @@ def _load_snapshot(file: Path, disk: Disk, store: Store, recovered: Recovered) -
         raise StoreDamaged(file, 0, str(wrong)) from wrong
 
 
-def _replay(segment: Segment, records: Records, store: Store, reading: _Reading) -> bool:
+def _replay(segment: Segment, records: Records, store: Store, replay: Replay, reading: _Reading) -> bool:
     """Apply the changes of one journal file that the store does not have yet; whether there were any."""
     known = store.sequence
     if segment.first > known + 1:
@@ -135,7 +142,8 @@ def _replay(segment: Segment, records: Records, store: Store, reading: _Reading)
         segment.following += 1
         if sequence > store.sequence:
             try:
-                store.apply(payload)
+                replay.repeat(decoded(payload))
+                store.sequence = sequence
             except orjson.JSONDecodeError as wrong:  # of a document, whose text was written by us (see `decoded`)
                 raise MemoryError("no memory to repeat a change") from wrong
             except (ValueError, KeyError, TypeError, AttributeError) as wrong:

@@ -113,8 +113,7 @@ class DocumentTable(Table):
             was, becomes = keys.of(orjson.loads(old)), keys.of(document)
             if was != becomes:
                 keys.check(becomes)
-                keys.remove(was, number, identity)
-                keys.add(becomes, number, identity)
+                keys.move(was, becomes, number, identity)
         self._steps.append((self, identity, number, old, number, raw))
         if self.before is not None:
             self.before.setdefault(number, old)
@@ -161,8 +160,7 @@ class DocumentTable(Table):
             was, becomes = keys.of(orjson.loads(old)), keys.of(document)
             if was != becomes:
                 keys.check(becomes)
-                keys.remove(was, number, identity)
-                keys.add(becomes, number, identity)
+                keys.move(was, becomes, number, identity)
         if self.before is not None:
             self.before.setdefault(number, old)
         self.rows[number] = raw

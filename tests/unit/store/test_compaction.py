@@ -121,11 +121,13 @@ def test_a_compaction_runs_in_a_thread_beside_changes(store: Store, directory: P
     assert answers(open_store(copy_of(directory), KINDS)) == answers(store)
 
 
-def test_it_is_due_when_the_journal_has_outgrown_the_snapshot(directory: Path) -> None:
+def test_it_is_due_when_the_journal_has_outgrown_the_snapshot(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    small = 1 << 16
+    monkeypatch.setattr(journal_log, "SMALL_JOURNAL", small)
     store = open_store(directory, KINDS)
-    store.put(NOTE, {"id": "half", "text": "x" * (SMALL_JOURNAL // 2)})
+    store.put(NOTE, {"id": "half", "text": "x" * (small // 2)})
     assert not store.log.compaction_due
-    store.put(NOTE, {"id": "more", "text": "x" * (SMALL_JOURNAL // 2)})
+    store.put(NOTE, {"id": "more", "text": "x" * (small // 2)})
     assert store.log.compaction_due
     compaction = store.log.begin_compaction()
     assert not store.log.compaction_due, "it is under way"
@@ -134,11 +136,11 @@ def test_it_is_due_when_the_journal_has_outgrown_the_snapshot(directory: Path) -
     compaction.run()
     store.log.finish_compaction(compaction)
     assert not store.log.compaction_due
-    store.put(NOTE, {"id": "large", "text": "x" * (4 * SMALL_JOURNAL)})
+    store.put(NOTE, {"id": "large", "text": "x" * (12 * small)})
     store.log.compact()
-    store.put(NOTE, {"id": "large", "text": "y" * (3 * SMALL_JOURNAL // 2)})
-    assert not store.log.compaction_due, "the snapshot is more than twice as large"
-    store.put(NOTE, {"id": "large", "text": "z" * (3 * SMALL_JOURNAL // 2)})
+    store.put(NOTE, {"id": "large", "text": "y" * (3 * small // 2)})
+    assert not store.log.compaction_due, "the snapshot is more than ten times as large"
+    store.put(NOTE, {"id": "large", "text": "z" * (3 * small // 2)})
     assert store.log.compaction_due
     store.close()
 

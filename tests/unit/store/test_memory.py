@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 import pytest
 
-from emulator.store import StoreExhausted, open_store, snapshot, table
+from emulator.store import StoreExhausted, open_store, replay, snapshot
 from emulator.store.check import repair, verify
 from emulator.store.index import Keys
 from tests.unit.store.making import BOOK, KINDS, NOTE, book, copy_of, some_books
@@ -51,9 +51,9 @@ def starved(call: int, step: str, patch: pytest.MonkeyPatch) -> None:
         patch.setattr(orjson, "loads", failing_at(call, orjson.loads, orjson.JSONDecodeError("no memory", "", 0)))
         patch.setattr(json, "loads", failing_at(0, json.loads, MemoryError()))
     elif step == "encoded":
-        patch.setattr(table, "encoded", failing_at(call, table.encoded, MemoryError()))
-    elif step == "enter":
-        patch.setattr(Keys, "enter", failing_at(call, Keys.enter, MemoryError()))
+        patch.setattr(replay, "encoded", failing_at(call, replay.encoded, MemoryError()))
+    elif step == "of":
+        patch.setattr(Keys, "of", failing_at(call, Keys.of, MemoryError()))
     else:
         patch.setattr(snapshot, "crc32", failing_at(call, snapshot.crc32, MemoryError()))
 
@@ -67,7 +67,7 @@ def repaired(directory: Path) -> None:
 
 
 @pytest.mark.parametrize("action", [opened, repaired])
-@pytest.mark.parametrize("step", ["orjson.loads", "encoded", "enter", "crc32"])
+@pytest.mark.parametrize("step", ["orjson.loads", "encoded", "of", "crc32"])
 def test_wherever_memory_ends_no_document_is_lost(
     killed: Path, step: str, action: Callable[[Path], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,100 @@
+"""A journal that is repeated at once leaves what its changes left one by one, indexes and orders too."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given
+
+from emulator.store import Document, Kind, Ordered, Store, memory_store, replay
+from emulator.store.log import Change, MemoryLog
+from emulator.store.table import DocumentTable, decoded
+
+CARD = Kind[Document](
+    "card", indexes=("colour", "holders"), ordered={"due": Ordered("due"), "shelf": Ordered("due", group="colour")}
+)
+NOTE = Kind[Document]("note")
+KINDS = (CARD, NOTE)
+
+VALUES = st.sampled_from([None, "a", "b", "c"])
+CARDS = st.fixed_dictionaries(
+    {"id": st.sampled_from("uvwxyz"), "colour": VALUES, "due": VALUES, "holders": st.lists(st.sampled_from("hij"))}
+)
+STEPS = st.one_of(
+    st.tuples(st.just("put"), CARDS),
+    st.tuples(st.just("note"), st.fixed_dictionaries({"id": st.sampled_from("uv"), "text": VALUES})),
+    st.tuples(st.just("delete"), st.sampled_from("uvwxyz")),
+    st.tuples(st.just("clear"), st.none()),
+)
+
+
+class Taped(MemoryLog):
+    """Keeps the payloads."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.changes: list[bytes] = []
+
+    def append(self, change: Change) -> None:
+        self.changes.append(change.payload)
+
+
+def changed(store: Store, changes: list[list[tuple[str, Any]]]) -> None:
+    for steps in changes:
+        with store.transaction():
+            for verb, value in steps:
+                if verb == "put":
+                    store.put(CARD, value)
+                elif verb == "note":
+                    store.put(NOTE, value)
+                elif verb == "delete":
+                    store.delete(CARD, value)
+                else:
+                    store.restore(memory_store(KINDS).image())
+
+
+def content(table: DocumentTable) -> dict[str, Any]:
+    return {
+        "rows": dict(table.sorted_rows()),
+        "numbers": table.numbers,
+        "next": table.next_number,
+        "found": {name: {v: list_of(b) for v, b in i.buckets.items()} for name, i in table.keys.indexes.items()},
+        "sorted": {name: list(order.entries) for name, order in table.keys.orders.items()},
+        "groups": {name: order.groups() for name, order in table.keys.orders.items()},
+        "first": {name: order.first for name, order in table.keys.orders.items()},
+    }
+
+
+def list_of(bucket: Any) -> list[int]:
+    return [bucket] if isinstance(bucket, int) else list(bucket)
+
+
+@given(st.lists(st.lists(STEPS, max_size=6), max_size=4), st.lists(st.lists(STEPS, max_size=6), max_size=6))
+@pytest.mark.parametrize("few", [0, 2, 1000])
+def test_what_is_repeated_is_what_was_done(few: int, before: list[Any], after: list[Any]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(replay, "FEW", few)
+        tape = Taped()
+        original = Store(tape, KINDS)
+        changed(original, before)
+        copied = memory_store(KINDS)
+        copied.replace(original.image(), original.sequence)
+        tape.changes.clear()
+        changed(original, after)
+        repeating = replay.Replay(copied.table)
+        for payload in tape.changes:
+            repeating.repeat(decoded(payload))
+        repeating.finish()
+    for kind in KINDS:
+        there = content(original.tables[kind.name])
+        there["next"] = content(copied.tables[kind.name])["next"]  # a number that was undone is free again
+        assert content(copied.tables[kind.name]) == there
+
+
+def test_a_number_that_another_document_has_is_refused() -> None:
+    copied = memory_store(KINDS)
+    copied.put(CARD, {"id": "a"})
+    with pytest.raises(ValueError, match="number 1 already"):
+        replay.Replay(copied.table).repeat({"put": [["card", 1, {"id": "b"}]]})
