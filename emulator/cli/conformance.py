@@ -180,7 +180,7 @@ def _bank(url: str | None) -> Iterator[str]:
     if url is not None:
         yield bank_url(url)
         return
-    serve = [sys.executable, "-m", "emulator", "serve", "--ephemeral", "--port", "0"]
+    serve = [sys.executable, "-m", "emulator", "serve", "--ephemeral", "--port", "0", "--allow-notify", "127.0.0.1"]
     with subprocess.Popen(serve, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         try:
             ready = process.stdout.readline() if process.stdout is not None else ""

@@ -26,6 +26,7 @@ from typing import Any, NamedTuple, Protocol
 
 from emulator.api.log import Exchange
 from emulator.bank.clock import moment
+from emulator.bank.scheme.transitions import FINAL
 from emulator.conformance.check import Check, Clause, Fits, anything, fits, nothing, seconds
 from emulator.conformance.facts import Links, Observation, static_key
 from emulator.conformance.observer import END_OF_PAGE, PAGES
@@ -387,6 +388,7 @@ class Auditor:
         ]
         self._rows: dict[tuple[Any, ...], _Row] = {}
         self._addresses: dict[str, _Addresses] = {}
+        self._ended: OrderedDict[str, None] = OrderedDict()  # payments whose TPPs know how they ended
         self.observed = 0
 
     def forget(self) -> None:
@@ -411,13 +413,25 @@ class Auditor:
             links=known.links,
         )
         self.observe(observed)
+        if "paymentId" in call.params:
+            self._learn_end(call.params["paymentId"], observed)
         # A status repeats the links of its creation; all other answers may give new ones.
         if 200 <= exchange.status < 300 and not call.operation.id.endswith("Status"):
             body = exchange.response.body if exchange.response is not None else b""
             known.learn(body[-END_OF_PAGE:] if call.operation.id in PAGES else body)
 
+    def _learn_end(self, payment: str, observed: Observation) -> None:
+        """Remember that a TPP was told of a payment's end: a notification of it is no news then."""
+        deleted = observed["operation"] == "deletePayment" and observed["status"] == 204
+        if deleted or observed["paymentStatus"] in FINAL:
+            self._ended[payment] = None
+            if len(self._ended) > MOST_LINKS:
+                self._ended.popitem(last=False)
+
     def change(self, event: str, tpp: str | None, at: str, values: dict[str, Any], *, received: float) -> None:
         """Judge a change of the bank, or what a browser did; `at`: a stamp of bank time."""
+        if event == "notification":
+            values = {**values, "news": values["payment"] not in self._ended}
         self.observe(Observation(event, at=moment(at).timestamp(), received=received, tpp=tpp, values=values))
 
     def observe(self, observed: Observation) -> None:

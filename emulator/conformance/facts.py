@@ -390,6 +390,7 @@ EVENT_FACTS: dict[str, str] = {
     "forged": "of a customer's return: it does not belong to the flow it came back to",
     "present": "of the customer: whether the customer is there",
     "context": "of a customer's return: PRIVATE or CORPORATE",
+    "news": "of a notification: whether no answer has told before how its payment ended",
 }
 
 

@@ -133,7 +133,10 @@ class Conformance:
             self.returned(sca["redirect"], sca["tpp"], sca=sca, forged=False)
 
     def _notification(self, event: Event) -> None:
-        self._change("notification", event.get("tpp"), event["at"], {"payment": event.get("target")})
+        if event["status"] == "sending":  # what the TPP does about it may come before its answer is noted
+            target = event["target"]
+            payment = target if self._bank.documents.exists(PAYMENT, target) else None
+            self._change("notification", event["tpp"], event["at"], {"payment": payment})
 
     def _change(self, event: str, tpp: str | None, at: str, values: dict[str, Any]) -> None:
         self._add((event, tpp, at, values))

@@ -7,8 +7,8 @@ import uuid
 from typing import Any
 from urllib.parse import urlsplit
 
-from emulator.client.tpp import Prepared, Response
-from tests.conformance.shop import SEPA, GaveUp, Shop
+from emulator.client.tpp import Prepared, Response, Tpp
+from tests.conformance.shop import SEPA, GaveUp, Shop, World
 
 
 class Unsigned(Shop):
@@ -262,6 +262,24 @@ class StopsAtTheUnknown(Shop):
         return super().ended(status) or status == "ACCC"
 
 
+class BelievesNotifications(Shop):
+    """Takes what a notification says for the truth, and asks nobody."""
+
+    def __init__(self, world: World, tpp: Tpp, *, task: str, debtor: str) -> None:
+        super().__init__(world, tpp, task=task, debtor=debtor)
+        self.heard: dict[str, str] = {}
+
+    def notified(self, body: dict[str, Any]) -> None:
+        self.heard[body["paymentId"]] = body["transactionStatus"]
+
+    def follow(self, payment: str, status: str) -> None:
+        for _ in range(self.most_reads):
+            if self.ended(self.heard.get(payment)):
+                break
+            self.world.wait(self.pace)
+        self.believe(payment, self.heard[payment])
+
+
 class Polls(Shop):
     """Reads ten times a second."""
 
@@ -371,6 +389,7 @@ MUTANTS: dict[str, type[Shop]] = {
     "waiting-is-neither-paid-nor-failed": TakesWaitingForPaid,
     "stops-at-a-final-status": AsksForever,
     "survives-an-unknown-status": StopsAtTheUnknown,
+    "a-notification-is-a-hint": BelievesNotifications,
     "polls-at-a-measured-pace": Polls,
     "cancels-by-the-rules": DropsTheCancellation,
     "follows-the-links-of-pages": CountsPages,

@@ -11,7 +11,9 @@ from urllib.parse import urlsplit
 from emulator.api.messages import Request, Response
 from emulator.assemble import assemble
 from emulator.assemble.application import BankApplication
+from emulator.bank import notifications
 from emulator.bank.clock import Beginning, real_now
+from emulator.bank.notification_targets import Host
 from emulator.ca import CertificateAuthority
 from emulator.client import tpp as answers
 from emulator.client.tpp import Prepared, Tpp
@@ -45,7 +47,9 @@ class Plan:
         self.check = check
         self.seconds = datetime.now(UTC).timestamp()
         self.application: BankApplication = assemble(
-            ServeSettings(ephemeral=True), authority=authority(), begins=Beginning(None, "frozen")
+            ServeSettings(ephemeral=True, allow_notify=(Host("shop.example"),)),
+            authority=authority(),
+            begins=Beginning(None, "frozen"),
         )
         self.service = self.application.default
         assert isinstance(self.service.observer, Conformance)
@@ -90,6 +94,7 @@ class Plan:
         answer = self.application.handle(request)
         assert isinstance(answer, Response)
         self.customer.play()
+        self.notify()
         if answer.delivery.disconnect is not None:
             return None
         return answers.Response(answer.status, answers.Headers(answer.headers), answer.body)
@@ -102,6 +107,16 @@ class Plan:
             self.seconds += step
             self.control("POST", "/clock/advance", {"by": f"{step}s"})
             self.customer.play()
+            self.notify()
+
+    def notify(self) -> None:
+        """Send what is due, as the process does beside the requests."""
+        bank = self.service.bank
+        while due := notifications.claim(bank, by="plan", until=0.0, room={}, most=1, each=1):
+            (notification,) = due
+            if self.shop is not None:
+                self.shop.notified(notification["body"])
+            notifications.settle(bank, notification["id"], notifications.Outcome(status=204), by="plan")
 
     def browse(self, link: str) -> None:
         parts = urlsplit(link)

@@ -20,6 +20,10 @@ const sleep = (seconds) => new Promise((done) => setTimeout(done, seconds * 1000
 
 // The customer's return: only to a flow that is open, and only once.
 const server = createServer((request, response) => {
+  if (request.method === "POST") {
+    response.writeHead(204).end(); // a notification: somebody says that there is something to read, and it is read anyway
+    return;
+  }
   const query = new URL(request.url, "http://shop").searchParams;
   const flow = flows.get(query.get("state"));
   if (flow && !flow.over) {
@@ -56,6 +60,7 @@ async function send(method, path, { json, headers = {}, id = randomUUID() } = {}
     "x-request-id": id,
     "tpp-redirect-uri": session.redirect,
     "tpp-session-id": session.id,
+    "tpp-notification-uri": `http://127.0.0.1:${server.address().port}/notifications`,
     "x-accept-fix": "amount-as-string",
     "tpp-signature-certificate": certificate.raw.toString("base64"),
     ...(session.attended === false ? {} : { "psu-ip-address": customer }),

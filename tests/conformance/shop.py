@@ -60,6 +60,10 @@ class Shop:
         self.state = ""
         self.payments: dict[str, str] = {}
         self.accounts: dict[str, dict[str, Any]] = {}
+        self.tpp.notification_uri = "https://shop.example/notifications"
+
+    def notified(self, body: dict[str, Any]) -> None:
+        """A notification came: somebody says that there is something to read, and the status is read anyway."""
 
     # The customer's return
 
