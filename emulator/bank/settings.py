@@ -13,7 +13,7 @@ from emulator.bank.errors import BankError, Message
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a bank may be told to do differently; the defaults are the sandbox's (CONTRACT 1, 3.1, 5, 6)."""
+    """The settings of a bank; the defaults are the sandbox's (CONTRACT 1, 3.1, 5, 6)."""
 
     profile: str = "documented"
     links: str = "relative"

@@ -135,8 +135,15 @@ def _people_text(people: list[dict[str, Any]]) -> None:
 
 
 def _rules_text(rules: list[dict[str, Any]]) -> None:
-    shown = [{**rule, "then": json.dumps(rule["then"], ensure_ascii=False)} for rule in rules]
-    rows(shown, "name", "scenario", "matched", "acted", "then", noun="rules")
+    shown = [
+        {
+            **rule,
+            "from": f"setting {rule['setting']}" if "setting" in rule else rule["scenario"],
+            "then": json.dumps(rule["then"], ensure_ascii=False),
+        }
+        for rule in rules
+    ]
+    rows(shown, "name", "from", "matched", "acted", "then", noun="rules")
 
 
 def _counted_rules(answer: dict[str, Any]) -> list[dict[str, Any]]:

@@ -129,7 +129,7 @@ def _unjudged(check: Check) -> dict[str, Any]:
 def _run(check: Check, process: Control, plan: Plan, connect: Callable[[str], Control]) -> Outcome:
     name = f"check-{check.check}"[:63]
     roles = ["PISP", "AISP"]
-    settings = {"links": "absolute", "progression": "immediate", **check.arm.settings}
+    settings = {"links": "absolute", "progression": "immediate", "weather": "calm", **check.arm.settings}
     answer = process(
         "PUT", f"/banks/{name}", {"settings": settings, "clock": "live", "tpp": {"name": name, "roles": roles}}
     )

@@ -30,7 +30,7 @@ from emulator.bank.script import Script
 
 DUPLICATE_WINDOW = timedelta(hours=24)
 DEAD = ("RJCT", "CANC")
-# The accounts of earlier orders by what those said of them, while nothing changed (None: not of this bank).
+# Accounts by the members that named them in earlier orders, until a document changes (None: not of this bank).
 Known = dict[tuple[str | None, ...], Account | None]
 # What may earn a warning, alone or inside.
 _WARNED_OF = frozenset({"remittanceInformationStructured", "dayOfExecution", "payments"})
@@ -172,7 +172,7 @@ def _named(bank: Bank, named: Mapping[str, Any]) -> Account | None:
 def _drafts(
     bank: Bank, product: Product, initiation: Mapping[str, Any], known: Known, debtor: Account
 ) -> list[rules.Draft]:
-    """The payment, or the entries of a bulk; every rule of the product is run, and all that they find told at once."""
+    """The payment, or the entries of a bulk; BankError with the problems that all rules of the product report."""
     if not flows.of_product(product).several:
         drafts = [rules.Draft(bank, initiation, _creditor(bank, initiation, known))]
     else:
