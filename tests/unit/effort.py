@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable
 from types import FrameType
@@ -17,9 +18,13 @@ def calls(work: Callable[[], object]) -> int:
         made += event == "call"
 
     before = sys.getprofile()
+    collects = gc.isenabled()
+    gc.disable()  # hypothesis is called at each collection, which may come at any moment
     sys.setprofile(note)
     try:
         work()
     finally:
         sys.setprofile(before)
+        if collects:
+            gc.enable()
     return made
