@@ -7,6 +7,7 @@ cookies not kept, answers not read beyond their status.
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import ssl
 from collections.abc import Collection
@@ -77,6 +78,9 @@ class NotificationClient:
             return Outcome(error=f"not sent: {refused}")
         except aiohttp.ClientSSLError as error:
             return Outcome(error=f"TLS failed: {_short(error)}")
+        except aiohttp.ClientConnectorError as error:
+            reason = os.strerror(error.errno) if error.errno is not None and error.errno > 0 else "no connection"
+            return Outcome(error=f"{reason} ({error.host}:{error.port})")
         except (aiohttp.ClientError, OSError, ValueError) as error:
             return Outcome(error=_short(error))
 

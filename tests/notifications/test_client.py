@@ -211,7 +211,7 @@ async def test_nobody_listening_is_a_failure() -> None:
     async with serving(OK) as server:
         port = server.port
     outcome = await client(Host("127.0.0.1")).post(f"http://127.0.0.1:{port}/", b"{}", "id")
-    assert outcome.error
+    assert outcome.error == f"Connection refused (127.0.0.1:{port})"
 
 
 async def test_a_certificate_of_the_sandbox_ca_is_trusted(names: Callable[..., Names]) -> None:

@@ -9,10 +9,10 @@ from typing import Any
 from urllib.parse import urlencode
 
 from emulator.api.messages import Response
-from emulator.bank import products
+from emulator.bank import notifications, products
 from emulator.bank.clock import moment
 from emulator.bank.documents import Payment, Sca
-from emulator.bank.kinds import BASKET, PAYMENT, SCA
+from emulator.bank.kinds import BASKET, NOTIFICATION, PAYMENT, SCA
 from emulator.bank.payment import basket_status, baskets, flows, payment_views
 from emulator.bank.scheme import transitions
 from emulator.web.console.screen import ControlRefused, Screen
@@ -176,6 +176,7 @@ def one(screen: Screen, refused: ControlRefused | None = None) -> Response:
         lines=payment_views.summary(bank, payment["id"]),
         initiation=json.dumps(payment["initiation"], indent=2, ensure_ascii=False),
         scas=scas[:5],
+        notifications=[notified(screen, row) for row in notifications.listing(bank, target=payment["id"], limit=20)],
         exchanges=[e.summary() for e in screen.service.log.entries(payment_id=payment["id"], limit=20)],
     )
 
@@ -209,3 +210,27 @@ def basket(screen: Screen) -> Response:
         payments=[_row(screen, payment) for payment in members if payment is not None],
         scas=bank.documents.find(SCA, target=document["id"], newest_first=True)[:5],
     )
+
+
+def notification_listing(screen: Screen) -> Response:
+    """What TPPs were notified of, page by page, newest first, with every attempt."""
+    bank = screen.bank
+    total = bank.documents.count(NOTIFICATION)
+    offset = screen.offset(total)
+    shown = bank.documents.range(NOTIFICATION, "created", reverse=True, offset=offset, limit=MOST)
+    return screen.page(
+        "notifications",
+        notifications=[notified(screen, notifications.view(one)) for one in shown],
+        on=bank.settings.notifications,
+        total=total,
+        offset=offset,
+        per_page=MOST,
+    )
+
+
+def notified(screen: Screen, row: dict[str, Any]) -> dict[str, Any]:
+    """A notification (`notifications.view`) with what it is about, the page of that, and the statuses it names."""
+    about = next((kind for kind in ("payment", "basket", "consent") if f"{kind}Id" in row["body"]), "")
+    page = screen.at(f"{about}s", row["target"]) if about in ("payment", "basket") else None
+    says = [value for name, value in row["body"].items() if name.endswith("Status")]
+    return {**row, "about": about, "page": page, "says": says}

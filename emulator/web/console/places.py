@@ -55,6 +55,7 @@ PAGES: tuple[tuple[str, View], ...] = (
     ("baskets/{id}", payments.basket),
     ("sca", access.sca_listing),
     ("consents", access.listing),
+    ("notifications", payments.notification_listing),
     ("tpps", settings.tpps),
     ("scenarios", scenarios.listing),
     ("scenarios/new", scenarios.blank),

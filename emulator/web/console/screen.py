@@ -117,6 +117,7 @@ NAVIGATION = (
             ("baskets", "Baskets"),
             ("sca", "Authentication"),
             ("consents", "Consents"),
+            ("notifications", "Notifications"),
             ("customers", "Customers"),
             ("conformance", "Conformance"),
         ),

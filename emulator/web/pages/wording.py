@@ -71,9 +71,9 @@ def abridged(name: str) -> str:
 
 
 _TONES = {
-    "good": ("ACSC", "valid", "finalised", "live", "passed", "pass"),
-    "busy": ("ACTC", "ACWC", "PDNG", "ACSP", "ACWP", "started"),
-    "waits": ("RCVD", "PATC", "ACCP", "PART", "skipped", "warn", "known"),
+    "good": ("ACSC", "valid", "finalised", "live", "passed", "pass", "delivered"),
+    "busy": ("ACTC", "ACWC", "PDNG", "ACSP", "ACWP", "started", "sending"),
+    "waits": ("RCVD", "PATC", "ACCP", "PART", "skipped", "warn", "known", "waiting"),
     "bad": ("RJCT", "failed", "revoked", "expired", "fail"),
 }
 _TONE_OF = {status: tone for tone, statuses in _TONES.items() for status in statuses}

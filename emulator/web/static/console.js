@@ -5,7 +5,7 @@
   const QUIET = 400; // milliseconds in which further events are taken together
   const AGAIN = 3000; // until a lost event stream is asked for again
   const KINDS = [
-    "request", "payment", "basket", "sca", "consent",
+    "request", "payment", "basket", "sca", "consent", "notification",
     "clock", "scenario", "reset", "settings", "rules", "customers", "requests",
     "snapshots", "tpps", "banks", "conformance",
   ];

@@ -14,9 +14,12 @@ from urllib.parse import urlencode
 
 import pytest
 
+from emulator.bank import notifications
 from emulator.bank.authentication import sca
 from emulator.bank.booking import bulk
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, BASKET, CARD, CONSENT, CUSTOMER, PAYMENT, PERSON, SCA, SESSION
+from emulator.bank.notification_targets import Host
+from emulator.bank.notifications import Outcome
 from emulator.packaged import folder
 from emulator.store import Kind, StoreUnwritable
 from tests.unit.pages.living import DEBTOR, EVEN, KARI, STRAKS, Living, living, straks
@@ -29,6 +32,7 @@ PLACES = (
     "baskets",
     "sca",
     "consents",
+    "notifications",
     "conformance",
     "tpps",
     "scenarios",
@@ -922,3 +926,22 @@ def test_the_conformance_report_shows_what_failed_with_its_requests_and_begins_a
     assert re.search(r'href="[^"]*/console/requests/\d+">Request', failed)
     browser.submit(page)
     assert "<h2>Failed</h2>" not in browser.get("/console/conformance").source
+
+
+def test_notifications_are_shown_with_every_attempt_also_at_their_payment(emulator: Living, browser: Visitor) -> None:
+    assert "Notifications are off" in browser.get("/console/notifications").text
+    bank = emulator.service.bank
+    bank.notify_hosts = (Host("tpp.example"),)
+    bank.change_settings({"notifications": True})
+    assert "No TPP has been notified yet" in browser.get("/console/notifications").text
+    emulator.tpp.notification_uri = "https://tpp.example/notifications?a=1&b=2"
+    payment = paid(emulator, browser)
+    emulator.call("DELETE", f"{STRAKS}/{payment}")
+    for outcome in (Outcome(status=503), Outcome(error="no answer within 5 s")):
+        (claimed,) = notifications.claim(bank, by="a", until=0.0, room={}, most=1, each=1)
+        notifications.settle(bank, claimed["id"], outcome, by="a")
+        bank.clock.advance(timedelta(minutes=2))
+    for place in ("/console/notifications", f"/console/payments/{payment}"):
+        page = browser.get(place)
+        for shown in ("CANC", "tpp.example/notifications?a=1&b=2", "503", "no answer within 5 s", "waiting", "next at"):
+            assert shown in page.text, (place, shown)
