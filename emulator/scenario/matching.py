@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any
@@ -14,7 +14,7 @@ from pydantic_core import CoreSchema, core_schema
 from emulator.bank.problems import Path
 from emulator.bank.validation import Maybe, Model, Unfit, refuse
 from emulator.scenario import conditions
-from emulator.scenario.conditions import ABSENT, Condition, compiled, wildcard
+from emulator.scenario.conditions import ABSENT, Condition, Constant, Members, compiled, wildcard
 from emulator.scenario.facts import SINGLE, Facts
 from emulator.scenario.operators import Nested, Operators, Single
 from emulator.scenario.vocabulary import Vocabulary, vocabulary
@@ -22,11 +22,19 @@ from emulator.scenario.vocabulary import Vocabulary, vocabulary
 _Values = Callable[[Facts], tuple[Any, ...]]
 
 
+Place = tuple[str, ...]
+"""A fact by its name, or a header, query parameter or member of the body by the names that lead to it."""
+
+# Where constants tell most rules apart, the best first.
+_TELLING = ("body", "payment", "account", "psu", "query", "headers", "tpp", "path", "product", "service", "context")
+
+
 @dataclass(frozen=True, slots=True)
 class Matcher:
-    """Which requests are meant: all conditions hold."""
+    """Which requests are meant: all conditions hold. `anchor`: a place where one of these constants has to stand."""
 
     conditions: tuple[tuple[_Values, Condition], ...]
+    anchor: tuple[Place, frozenset[Constant]] | None = None
 
     def fits(self, facts: Facts) -> bool:
         """Whether a request is meant."""
@@ -34,6 +42,34 @@ class Matcher:
             if not any(conditions.fits(condition, value) for value in values(facts) or (ABSENT,)):
                 return False
         return True
+
+
+def constants_at(place: Place, facts: Facts) -> Iterable[Constant] | None:
+    """The constants that fit what stands at a place; None where there is a list on the way, of which any entry may."""
+    name, *inner = place
+    values: tuple[Any, ...]
+    if name == "body":
+        value = facts.body
+        for member in inner:
+            if isinstance(value, list):
+                return None
+            value = value.get(member, ABSENT) if isinstance(value, dict) else ABSENT
+        values = (value,)
+    elif name == "headers":
+        values = facts.header(inner[0])
+    else:
+        values = facts.query(inner[0]) if name == "query" else SINGLE[name](facts)
+    return {constant for value in values for constant in conditions.constants_of(value)}
+
+
+def _anchors(name: str, condition: Condition, place: Place) -> Iterator[tuple[Place, frozenset[Constant]]]:
+    """The places below one in which a condition asks for constants."""
+    constants = conditions.constants(condition)
+    if constants is not None:
+        yield place, constants
+    elif isinstance(condition, Members) and name == "body":
+        for member, inner in condition.members:
+            yield from _anchors(name, inner, (*place, member))
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,16 +143,23 @@ class When(Model):
     def matcher(self) -> Matcher:
         """The conditions ready to be asked."""
         pairs: list[tuple[_Values, Condition]] = []
+        anchors: list[tuple[Place, frozenset[Constant]]] = []
         for name in sorted(self.model_fields_set, key=list(type(self).model_fields).index):
             stated = getattr(self, name)
             if name in SINGLE:
                 pairs.append((SINGLE[name], compiled(stated)))
+                anchors += _anchors(name, pairs[-1][1], (name,))
             elif name == "body":
                 pairs.append((lambda facts: (facts.body,), compiled(stated)))
+                anchors += _anchors(name, pairs[-1][1], (name,))
             else:
                 by_name = Facts.header if name == "headers" else Facts.query
-                pairs += [(_named(by_name, inner), compiled(value)) for inner, value in stated.items()]
-        return Matcher(tuple(pairs))
+                for inner, value in stated.items():
+                    pairs.append((_named(by_name, inner), compiled(value)))
+                    anchors += _anchors(name, pairs[-1][1], (name, inner))
+        telling = [anchor for anchor in anchors if anchor[0][0] in _TELLING]
+        anchor = min(telling, key=lambda anchor: _TELLING.index(anchor[0][0]), default=None)
+        return Matcher(tuple(pairs), anchor)
 
     @cached_property
     def operations(self) -> frozenset[str]:

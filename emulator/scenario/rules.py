@@ -15,9 +15,13 @@ from emulator.bank.documents import RuleEntry, RulesDocument, SettingsDocument
 from emulator.bank.kinds import RULES, SETTINGS
 
 if TYPE_CHECKING:
+    from emulator.scenario.conditions import Constant
     from emulator.scenario.effect import Effect
+    from emulator.scenario.facts import Facts
+    from emulator.scenario.matching import Place
     from emulator.scenario.rule import Rule
 
+MANY = 8  # rules about one operation that are found by their constants; fewer are simply asked
 REMEMBERED = 100  # rules beside the present ones, whose removal may be undone
 
 
@@ -86,6 +90,45 @@ class ActingRules:
                 effect.after(response, dice)
 
 
+class _Asked:
+    """The rules that a request for an operation may concern, in their order, so that the others cost it nothing.
+
+    Of very many rules most ask for a constant at some place (a creditor's name, an account): they are found by it.
+    """
+
+    def __init__(self, named: Iterable[tuple[str, _ActiveRule]]) -> None:
+        self._rules = list(named)
+        self._others: list[int] = []  # by their places in the order
+        self._anchored: dict[Place, dict[Constant, list[int]]] = {}
+        if len(self._rules) < MANY:
+            return
+        for number, (_, active) in enumerate(self._rules):
+            anchor = active.rule.when.matcher.anchor
+            if anchor is None:
+                self._others.append(number)
+                continue
+            place, constants = anchor
+            for constant in constants:
+                self._anchored.setdefault(place, {}).setdefault(constant, []).append(number)
+
+    @property
+    def nobody(self) -> bool:
+        return not self._rules
+
+    def about(self, facts: Facts) -> Iterable[tuple[str, _ActiveRule]]:
+        """Those that can fit a request."""
+        if not self._anchored:
+            return self._rules
+        from emulator.scenario.matching import constants_at
+
+        numbers = set(self._others)
+        for place, by_constant in self._anchored.items():
+            constants = constants_at(place, facts)
+            for constant in by_constant if constants is None else constants:
+                numbers.update(by_constant.get(constant, ()))
+        return [self._rules[number] for number in sorted(numbers)]
+
+
 class RuleSet:
     """The rules in the order in which they are asked, counted in memory.
 
@@ -99,7 +142,7 @@ class RuleSet:
         self._weather: tuple[str, list[_ActiveRule]] = ("calm", [])
         self._taken: tuple[Call, set[str]] | None = None
         self._named: list[tuple[str, _ActiveRule]] = []
-        self._by_operation: dict[str, list[tuple[str, _ActiveRule]]] = {}
+        self._by_operation: dict[str, _Asked] = {}
         self._known: dict[str, _ActiveRule] = {}  # by serial; those of changes that may be undone too
         self._additions = 0
         RULES.follow(bank.documents, self._take)
@@ -169,15 +212,21 @@ class RuleSet:
 
         A rule all of whose effects an earlier rule has taken is not asked, and does not count the request.
         """
-        asked = self._asked_about(call.operation.id)
-        if not asked:
+        if not self.rules:
+            return None
+        operation = call.operation.id
+        asked = self._by_operation.get(operation)
+        if asked is None:
+            asked = _Asked((name, a) for name, a in self._named if operation in a.rule.when.operations)
+            self._by_operation[operation] = asked
+        if asked.nobody:
             return None
         from emulator.scenario.facts import Facts
 
         taken = self._taken_by(call)
         facts = Facts.of_call(call)
         acting = ActingRules()
-        for name, active in asked:
+        for name, active in asked.about(facts):
             rule = active.rule
             if rule.unsigned == signed or taken.issuperset(rule.effects):
                 continue
@@ -188,16 +237,6 @@ class RuleSet:
                         taken.add(kind)
                         acting.effects[kind] = (effect, active.dice)
         return acting if acting.names else None
-
-    def _asked_about(self, operation: str) -> list[tuple[str, _ActiveRule]]:
-        """The rules that a request for an operation may concern, so that those about others cost it nothing."""
-        if not self.rules:
-            return []
-        asked = self._by_operation.get(operation)
-        if asked is None:
-            asked = [(name, active) for name, active in self._named if operation in active.rule.when.operations]
-            self._by_operation[operation] = asked
-        return asked
 
     def _by_name(self) -> Iterator[tuple[str, _ActiveRule]]:
         """The rules with their names: a rule without one is called by its place, as no other is called."""
