@@ -11,7 +11,7 @@ from emulator.control.operation import Answer, ControlCall, ControlOperation
 
 
 def _state(call: ControlCall[Any]) -> Response:
-    return json_response(200, call.bank.documents.dump())
+    return json_response(200, call.bank.documents.json())
 
 
 OPERATIONS = (

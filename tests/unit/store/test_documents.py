@@ -80,6 +80,7 @@ def test_every_change_has_a_number_and_only_changes_have(store: Store) -> None:
 def test_dump_has_every_kind(store: Store) -> None:
     store.put(NOTE, {"id": "n"})
     assert store.dump() == {"book": [], "note": [{"id": "n"}]}
+    assert store.json() == b'{"book":[],"note":[{"id":"n"}]}'
 
 
 @pytest.mark.parametrize(
