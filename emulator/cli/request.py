@@ -9,7 +9,8 @@ from typing import Any
 
 import click
 
-from emulator.cli.bank import send
+from emulator.bank.errors import STATUS
+from emulator.cli.bank import hint, send
 from emulator.cli.failure import CheckFailed, Failed
 from emulator.cli.options import bank_url, identity_of, signer_options, stdin, url_option
 from emulator.terminal import json_text, one_line
@@ -64,6 +65,8 @@ def command(
             click.echo(one_line(f"{name}: {value}"), err=True)
     if answer.body:
         click.echo(_readable(answer.body))
+    if answer.status >= 400 and (code := _code(answer.body)):
+        hint(f"  next     bank-emulator docs {code}")
     if fail and answer.status >= 400:
         raise CheckFailed("")
 
@@ -101,6 +104,15 @@ def _readable(body: bytes) -> str:
     except ValueError:
         return text
     return json_text(value, indent=2)
+
+
+def _code(body: bytes) -> str | None:
+    """The first error code of a refusal that the manual knows."""
+    try:
+        code = json.loads(body)["tppMessages"][0]["code"]
+    except (ValueError, KeyError, IndexError, TypeError):
+        return None
+    return code if isinstance(code, str) and code in STATUS else None
 
 
 COMMANDS = {"request": command}

@@ -15,7 +15,7 @@ from emulator.api.operations import table
 from emulator.bank.errors import STATUS
 from emulator.bank.scheme.transitions import STATUSES
 from emulator.bank.settings import TAKES
-from emulator.cli import serve
+from emulator.cli import request, serve
 from emulator.cli.main import COMMANDS, PAGES, run
 from emulator.control import openapi as control_openapi
 from emulator.control.operations import table as control_table
@@ -239,3 +239,24 @@ def test_an_error_names_a_page_that_there_is(line: list[str], capfd: pytest.Capt
 def test_every_page_that_errors_name_exists() -> None:
     named = {*PAGES.values(), *serve._PAGES.values()}
     assert named <= {address.rpartition("/")[2] for address in manual.pages()}
+
+
+@pytest.mark.parametrize(
+    "body, code",
+    [
+        (b'{"tppMessages": [{"category": "ERROR", "code": "SCA_NOT_FOUND"}, {"code": "CONFLICT"}]}', "SCA_NOT_FOUND"),
+        (b'{"tppMessages": [{"code": "SOMETHING_ELSE"}]}', None),
+        (b'{"tppMessages": []}', None),
+        (b'{"tppMessages": [{"code": 7}]}', None),
+        (b"[1]", None),
+        (b"<html>", None),
+    ],
+)
+def test_a_refusal_leads_to_what_the_manual_says_of_its_code(body: bytes, code: str | None) -> None:
+    assert request._code(body) == code
+
+
+@pytest.mark.parametrize("code", STATUS)
+def test_the_command_line_prints_what_the_manual_says_of_a_code(code: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["docs", code]) == 0
+    assert capsys.readouterr().out.startswith(f"reference/errors#{code.lower()}")
