@@ -243,7 +243,7 @@ NOUNS: dict[str, Row | tuple[str, dict[str, Row]]] = {
         },
     ),
     "notifications": Row(
-        "List status notifications, newest first, each with its attempts.",
+        "List status notifications, newest first. Each with its attempts.",
         *("GET", "notifications", "bank-emulator notifications --target 3f2b..."),
         params=(
             click.Option(["--target"], metavar="ID", help="Those of this payment, basket or consent."),
