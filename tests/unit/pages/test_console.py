@@ -734,6 +734,19 @@ def test_settings_are_saved_and_mistakes_named(emulator: Living, browser: Visito
     assert "date_skew" in wrong.text
 
 
+def test_rough_weather_is_shown_as_the_rules_of_a_setting(emulator: Living, browser: Visitor) -> None:
+    press(browser, browser.get("/console/settings"), "/settings", weather="rough")
+    page = browser.get("/console/scenarios")
+    assert "weather: lost answer setting weather" in " ".join(page.text.split())
+    assert "the bank behaves as documented" not in page.text
+    assert "Remove all rules" not in page.text
+    rule = {"name": "mine", "when": {"operation": "getAccounts"}, "then": {"delay": "1s"}}
+    browser.send("POST", "/_emulator/rules", json.dumps(rule).encode(), Content_Type="application/json")
+    page = press(browser, browser.get("/console/scenarios"), "/rules/clear")
+    assert "mine" not in page.text
+    assert "weather: slow SCA" in page.text
+
+
 def test_refused_settings_stay_as_they_were_typed_with_the_wrong_ones_marked(
     emulator: Living, browser: Visitor
 ) -> None:
