@@ -377,7 +377,18 @@ def test_a_refused_request_leaves_the_documents_as_they_were(desk: Desk) -> None
 
 def test_every_file_of_the_folders_is_a_part_with_its_documents() -> None:
     assert list(effects()) == [
-        *("answer", "delay", "disconnect", "fee", "malformed", "permission", "progress", "quota", "sca"),
+        *(
+            "answer",
+            "delay",
+            "disconnect",
+            "fee",
+            "malformed",
+            "notification",
+            "permission",
+            "progress",
+            "quota",
+            "sca",
+        ),
     ]
     assert list(step_kinds()) == ["clock", "control", "psu", "tpp"]
     for kind in effects().values():

@@ -11,7 +11,19 @@ from emulator.bank.errors import BankError
 from emulator.bank.settings import TAKES, Settings, merged
 
 VALUES: tuple[Any, ...] = (
-    *("documented", "lenient", "relative", "any", "sandbox-ca", "unfiltered", "immediate", "execution", "norway"),
+    *(
+        "documented",
+        "lenient",
+        "relative",
+        "any",
+        "sandbox-ca",
+        "unfiltered",
+        "immediate",
+        "execution",
+        "norway",
+        "warn",
+        "rough",
+    ),
     *(None, True, False, "true", "", [], {}, ["time"], {"time": 1}, 0, 1, -1, 300, 10**9, 10**9 + 1, 0.5, "300"),
     *({"polls": polls} for polls in (1, 1000, 0, 1001, True, "2")),
     {"polls": 2, "time": 1},

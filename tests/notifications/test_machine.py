@@ -1,0 +1,125 @@
+"""Whatever happens to payments, receivers and processes: nothing lost, nothing invented, the order stays."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from itertools import groupby
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from emulator.bank import notifications
+from emulator.bank.bank import Bank
+from emulator.bank.kinds import KINDS, NOTIFICATION
+from emulator.bank.notifications import Outcome
+from emulator.store import memory_store
+
+PAYMENTS = st.sampled_from("pqr")
+PROCESSES = st.sampled_from(("one", "two"))
+STEPS = ("ACTC", "PDNG", "ACSP", "ACWP")
+
+
+class Notifying(RuleBasedStateMachine):
+    """Two processes send what three payments queue; what is undone and what a receiver has taken is remembered."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bank = Bank(memory_store(KINDS), seed=1)
+        self.bank.clock.set(mode="frozen")
+        self.bank.change_settings({"notifications": True})
+        for target in "pqr":
+            uri = f"https://{target}.example/"
+            notifications.subscribe(self.bank, target, "payment", tpp=target, uri=uri, content=("PROCESS",))
+        self.happened: defaultdict[str, list[str]] = defaultdict(list)
+        self.taken: defaultdict[str, list[str]] = defaultdict(list)
+        self.sending: dict[tuple[str, str], None] = {}  # process and notification
+        self.now = 0.0
+
+    @rule(payment=PAYMENTS, undone=st.booleans())
+    def change(self, payment: str, undone: bool) -> None:
+        """A new status, each another one than the last; or one that is taken back."""
+        status = STEPS[len(self.happened[payment]) % len(STEPS)]
+        try:
+            with self.bank.documents.transaction():
+                notifications.status_changed(self.bank, payment, status)
+                if undone:
+                    raise InterruptedError
+        except InterruptedError:
+            return
+        self.happened[payment].append(status)
+
+    @rule(process=PROCESSES, most=st.integers(1, 3))
+    def claim(self, process: str, most: int) -> None:
+        until = self.now + 60
+        for one in notifications.claim(self.bank, by=process, until=until, room={}, most=most, each=1):
+            self.sending[process, one["id"]] = None
+
+    @rule(data=st.data(), taken=st.booleans(), noted=st.booleans())
+    def send(self, data: st.DataObject, taken: bool, noted: bool) -> None:
+        """The receiver takes it or not; the process notes how it went, or is killed before."""
+        if not self.sending:
+            return
+        process, identity = data.draw(st.sampled_from(sorted(self.sending)))
+        del self.sending[process, identity]
+        notification = self.bank.documents.get(NOTIFICATION, identity)
+        assert notification is not None
+        if not notifications.is_claimed(self.bank, identity, process):
+            return  # it looks before it sends
+        if taken:
+            self.taken[notification["target"]].append(notification["body"]["transactionStatus"])
+        if noted:
+            outcome = Outcome(status=204 if taken else 503)
+            notifications.settle(self.bank, identity, outcome, by=process)
+
+    @rule(process=PROCESSES)
+    def restart(self, process: str) -> None:
+        """A process is killed with all that it was sending, and looks at what it left behind."""
+        self.sending = {one: None for one in self.sending if one[0] != process}
+        self._take_over(process)
+
+    @rule(seconds=st.sampled_from((30, 61)))
+    def time_passes(self, seconds: int) -> None:
+        self.now += seconds
+        self._take_over("two")
+
+    @rule()
+    def bank_time_passes(self) -> None:
+        self.bank.clock.advance(notifications.GAPS[-1])
+
+    def _take_over(self, process: str) -> None:
+        own = {identity for sender, identity in self.sending if sender == process}
+        for left in notifications.abandoned(self.bank, by=process, sending=own, now=self.now):
+            notifications.release(self.bank, left)
+
+    @invariant()
+    def what_came_is_what_happened(self) -> None:
+        """Up to now: in order, without a gap; what came again came right behind itself."""
+        for target in self.taken.keys() - self._given_up():
+            seen = [status for status, _ in groupby(self.taken[target])]
+            assert seen == self.happened[target][: len(seen)]
+
+    def _given_up(self) -> set[str]:
+        """The payments of which a notification was refused so often that the next one was sent."""
+        return {one["target"] for one in self.bank.documents.find(NOTIFICATION, state="failed")}
+
+    def teardown(self) -> None:
+        """In the end everything comes, once its receiver takes it."""
+        self.sending.clear()
+        for process in ("one", "two"):
+            self.now += 120
+            self._take_over(process)
+        for _ in range(200):
+            claimed = notifications.claim(self.bank, by="one", until=0, room={}, most=9, each=9)
+            for one in claimed:
+                self.taken[one["target"]].append(one["body"]["transactionStatus"])
+                notifications.settle(self.bank, one["id"], Outcome(status=204), by="one")
+            self.bank.clock.advance(notifications.GAPS[-1])
+            if not claimed and notifications.next_due(self.bank) is None:
+                break
+        for target in self.happened.keys() - self._given_up():
+            assert [status for status, _ in groupby(self.taken[target])] == self.happened[target]
+
+
+TestNotifying = Notifying.TestCase
+TestNotifying.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
