@@ -43,6 +43,7 @@ class ServeSettings:
     control_token: str | None = None
     public_url: str | None = None
     durability: str = "process"
+    idle_hours: int = 24
     allow_host: tuple[str, ...] = ()
     allow_notify: tuple[Host, ...] = ()
     log_format: str = "text"
@@ -90,6 +91,12 @@ def _port(value: str) -> int:
 def _seed(value: str) -> int:
     if not re.fullmatch(r"-?[0-9]{1,18}", value):
         raise ValueError("takes a whole number of at most 18 digits")
+    return int(value)
+
+
+def _hours(value: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,6}", value):
+        raise ValueError("takes a number of hours, 0 to 999999")
     return int(value)
 
 
@@ -171,6 +178,7 @@ FLAGS: tuple[Flag, ...] = (
     Flag("control-token", "TOKEN", _token, "Demanded on /_emulator and for a login on /console."),
     Flag("public-url", "URL", _url, "The address that others reach this bank by, for absolute links."),
     Flag("durability", "LEVEL", _one_of("process", "power"), "What answered changes survive: process or power."),
+    Flag("idle-hours", "N", _hours, "After N hours without a request a named bank leaves memory; 0: never."),
     Flag("allow-host", "NAME", _host_name, "A further Host name to answer to; may be repeated.", repeatable=True),
     Flag(
         "allow-notify",

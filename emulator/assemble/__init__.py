@@ -183,6 +183,7 @@ def registry_for(
             settings=Settings(profile=settings.profile, links=settings.links, weather=settings.weather),
             seed=settings.seed,
             ids_form=settings.ids,
+            idle_seconds=settings.idle_hours * 3600,
             durability="power" if settings.durability == "power" else "process",
             rules_for=RuleSet,
             trusted_ca=lambda: authority.certificate,

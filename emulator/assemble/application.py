@@ -119,6 +119,8 @@ class BankApplication:
         """Answer any request, or do the next step of one that takes long; never raises."""
         try:
             if request.unfinished is not None:
+                if (named := _NAMED_BANK.match(request.target)) is not None:
+                    self._registry.find(named[1])  # which is in use
                 return request.unfinished.step()
             if request.target.startswith("/v1/"):
                 return self._registry.default.handle(request)
@@ -231,9 +233,10 @@ class BankApplication:
         self.notifier.start()
 
     def _use_idle_time(self) -> None:
-        """Judge some of what the banks have seen, if no request has come since the last look."""
+        """Judge some of what the banks have seen, if no request has come since the last look; close an idle bank."""
         handled, self._handled_before = self._handled_before, self._turn.count
         idle, left = handled == self._turn.count, False
+        self._registry.close_idle()
         try:
             left = idle and any(service.observer.judge_some(JUDGED) for service in self._registry.services())
         finally:

@@ -24,7 +24,7 @@ from emulator.bank.bank import Bank
 from emulator.bank.clock import LIVE, Beginning
 from emulator.bank.errors import BankError
 from emulator.bank.fixtures import Fixture
-from emulator.bank.kinds import BANK, KINDS
+from emulator.bank.kinds import BANK, KINDS, NOTIFICATION
 from emulator.bank.notification_targets import Host
 from emulator.bank.settings import Settings
 from emulator.bank.snapshots import Snapshots
@@ -60,6 +60,7 @@ class RegistryConfig:
     signer: Signer
     begins: Beginning = LIVE
     notify_hosts: tuple[Host, ...] = ()
+    idle_seconds: float = 0  # without a request, after which a named bank leaves memory; 0: never
     progress: Callable[[int, int], None] | None = None  # of reading the documents: bytes read, bytes in all
 
 
@@ -76,6 +77,7 @@ class BankRegistry:
             self._folders = Folders(common.directory, power=common.durability == "power")
         self._router = routes(table())
         self._open: dict[str, BankService] = {}
+        self._asked: dict[str, float] = {}  # when a named bank that is open was asked for, the longest ago first
         self._stores: dict[str, Store] = {}
         self._logged: dict[str, str] = {}
         self.on_open: Callable[[BankService], None] | None = None  # of every bank that is opened from then on
@@ -119,6 +121,8 @@ class BankRegistry:
                 service = self.open(name)
             except (StoreError, OSError) as error:
                 raise self._closed(name, error) from error
+        if self._asked.pop(name, None) is not None:
+            self._asked[name] = monotonic()
         return service
 
     def _closed(self, name: str, error: Exception) -> BankError:
@@ -168,6 +172,8 @@ class BankRegistry:
     def _enter(self, name: str, service: BankService, documents: Store) -> None:
         documents.join(self.group)
         self._open[name], self._stores[name] = service, documents
+        if name != DEFAULT:
+            self._asked[name] = monotonic()
         if self.on_open is not None:
             self.on_open(service)
 
@@ -321,12 +327,31 @@ class BankRegistry:
         if not stored and name not in self._open:
             raise BankError("RESOURCE_UNKNOWN", f"There is no bank {name}.")
         aside = self._folders.put_aside(name) if self._folders is not None and stored else None
+        self._asked.pop(name, None)
         service = self._open.pop(name, None)
         if service is not None:
             service.bank.dismiss()
             self._stores.pop(name).discard()
         if self._folders is not None and aside is not None:
             self._folders.drop(aside)
+
+    def close_idle(self) -> None:
+        """Close the named bank that was asked for the longest ago, if that is long enough ago.
+
+        As after a restart it is opened again when somebody asks for it. Not within a turn.
+        """
+        name = next(iter(self._asked), None)
+        limit = self._common.idle_seconds
+        if name is None or self._folders is None or not limit or monotonic() - self._asked[name] < limit:
+            return
+        del self._asked[name]
+        service, documents = self._open[name], self._stores[name]
+        if _is_busy(service, documents):
+            self._asked[name] = monotonic()
+            return
+        del self._open[name], self._stores[name]
+        self.group.overgrown.discard(documents)
+        documents.close()
 
     def services(self) -> Iterator[BankService]:
         """The banks that are open."""
@@ -350,6 +375,13 @@ class BankRegistry:
     def end_by(self, until: float) -> None:
         """Let `close` compact until then (of `monotonic`) and no longer."""
         self._until = until
+
+
+def _is_busy(service: BankService, documents: Store) -> bool:
+    """Whether a bank that nobody asks for has something to do: for watchers, for TPPs to be notified, on its disk."""
+    bank, log = service.bank, journal_of(documents)
+    on_disk = documents.waiting or (log is not None and (log.sync_needed or log.compaction is not None))
+    return bool(bank.watchers or bank.moves or on_disk or documents.count(NOTIFICATION))
 
 
 def _journal_size(documents: Store) -> int:

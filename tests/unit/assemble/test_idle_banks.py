@@ -1,0 +1,99 @@
+"""Named banks that nobody asks for leave memory, and are what they were when somebody does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from emulator.assemble import registry as module
+from emulator.assemble.registry import BankRegistry
+from emulator.bank.clock import real_now
+from emulator.bank.documents import Notification
+from emulator.bank.kinds import NOTIFICATION, PERSON
+from emulator.ca import CertificateAuthority
+from tests.api.desk import seeded_registry
+
+HOUR = 3600.0
+
+
+class Time:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def time(monkeypatch: pytest.MonkeyPatch) -> Time:
+    time = Time()
+    monkeypatch.setattr(module, "monotonic", time)
+    return time
+
+
+@pytest.fixture
+def authority() -> CertificateAuthority:
+    return CertificateAuthority(None, clock=real_now)
+
+
+@pytest.fixture
+def banks(tmp_path: Path, time: Time, authority: CertificateAuthority) -> Iterator[BankRegistry]:
+    common = replace(seeded_registry(authority)._common, directory=tmp_path / "banks", idle_seconds=HOUR)
+    banks = BankRegistry(common)
+    yield banks
+    banks.close()
+
+
+def test_a_bank_that_nobody_asks_for_leaves_memory_and_comes_back(banks: BankRegistry, time: Time) -> None:
+    bank = banks.make("a").bank
+    bank.documents.put(PERSON, {"id": "21909220006", "name": "Siri Skisse"})
+    before = bank.documents.dump()
+    time.now += HOUR - 1
+    banks.close_idle()
+    assert banks.opened("a") is not None
+    time.now += 2
+    banks.close_idle()
+    assert (banks.opened("a"), banks.documents("a"), banks.names()) == (None, None, ["default", "a"])
+    again = banks.find("a")
+    assert again is not None
+    assert again.bank.documents.dump() == before
+    again.bank.documents.delete(PERSON, "21909220006")
+
+
+def test_a_bank_that_is_asked_for_stays(banks: BankRegistry, time: Time) -> None:
+    banks.make("a")
+    banks.make("b")
+    time.now += HOUR / 2
+    banks.find("a")
+    time.now += HOUR / 2 + 1
+    banks.close_idle()
+    banks.close_idle()
+    assert [name for name in ("a", "b") if banks.opened(name)] == ["a"]
+
+
+def test_the_default_bank_and_a_busy_one_stay(banks: BankRegistry, time: Time) -> None:
+    watched, moving, notifies = (banks.make(name).bank for name in ("watched", "moving", "notifies"))
+    end = watched.watch(lambda event: None)
+    moving.moves += 1
+    notifies.documents.put(NOTIFICATION, cast(Notification, {"id": "n"}))
+    for _ in range(5):
+        time.now += HOUR + 1
+        banks.close_idle()
+    assert all(banks.opened(name) for name in ("default", "watched", "moving", "notifies"))
+    end()
+    for _ in range(4):
+        time.now += HOUR + 1
+        banks.close_idle()
+    assert banks.opened("watched") is None
+
+
+def test_banks_in_memory_stay(authority: CertificateAuthority, time: Time) -> None:
+    banks = BankRegistry(replace(seeded_registry(authority)._common, idle_seconds=HOUR))
+    banks.make("a")
+    time.now += 10 * HOUR
+    banks.close_idle()
+    assert banks.opened("a") is not None
