@@ -31,6 +31,7 @@ def test_without_flags_and_variables_the_defaults_of_the_contract_hold() -> None
         control_token=None,
         public_url=None,
         durability="process",
+        idle_hours=24,
         allow_host=(),
         log_format="text",
     )
@@ -39,7 +40,7 @@ def test_without_flags_and_variables_the_defaults_of_the_contract_hold() -> None
 def test_the_flags_are_those_of_the_contract_and_each_has_its_variable() -> None:
     names = (
         "host port tls-port state ephemeral fixtures scenario profile links weather ids seed control-token public-url"
-        " durability allow-host allow-notify log-format"
+        " durability idle-hours allow-host allow-notify log-format"
     )
     assert [flag.name for flag in FLAGS] == names.split()
     assert [flag.variable for flag in FLAGS] == [
@@ -64,6 +65,7 @@ VALUES = [
     ("control_token", "s3cret", "s3cret"),
     ("public_url", "https://bank.test:8443/sandbox/", "https://bank.test:8443/sandbox"),
     ("durability", "power", "power"),
+    ("idle_hours", "0", 0),
     ("log_format", "json", "json"),
 ]
 
@@ -95,6 +97,7 @@ def test_an_empty_variable_counts_as_not_set() -> None:
         *(("port", text) for text in ("", "x", "-1", "65536", "1.0", "1_0", " 1", "٣", "0x50", "9" * 5000)),
         *(("seed", text) for text in ("", "x", "1.5", "1_0", "٣", "9" * 19)),
         *(("ephemeral", text) for text in ("maybe", "2")),
+        *(("idle_hours", text) for text in ("-1", "1.5", "1h", "9" * 7)),
         *(("profile", text) for text in ("Lenient", "x")),
         *(("public_url", text) for text in ("bank.test", "ftp://bank.test", "http://", "http://a:x", "http://a b")),
         *(("public_url", text) for text in ("http://u@bank.test", "http://bank.test/?q", "http://bank.test/#f")),
