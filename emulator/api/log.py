@@ -55,6 +55,13 @@ class Exchange:
             self.call = copy(self.call)
             self.call.request, self.call.body = self.request, None
 
+    def ending(self, size: int) -> Exchange:
+        """The same with the last `size` bytes of the answer's body alone."""
+        answer = self.response
+        if answer is not None:
+            answer = Response(answer.status, answer.headers, answer.body[-size:], answer.delivery)
+        return Exchange(self.id, self.at, self.request, self.call, answer, self.signature, self.rules)
+
     @property
     def operation(self) -> str | None:
         return self.call.operation.id if self.call else None

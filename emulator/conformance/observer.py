@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -58,9 +57,8 @@ class Conformance:
         """Take note of a request that has been answered."""
         response = exchange.response
         size = len(exchange.request.body) + (len(response.body) if response is not None else 0)
-        if response is not None and size > 4 * END_OF_PAGE and exchange.operation in PAGES:
-            exchange = replace(exchange, response=replace(response, body=response.body[-END_OF_PAGE:]))
-            size = END_OF_PAGE
+        if size > 4 * END_OF_PAGE and exchange.operation in PAGES:
+            exchange, size = exchange.ending(END_OF_PAGE), END_OF_PAGE
         self._add(exchange, size)
 
     def page(self, token: str, tpp: str | None, *, link: str) -> None:

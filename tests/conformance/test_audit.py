@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from emulator.assemble.application import BankApplication
+from emulator.bank.sandbox.generate import Plan, generate
 from emulator.conformance import observer
 from emulator.testing import RunningBank
 
@@ -106,3 +107,19 @@ def test_an_answer_of_any_form_that_a_rule_gives_is_judged(bank: RunningBank, me
     bank.tpp().get("/v1/accounts")
     (row,) = [row for row in bank.audit()["checks"] if row["check"] == "signs-every-request"]
     assert row["passed"] == 1
+
+
+def test_the_links_of_long_pages_are_known_and_their_rest_is_not_held(bank: RunningBank) -> None:
+    plan = Plan(customers=1, accounts_per_customer=1, transactions_per_account=60, days=30, seed=1)
+    person = bank.call(lambda service: generate(service.bank, plan))["customers"][0]
+    tpp = bank.tpp().log_in(person["nationalId"])
+    account = tpp.get("/v1/accounts").json()["accounts"][0]["resourceId"]
+    address, pages = f"/v1/accounts/{account}/transactions?limit=25", 0
+    while address:
+        answer = tpp.get(address)
+        pages += 1
+        address = answer.json()["transactions"]["_links"].get("next", {}).get("href")
+    assert len(answer.body) > 2 * observer.END_OF_PAGE
+    checks = {row["check"]: row for row in bank.audit()["checks"]}
+    assert checks["follows-the-links-of-pages"]["passed"] == pages - 1
+    assert checks["ends-at-the-last-page"]["verdict"] == "pass"
