@@ -11,6 +11,7 @@ from emulator.bank import fixtures
 from emulator.bank.accounts import ledger
 from emulator.bank.bank import Bank
 from emulator.bank.clock import date_time
+from emulator.bank.conditions import wildcard
 from emulator.bank.customers import access, consents, people, sessions
 from emulator.bank.documents import Account, Agreement
 from emulator.bank.errors import BankError
@@ -18,7 +19,6 @@ from emulator.bank.fixtures.entries import DefinitionError
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CONSENT, CUSTOMER, SESSION
 from emulator.bank.money import plain, quantum
 from emulator.bank.problems import Path, Problem
-from emulator.scenario.conditions import wildcard
 from emulator.scenario.problems import Misfit
 from emulator.scenario.start import SNAPSHOT, AccessChange, AccountChange, AgreementChange, Start
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from pydantic import ConfigDict, Field
 
+from emulator.bank.conditions import ABSENT, compiled
+from emulator.bank.operators import Nested, Single
 from emulator.bank.problems import written
 from emulator.bank.validation import Maybe, Model, validate
-from emulator.scenario.conditions import ABSENT, compiled
-from emulator.scenario.operators import Nested, Single
 from emulator.scenario.transport import Answer
 
 LEAST_FAILURE = 400

@@ -16,10 +16,10 @@ from emulator.api.log import Exchange
 from emulator.api.messages import Request
 from emulator.api.operation import Call
 from emulator.api.router import split_target
+from emulator.bank.conditions import ABSENT
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import PSU
 from emulator.bank.tpp import Tpp
-from emulator.scenario.conditions import ABSENT
 
 
 class Facts:

@@ -11,9 +11,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field
 
+from emulator.bank.operators import NAMED, Scalar
 from emulator.bank.validation import Adds, Maybe, Model, Unfit, json_schema, matching, refuse
 from emulator.scenario.loader import NAME
-from emulator.scenario.operators import Scalar
 from emulator.scenario.parameters import Parameter
 from emulator.scenario.persona import As
 from emulator.scenario.problems import Origin
@@ -21,7 +21,6 @@ from emulator.scenario.rule import MOST_RULES, Rule
 from emulator.scenario.start import Start
 from emulator.scenario.step import Scene
 from emulator.scenario.story import MOST_STEPS, AnyStep
-from emulator.scenario.values import NAMED
 from emulator.scenario.variables import NAME as VARIABLE
 
 

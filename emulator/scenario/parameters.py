@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field
 
+from emulator.bank.operators import Scalar
 from emulator.bank.problems import Problem, guess, unknown
 from emulator.bank.validation import Maybe, Model
-from emulator.scenario.operators import Scalar
 from emulator.scenario.variables import PLACE, names_in
 
 FILLED = ("start", "rules")  # the members of a scenario in which parameters stand

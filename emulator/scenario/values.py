@@ -7,13 +7,12 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Annotated, Any
 
+from emulator.bank.operators import SAVED
 from emulator.bank.settings import SCHEMAS, TAKES, mistakes
 from emulator.bank.validation import Reads, Unfit, matching, one_of, refuse
 from emulator.scenario import durations
 from emulator.scenario.vocabulary import CONTEXTS, METHODS
 
-NAMED = r"\$\{"  # where a text names what a step has saved
-SAVED: Mapping[str, Any] = {"type": "string", "pattern": NAMED}
 LONGEST_ADDRESS = 8000
 
 

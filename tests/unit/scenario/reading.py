@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from emulator.bank.conditions import Condition, compiled
+from emulator.bank.operators import Nested, Single
 from emulator.bank.validation import validate, validate_as
-from emulator.scenario.conditions import Condition, compiled
 from emulator.scenario.matching import Matcher, When
-from emulator.scenario.operators import Nested, Single
 
 
 def condition(stated: Any, *, strict: bool = False) -> Condition:

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from emulator.bank import conditions
+from emulator.bank.conditions import ABSENT
 from emulator.bank.problems import written
-from emulator.scenario import conditions
-from emulator.scenario.conditions import ABSENT
 from tests.unit.effort import calls
 from tests.unit.scenario.reading import condition, problems_of
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from emulator.api.messages import Request
+from emulator.bank.operators import Operators
 from emulator.scenario import matching
 from emulator.scenario.facts import Facts
-from emulator.scenario.operators import Operators
 from emulator.scenario.vocabulary import vocabulary
 from tests.unit.effort import calls
 from tests.unit.scenario.reading import matcher

@@ -13,8 +13,8 @@ from math import isfinite
 from typing import Any, Protocol
 
 from emulator.bank.errors import counted
+from emulator.bank.operators import DECIMAL, Operators, Pattern, expression
 from emulator.bank.problems import Path, described
-from emulator.scenario.operators import DECIMAL, Operators, Pattern, expression
 
 
 class _Absent:

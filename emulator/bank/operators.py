@@ -6,6 +6,7 @@ The forms stand here, their meaning in `conditions`. In a story `${name}` may st
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,10 +15,12 @@ from pydantic import ConfigDict, Discriminator, Field, Tag, model_validator
 from typing_extensions import TypeAliasType
 
 from emulator.bank.validation import Adds, Maybe, Model, Reads, Unfit, refuse
-from emulator.scenario.values import NAMED, SAVED
 
 if TYPE_CHECKING:
     import re2
+
+NAMED = r"\$\{"  # where a text of a story names what a step has saved
+SAVED: Mapping[str, Any] = {"type": "string", "pattern": NAMED}
 
 DECIMAL = re.compile(r"[+-]?[0-9]{1,30}(?:\.[0-9]{1,30})?")
 OPERATORS = ("gt", "lt", "in", "regex", "absent")
