@@ -12,15 +12,10 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
 from emulator.bank import conditions
-from emulator.bank.conditions import ABSENT, Condition, compiled, wildcard
+from emulator.bank.conditions import ABSENT, Condition, Constant, Members, compiled, wildcard
 from emulator.bank.operators import Nested, Operators, Single
 from emulator.bank.problems import Path
 from emulator.bank.validation import Maybe, Model, Unfit, refuse
-<<<<<<< HEAD
-from emulator.scenario import conditions
-from emulator.scenario.conditions import ABSENT, Condition, Constant, Members, compiled, wildcard
-=======
->>>>>>> 5f72b28c (Conditions are the bank's: settings can ask for what a transaction is like, as rules and stories do)
 from emulator.scenario.facts import SINGLE, Facts
 from emulator.scenario.vocabulary import Vocabulary, vocabulary
 

@@ -15,7 +15,7 @@ from emulator.bank.documents import RuleEntry, RulesDocument, SettingsDocument
 from emulator.bank.kinds import RULES, SETTINGS
 
 if TYPE_CHECKING:
-    from emulator.scenario.conditions import Constant
+    from emulator.bank.conditions import Constant
     from emulator.scenario.effect import Effect
     from emulator.scenario.facts import Facts
     from emulator.scenario.matching import Place
