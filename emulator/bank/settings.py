@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
+from functools import cache
 from typing import Any, cast
 
 from emulator.bank.documents import SettingsDocument
 from emulator.bank.errors import BankError, Message
+from emulator.bank.problems import Problem, written
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,12 @@ class Settings:
     known_issues: bool = False
     conformance: bool = True
     notifications: bool = False
+    feed: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def drift(self) -> list[dict[str, Any]]:
+        """The effects that act on account feeds."""
+        return self.feed
 
     def as_document(self) -> dict[str, Any]:
         """All settings by name, as `GET settings` answers them."""
@@ -43,11 +51,20 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Takes:
-    """What a setting takes: in words, as JSON Schema, and whether a value is such."""
+    """What a setting takes: in words, as JSON Schema (or what makes it), and whether a value is such.
+
+    `problems`: what is wrong with parts of a value that is a list; without it a value fits or not.
+    """
 
     words: str
-    schema: Mapping[str, Any]
+    stated: Mapping[str, Any] | Callable[[], Mapping[str, Any]]
     fits: Callable[[Any], bool]
+    problems: Callable[[list[Any]], list[Problem]] | None = None
+
+    @property
+    def schema(self) -> Mapping[str, Any]:
+        """The JSON Schema of the values."""
+        return self.stated() if callable(self.stated) else self.stated
 
 
 def _one_of(*names: str) -> Takes:
@@ -100,6 +117,27 @@ _KRONER = Takes(
     lambda value: isinstance(value, str) and re.fullmatch(_ABOVE_ZERO, value) is not None,
 )
 
+_DRIFTS = 'a list of effects on the account feed, such as [{"effect": "new-id"}]; [] for a feed that does not drift'
+
+
+def _feed_problems(value: list[Any]) -> list[Problem]:
+    if not value:
+        return []
+    from emulator.bank import feed  # it loads pydantic, which few banks need for their settings
+
+    return feed.problems(value)
+
+
+def _feed_schema() -> Mapping[str, Any]:
+    from emulator.bank import feed
+
+    return feed.schema()
+
+
+_FEED = Takes(
+    _DRIFTS, _feed_schema, lambda value: isinstance(value, list) and not _feed_problems(value), _feed_problems
+)
+
 TAKES: Mapping[str, Takes] = {
     "profile": _one_of("documented", "lenient"),
     "links": _one_of("relative", "absolute"),
@@ -116,6 +154,7 @@ TAKES: Mapping[str, Takes] = {
     "known_issues": _YES_OR_NO,
     "conformance": _YES_OR_NO,
     "notifications": _YES_OR_NO,
+    "feed": _FEED,
 }
 DECIDES: Mapping[str, str] = {
     "profile": "How strictly headers and signatures are read: as documented, or as far as an operation needs.",
@@ -133,10 +172,14 @@ DECIDES: Mapping[str, str] = {
     "known_issues": "Whether a domestic payment cannot be read before it is approved, a known issue of production.",
     "conformance": "Whether the bank judges what its TPPs do, for the conformance report.",
     "notifications": "Whether TPPs that ask for it with TPP-Notification-URI are notified of changes of status.",
+    "feed": "How account feeds drift under the hands of TPPs; what is booked, and balances, stay true.",
 }
-SCHEMAS: Mapping[str, Mapping[str, Any]] = {
-    name: {"description": DECIDES[name], **takes.schema} for name, takes in TAKES.items()
-}
+
+
+@cache
+def schemas() -> Mapping[str, Mapping[str, Any]]:
+    """The JSON Schema of each setting; not to be changed."""
+    return {name: {"description": DECIDES[name], **takes.schema} for name, takes in TAKES.items()}
 
 
 def mistakes(changes: Mapping[str, Any]) -> list[Message]:
@@ -146,6 +189,9 @@ def mistakes(changes: Mapping[str, Any]) -> list[Message]:
         takes = TAKES.get(name)
         if takes is None:
             problems.append(Message("FORMAT_ERROR", f"There is no setting {name}; there are {', '.join(TAKES)}.", name))
+        elif takes.problems is not None and isinstance(value, list):
+            wrong = takes.problems(value)
+            problems += [Message("FORMAT_ERROR", one.text, written((name, *one.path))) for one in wrong]
         elif not takes.fits(value):
             problems.append(Message("FORMAT_ERROR", f"The setting {name} takes {takes.words}.", name))
     return problems

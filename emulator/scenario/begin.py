@@ -30,8 +30,8 @@ def begin(start: Start, scenario_target: ScenarioTarget) -> None:
     """Documents, clock and settings as `start` says, then its changes; Misfit for what the bank does not have."""
     bank = scenario_target.bank
     _base(start, scenario_target)
-    if start.settings:
-        bank.change_settings(start.settings)
+    if start.changed_settings:
+        bank.change_settings(start.changed_settings)
     if start.add is not None:
         try:
             fixtures.add(bank, start.add)

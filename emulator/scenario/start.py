@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Discriminator, Field, Tag, model_validator
 from emulator.bank import fixtures
 from emulator.bank.fixtures.definitions import Additions
 from emulator.bank.validation import Maybe, Model, Moment, Reads, Text100, Unfit, one_of, refuse
-from emulator.scenario.values import Settings, amount
+from emulator.scenario.values import Feed, Settings, amount
 
 CURRENT = "current"
 SNAPSHOT = "snapshot:"
@@ -131,8 +131,20 @@ class Start(Model):
         None, description="A moment with its zone; bank time stands still there until advanced."
     )
     settings: Settings = Field(default_factory=dict)
+    feed: Maybe[Feed] = Field(None, description="Effects on the account feed: the setting `feed`.")
     add: Maybe[Additions] = None
     change: list[Change] = Field(default_factory=list)
+
+    @model_validator(mode="after")
+    def _names_the_feed_once(self) -> Self:
+        if self.feed is not None and "feed" in self.settings:
+            refuse(Unfit(text="feed stands in settings too; write it once.", path=("feed",)))
+        return self
+
+    @property
+    def changed_settings(self) -> dict[str, Any]:
+        """The settings that it changes, with the feed."""
+        return self.settings if self.feed is None else {**self.settings, "feed": self.feed}
 
     @property
     def resets(self) -> bool:

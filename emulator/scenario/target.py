@@ -80,7 +80,7 @@ def _done(scenario: Scenario, bank: Bank) -> dict[str, Any]:
         "reset": scenario.start.resets,
         "clock": {"now": date_time(bank.clock.now()), "mode": bank.clock.mode},
         "rules": len(scenario.rules),
-        "settings": dict(scenario.start.settings),
+        "settings": dict(scenario.start.changed_settings),
     }
 
 

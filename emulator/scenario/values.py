@@ -8,7 +8,8 @@ from datetime import timedelta
 from typing import Annotated, Any
 
 from emulator.bank.operators import SAVED
-from emulator.bank.settings import SCHEMAS, TAKES, mistakes
+from emulator.bank.problems import path_of
+from emulator.bank.settings import TAKES, mistakes, schemas
 from emulator.bank.validation import Reads, Unfit, matching, one_of, refuse
 from emulator.scenario import durations
 from emulator.scenario.vocabulary import CONTEXTS, METHODS
@@ -82,7 +83,7 @@ def _settings(value: Any) -> dict[str, Any]:
         if name not in TAKES
     ]
     wrong += [
-        Unfit(text=mistake.text, path=(mistake.path or "",))
+        Unfit(text=mistake.text, path=path_of(mistake.path or ""))
         for mistake in mistakes({name: inner for name, inner in value.items() if name in TAKES})
     ]
     if wrong:
@@ -92,7 +93,18 @@ def _settings(value: Any) -> dict[str, Any]:
 
 _SETTINGS: Mapping[str, Any] = {
     "type": "object",
-    "properties": {name: dict(shape) for name, shape in SCHEMAS.items()},
+    "properties": {name: dict(shape) for name, shape in schemas().items()},
     "additionalProperties": False,
 }
 Settings = Annotated[dict[str, Any], Reads(_settings, _SETTINGS)]
+
+
+def _feed(value: Any) -> list[dict[str, Any]]:
+    wrong = [Unfit(text=mistake.text, path=path_of(mistake.path or "")[1:]) for mistake in mistakes({"feed": value})]
+    if wrong:
+        refuse(*wrong)
+    effects: list[dict[str, Any]] = value
+    return effects
+
+
+Feed = Annotated[list[dict[str, Any]], Reads(_feed, schemas()["feed"])]

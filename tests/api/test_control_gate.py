@@ -14,7 +14,7 @@ from emulator.api.service import BankService
 from emulator.assemble import assemble
 from emulator.assemble.registry import BankRegistry
 from emulator.bank.notification_targets import NOTIFICATION_AGENT
-from emulator.bank.settings import SCHEMAS, Settings
+from emulator.bank.settings import TAKES, Settings
 from emulator.bank.validation import json_schema
 from emulator.ca import CertificateAuthority
 from emulator.control import Control
@@ -189,7 +189,7 @@ def test_the_openapi_document_takes_its_own_examples(row: ControlOperation) -> N
     "path, body",
     [
         *(("/settings", {name: value}) for name, value in Settings().as_document().items()),
-        *(("/settings", {name: "x"}) for name in SCHEMAS),
+        *(("/settings", {name: "x"}) for name in TAKES),
         ("/settings", {"calender": "norway"}),
         ("/settings", {"progression": {"polls": 3}}),
         *(("/generate", {name: 0, "seed": 1}) for name in ("customers", "accountsPerCustomer", "days")),

@@ -253,6 +253,65 @@ def _two_signatures(t: Traffic, _: str) -> None:
     assert t.status(f"{DOMESTIC}/{payment}", t.firm) == "PATC"
 
 
+def _items(t: Traffic, account: str, shelf: str) -> list[dict[str, Any]]:
+    """What the shop sees of the reservation at the petrol station, which is booked at 06:00 of the next day."""
+    path = f"/v1/accounts/{account}/transactions?bookingStatus={shelf}"
+    shown = t.shop.get(path, headers={"PSU-IP-Address": None}).json()["transactions"][shelf]
+    return [
+        entry for entry in shown if entry["creditorName"] == "Pumpa Drivstoff" and entry["valueDate"] == "2026-03-03"
+    ]
+
+
+def _new_id(t: Traffic, account: str) -> None:
+    before = _items(t, account, "pending")
+    t.wait(days=1)
+    after = _items(t, account, "booked")
+    assert (len(before), len(after)) == (1, 1)
+    assert before[0]["transactionId"] != after[0]["transactionId"]
+
+
+def _amended(t: Traffic, account: str) -> None:
+    assert _items(t, account, "pending")[0]["transactionAmount"]["amount"] == "-706.20"
+    t.wait(days=1)
+    assert _items(t, account, "booked")[0]["transactionAmount"]["amount"] == "-642.00"
+
+
+def _next_month(t: Traffic, account: str) -> None:
+    t.wait(days=1)
+    assert _items(t, account, "booked")[0]["bookingDate"] == "2026-04-01"
+
+
+def _late_item(t: Traffic, account: str) -> None:
+    t.wait(days=1)
+    assert _items(t, account, "booked") == []
+    t.wait(days=3)
+    assert [item["bookingDate"] for item in _items(t, account, "booked")] == ["2026-03-03"]
+
+
+def _shown_twice(t: Traffic, account: str) -> None:
+    t.wait(days=1)
+    assert len({item["transactionId"] for item in _items(t, account, "booked")}) == 2
+    t.wait(days=1)
+    assert len(_items(t, account, "booked")) == 1
+
+
+def _renumbered(t: Traffic, account: str) -> None:
+    t.wait(days=1)
+    before = _items(t, account, "booked")
+    t.wait(days=1)
+    after = _items(t, account, "booked")
+    assert (len(before), len(after)) == (1, 1)
+    assert before[0]["transactionId"] != after[0]["transactionId"]
+
+
+def _vanishes(t: Traffic, account: str) -> None:
+    assert len(_items(t, account, "pending")) == 1
+    t.wait(hours=4)
+    assert _items(t, account, "pending") == []
+    t.wait(days=1)
+    assert len(_items(t, account, "booked")) == 1
+
+
 def _account_type(expected: str) -> Callable[[Traffic, str], None]:
     def check(t: Traffic, _: str) -> None:
         t.shop.log_in(EVEN)  # these two start again at the date that they are about
@@ -322,8 +381,11 @@ def _notifications_forged(traffic: Traffic, _: str) -> None:
 PROMISES: dict[str, Callable[[Traffic, str], None]] = {
     "accept-fix-after": _account_type("CACC"),
     "accept-fix-before": _account_type("Current"),
+    "amended-when-booked": _amended,
     "bank-down": _bank_down,
     "basket-one-fails": _basket_one_fails,
+    "booked-under-another-id": _new_id,
+    "booking-date-next-month": _next_month,
     "cancelled-by-bank": _cancelled_by_bank,
     "consent-expired": _refused_read("CONSENT_EXPIRED"),
     "consent-revoked": _refused_read("CONSENT_UNKNOWN"),
@@ -332,6 +394,7 @@ PROMISES: dict[str, Callable[[Traffic, str], None]] = {
     "insufficient-funds": _insufficient_funds,
     "kid-missing-or-invalid": _kid,
     "late-booking": _late_booking,
+    "late-item": _late_item,
     "lost-answer": _lost_answer,
     "lost-request": _lost_request,
     "malformed-answers": _malformed,
@@ -344,14 +407,17 @@ PROMISES: dict[str, Callable[[Traffic, str], None]] = {
     "notifications-twice": _notifications_twice,
     "payee-check": _payee_check,
     "pending-for-days": _pending_for_days,
+    "pending-vanishes": _vanishes,
     "permission-removed": _permission_removed,
     "quota-exhausted": _quota,
     "quota-used-up": _quota,
+    "renumbered-day": _renumbered,
     "sca-abandoned": _sca_abandoned,
     "sca-declined": _sca("SCA_INVALID", "RJCT"),
     "sca-expired": _sca("SCA_EXPIRED", "RCVD"),
     "sca-server-error": _sca("SYSTEM_ERROR", "RCVD"),
     "session-over": _session_over,
+    "shown-twice": _shown_twice,
     "slow-bank": _slow_bank,
     "tampered-request": _tampered_request,
     "two-signatures": _two_signatures,
@@ -375,12 +441,13 @@ def test_applied_with_its_defaults_it_does_what_its_name_says(traffic: Traffic, 
 
 
 def _parts() -> list[tuple[str, str, int]]:
-    """Each rule and change of the ready scenarios: scenario, `rules` or `change`, and its place."""
+    """Each rule, change and effect on the feed of the ready scenarios: scenario, member, and its place."""
     parts = []
     for name in PROMISES:
         source = READY[name].source
         parts += [(name, "rules", index) for index in range(len(source.get("rules", ())))]
-        parts += [(name, "change", index) for index in range(len(source["start"].get("change", ())))]
+        for member in ("change", "feed"):
+            parts += [(name, member, index) for index in range(len(source["start"].get(member, ())))]
     return parts
 
 
@@ -391,7 +458,7 @@ def test_without_one_of_its_rules_or_changes_the_promise_is_broken(
 ) -> None:
     account = traffic.account()
     source = json.loads(json.dumps(READY[name].source))
-    del (source["rules"] if member == "rules" else source["start"]["change"])[index]
+    del (source["rules"] if member == "rules" else source["start"][member])[index]
     traffic.desk.do("POST", "/scenario", source)
     with pytest.raises((AssertionError, KeyError, ValueError)):
         PROMISES[name](traffic, account)

@@ -58,6 +58,8 @@ def mutations(source: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]
     """The scenario without one of its rules or changes, or without something that happens in its story."""
     for index, rule in enumerate(source.get("rules", [])):
         yield f"rule {rule['name']}", without(source, "rules", index)
+    for index, effect in enumerate(source["start"].get("feed", [])):
+        yield f"effect {effect['effect']}", without(source, "start", "feed", index)
     for index, change in enumerate(source["start"].get("change", [])):
         yield f"change {', '.join(change)}", without(source, "start", "change", index)
     for name in source["start"].get("settings", {}):

@@ -52,7 +52,7 @@ def list_all(call: Call) -> Reply:
 def get(call: Call) -> Reply:
     """One transaction."""
     account = accounts.find(call.bank, call.params["mockAccountId"])
-    transaction = transactions.find(call.bank, account["id"], call.params["transactionId"])
+    transaction = transactions.stored(call.bank, account["id"], call.params["transactionId"])
     return Reply(200, _shown(call, transaction))
 
 

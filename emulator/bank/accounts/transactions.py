@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
 
 import orjson
 
@@ -13,6 +14,9 @@ from emulator.bank.bank import Bank
 from emulator.bank.documents import Transaction
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import TRANSACTION, EntryKind
+
+if TYPE_CHECKING:
+    from emulator.bank.accounts.feed import Feed
 
 BOOKED = "booked"
 PENDING = "pending"
@@ -97,8 +101,12 @@ def page(bank: Bank, holder_id: str, window: Window, *, kind: EntryKind = TRANSA
     texts: dict[str, list[bytes]] = {}
     offset, room = window.offset, window.limit
     more = False
+    feed = _feed(bank, kind, holder_id)
     for shelf in SHELVES[window.status]:
-        source = _Shelf(bank, kind, f"{holder_id}|{shelf}", window)
+        group = f"{holder_id}|{shelf}"
+        source = _Shelf(bank, kind, group, window)
+        if feed is not None:
+            source = _DriftingShelf(bank, kind, group, window, entries=feed.listed(shelf))
         if shelf == PENDING and window.all_pending:
             texts[shelf] = source.everything()
             continue
@@ -108,6 +116,15 @@ def page(bank: Bank, holder_id: str, window: Window, *, kind: EntryKind = TRANSA
         offset = max(0, offset - source.count()) if not listed else 0
         room -= len(texts[shelf])
     return Page(texts, more)
+
+
+def _feed(bank: Bank, kind: EntryKind, holder_id: str) -> Feed | None:
+    """The drifting feed of an account or card; None where all is shown as it is stored."""
+    if not bank.settings.drift:
+        return None
+    from emulator.bank.accounts.feed import Feed  # it loads pydantic, which few lists need
+
+    return Feed(bank, kind, holder_id)
 
 
 class _Shelf:
@@ -151,6 +168,25 @@ class _Shelf:
         return sum(1 for _ in _one_by_one(self._read()))
 
 
+class _DriftingShelf(_Shelf):
+    """A shelf as a drifting feed shows it."""
+
+    def __init__(self, bank: Bank, kind: EntryKind, group: str, window: Window, *, entries: Sequence[Any]) -> None:
+        super().__init__(bank, kind, group, window)
+        self._entries = entries
+
+    def _read(self, *, offset: int = 0, limit: int | None = None) -> list[bytes]:
+        low, high = self._low or "", self._high
+        within = [e for e in self._entries if low <= e["order"] and (high is None or e["order"] <= high)]
+        return [
+            orjson.dumps(entry) for entry in (within[offset:] if limit is None else within[offset : offset + limit])
+        ]
+
+    def count(self) -> int:
+        texts = self._read()
+        return len(texts) if self._grouped else sum(1 for _ in _one_by_one(texts))
+
+
 def _one_by_one(texts: Iterable[bytes]) -> Iterator[bytes]:
     """A batch as the payments it consists of (SPEC 9, before groupBatchTransactions)."""
     for text in texts:
@@ -171,11 +207,30 @@ def _item(transaction: Transaction, number: int) -> Transaction:
 
 
 def find(bank: Bank, account_id: str, transaction_id: str) -> Transaction:
-    """A transaction of the account, or one payment of a batch; BankError RESOURCE_UNKNOWN."""
-    transaction = bank.documents.get(TRANSACTION, transaction_id)
+    """The transaction that the account shows under this id, or one payment of a batch; BankError RESOURCE_UNKNOWN."""
+    feed = _feed(bank, TRANSACTION, account_id)
+    return _found(account_id, transaction_id, partial(bank.documents.get, TRANSACTION) if feed is None else feed.find)
+
+
+def stored(bank: Bank, account_id: str, transaction_id: str) -> Transaction:
+    """The transaction that the account shows under this id, else the one that is stored under it."""
+    try:
+        return find(bank, account_id, transaction_id)
+    except BankError:
+        return _found(account_id, transaction_id, partial(bank.documents.get, TRANSACTION))
+
+
+def shown(bank: Bank, holder_id: str, shown_id: str, *, kind: EntryKind) -> Mapping[str, Any] | None:
+    """The entry that a drifting feed shows under this id; None also where the feed does not drift."""
+    feed = _feed(bank, kind, holder_id)
+    return None if feed is None else feed.find(shown_id)
+
+
+def _found(account_id: str, transaction_id: str, get: Callable[[str], Any]) -> Transaction:
+    transaction: Transaction | None = get(transaction_id)
     if transaction is None:
         batch_id, _, number = transaction_id.rpartition(".")
-        batch = bank.documents.get(TRANSACTION, batch_id) if _NUMBER.fullmatch(number) else None
+        batch: Transaction | None = get(batch_id) if _NUMBER.fullmatch(number) else None
         entries = batch["batch"]["entries"] if batch is not None and "batch" in batch else ()
         if batch is not None and int(number) <= len(entries):
             transaction = _item(batch, int(number))

@@ -169,8 +169,14 @@ def list_transactions(
 
 
 def find_transaction(bank: Bank, card_id: str, transaction_id: str) -> CardTransaction:
-    """A transaction of the card account, by its id or its cardTransactionId; BankError RESOURCE_UNKNOWN."""
+    """A transaction of the card account, by its id or its cardTransactionId; BankError RESOURCE_UNKNOWN.
+
+    One that a drifting feed shows under the id comes first.
+    """
     cards.find(bank, card_id)
+    shown = transactions.shown(bank, card_id, transaction_id, kind=CARD_TRANSACTION)
+    if shown is not None:
+        return cast(CardTransaction, shown)
     transaction = bank.documents.get(CARD_TRANSACTION, transaction_id)
     if transaction is None or transaction["cardId"] != card_id:
         own = bank.documents.find(CARD_TRANSACTION, cardId=card_id)

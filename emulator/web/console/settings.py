@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
+from contextlib import suppress
 from typing import Any
 
 from emulator.api.messages import Response
-from emulator.bank.settings import SCHEMAS
+from emulator.bank.settings import schemas
 from emulator.web.console.screen import ControlRefused, Screen
 
 
@@ -24,7 +26,7 @@ def show(screen: Screen, refused: ControlRefused | None = None) -> Response:
                 "was": screen.form.get(f"{name}-was", _as_text(current[name])),
                 "value": screen.form.get(name, _as_text(current[name])),
             }
-            for name, schema in SCHEMAS.items()
+            for name, schema in schemas().items()
         ],
     )
 
@@ -32,6 +34,8 @@ def show(screen: Screen, refused: ControlRefused | None = None) -> Response:
 def _as_text(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, list):
+        return json.dumps(value, ensure_ascii=False)
     if isinstance(value, dict):
         return ", ".join(f"{name}: {inner}" for name, inner in value.items())
     return str(value)
@@ -39,7 +43,10 @@ def _as_text(value: Any) -> str:
 
 def _as_value(name: str, text: str) -> Any:
     """What the form's text means; what it cannot mean is left for the control interface to refuse."""
-    kind = SCHEMAS[name].get("type")
+    kind = schemas()[name].get("type")
+    if kind == "array":
+        with suppress(ValueError):
+            return json.loads(text)
     if kind == "boolean":
         return {"true": True, "false": False}.get(text, text)
     if kind == "integer" and text.isascii() and text.isdigit() and len(text) < 12:
@@ -53,7 +60,7 @@ def _as_value(name: str, text: str) -> Any:
 def save(screen: Screen) -> Response:
     """Merge what somebody has changed in the form into the settings; others may have changed the rest meanwhile."""
     form = screen.form
-    typed = {name: form.get(name) for name in SCHEMAS if name in form}
+    typed = {name: form.get(name) for name in schemas() if name in form}
     changes = {name: _as_value(name, text) for name, text in typed.items() if text != form.get(f"{name}-was")}
     try:
         screen.control.ask("PUT", "settings", changes)

@@ -8,8 +8,15 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from emulator.bank.errors import BankError
+from emulator.bank.feed import EFFECTS
 from emulator.bank.settings import TAKES, Settings, merged
 
+MATCHES: tuple[Any, ...] = (
+    *({}, {"creditorName": "A*"}, {"creditorNam": "A"}, {"account": {"in": ["NO1", 2]}}, {"status": None}, "x", None),
+    *({"transactionAmount": {"amount": {"lt": bound}}} for bound in (-100, "-100.00", "much", None)),
+    *({"transactionAmount": "100.00"}, {"transactionAmount": {"sum": 1}}, {"creditorAccount": {"iban": "NO*"}}),
+    *({"debtorName": ["A"]}, {"debtorName": {}}, {"debtorName": {"like": "A"}}, {"debtorName": {"absent": True}}),
+)
 VALUES: tuple[Any, ...] = (
     *(
         "documented",
@@ -29,6 +36,16 @@ VALUES: tuple[Any, ...] = (
     {"polls": 2, "time": 1},
     *("500000.00", "0.01", "0.00", "000.00", "1", "1.0", "1.000", ".50", "-1.00", "1e2.00", "١.٠٠"),
     *("9" * 17 + ".99", "9" * 18 + ".99"),
+    *([{"effect": effect}] for effect in (*EFFECTS, "old-id", 1, None)),
+    *([{"effect": "late", "days": days}] for days in (1, 60, 0, 61, True, "3", 1.5)),
+    *([{"effect": "new-id", "chance": chance}] for chance in (0, 0.5, 1, -0.1, 1.1, "1", True)),
+    *([{"effect": "amend", "percent": percent}] for percent in (-99, 0, 100, -100, 101)),
+    *([{"effect": "amend", "text": text}] for text in ("x", " ", "x" * 141, 3)),
+    *([{"effect": effect, "hours": 6}] for effect in EFFECTS),
+    *([{"effect": "vanish", "when": when}] for when in MATCHES),
+    [{"effect": "new-id"}, {"effect": "vanish"}],
+    [{"effect": "new-id"}] * 51,
+    [[]],
 )
 
 

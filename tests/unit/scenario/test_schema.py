@@ -9,7 +9,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from emulator.bank.settings import SCHEMAS, Settings
+from emulator.bank.settings import TAKES, Settings
 from emulator.scenario import loader
 from emulator.scenario.effects import effects
 from emulator.scenario.model import scenario_schema
@@ -329,7 +329,7 @@ WRONG: list[dict[str, Any]] = [
     {"scenario": "x", "start": {"change": [{"account": "a", "balance": 5}]}},
     {"scenario": "x", "start": {"change": [{"account": "a"}]}},
     {"scenario": "x", "start": {"change": [{"agreement": "a", "signatures": 3}]}},
-    *({"scenario": "x", "start": {"settings": {name: "x"}}} for name in SCHEMAS),
+    *({"scenario": "x", "start": {"settings": {name: "x"}}} for name in TAKES),
     {"scenario": "x", "start": {"settings": {"date_skew": -1}}},
     {"scenario": "x", "start": {"settings": {"progression": {"polls": 0}}}},
     {"scenario": "x", "start": {"settings": {"straks_limit": "0.00"}}},
