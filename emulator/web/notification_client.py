@@ -10,7 +10,9 @@ import asyncio
 import os
 import socket
 import ssl
+import threading
 from collections.abc import Collection
+from contextlib import suppress
 
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
@@ -27,6 +29,7 @@ from emulator.bank.notification_targets import (
 )
 from emulator.bank.notifications import Outcome
 
+MOST_NAMES = 64  # that are being resolved at once
 SECONDS = 5.0  # for an attempt: name, connection, TLS, answer
 
 Found = list[tuple[socket.AddressFamily, str]]
@@ -56,6 +59,46 @@ class _Pinned(AbstractResolver):
         """Nothing is open."""
 
 
+class _Names:
+    """Resolves names in threads of its own, which nothing waits for.
+
+    A TPP's name server may never answer. Nobody else's work may be behind it in a queue, nor the end of the process.
+    """
+
+    def __init__(self) -> None:
+        self._under_way = 0
+
+    async def look_up(self, host: str, port: int) -> Found:
+        """What a name resolves to; raises OSError, _Refused where too many names are being resolved."""
+        if self._under_way >= MOST_NAMES:
+            raise _Refused("too many names wait for their name servers")
+        self._under_way += 1
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[Found] = loop.create_future()
+
+        def done(found: Found | OSError) -> None:
+            self._under_way -= 1
+            if answer.done():  # it came too late
+                return
+            if isinstance(found, OSError):
+                answer.set_exception(found)
+            else:
+                answer.set_result(found)
+
+        def ask() -> None:
+            found: Found | OSError
+            try:
+                infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+                found = [(family, str(address[0])) for family, _, _, _, address in infos]
+            except OSError as error:
+                found = error
+            with suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(done, found)
+
+        threading.Thread(target=ask, name="notification-name", daemon=True).start()
+        return await answer
+
+
 class NotificationClient:
     """Posts notifications; `allowed`: the hosts of `--allow-notify`; `authority`: the sandbox CA in PEM.
 
@@ -66,6 +109,7 @@ class NotificationClient:
         self._allowed = allowed
         self._authority = authority
         self._tls: ssl.SSLContext | None = None
+        self._names = _Names()
 
     async def post(self, uri: str, body: bytes, request_id: str) -> Outcome:
         """Post a notification and tell how it went; never raises."""
@@ -111,12 +155,10 @@ class NotificationClient:
 
     async def _checked(self, target: Target) -> Found:
         """The addresses of a target, every one of which the bank may connect to."""
-        loop = asyncio.get_running_loop()
         try:
-            infos = await loop.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
+            found = await self._names.look_up(target.host, target.port)
         except OSError as error:
             raise _Refused(f"the name {target.host} cannot be resolved ({_short(error)})") from error
-        found = [(socket.AddressFamily(kind), str(address[0])) for kind, _, _, _, address in infos]
         if not found:
             raise _Refused(f"the name {target.host} has no address")
         if not target.is_allowed(self._allowed):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 
@@ -67,7 +68,7 @@ class Names:
         self.answers = [list(answer) for answer in answers]
         self.asked: list[str] = []
 
-    async def getaddrinfo(self, host: str, port: int, **_: object) -> list[tuple[object, ...]]:
+    def getaddrinfo(self, host: str, port: int, **_: object) -> list[tuple[object, ...]]:
         self.asked.append(host)
         found = self.answers[0] if len(self.answers) == 1 else self.answers.pop(0)
         if not found:
@@ -80,7 +81,7 @@ class Names:
 def names(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Names]:
     def answering(*answers: Sequence[str]) -> Names:
         known = Names(answers)
-        monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", known.getaddrinfo)
+        monkeypatch.setattr(notification_client.socket, "getaddrinfo", known.getaddrinfo)
         return known
 
     return answering
@@ -205,6 +206,23 @@ async def test_a_name_that_is_not_there_is_a_failure(names: Callable[..., Names]
     names([])
     outcome = await client().post("https://tpp.example/", b"{}", "id")
     assert "cannot be resolved" in str(outcome.error)
+
+
+async def test_name_servers_that_never_answer_hold_up_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    over = threading.Event()
+    monkeypatch.setattr(notification_client, "SECONDS", 0.05)
+    monkeypatch.setattr(notification_client, "MOST_NAMES", 2)
+    monkeypatch.setattr(notification_client.socket, "getaddrinfo", lambda *_, **__: over.wait(10) and [])
+    sender = client()
+    try:
+        outcomes = await asyncio.gather(*(sender.post("https://tpp.example/", b"{}", "id") for _ in range(3)))
+        assert sorted(str(outcome.error) for outcome in outcomes) == [
+            *["no answer within 0.05 s"] * 2,
+            "not sent: too many names wait for their name servers",
+        ]
+        assert await asyncio.get_running_loop().run_in_executor(None, lambda: "free") == "free"
+    finally:
+        over.set()
 
 
 async def test_nobody_listening_is_a_failure() -> None:

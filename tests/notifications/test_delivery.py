@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
+from urllib.request import Request, urlopen
 
 import pytest
 
-from emulator.testing import Receiver, RunningBank, TestTpp
+from emulator.client import TppClient
+from emulator.testing import BankFactory, Receiver, RunningBank, TestTpp
 
 STRAKS = "/v1/payments/instant-norwegian-domestic-credit-transfers-straks"
 FIRST = "14888520059"
@@ -286,3 +290,37 @@ def test_events_tell_of_each_step(bank, receiver, tpp):
     assert [event["status"] for event in steps] == ["waiting", "sending", "delivered"]
     assert {(event["id"], event["target"], event["tpp"]) for event in steps} == {(told["id"], payment, tpp.tpp_id)}
     assert all(event["at"] for event in steps)
+
+
+@pytest.mark.parametrize("durability", ["process", "power"])
+def test_a_stored_bank_notifies_and_goes_on_after_a_stop(
+    bank_factory: BankFactory, tmp_path: Path, durability: str
+) -> None:
+    state = tmp_path / "state"
+    receiver = bank_factory().receiver()
+    first = bank_factory(state=state, durability=durability, settings={"notifications": True})
+    receiver.answer(500)
+    tpp = first.tpp().log_in(FIRST)
+    tpp.notification_uri = receiver.uri
+    payment = pay(tpp, "LAST")
+    tpp.delete(f"{STRAKS}/{payment}")
+    assert [one["state"] for one in first.notifications()] == ["waiting"]
+    first.stop()
+    again = bank_factory(state=state, durability=durability)
+    again.clock.advance("10s")
+    assert [one["state"] for one in again.notifications()] == ["delivered"]
+    assert statuses(receiver) == ["CANC", "CANC"]
+
+
+def test_another_bank_of_the_process_notifies_too(bank: RunningBank, receiver: Receiver, tpp: TestTpp) -> None:
+    wanted = json.dumps({"settings": {"notifications": True}}).encode()
+    made = Request(f"{bank.url}/_emulator/banks/other", wanted, {"Content-Type": "application/json"}, method="PUT")
+    with urlopen(made) as answer:
+        other = json.load(answer)["baseUrl"]
+    with TppClient(other, tpp.identity) as client:
+        client.notification_uri = receiver.uri
+        customer = {"X-PSU-IDENTITY": FIRST, "PSU-Context": "PRIVATE"}
+        payment = client.post(STRAKS, json=order(), headers=customer).json()["paymentId"]
+        assert client.delete(f"{STRAKS}/{payment}", headers=customer).status_code == 204
+    assert bank.notifications() == []
+    assert receiver.bodies() == [{"paymentId": payment, "transactionStatus": "CANC"}]

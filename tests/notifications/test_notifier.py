@@ -1,0 +1,174 @@
+"""The task that sends: only what is kept, so many at once, and again what was left behind."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from emulator.assemble import notifier
+from emulator.assemble.notifier import Notifier
+from emulator.bank import notifications
+from emulator.bank.bank import Bank
+from emulator.bank.kinds import KINDS
+from emulator.bank.notifications import Outcome
+from emulator.store import StoreUnwritable, memory_store
+
+
+class Office:
+    """A bank with its sender: `posted` notes what goes out, `gate` holds the answers back."""
+
+    def __init__(self, bank: Bank | None = None) -> None:
+        self.bank = bank or Bank(memory_store(KINDS), seed=1)
+        if bank is None:
+            self.bank.clock.set(mode="frozen")
+            self.bank.change_settings({"notifications": True})
+        self.posted: list[str] = []
+        self.failures = 0
+        self.kept = asyncio.Event()
+        self.kept.set()
+        self.gate = asyncio.Event()
+        self.gate.set()
+        service: Any = SimpleNamespace(bank=self.bank, settle=lambda: None)
+        self.notifier = Notifier(lambda: iter([service]), change=self.change, post=self.post, alone=True)
+
+    async def change(self, _: Any, work: Callable[[], Any]) -> Any:
+        if self.failures:
+            self.failures -= 1
+            raise StoreUnwritable("the disk is full")
+        done = work()
+        await self.kept.wait()
+        return done
+
+    async def post(self, uri: str, body: bytes, identity: str) -> Outcome:
+        self.posted.append(uri)
+        await self.gate.wait()
+        return Outcome(status=204)
+
+    def queue(self, *targets: str, tpp: str = "a") -> None:
+        for target in targets:
+            uri = f"https://{target}.example/"
+            notifications.subscribe(self.bank, target, "payment", tpp=tpp, uri=uri, content=("PROCESS",))
+            notifications.status_changed(self.bank, target, "ACTC")
+
+    def states(self) -> set[str]:
+        return {one["state"] for one in notifications.listing(self.bank)}
+
+
+async def turns(count: int = 20) -> None:
+    """Let everything run that can run by itself."""
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+async def test_what_is_queued_is_sent_without_being_asked() -> None:
+    office = Office()
+    office.notifier.start()
+    office.queue("p", "q")
+    await turns()
+    assert sorted(office.posted) == ["https://p.example/", "https://q.example/"]
+    assert office.states() == {"delivered"}
+    office.notifier.stop()
+
+
+async def test_nothing_is_sent_before_its_claim_is_as_durable_as_asked_for() -> None:
+    office = Office()
+    office.kept.clear()
+    office.notifier.start()
+    office.queue("p")
+    await turns()
+    assert office.posted == []
+    office.kept.set()
+    await office.notifier.quiet()
+    assert office.posted == ["https://p.example/"]
+    office.notifier.stop()
+
+
+async def test_a_claim_that_was_undone_is_not_sent() -> None:
+    """A failed fsync takes back the claim and the change before it."""
+    office = Office()
+    image = office.bank.documents.image()
+    office.kept.clear()
+    office.notifier.start()
+    office.queue("p")
+    await turns()
+    office.bank.documents.restore(image)
+    office.kept.set()
+    await office.notifier.quiet()
+    assert office.posted == []
+    office.notifier.stop()
+
+
+async def test_a_full_disk_pauses_the_sender(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(notifier, "PAUSE", 0.01)
+    monkeypatch.setattr(notifier, "TICK", 0.01)
+    office = Office()
+    office.failures = 3
+    office.notifier.start()
+    office.queue("p")
+    await turns()
+    assert (office.posted, office.failures) == ([], 2)
+    await office.notifier.quiet()
+    assert office.posted == ["https://p.example/"]
+    office.notifier.stop()
+
+
+async def test_an_outcome_that_cannot_be_stored_is_stored_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(notifier, "PAUSE", 0.01)
+    monkeypatch.setattr(notifier, "TICK", 0.01)
+    office = Office()
+    office.gate.clear()
+    office.notifier.start()
+    office.queue("p")
+    await turns()
+    office.failures = 2
+    office.gate.set()
+    await office.notifier.quiet()
+    assert (office.posted, office.states()) == (["https://p.example/"], {"delivered"})
+    office.notifier.stop()
+
+
+async def test_so_many_are_sent_at_once_and_so_many_to_one_tpp() -> None:
+    office = Office()
+    office.gate.clear()
+    office.notifier.start()
+    for tpp in "abcdef":
+        office.queue(*(f"{tpp}-{number}" for number in range(6)), tpp=tpp)
+    await turns()
+    assert len(office.posted) == notifier.MOST
+    assert max(sum(uri[8] == tpp for uri in office.posted) for tpp in "abcdef") <= notifier.EACH
+    office.gate.set()
+    await office.notifier.quiet()
+    assert len(office.posted) == 36
+    office.notifier.stop()
+
+
+async def test_what_a_dead_process_was_sending_is_sent_again_at_once() -> None:
+    first = Office()
+    first.gate.clear()
+    first.notifier.start()
+    first.queue("p")
+    await turns()
+    first.notifier.stop()
+    assert first.states() == {"sending"}
+    second = Office(first.bank)
+    second.notifier.start()
+    await second.notifier.quiet()
+    assert (second.posted, second.states()) == (["https://p.example/"], {"delivered"})
+    second.notifier.stop()
+
+
+async def test_nothing_is_sent_while_the_setting_is_off() -> None:
+    office = Office()
+    office.bank.change_settings({"notifications": False})
+    office.notifier.start()
+    office.queue("p")
+    await turns()
+    assert office.posted == []
+    office.bank.change_settings({"notifications": True})
+    await turns()
+    assert office.posted == ["https://p.example/"]
+    office.notifier.stop()
