@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from typing import Any, cast
@@ -11,6 +11,9 @@ from typing import Any, cast
 from emulator.bank.documents import SettingsDocument
 from emulator.bank.errors import BankError, Message
 from emulator.bank.problems import Problem, written
+
+# Rough weather beside its rules (`scenario/weather`): ids of pending items may change when they are booked, no others.
+ROUGH_FEED: tuple[Mapping[str, Any], ...] = ({"effect": "new-id", "chance": 0.2},)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +38,9 @@ class Settings:
     feed: list[dict[str, Any]] = field(default_factory=list)
 
     @property
-    def drift(self) -> list[dict[str, Any]]:
-        """The effects that act on account feeds."""
-        return self.feed
+    def drift(self) -> Sequence[Mapping[str, Any]]:
+        """The effects that act on account feeds: those of the setting, and those that rough weather brings."""
+        return [*self.feed, *ROUGH_FEED] if self.weather == "rough" else self.feed
 
     def as_document(self) -> dict[str, Any]:
         """All settings by name, as `GET settings` answers them."""
@@ -168,7 +171,7 @@ DECIDES: Mapping[str, str] = {
     "calendar": "When payments are executed: at once, or at 14:00 of banking days; straks at once in both.",
     "straks_limit": "The most that one instant payment may be, in NOK.",
     "payee_check": "Whether the creditor's name of straks and SEPA is verified: off, warn, or refuse (PAYMENT_FAILED).",
-    "weather": "Whether days are good ones (calm), or answers get lost, come late or are 503 now and then (rough).",
+    "weather": "Whether days are good ones (calm), or answers get lost, come late or are 503, and ids change (rough).",
     "known_issues": "Whether a domestic payment cannot be read before it is approved, a known issue of production.",
     "conformance": "Whether the bank judges what its TPPs do, for the conformance report.",
     "notifications": "Whether TPPs that ask for it with TPP-Notification-URI are notified of changes of status.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 from uuid import UUID
 
@@ -10,8 +11,8 @@ import pytest
 from emulator.api.messages import Request
 from emulator.api.service import BankService
 from emulator.bank.bank import Bank
-from emulator.bank.kinds import KINDS, PAYMENT, SCA
-from emulator.bank.settings import Settings
+from emulator.bank.kinds import ACCOUNT, KINDS, PAYMENT, SCA
+from emulator.bank.settings import ROUGH_FEED, Settings
 from emulator.ca import CertificateAuthority
 from emulator.scenario.rules import RuleSet
 from emulator.scenario.weather import WEATHER
@@ -109,6 +110,27 @@ def test_a_careful_one_pays_each_order_once(shop: Shop) -> None:
     for payment_id in ids:
         assert b'"ACSC"' in shop.carefully("GET", f"{PAY}/{payment_id}/status").body
     assert shop.waited > 0
+
+
+def test_some_pending_transactions_are_booked_under_another_id(shop: Shop) -> None:
+    bank = shop.service.bank
+    for order in range(30):
+        approve(shop.service, shop.carefully("POST", PAY, json=body(order)).body.decode().split('"')[3])
+    account = bank.documents.first(ACCOUNT, bban="99901000014")
+    assert account is not None
+    address = f"/v1/accounts/{account['id']}/transactions?limit=500"
+
+    def ids(shelf: str) -> set[str]:
+        listed = json.loads(shop.carefully("GET", address).body)["transactions"][shelf]
+        return {entry["transactionId"] for entry in listed}
+
+    rough = ids("pending")
+    bank.change_settings({"weather": "calm"})
+    calm = ids("pending")
+    assert 0 < len(calm - rough) < len(calm) / 2
+    assert len(rough) == len(calm)
+    bank.change_settings({"weather": "rough", "feed": [{"effect": "late"}]})
+    assert bank.settings.drift == [{"effect": "late"}, *ROUGH_FEED]
 
 
 def test_every_kind_of_bad_day_comes_and_is_shown_as_what_it_is(shop: Shop, desk: ControlDesk) -> None:

@@ -191,6 +191,7 @@ def _in_short(value: object) -> str:
 
 
 def weather() -> str:
+    from emulator.bank.settings import ROUGH_FEED
     from emulator.scenario.weather import WEATHER
 
     rows = []
@@ -198,6 +199,9 @@ def weather() -> str:
         of = "changes (POST, DELETE)" if "method" in rule["when"] else "all requests"
         then = ", ".join(f"`{effect}: {_in_short(value)}`" for effect, value in rule["then"].items())
         rows.append((rule["name"].removeprefix("weather: "), f"{rule['times']['chance']:.0%} of {of}", then))
+    for effect in ROUGH_FEED:
+        of = "pending transactions"
+        rows.append(("new id", f"{effect['chance']:.0%} of {of}", f"`feed: [{{effect: {effect['effect']}}}]`"))
     return _table(("What", "How often", "Effect"), rows)
 
 
