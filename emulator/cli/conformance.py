@@ -124,6 +124,7 @@ def _believe(address: str, claims: str) -> None:
 @click.option(
     "--timeout", type=click.FloatRange(0.1, 3600), default=30.0, show_default=True, help="Seconds for a check."
 )
+@click.option("--jobs", type=click.IntRange(1, 64), default=1, show_default=True, help="Checks that run side by side.")
 @report_options
 @bank_options
 def run(
@@ -132,6 +133,7 @@ def run(
     shell: str | None,
     hook: str | None,
     timeout: float,
+    jobs: int,
     claims: str | None,
     names: tuple[str, ...],
     groups: tuple[str, ...],
@@ -149,7 +151,10 @@ def run(
 
     if shell is not None and hook is not None:
         raise click.UsageError("--command or --hook, not both")
-    plan = Plan(shell, hook, claims, timeout, _by_hand if shell is None and hook is None else None)
+    by_hand = shell is None and hook is None
+    if by_hand and jobs > 1:
+        raise click.UsageError("--jobs goes with --command or --hook")
+    plan = Plan(shell, hook, claims, timeout, _by_hand if by_hand else None, jobs)
     rows = []
     with _bank(url) as address:
         try:

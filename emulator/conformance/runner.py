@@ -49,7 +49,8 @@ class Control(Protocol):
 class Plan:
     """How the TPP is reached: by `command`, by `hook` (POSTed per check), or by hand when both are None.
 
-    `patience`: seconds that a check may take; `claims`: where the TPP says what it believes.
+    `patience`: seconds that a check may take; `claims`: where the TPP says what it believes; `jobs`: how many checks
+    run side by side.
     """
 
     command: str | None = None
@@ -57,6 +58,7 @@ class Plan:
     claims: str | None = None
     patience: float = 30.0
     by_hand: Callable[[Check, Mapping[str, str]], None] | None = None
+    jobs: int = 1
 
 
 @dataclass(slots=True)
@@ -104,18 +106,27 @@ def _text(body: bytes) -> str:
 def run(
     checks: Iterable[Check], base: str, plan: Plan, *, token: str | None = None, ca: str | None = None
 ) -> Iterator[Outcome]:
-    """Run the plan check by check against the bank at `base`; each check's outcome as it comes.
+    """Run the plan check by check against the bank at `base`; the checks' outcomes in their order.
 
     Raises RunFailed where that bank cannot be reached; what goes wrong with one check is in its outcome.
     """
     connect = partial(control_of, token=token, ca=ca)
     process = connect(base)
     process("GET", "/clock")
-    for check in checks:
+
+    def outcome(check: Check) -> Outcome:
         try:
-            yield _run(check, process, plan, connect)
+            return _run(check, connect(base), plan, connect)
         except RunFailed as problem:
-            yield Outcome(_unjudged(check), [str(problem)])
+            return Outcome(_unjudged(check), [str(problem)])
+
+    if plan.jobs == 1:
+        yield from map(outcome, checks)
+        return
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(plan.jobs, thread_name_prefix="check") as side_by_side:
+        yield from side_by_side.map(outcome, checks)
 
 
 def _unjudged(check: Check) -> dict[str, Any]:

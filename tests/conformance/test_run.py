@@ -25,7 +25,7 @@ def plan(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="Node is not installed")
 def test_a_tpp_in_node_passes_the_whole_plan(tmp_path: Path) -> None:
-    ended = plan("--command", f"node {SHOP}", "--json", str(tmp_path / "report.json"))
+    ended = plan("--command", f"node {SHOP}", "--json", str(tmp_path / "report.json"), "--jobs", "4")
     assert ended.returncode == 0, ended.stdout + ended.stderr
     report = json.loads((tmp_path / "report.json").read_text())
     assert {row["verdict"] for row in report["checks"]} == {"pass", "skipped"}
@@ -44,6 +44,20 @@ def test_a_command_that_dies_or_hangs_is_told_and_the_other_checks_go_on() -> No
     assert "the command ended with status 3; it printed: no network" in ended.stderr
     assert "the command did not end within 0.5 s and was stopped" in ended.stderr
     assert "2 not seen" in ended.stdout
+
+
+def test_checks_run_side_by_side_and_are_told_in_their_order() -> None:
+    only = [
+        word for name in ("signs-every-request", "honest-clock", "repeats-a-lost-answer") for word in ("--only", name)
+    ]
+    command = ("--command", f'{sys.executable} -c ""')
+    one_by_one, together = plan(*command, *only), plan(*command, *only, "--jobs", "3")
+    assert together.stderr == one_by_one.stderr
+    assert together.stderr.count("not-seen") == 3
+
+
+def test_by_hand_one_check_comes_after_another() -> None:
+    assert "--jobs goes with --command or --hook" in plan("--jobs", "2").stderr
 
 
 def test_a_command_that_cannot_be_started_is_one_line() -> None:
