@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ from emulator.assemble.application import BankApplication
 from emulator.bank.sandbox.generate import Plan, generate
 from emulator.conformance import observer
 from emulator.testing import RunningBank
+from tests.e2e.process import ALONE
 
 
 def test_a_test_asks_what_the_bank_says_of_the_tpp(bank: RunningBank) -> None:
@@ -45,7 +47,7 @@ def test_the_whole_run_of_a_project_is_judged_into_a_file(tmp_path: Path) -> Non
     )
     for name in ("audit.json", "audit.html", "audit.xml"):
         run = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--bank-audit", name]
-        subprocess.run(run, cwd=tmp_path, check=True, capture_output=True)
+        subprocess.run(run, cwd=tmp_path, env={**os.environ, **ALONE}, check=True, capture_output=True)
     report = json.loads((tmp_path / "audit.json").read_text())
     assert [row["check"] for row in report["checks"] if row["verdict"] == "fail"] == ["signs-every-request"]
     assert "signs-every-request" in (tmp_path / "audit.html").read_text()

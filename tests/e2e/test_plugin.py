@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import stat
 import subprocess
@@ -22,6 +23,7 @@ from emulator.ca import CertificateAuthority
 from emulator.client import Identity, TppClient
 from emulator.scenario.problems import ScenarioRefused
 from emulator.testing import BankFactory, RunningBank, TestTpp, banks, running
+from tests.e2e.process import ALONE
 
 SHOP = Path(__file__).parents[1] / "examples" / "shop"
 KARI, EVEN, SIRI = "14888520059", "03817910172", "21909220006"
@@ -375,15 +377,17 @@ def test_control_interface_and_console_answer_too(bank: RunningBank) -> None:
             assert answer.status == 200
 
 
-def pytest_in(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+def pytest_in(folder: Path, *options: str, installed: bool = False) -> subprocess.CompletedProcess[str]:
+    """A run of its own in a project; `installed`: with every plugin that is installed, as a project has them."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=240)
+    environment = {**os.environ, **({} if installed else ALONE)}
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=240)
 
 
-@pytest.mark.parametrize("options", [(), ("-n", "2")])
+@pytest.mark.parametrize("options", [(), ("-p", "xdist", "-n", "2")], ids=["installed", "side-by-side"])
 def test_the_example_project_passes(tmp_path: Path, options: tuple[str, ...]) -> None:
     project = shutil.copytree(SHOP, tmp_path / "shop", ignore=shutil.ignore_patterns("__pycache__"))
-    done = pytest_in(project, *options)
+    done = pytest_in(project, *options, installed=not options)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "6 passed" in done.stdout
 
