@@ -1,6 +1,6 @@
 """Sends the notifications that the banks of a process have queued: a task beside the requests.
 
-A notification is claimed by a change of its document, sent when that is kept, and settled by another change. So it is
+A notification is claimed by a change of its document, sent when that is stored, and settled by another change. So it is
 sent by one process at a time, and a process that ends in between leaves a claim that becomes void: then it is sent
 again. It may arrive twice; it is never lost.
 """

@@ -19,12 +19,12 @@ from emulator.api.pipeline import Rules, Signer
 from emulator.api.service import BankService
 from emulator.assemble.answers import response_signer
 from emulator.assemble.folders import NAME, Folders
-from emulator.bank import fixtures
+from emulator.bank import fixtures, notifications
 from emulator.bank.bank import Bank
 from emulator.bank.clock import LIVE, Beginning
 from emulator.bank.errors import BankError
 from emulator.bank.fixtures import Fixture
-from emulator.bank.kinds import BANK, KINDS, NOTIFICATION
+from emulator.bank.kinds import BANK, KINDS
 from emulator.bank.notification_targets import Host
 from emulator.bank.settings import Settings
 from emulator.bank.snapshots import Snapshots
@@ -381,7 +381,7 @@ def _is_busy(service: BankService, documents: Store) -> bool:
     """Whether a bank that nobody asks for has something to do: for watchers, for TPPs to be notified, on its disk."""
     bank, log = service.bank, journal_of(documents)
     on_disk = documents.waiting or (log is not None and (log.sync_needed or log.compaction is not None))
-    return bool(bank.watchers or bank.moves or on_disk or documents.count(NOTIFICATION))
+    return bool(bank.watchers or bank.moves or on_disk or notifications.are_to_come(bank))
 
 
 def _journal_size(documents: Store) -> int:

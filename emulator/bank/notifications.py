@@ -1,8 +1,8 @@
-"""Status notifications: which changes a TPP is told of, in which order, and what becomes of each (CONTRACT 18).
+"""Status notifications: which changes a TPP is notified of, in which order, and what becomes of each (CONTRACT 18).
 
 A subscription says where a TPP wants to be notified of one payment, basket or consent. A change of status queues a
-notification, a document written together with the change: one that is undone takes it along, one that is kept is not
-lost. Who sends (`assemble/notifier.py`) claims what is due, by a change of the document, and reports the outcome.
+notification, a document written together with the change: an undone change takes it along, a stored one does not
+lose it. Who sends (`assemble/notifier.py`) claims what is due, by a change of the document, and reports the outcome.
 
 The notifications of one target form a lane: only the first that is not answered yet is due, so that they arrive in
 order. One that is not answered with 2xx is sent again after a growing gap of bank time (GAPS), then given up.
@@ -18,7 +18,7 @@ from typing import Any, Literal
 from emulator.bank.bank import Bank
 from emulator.bank.clock import date_time, later
 from emulator.bank.documents import Delivery, Notification, Sca, Subscription
-from emulator.bank.kinds import AUTHORISATION, NOTIFICATION, SUBSCRIPTION
+from emulator.bank.kinds import AUTHORISATION, NOTIFICATION, PAYMENT, SUBSCRIPTION
 from emulator.bank.scheme.transitions import FINAL
 
 CONTENTS = ("SCA", "PROCESS", "LAST")  # Berlin Group 1.3.11, TPP-Notification-Content-Preferred
@@ -140,7 +140,7 @@ def _queue(bank: Bank, subscription: Subscription, body: dict[str, str], *, forg
     elif effect == "reordered":
         _overtake(bank, notification)
     bank.documents.put(NOTIFICATION, notification)
-    _tell(bank, notification)
+    _publish(bank, notification)
     _schedule(bank, target)
 
 
@@ -179,10 +179,10 @@ def _finish(bank: Bank, notification: Notification, state: Literal["delivered", 
     notification.pop("lane", None)
     bank.make_room(NOTIFICATION, KEPT, done="yes")
     bank.documents.put(NOTIFICATION, notification)
-    _tell(bank, notification)
+    _publish(bank, notification)
 
 
-def _tell(bank: Bank, notification: Notification) -> None:
+def _publish(bank: Bank, notification: Notification) -> None:
     bank.publish(
         {
             "type": "notification",
@@ -219,6 +219,15 @@ def next_due(bank: Bank) -> str | None:
     return None if due is None else str(due)
 
 
+def are_to_come(bank: Bank) -> bool:
+    """Whether notifications wait or may follow: a notification is not answered, or a payment goes on by itself."""
+    if not bank.settings.notifications:
+        return False
+    documents = bank.documents
+    unanswered = documents.count(NOTIFICATION) > documents.count(NOTIFICATION, done="yes")
+    return unanswered or (documents.count(SUBSCRIPTION) > 0 and documents.first_key(PAYMENT, "due") is not None)
+
+
 def claim(bank: Bank, *, by: str, until: float, room: Mapping[str, int], most: int, each: int) -> list[Notification]:
     """Claim what is due for the process `by` until a moment of real time: at most `most`, `each` of one TPP.
 
@@ -237,13 +246,13 @@ def claim(bank: Bank, *, by: str, until: float, room: Mapping[str, int], most: i
         notification["state"] = "sending"
         notification["claim"] = {"by": by, "until": until}
         bank.documents.put(NOTIFICATION, notification)
-        _tell(bank, notification)
+        _publish(bank, notification)
         claimed.append(notification)
     return claimed
 
 
 def is_claimed(bank: Bank, identity: str, by: str) -> bool:
-    """Whether a process may send a notification: its claim was kept."""
+    """Whether a process may send a notification: its claim was stored."""
     notification = bank.documents.get(NOTIFICATION, identity)
     return notification is not None and notification.get("claim", {}).get("by") == by
 
@@ -302,7 +311,7 @@ def _wait(bank: Bank, notification: Notification, due: str) -> None:
     notification["state"] = "waiting"
     notification["due"] = due
     bank.documents.put(NOTIFICATION, notification)
-    _tell(bank, notification)
+    _publish(bank, notification)
 
 
 def deliver(bank: Bank) -> None:

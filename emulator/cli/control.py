@@ -161,12 +161,12 @@ def _notifications_text(notifications: list[dict[str, Any]]) -> None:
     shown = [
         {
             **one,
-            "says": next((value for name, value in one["body"].items() if name.endswith("Status")), ""),
+            "status": next((value for name, value in one["body"].items() if name.endswith("Status")), ""),
             "attempts": " ".join(str(each.get("status") or each["error"]) for each in one["deliveries"]),
         }
         for one in notifications
     ]
-    rows(shown, "created", "state", "says", "attempts", "uri", "target", noun="notifications")
+    rows(shown, "created", "state", "status", "attempts", "uri", "target", noun="notifications")
 
 
 _SCENARIO = click.Option(

@@ -1,7 +1,7 @@
 """Sends one notification: resolves the receiver's name once, checks every address, connects to a checked one.
 
 See `bank/notification_targets.py` for the rules. Redirects are not followed, proxies of the environment not used,
-cookies not kept, answers not read beyond their status.
+cookies not stored, answers not read beyond their status.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from emulator.bank.notifications import Outcome
 MOST_NAMES = 64  # that are being resolved at once
 SECONDS = 5.0  # for an attempt: name, connection, TLS, answer
 
-Found = list[tuple[socket.AddressFamily, str]]
+Addresses = list[tuple[socket.AddressFamily, str]]
 """What a name resolves to: family and address."""
 
 
@@ -43,7 +43,7 @@ class _Refused(Exception):
 class _Pinned(AbstractResolver):
     """Answers every question with the addresses that were checked."""
 
-    def __init__(self, addresses: Found) -> None:
+    def __init__(self, addresses: Addresses) -> None:
         self._addresses = addresses
 
     async def resolve(
@@ -68,32 +68,32 @@ class _Names:
     def __init__(self) -> None:
         self._under_way = 0
 
-    async def look_up(self, host: str, port: int) -> Found:
+    async def look_up(self, host: str, port: int) -> Addresses:
         """What a name resolves to; raises OSError, _Refused where too many names are being resolved."""
         if self._under_way >= MOST_NAMES:
             raise _Refused("too many names wait for their name servers")
         self._under_way += 1
         loop = asyncio.get_running_loop()
-        answer: asyncio.Future[Found] = loop.create_future()
+        answer: asyncio.Future[Addresses] = loop.create_future()
 
-        def done(found: Found | OSError) -> None:
+        def done(outcome: Addresses | OSError) -> None:
             self._under_way -= 1
             if answer.done():  # it came too late
                 return
-            if isinstance(found, OSError):
-                answer.set_exception(found)
+            if isinstance(outcome, OSError):
+                answer.set_exception(outcome)
             else:
-                answer.set_result(found)
+                answer.set_result(outcome)
 
         def ask() -> None:
-            found: Found | OSError
+            outcome: Addresses | OSError
             try:
                 infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-                found = [(family, str(address[0])) for family, _, _, _, address in infos]
+                outcome = [(family, str(address[0])) for family, _, _, _, address in infos]
             except OSError as error:
-                found = error
+                outcome = error
             with suppress(RuntimeError):  # the loop is closed
-                loop.call_soon_threadsafe(done, found)
+                loop.call_soon_threadsafe(done, outcome)
 
         threading.Thread(target=ask, name="notification-name", daemon=True).start()
         return await answer
@@ -112,7 +112,7 @@ class NotificationClient:
         self._names = _Names()
 
     async def post(self, uri: str, body: bytes, request_id: str) -> Outcome:
-        """Post a notification and tell how it went; never raises."""
+        """Post a notification; how it went. Never raises."""
         try:
             async with asyncio.timeout(SECONDS):
                 return await self._post(uri, body, request_id)
@@ -153,17 +153,17 @@ class NotificationClient:
         ):
             return Outcome(status=answer.status)
 
-    async def _checked(self, target: Target) -> Found:
+    async def _checked(self, target: Target) -> Addresses:
         """The addresses of a target, every one of which the bank may connect to."""
         try:
-            found = await self._names.look_up(target.host, target.port)
+            addresses = await self._names.look_up(target.host, target.port)
         except OSError as error:
             raise _Refused(f"the name {target.host} cannot be resolved ({_short(error)})") from error
-        if not found:
+        if not addresses:
             raise _Refused(f"the name {target.host} has no address")
         if not target.is_allowed(self._allowed):
-            refuse_private(target.host, found)
-        return found
+            refuse_private(target.host, addresses)
+        return addresses
 
     async def _context(self) -> ssl.SSLContext:
         if self._tls is None:
@@ -177,9 +177,9 @@ class NotificationClient:
         return context
 
 
-def refuse_private(host: str, found: Found) -> None:
+def refuse_private(host: str, addresses: Addresses) -> None:
     """Refuse a name if one of its addresses is not public, or is this machine's own."""
-    for family, address in found:
+    for family, address in addresses:
         if not is_public(address) or _is_own(family, address):
             raise _Refused(f"{host} leads to {address}, which is not public; --allow-notify {host} allows it")
 

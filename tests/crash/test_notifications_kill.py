@@ -22,12 +22,12 @@ CUSTOMERS = 3
 
 
 class Receiver(ThreadingHTTPServer):
-    """Notes what it is told, by payment; every seventh notification is refused, so that some are sent again."""
+    """Notes what it receives, by payment; every seventh notification is refused, so that some are sent again."""
 
     daemon_threads = True
 
     def __init__(self) -> None:
-        self.told: defaultdict[str, list[str]] = defaultdict(list)
+        self.received: defaultdict[str, list[str]] = defaultdict(list)
         self.count = 0
         self.changed = threading.Condition()
         super().__init__(("127.0.0.1", 0), _Take)
@@ -42,13 +42,13 @@ class Receiver(ThreadingHTTPServer):
             self.count += 1
             if self.count % 7 == 0:
                 return 503
-            self.told[body["paymentId"]].append(body["transactionStatus"])
+            self.received[body["paymentId"]].append(body["transactionStatus"])
             self.changed.notify_all()
             return 204
 
     def statuses(self, payment: str) -> list[str]:
         """What was said of a payment; what came twice in a row counts once."""
-        return [status for status, _ in groupby(self.told[payment])]
+        return [status for status, _ in groupby(self.received[payment])]
 
 
 class _Take(BaseHTTPRequestHandler):
@@ -130,7 +130,7 @@ def test_kills_lose_no_notification_invent_none_and_keep_their_order(tmp_path: P
         }
 
         def everything() -> bool:
-            return all(receiver.told[payment][-1:] == statuses[-1:] for payment, statuses in history.items())
+            return all(receiver.received[payment][-1:] == statuses[-1:] for payment, statuses in history.items())
 
         for _ in range(10):  # the retries of those that were refused, in bank time
             with receiver.changed:
@@ -139,7 +139,7 @@ def test_kills_lose_no_notification_invent_none_and_keep_their_order(tmp_path: P
             control(bank.url, "POST", "clock/advance", {"by": "10m"})
         assert len(history) > kills
         assert {payment: receiver.statuses(payment) for payment in history} == history
-        assert receiver.told.keys() == history.keys()
+        assert receiver.received.keys() == history.keys()
     finally:
         bank.process.kill()
         bank.process.communicate()

@@ -70,11 +70,11 @@ class Names:
 
     def getaddrinfo(self, host: str, port: int, **_: object) -> list[tuple[object, ...]]:
         self.asked.append(host)
-        found = self.answers[0] if len(self.answers) == 1 else self.answers.pop(0)
-        if not found:
+        addresses = self.answers[0] if len(self.answers) == 1 else self.answers.pop(0)
+        if not addresses:
             raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
         families = {True: socket.AF_INET6, False: socket.AF_INET}
-        return [(families[":" in one], socket.SOCK_STREAM, 6, "", (one, port)) for one in found]
+        return [(families[":" in one], socket.SOCK_STREAM, 6, "", (one, port)) for one in addresses]
 
 
 @pytest.fixture

@@ -56,12 +56,12 @@ def test_each_status_arrives_once_and_in_order(bank, receiver, tpp):
     payment = pay(tpp)
     tpp.approve(payment)
     bank.clock.advance("10s")
-    told = bank.notifications(payment)
+    sent = bank.notifications(payment)
     assert receiver.bodies() == [
         {"paymentId": payment, "transactionStatus": status} for status in ("ACTC", "ACSP", "ACSC")
     ]
-    assert [one["state"] for one in told] == ["delivered"] * 3
-    assert [one.headers["x-request-id"] for one in receiver.received] == [one["id"] for one in told]
+    assert [one["state"] for one in sent] == ["delivered"] * 3
+    assert [one.headers["x-request-id"] for one in receiver.received] == [one["id"] for one in sent]
     assert receiver.received[0].headers["content-type"] == "application/json"
 
 
@@ -188,9 +188,9 @@ def test_what_is_not_answered_with_2xx_is_sent_again_after_growing_gaps_of_bank_
         bank.notifications()
     assert statuses(receiver) == ["CANC"] * 3
     bank.clock.advance("1s")
-    (told,) = bank.notifications()
-    assert [delivery["status"] for delivery in told["deliveries"]] == [503, 302, 404, 204]
-    assert told["state"] == "delivered"
+    (sent,) = bank.notifications()
+    assert [delivery["status"] for delivery in sent["deliveries"]] == [503, 302, 404, 204]
+    assert sent["state"] == "delivered"
     assert len({one.headers["x-request-id"] for one in receiver.received}) == 1
 
 
@@ -201,8 +201,8 @@ def test_what_is_never_answered_is_given_up(bank, receiver, tpp):
     for _ in range(12):
         bank.notifications()
         bank.clock.advance("25h")
-    (told,) = bank.notifications()
-    assert (told["state"], len(told["deliveries"])) == ("failed", 9)
+    (sent,) = bank.notifications()
+    assert (sent["state"], len(sent["deliveries"])) == ("failed", 9)
 
 
 def test_a_later_status_waits_for_the_one_before(bank, receiver, tpp):
@@ -255,9 +255,9 @@ def test_a_withdrawn_and_a_replaced_consent_are_told_of(bank, receiver, tpp):
     tpp.approve(second)
     bank.customer(FIRST).withdraw(second)
     bank.notifications()
-    told = [(body["consentId"], body["consentStatus"]) for body in receiver.bodies()]
-    assert [status for identity, status in told if identity == first] == ["valid", "expired"]
-    assert [status for identity, status in told if identity == second] == ["valid", "revokedByPsu"]
+    sent = [(body["consentId"], body["consentStatus"]) for body in receiver.bodies()]
+    assert [status for identity, status in sent if identity == first] == ["valid", "expired"]
+    assert [status for identity, status in sent if identity == second] == ["valid", "revokedByPsu"]
 
 
 def test_an_authorisation_of_its_own_is_named(bank, receiver, tpp):
@@ -285,10 +285,10 @@ def test_events_tell_of_each_step(bank, receiver, tpp):
     bank.call(lambda service: service.bank.watch(lambda event: seen.append(event)))
     payment = pay(tpp, "LAST")
     tpp.delete(f"{STRAKS}/{payment}")
-    (told,) = bank.notifications()
+    (sent,) = bank.notifications()
     steps = [event for event in seen if event["type"] == "notification"]
     assert [event["status"] for event in steps] == ["waiting", "sending", "delivered"]
-    assert {(event["id"], event["target"], event["tpp"]) for event in steps} == {(told["id"], payment, tpp.tpp_id)}
+    assert {(event["id"], event["target"], event["tpp"]) for event in steps} == {(sent["id"], payment, tpp.tpp_id)}
     assert all(event["at"] for event in steps)
 
 
@@ -314,8 +314,8 @@ def test_a_stored_bank_notifies_and_goes_on_after_a_stop(
 
 def test_another_bank_of_the_process_notifies_too(bank: RunningBank, receiver: Receiver, tpp: TestTpp) -> None:
     wanted = json.dumps({"settings": {"notifications": True}}).encode()
-    made = Request(f"{bank.url}/_emulator/banks/other", wanted, {"Content-Type": "application/json"}, method="PUT")
-    with urlopen(made) as answer:
+    creation = Request(f"{bank.url}/_emulator/banks/other", wanted, {"Content-Type": "application/json"}, method="PUT")
+    with urlopen(creation) as answer:
         other = json.load(answer)["baseUrl"]
     with TppClient(other, tpp.identity) as client:
         client.notification_uri = receiver.uri

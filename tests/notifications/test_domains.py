@@ -38,8 +38,8 @@ def certificate(common_name: str, *names: str) -> x509.Certificate:
 
 def client(bank: RunningBank, common_name: str, *names: str) -> TppClient:
     pem = KEY.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    made = certificate(common_name, *names).public_bytes(serialization.Encoding.PEM)
-    return TppClient(bank.url, Identity.from_pem(made, pem))
+    pem_text = certificate(common_name, *names).public_bytes(serialization.Encoding.PEM)
+    return TppClient(bank.url, Identity.from_pem(pem_text, pem))
 
 
 @pytest.mark.parametrize(
@@ -74,6 +74,6 @@ def test_a_name_in_the_certificate_that_leads_inside_gets_nothing(bank: RunningB
         answer = tpp.post("/v1/consents", headers={"TPP-Notification-URI": f"https://tpp.localhost:{port}/a"})
         assert answer.headers[SUPPORT] == "true"
         bank.reject(answer.json()["consentId"])
-    (told,) = bank.notifications()
-    assert told["deliveries"][0]["error"].startswith("not sent: ")
+    (sent,) = bank.notifications()
+    assert sent["deliveries"][0]["error"].startswith("not sent: ")
     assert receiver.received == []

@@ -28,8 +28,8 @@ class Office:
             self.bank.change_settings({"notifications": True})
         self.posted: list[str] = []
         self.failures = 0
-        self.kept = asyncio.Event()
-        self.kept.set()
+        self.stored = asyncio.Event()
+        self.stored.set()
         self.gate = asyncio.Event()
         self.gate.set()
         service: Any = SimpleNamespace(bank=self.bank, settle=lambda: None)
@@ -40,7 +40,7 @@ class Office:
             self.failures -= 1
             raise StoreUnwritable("the disk is full")
         done = work()
-        await self.kept.wait()
+        await self.stored.wait()
         return done
 
     async def post(self, uri: str, body: bytes, identity: str) -> Outcome:
@@ -76,12 +76,12 @@ async def test_what_is_queued_is_sent_without_being_asked() -> None:
 
 async def test_nothing_is_sent_before_its_claim_is_as_durable_as_asked_for() -> None:
     office = Office()
-    office.kept.clear()
+    office.stored.clear()
     office.notifier.start()
     office.queue("p")
     await turns()
     assert office.posted == []
-    office.kept.set()
+    office.stored.set()
     await office.notifier.quiet()
     assert office.posted == ["https://p.example/"]
     office.notifier.stop()
@@ -91,12 +91,12 @@ async def test_a_claim_that_was_undone_is_not_sent() -> None:
     """A failed fsync takes back the claim and the change before it."""
     office = Office()
     image = office.bank.documents.image()
-    office.kept.clear()
+    office.stored.clear()
     office.notifier.start()
     office.queue("p")
     await turns()
     office.bank.documents.restore(image)
-    office.kept.set()
+    office.stored.set()
     await office.notifier.quiet()
     assert office.posted == []
     office.notifier.stop()

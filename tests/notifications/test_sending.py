@@ -33,7 +33,7 @@ def claim(bank: Bank, *, by: str = "one", each: int = 100, **room: int) -> list[
     return [one["id"] for one in claimed]
 
 
-def says(bank: Bank, identity: str) -> str:
+def status_of(bank: Bank, identity: str) -> str:
     notification = bank.documents.get(NOTIFICATION, identity)
     assert notification is not None
     return notification["body"]["transactionStatus"]
@@ -67,7 +67,7 @@ def test_one_of_a_lane_is_sent_at_a_time(bank: Bank) -> None:
     assert claim(bank) == []
     notifications.settle(bank, first, DELIVERED, by="one")
     (second,) = claim(bank)
-    assert [says(bank, one) for one in (first, second)] == ["ACTC", "ACSP"]
+    assert [status_of(bank, one) for one in (first, second)] == ["ACTC", "ACSP"]
 
 
 def test_no_two_processes_send_the_same(bank: Bank) -> None:
@@ -150,10 +150,10 @@ def test_every_second_one_overtakes_its_predecessor(bank: Bank) -> None:
     for status in ("ACTC", "PDNG", "ACSP", "ACWP", "ACSC"):
         notifications.status_changed(bank, "p", status)
         while claimed := claim(bank):
-            sent.append(says(bank, claimed[0]))
+            sent.append(status_of(bank, claimed[0]))
             notifications.settle(bank, claimed[0], DELIVERED, by="one")
     bank.clock.advance(notifications.HELD)
-    sent += [says(bank, one) for one in claim(bank)]
+    sent += [status_of(bank, one) for one in claim(bank)]
     assert sent == ["PDNG", "ACTC", "ACWP", "ACSP", "ACSC"]
 
 
@@ -162,5 +162,5 @@ def test_a_later_request_moves_the_address_and_keeps_the_order(bank: Bank) -> No
     notifications.status_changed(bank, "p", "ACTC")
     subscribe(bank, "p", tpp="b")
     notifications.status_changed(bank, "p", "ACSC")
-    told = notifications.listing(bank, target="p")[::-1]
-    assert [(one["place"], one["uri"]) for one in told] == [(1, "https://a.example/"), (2, "https://b.example/")]
+    sent = notifications.listing(bank, target="p")[::-1]
+    assert [(one["place"], one["uri"]) for one in sent] == [(1, "https://a.example/"), (2, "https://b.example/")]

@@ -232,5 +232,5 @@ def notified(screen: Screen, row: dict[str, Any]) -> dict[str, Any]:
     """A notification (`notifications.view`) with what it is about, the page of that, and the statuses it names."""
     about = next((kind for kind in ("payment", "basket", "consent") if f"{kind}Id" in row["body"]), "")
     page = screen.at(f"{about}s", row["target"]) if about in ("payment", "basket") else None
-    says = [value for name, value in row["body"].items() if name.endswith("Status")]
-    return {**row, "about": about, "page": page, "says": says}
+    statuses = [value for name, value in row["body"].items() if name.endswith("Status")]
+    return {**row, "about": about, "page": page, "statuses": statuses}

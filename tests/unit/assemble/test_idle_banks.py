@@ -79,6 +79,7 @@ def test_the_default_bank_and_a_busy_one_stay(banks: BankRegistry, time: Time) -
     watched, moving, notifies = (banks.make(name).bank for name in ("watched", "moving", "notifies"))
     end = watched.watch(lambda event: None)
     moving.moves += 1
+    notifies.change_settings({"notifications": True})
     notifies.documents.put(NOTIFICATION, cast(Notification, {"id": "n"}))
     for _ in range(5):
         time.now += HOUR + 1
