@@ -113,7 +113,7 @@ def run(server: WebServer, ready: Callable[[list[str]], None]) -> None:
     gc.freeze()  # what exists by now stays: later collections need not look at it
     # Requests leave no cycles, so collections find nothing, and all answers of a turn wait for one. Small ones are
     # short; larger ones, which look at the last thousand requests in the log, are rare.
-    gc.set_threshold(200, 100, 10)
+    gc.set_threshold(2000, 10, 10)
     gc.enable()  # disabled during the start
     run_loop(_serve(server, ready, ends))
 
