@@ -74,6 +74,8 @@ class Notifier:
 
     def start(self) -> None:
         """Send from now on, within a running loop."""
+        if self._post is None:
+            return
         self._loop = asyncio.get_running_loop()
         for service in self._services():
             self.follow(service)
@@ -139,6 +141,8 @@ class Notifier:
         return any(due is not None and due <= now for due in dues)
 
     def _has_work(self, service: BankService) -> bool:
+        if not service.bank.settings.notifications:
+            return False
         return (self._is_due(service) and len(self._sending) < MOST) or bool(self._abandoned(service))
 
     def _abandoned(self, service: BankService) -> list[Notification]:
@@ -149,7 +153,11 @@ class Notifier:
         """Settle what was answered and claim what is due, one bank after the other."""
         try:
             settled, self._settled = self._settled, []
-            for service in self._services():
+            services = list(self._services())
+            for deleted, identity, _ in settled:
+                if deleted not in services:
+                    self._sending.pop(identity, None)
+            for service in services:
                 own = [(identity, outcome) for one, identity, outcome in settled if one is service]
                 if own or self._has_work(service):
                     await self._serve(service, own, post)

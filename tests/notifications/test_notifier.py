@@ -32,8 +32,8 @@ class Office:
         self.stored.set()
         self.gate = asyncio.Event()
         self.gate.set()
-        service: Any = SimpleNamespace(bank=self.bank, settle=lambda: None)
-        self.notifier = Notifier(lambda: iter([service]), change=self.change, post=self.post, alone=True)
+        self.services: list[Any] = [SimpleNamespace(bank=self.bank, settle=lambda: None)]
+        self.notifier = Notifier(lambda: iter(self.services), change=self.change, post=self.post, alone=True)
 
     async def change(self, _: Any, work: Callable[[], Any]) -> Any:
         if self.failures:
@@ -171,4 +171,22 @@ async def test_nothing_is_sent_while_the_setting_is_off() -> None:
     office.bank.change_settings({"notifications": True})
     await turns()
     assert office.posted == ["https://p.example/"]
+    office.notifier.stop()
+
+
+async def test_a_bank_that_is_deleted_meanwhile_takes_no_place() -> None:
+    office = Office()
+    office.gate.clear()
+    office.notifier.start()
+    office.queue("p")
+    await turns()
+    deleted, office.services = office.services, []
+    office.gate.set()
+    await turns()
+    assert office.notifier.idle
+    office.services = deleted
+    assert office.states() == {"sending"}
+    office.notifier._wake()
+    await office.notifier.quiet()
+    assert office.states() == {"delivered"}
     office.notifier.stop()
