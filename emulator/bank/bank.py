@@ -16,7 +16,7 @@ from emulator.store import DependentCache, Documents, Kind
 Event = dict[str, Any]
 Watcher = Callable[[Event | None], None]
 
-# What else changes with the settings; each gets the settings before. The rooms above enter themselves here.
+# Called after a change of the settings, with the settings before it; rooms above add their own functions.
 SETTINGS_FOLLOWERS: list[Callable[[Bank, Settings], None]] = []
 
 
@@ -28,7 +28,7 @@ def progress_event(bank: Bank, kind: str, status: str, *, done: int, of: int) ->
 class Bank:
     """An independent bank (own customers, clock, settings).
 
-    `payers`: the customers behind what requests said of them (see `access`); `accounts`: those that they may pay from,
+    `payers`: the customers of requests, by what their headers name (see `access`); `accounts`: those they may pay from,
     and those that they pay to (see `initiation`).
     `defaults` are the settings that a reset restores, `begins` the clock; `seed` and `ids_form` come from `--seed` and
     `--ids`; `stream`: what ids are drawn under (None: the name); `initial`: the fixture that reset and initialize
@@ -73,7 +73,7 @@ class Bank:
         self.settings = merged(self.defaults, changes)
 
     def change_settings(self, changes: Mapping[str, Any]) -> Settings:
-        """Merge `changes` into the settings; raises BankError FORMAT_ERROR naming every mistake."""
+        """Merge `changes` into the settings; raises BankError FORMAT_ERROR naming every problem."""
         before, settings = self.settings, merged(self.settings, changes)
         SETTINGS.write(self.documents, {"id": "settings", **settings.beside(self.defaults)})
         for follow in SETTINGS_FOLLOWERS:
@@ -81,22 +81,22 @@ class Bank:
         return settings
 
     def make_room(self, kind: Kind[Any], most: int, **equals: str) -> None:
-        """Let go of the oldest of the documents that `find` finds, when there are `most`."""
+        """Evict the oldest of the documents with these members when there are `most`."""
         oldest = self.documents.first(kind, **equals) if self.documents.count(kind, **equals) >= most else None
         if oldest is not None:
             self.documents.delete(kind, oldest["id"])
 
     def watch(self, watcher: Watcher) -> Callable[[], None]:
-        """Call `watcher` with every event from now on, and with None when the bank is deleted; the answer ends that."""
+        """Call `watcher` with every event from now on, with None when the bank is deleted; call the answer to stop."""
         self.watchers.append(watcher)
         return lambda: self.watchers.remove(watcher)
 
     def publish(self, event: Event) -> None:
-        """Tell whoever watches, once what was changed is kept: `{"type": ..., "at": bank time, ...}` (CONTRACT 9.4)."""
+        """Tell the watchers once the change is stored: `{"type": ..., "at": bank time, ...}` (CONTRACT 9.4)."""
         self.documents.publish(event)
 
     def dismiss(self) -> None:
-        """Tell whoever watches that the bank is deleted."""
+        """Tell the watchers that the bank is deleted."""
         self._tell(None)
 
     def _tell(self, event: Event | None) -> None:

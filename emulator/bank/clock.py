@@ -1,7 +1,7 @@
 """Bank time: the only reader of the wall clock in the core.
 
-Bank time is either live (real time plus an offset) or frozen (a moment that moves only when told to). Both are
-kept in the document `meta/clock`, so that a restart goes on where the bank stood.
+Bank time is either live (real time plus an offset) or frozen (a moment that only moves on request). Both are
+stored in the document `meta/clock`, so that a restart continues there.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ def real_seconds() -> float:
 
 
 def stamp(at: datetime) -> str:
-    """A moment as it stands in documents: UTC, microseconds, so that text order is time order."""
+    """A moment as documents store it: UTC, microseconds, so that text order is time order."""
     return _stamp((at - _EPOCH) // _MICROSECOND)
 
 
 def _stamp(microseconds: int) -> str:
     seconds, rest = divmod(microseconds, 1_000_000)
-    digits = f"{1_000_000 + rest}"  # with a one in front: quicker than to ask for zeros
+    digits = f"{1_000_000 + rest}"  # with a leading one: faster than formatting with leading zeros
     return f"{_second(seconds)}.{digits[1:]}+00:00"
 
 
 @lru_cache(maxsize=64)
 def _second(seconds: int) -> str:
-    # Most stamps share their second with others, and writing it takes longer than all the rest.
+    # Most stamps share their second with others, and formatting it is the slowest part.
     return (_EPOCH + timedelta(seconds=seconds)).isoformat()[:_SECONDS]
 
 
@@ -83,7 +83,7 @@ def oslo_date(at: datetime) -> date:
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """The clock that a bank begins with when it is made or reset; `now` None: real time."""
+    """The clock with which a bank starts when it is created or reset; `now` None: real time."""
 
     now: datetime | None = None
     mode: Mode = "live"
@@ -93,7 +93,7 @@ LIVE = Beginning()
 
 
 class Clock:
-    """The clock of one bank; between `hold` and `release` it stands, so that a request has one moment."""
+    """The clock of one bank; it stands still between `hold` and `release`, so that a request has one moment."""
 
     def __init__(self, documents: Documents) -> None:
         self._documents = documents
@@ -109,7 +109,7 @@ class Clock:
         self._held: str | None = None
 
     def hold(self) -> str:
-        """Let bank time stand at this moment, whose stamp is given, until `release`; setting the clock ends it too."""
+        """Stop bank time at this moment, whose stamp is given, until `release`; setting the clock ends this too."""
         self._held = held = self._frozen or self._live()
         return held
 
@@ -125,11 +125,11 @@ class Clock:
         return max(real_now(), _EPOCH + self._latest * _MICROSECOND)
 
     def not_before(self, real: float) -> None:
-        """Let live bank time begin no earlier than at this real time (seconds since 1970), when it was last kept."""
+        """Start live bank time no earlier than at this real time (seconds since 1970), at which it was last stored."""
         self._latest = max(self._latest, int(real * 1_000_000))
 
     def release(self) -> None:
-        """Let bank time go on."""
+        """Let bank time run again."""
         self._held = None
 
     @property
@@ -141,7 +141,7 @@ class Clock:
         return moment(self.stamp())
 
     def stamp(self) -> str:
-        """Bank time as documents hold it."""
+        """Bank time as documents store it."""
         return self._held or self._frozen or self._live()
 
     def today(self) -> date:
@@ -168,7 +168,7 @@ class Clock:
         return {"id": "clock", "mode": "live", "offset": self._offset.total_seconds(), "now": self.stamp()}
 
     def resume(self) -> None:
-        """Let a live clock whose document is `noted` run on from that moment."""
+        """Let a live clock continue from the moment in the document `noted`."""
         document = CLOCK.read(self._documents)
         if document is not None and document["mode"] == "live" and "now" in document:
             self.set(now=moment(document["now"]))

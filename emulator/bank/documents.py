@@ -45,19 +45,19 @@ class SettingsDocument(TypedDict, total=False):
 
 
 class FixtureSource(TypedDict):
-    """A fixture, so that it is found again after a restart."""
+    """A fixture, stored so that a restart uses the same one."""
 
-    fixtures: str  # NAME or FILE, as it was asked for
-    text: NotRequired[str]  # of a file: its content, for the file may have changed since
+    fixtures: str  # NAME or FILE, as given
+    text: NotRequired[str]  # of a file: its content, since the file may change
 
 
 class BankDocument(FixtureSource):
-    """What the bank was filled from last, by a reset or a scenario."""
+    """The fixture that the last reset or scenario loaded."""
 
     id: Literal["bank"]
-    madeWith: NotRequired[FixtureSource]  # what the bank was created with, where that is another
+    madeWith: NotRequired[FixtureSource]  # the one with which the bank was created, if it is another
     seed: NotRequired[int]  # the seed that the bank was created with
-    stream: NotRequired[str]  # what its ids are drawn under, where that is not its name
+    stream: NotRequired[str]  # the name from which its ids are derived, if it is not the bank's
 
 
 class ConsoleDocument(TypedDict):
@@ -68,7 +68,7 @@ class ConsoleDocument(TypedDict):
 
 
 class ExchangeDocument(TypedDict):
-    """The fixture's exchange rates and fees, laid over the built-in ones."""
+    """The fixture's exchange rates and fees, which override the built-in ones."""
 
     id: Literal["exchange"]
     rates: NotRequired[dict[str, str]]  # currency -> NOK for one unit
@@ -79,13 +79,13 @@ class RuleEntry(TypedDict):
     """A scripted rule."""
 
     rule: dict[str, Any]  # the rule as JSON of its YAML
-    scenario: str | None  # the scenario that brought it
+    scenario: str | None  # the scenario that added it
     added: str  # the moment it was added
-    serial: NotRequired[str]  # tells it from every other rule of the bank; earlier versions wrote none
+    serial: NotRequired[str]  # unique among the bank's rules; earlier versions wrote none
 
 
 class RulesDocument(TypedDict):
-    """The scripted rules, the first first."""
+    """The scripted rules, in their order."""
 
     id: Literal["rules"]
     rules: list[RuleEntry]
@@ -102,7 +102,7 @@ class ScenarioDocument(TypedDict):
 
 
 class Identity(TypedDict):
-    """What a document of the sandbox keeps when its other members are replaced."""
+    """The members of a sandbox document that stay when the others are replaced."""
 
     id: str
     created: NotRequired[str]
@@ -120,7 +120,7 @@ class Customer(TypedDict):
 
 
 class Person(TypedDict):
-    """Who authenticates: a private customer, or somebody who acts for a firm."""
+    """A person who authenticates: a private customer, or somebody who acts for a firm."""
 
     id: str  # the national identity number
     name: str
@@ -130,14 +130,14 @@ class Engagement(TypedDict):
     """What an agreement allows with one account."""
 
     id: str
-    customer: str  # id of the customer who may act; a corporate one: everybody under the agreement
+    customer: str  # id of the customer who may act; for a corporate one everybody under the agreement may
     accountId: str
     iban: str  # of the account
     roles: list[str]  # VIEW, REGISTER
     registerLimit: NotRequired[str | float]  # most that one payment may be, in the account's currency
     approvalLimit: NotRequired[str | float]  # above it a second signature is needed
-    admits: NotRequired[bool]  # its private customer acts under the agreement because of it
-    joined: NotRequired[bool]  # shown only, stored nowhere: an owner's account, in the agreement by itself
+    admits: NotRequired[bool]  # the engagement is why its private customer may act under the agreement
+    joined: NotRequired[bool]  # only in answers: an owner's account that belongs to the agreement automatically
 
 
 class Agreement(TypedDict):
@@ -165,7 +165,7 @@ class Psu(TypedDict):
 
 
 class Contact(TypedDict):
-    """The contact address that a TPP left."""
+    """The contact address of a TPP."""
 
     id: str  # the TPP's id
     email: str
@@ -206,11 +206,11 @@ class Account(TypedDict):
     creditLine: str
     opening: str  # balance before the first transaction
     booked: str  # balance
-    reserved: str  # held back for payments, and by pending items of the fixture
+    reserved: str  # reserved for payments and for pending items of the fixture
     lastChange: str  # moment
-    demandsKid: NotRequired[bool]  # takes payments with a KID only
+    demandsKid: NotRequired[bool]  # only accepts payments with a KID
     paymentsRemoved: NotRequired[bool]  # the bank allows no payments from it (SPEC 5.3.10)
-    posted: NotRequired[dict[str, Any]]  # cashAccountType, creditLine, balances as the sandbox interface got them
+    posted: NotRequired[dict[str, Any]]  # cashAccountType, creditLine, balances as posted to the sandbox interface
     created: NotRequired[str]
 
 
@@ -233,7 +233,7 @@ class CurrencyExchange(TypedDict):
 
 
 class Texts(TypedDict, total=False):
-    """The two sides of a payment and what it says, as its transactions show them (SPEC 2.9)."""
+    """The two sides of a payment and its texts, as its transactions show them (SPEC 2.9)."""
 
     creditorName: str
     creditorAccount: AccountRef
@@ -265,7 +265,7 @@ class Batch(TypedDict):
 
 
 class Entry(Texts, total=False):
-    """What a transaction says (SPEC 2.9), before it has a place in an account."""
+    """The members of a transaction (SPEC 2.9), before it belongs to an account."""
 
     amount: str  # signed: negative leaves the account
     bookingDate: str  # not while pending
@@ -285,7 +285,7 @@ class Transaction(Texts):
     accountId: str
     status: str  # booked or pending
     shelf: str  # `accountId|status`, the group of the order `shelf`
-    order: str  # `date|moment`: the date it is listed under, and when it came
+    order: str  # `date|moment`: the date under which it is listed, and when it was created
     amount: str  # signed: negative leaves the account
     currency: str
     valueDate: str
@@ -314,7 +314,7 @@ class Card(TypedDict):
     booked: str  # balance: what is owed is negative
     lastChange: str  # moment
     accountNumber: NotRequired[str]  # BBAN of the account that it is settled through
-    posted: NotRequired[dict[str, Any]]  # creditLimit, balances as the sandbox interface got them
+    posted: NotRequired[dict[str, Any]]  # creditLimit, balances as posted to the sandbox interface
     cardId: NotRequired[str]
     cardIdVNo: NotRequired[str]
     expiry: NotRequired[str]
@@ -350,7 +350,7 @@ class CardTransaction(TypedDict):
 
 
 class Session(TypedDict):
-    """An SCA under a TPP-Session-ID: spares further ones for an hour."""
+    """An SCA under a TPP-Session-ID, which makes further ones unnecessary for an hour."""
 
     id: str
     key: str  # `tpp|TPP-Session-ID`
@@ -363,8 +363,8 @@ class Session(TypedDict):
     created: str
     expires: str  # moment
     owner: NotRequired[str]  # `tpp|nationalId|context`, until a newer session replaces it
-    past: NotRequired[Literal["yes"]]  # replaced: deleted when there are many
-    ended: NotRequired[str]  # moment, where it ended before it expired
+    past: NotRequired[Literal["yes"]]  # replaced: the oldest are evicted
+    ended: NotRequired[str]  # moment, if it ended before it expired
 
 
 class Consent(TypedDict):
@@ -383,33 +383,33 @@ class Consent(TypedDict):
     tppName: NotRequired[str]  # for people
     lastUse: NotRequired[str]  # date
     revoked: NotRequired[str]  # moment
-    terminated: NotRequired[bool]  # it was the TPP that revoked it
+    terminated: NotRequired[bool]  # revoked by the TPP
 
 
 class Acting(TypedDict):
-    """As whom a person acts."""
+    """The context in which a person acts."""
 
     context: str
     agreement: str | None
 
 
 class Approach(TypedDict, total=False):
-    """What the headers of a request say of the SCA to come (SPEC 2.1, 5.3); what was not said is left out."""
+    """What the headers of a request ask of the SCA (SPEC 2.1, 5.3); members of absent headers are left out."""
 
     redirectUri: str  # of every SCA: TPP-Redirect-URI
     tppName: str  # for people
     app: bool  # shown as if in the bank's app (TPP-Redirect-Preferred: false)
     sessionId: str  # TPP-Session-ID
     identityHint: str  # X-PSU-IDENTITY: preselected
-    presumed: str  # whom the bank expects without being told
+    presumed: str  # the person whom the bank expects when no header names one
     method: str  # X-PSU-AuthMethod-Preferred, then the chosen one
     language: str  # nb or en
-    outcome: str  # what a scripted rule makes of it: reject, expire, fail, abandon
+    outcome: str  # how a scripted rule ends it: reject, expire, fail, abandon
     delay: float  # scripted: seconds of real time that each of its pages takes
 
 
 class ScaTarget(Approach, total=False):
-    """What an SCA is opened with: its approach, and what is known of its target and customer."""
+    """The members with which an SCA is opened: its approach, its target and its customer where known."""
 
     target: str  # id of the payment, basket or consent that is approved
     nationalId: str  # the only person who may complete it
@@ -425,22 +425,22 @@ class Sca(ScaTarget):
     purpose: str  # access, consent, user, payment, basket or cancellation
     status: Literal["started", "finalised", "failed"]
     created: str
-    passing: NotRequired[Literal["yes"]]  # of no lasting interest: deleted when there are many
-    person: NotRequired[str]  # national identity number of who identified
-    chosen: NotRequired[Acting]  # what the person chose to act as
+    passing: NotRequired[Literal["yes"]]  # not needed for long: the oldest are evicted
+    person: NotRequired[str]  # national identity number of the identified person
+    chosen: NotRequired[Acting]  # the context that the person chose
     ended: NotRequired[str]  # moment
-    redirect: NotRequired[str]  # where the browser was sent in the end
+    redirect: NotRequired[str]  # where the browser was sent at the end
     passed: NotRequired[list[str]]  # the steps that the customer has taken
-    mistyped: NotRequired[bool]  # the one number that nobody has was typed
+    mistyped: NotRequired[bool]  # an unknown identity number was typed once
 
 
 class Login(TypedDict):
     """A customer logged in at the bank itself (/my)."""
 
-    id: str  # the secret that its browser keeps
+    id: str  # the token that the browser stores
     nationalId: str
     expires: str  # moment
-    passing: Literal["yes"]  # deleted when there are many
+    passing: Literal["yes"]  # the oldest are evicted
 
 
 class Quota(TypedDict):
@@ -454,7 +454,7 @@ class Quota(TypedDict):
 
 
 class StatusChange(TypedDict):
-    """A status that a payment got."""
+    """A status that a payment took."""
 
     status: str
     at: str  # moment
@@ -471,9 +471,9 @@ class Price(TypedDict):
     """What a payment costs its debtor, in the currency of the debtor's account."""
 
     amount: str
-    fee: NotRequired[str]  # where there is one
-    rate: NotRequired[str]  # account currency for one unit of the instructed one, where they differ
-    creditorAccountId: NotRequired[str]  # the creditor's account, where this bank holds it
+    fee: NotRequired[str]  # if there is one
+    rate: NotRequired[str]  # account currency for one unit of the instructed currency, if they differ
+    creditorAccountId: NotRequired[str]  # the creditor's account, if this bank holds it
 
 
 class BulkEntry(Price):
@@ -503,7 +503,7 @@ class Payment(Price):
     nationalId: str | None  # None: the customer is not known before the first SCA (lenient profile only)
     context: str
     agreement: str | None
-    initiation: Mapping[str, Any]  # the TPP's body as it came, in the shape of the product
+    initiation: Mapping[str, Any]  # the TPP's body as sent, in the shape of the product
     status: str  # transactionStatus
     history: list[StatusChange]  # oldest first
     created: str
@@ -511,19 +511,19 @@ class Payment(Price):
     currency: str  # of the debtor's account
     likeness: str  # a hash, the same for logical duplicates
     entries: NotRequired[list[BulkEntry]]  # of a bulk
-    sca: NotRequired[str]  # token of the SCA that the links lead to, while one is open
+    sca: NotRequired[str]  # token of the open SCA in the links, if any
     basketId: NotRequired[str]
     signedBy: NotRequired[list[str]]  # national identity numbers, in order
-    due: NotRequired[str]  # moment of the next step, where time brings it
+    due: NotRequired[str]  # moment of the next step, if time causes it
     executeAt: NotRequired[str]  # moment of the (next) execution, once it is authorised
     executeOn: NotRequired[str]  # standing order: date of the next execution
     executions: NotRequired[list[Execution]]  # standing order: the last 100, oldest first
-    giveUpAt: NotRequired[str]  # moment at which it is rejected unless money has come
+    giveUpAt: NotRequired[str]  # moment at which it is rejected if there still is no money
     fundsAvailable: NotRequired[bool]  # from authorisation on
     held: NotRequired[str]  # reserved on the debtor's account, fee included
     pendingId: NotRequired[str]  # its pending transaction
     feePendingId: NotRequired[str]  # the pending transaction of its fee
-    progress: NotRequired[list[tuple[str, float]]]  # scripted: statuses to come, and the seconds before each
+    progress: NotRequired[list[tuple[str, float]]]  # scripted: the next statuses, and the seconds before each
     polls: NotRequired[int]  # status reads since the last step, with progression {polls: N}
     psuMessage: NotRequired[str]  # of ACWC and RJCT, in English
     payeeVerification: NotRequired[PayeeVerification]  # with the setting payee_check
@@ -548,7 +548,7 @@ class Basket(TypedDict):
     agreement: str | None
     payments: list[str]  # ids, in the order of the request
     created: str
-    sca: NotRequired[str]  # token of the SCA that the links lead to, while one is open
+    sca: NotRequired[str]  # token of the open SCA in the links, if any
     signed: NotRequired[str]  # moment
 
 
@@ -610,7 +610,7 @@ class Notification(TypedDict):
 
 
 class Repeat(TypedDict):
-    """A creation's answer, for its repeats under the same X-Request-ID."""
+    """The stored answer to a creation, for repeats under the same X-Request-ID."""
 
     id: str  # `tpp|x-request-id`
     created: str

@@ -77,7 +77,7 @@ class Message:
 
 
 def quoted(value: str) -> str:
-    """A refused value as its message repeats it: shortened, and with escapes where it could not be seen."""
+    """A refused value as its message repeats it: shortened, and with escapes for invisible characters."""
     shown = shortened(value)
     return f'"{shown}"' if shown.isprintable() else ascii(shown)
 
@@ -88,12 +88,12 @@ def shortened(value: str) -> str:
 
 
 def counted(number: int, one: str, several: str | None = None) -> str:
-    """So many of something: `1 entry`, `2 entries`; `several` where that is not `one` with an s."""
+    """A number with its noun: `1 entry`, `2 entries`; `several` is the plural where it is not `one` with an s."""
     return f"{number} {one if number == 1 else several or one + 's'}"
 
 
 class BankError(Exception):
-    """The bank refuses: one or more messages of SPEC 7.
+    """A refusal by the bank: one or more messages of SPEC 7.
 
     `in_body` says that the id at fault stands inside a body (RESOURCE_UNKNOWN is then 400, CONTRACT 3.3).
     `status` overrides the HTTP status that the code implies; only the api room sets it.

@@ -1,8 +1,8 @@
-"""Ids and randomness: the only place of the core that draws either.
+"""Ids and randomness: the only module of the core that creates either.
 
 With a seed an id is a function of the seed, the bank's name, the store's change number and a counter inside that
-change: a run repeats without a stored generator state, banks differ, and a reset, after which the numbers of changes
-go on growing, never brings an id back (CONTRACT 19).
+change: a run repeats without a stored generator state, banks differ, and a reset never repeats an id, since the
+numbers of changes keep growing (CONTRACT 19).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ os.register_at_fork(after_in_child=_drawn.clear)
 
 
 def _random() -> bytes:
-    """Random bytes; the system is asked for many at a time, since asking takes longer than all the rest."""
+    """Random bytes, read from the system many at a time, since each such call is slow."""
     try:
         return _drawn.pop()
     except IndexError:
@@ -52,7 +52,7 @@ def random_uuid() -> str:
 
 
 def fixed_id(name: str, *, opaque: bool = False) -> str:
-    """The id of a thing that a fixture names: the same in every bank and after every reset."""
+    """The id of something that a fixture names: the same in every bank and after every reset."""
     raw = hashlib.blake2b(name.encode(), digest_size=32).digest()
     return _opaque(raw) if opaque else _uuid(raw)
 
@@ -60,7 +60,7 @@ def fixed_id(name: str, *, opaque: bool = False) -> str:
 class Ids:
     """The id source of one bank: `form` is `uuid` or `opaque`, `seed` makes it repeat from run to run.
 
-    `stream`: the name of the bank; of one that takes the place of a deleted bank of that name another.
+    `stream`: the name of the bank, or another name if a deleted bank had it.
     """
 
     def __init__(
@@ -72,10 +72,10 @@ class Ids:
         self.reseed(seed)
         self._written = _opaque if form == "opaque" else _uuid
         self._at = -1
-        self._count = 0  # drawn since change number `_at`, in changes that were undone too
+        self._count = 0  # ids since change number `_at`, those of undone changes included
 
     def reseed(self, seed: int | None) -> None:
-        """Draw from this seed on; None: at random."""
+        """Use this seed from now on; None: random ids."""
         self.seed = seed
         self._draw = _random if seed is None else self._repeating
 
@@ -101,7 +101,7 @@ class Ids:
         return b2a_base64(self._draw(), newline=False).translate(_URL_SAFE)[:43].decode()
 
     def fixed(self, name: str) -> str:
-        """The id of a thing that a fixture names, in the form of `--ids`."""
+        """The id of something that a fixture names, in the form of `--ids`."""
         return fixed_id(name, opaque=self.form == "opaque")
 
     def random(self, purpose: str) -> random.Random:

@@ -57,7 +57,7 @@ class Singleton(Generic[D]):
         return cast(D | None, documents.get(META, self.name))
 
     def follow(self, documents: Documents, take: Callable[[D | None], None]) -> None:
-        """Call `take` with the document now and whenever it has changed, by whatever it was changed or restored."""
+        """Call `take` with the document now and after every change of it, a restored snapshot included."""
         text: bytes | None = b""  # which no document is
 
         def changed() -> None:
@@ -108,18 +108,18 @@ CARD_TRANSACTION = Kind[CardTransaction](
 # access
 SESSION = Kind[Session](
     "session",
-    # owner: `tpp|nationalId|context`, until a newer one takes its place; then past, dropped when there are many
+    # owner: `tpp|nationalId|context`, until a newer one replaces it; then past, of which the oldest are evicted
     indexes=("key", "owner", "past", "nationalId"),
     ordered={"created": Ordered(by="created")},
 )
 CONSENT = Kind[Consent]("consent", indexes=("owner", "nationalId"), ordered={"created": Ordered(by="created")})
 SCA = Kind[Sca](
     "sca",
-    # passing: of those that stand for nothing that stays, dropped when there are many
+    # passing: of those not needed for long, of which the oldest are evicted
     indexes=("target", "status", "passing"),
     arrival="created",
 )
-LOGIN = Kind[Login]("login", indexes=("passing",))  # of a customer at the bank itself; id: what its browser keeps
+LOGIN = Kind[Login]("login", indexes=("passing",))  # at the bank itself; id: the token that the browser stores
 QUOTA = Kind[Quota]("quota")  # id: `tpp|account|operation`
 
 # payments

@@ -78,7 +78,7 @@ def plain(amount: Decimal, currency: str) -> str:
 
 
 def too_fine(text: str, currency: str) -> str | None:
-    """A sentence for decimal text that `plain` would round, else None; zeros at its end say nothing."""
+    """A sentence for decimal text that `plain` would round, else None; trailing zeros do not count."""
     units = MINOR_UNITS[currency]
     if len(text.partition(".")[2].rstrip("0")) <= units:
         return None
@@ -93,7 +93,7 @@ _USUAL = {
 
 
 def is_amount(value: Any) -> bool:
-    """Whether `parse_amount` takes this `{amount, currency}`, as far as it can be told at a glance."""
+    """Whether `parse_amount` accepts this `{amount, currency}`; a quick check that may say no to a valid one."""
     try:
         return _USUAL[value["currency"]](value["amount"]) is not None
     except (KeyError, TypeError):

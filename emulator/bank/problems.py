@@ -1,7 +1,7 @@
-"""What is wrong with a text or a body that somebody wrote: all of it at once, each problem with its place.
+"""The problems in a text or body: all of them at once, each with its place.
 
 Shared by fixtures, scenarios and the control interface. It does not import pydantic, which a start does not need;
-`emulator.bank.validation` makes problems of what pydantic reports.
+`emulator.bank.validation` turns pydantic's errors into problems.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What scripted rules ask of one request (CONTRACT 10, `then`): the domain consults it, the scenario room fills it."""
+"""The effects of scripted rules on one request (CONTRACT 10, `then`): set by the scenario room, read by the domain."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """Effects that act inside the domain; the default asks nothing.
+    """Effects that act inside the domain; by default there are none.
 
-    `sca`: what the customer's authentication will come to (`reject`, `expire`, `fail`, `abandon`); `sca_delay`: the
+    `sca`: how the customer's authentication will end (`reject`, `expire`, `fail`, `abandon`); `sca_delay`: the
     seconds that each of its pages takes;
     `progress`: the statuses a payment takes, each with the seconds it waits before the step;
     `fee`: a fee in the debtor account's currency; `permission_removed`: payments from that account are not

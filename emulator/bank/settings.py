@@ -47,7 +47,7 @@ class Settings:
         return asdict(self)
 
     def beside(self, defaults: Settings) -> SettingsDocument:
-        """The settings that are other than `defaults`."""
+        """The settings that differ from `defaults`."""
         changed = {name: value for name, value in self.as_document().items() if value != getattr(defaults, name)}
         return cast(SettingsDocument, changed)
 
@@ -201,7 +201,7 @@ def mistakes(changes: Mapping[str, Any]) -> list[Message]:
 
 
 def merged(settings: Settings, changes: Mapping[str, Any]) -> Settings:
-    """`settings` with `changes` laid over them; raises BankError FORMAT_ERROR naming every mistake."""
+    """`settings` with `changes`; raises BankError FORMAT_ERROR naming every problem."""
     wrong = mistakes(changes)
     if wrong:
         raise BankError.several(wrong)

@@ -1,7 +1,7 @@
 """Named snapshots of a bank: documents, clock, rules and settings, to go back to (CONTRACT 9.8, 13).
 
-They are kept in memory, and as files where the bank itself is kept on disk; a reset leaves them (assumed), a bank
-that is created again has none.
+They are stored in memory, and also as files if the bank itself is stored on disk; a reset keeps them (assumed), a
+bank that is created again has none.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ class Tpp:
 
 @lru_cache(maxsize=64)
 def prefix(tpp_id: str) -> str:
-    """What keys of a TPP's own begin with; no TPP's is the beginning of another's, whatever stands in its id."""
+    """The prefix of a TPP's keys; no prefix is the beginning of another, whatever the ids contain."""
     return tpp_id.replace("%", "%25").replace("|", "%7C") + "|"
 
 

@@ -1,1 +1,1 @@
-"""What customers hold: accounts, cards and their transactions, and the ledger that alone moves an account's money."""
+"""Accounts, cards and their transactions, and the ledger, which alone moves an account's money."""

@@ -17,7 +17,7 @@ from emulator.bank.reference.norway import digits_of
 
 BIC = "BEMUNO22XXX"  # the emulator's own; no bank has it (assumed)
 
-# ISO 20022 code -> what cashAccountType said before the fix cash-account-type-iso (SPEC 9, CONTRACT 5).
+# ISO 20022 code -> cashAccountType before the fix cash-account-type-iso (SPEC 9, CONTRACT 5).
 OLD_ACCOUNT_TYPES: Mapping[str, str] = {
     "CACC": "Current",
     "SVGS": "Savings",
@@ -72,7 +72,7 @@ def find(bank: Bank, account_id: str) -> Account:
 
 
 def creditor(bank: Bank, named: Mapping[str, str], account_id: str | None = None) -> Account | None:
-    """The creditor's account of a payment, when this bank holds it: the one with this id, else that of the number."""
+    """The creditor's account of a payment, if this bank holds it: the one with this id, or with the number."""
     held = bank.documents.get(ACCOUNT, account_id) if account_id else None
     if held is not None:
         return held

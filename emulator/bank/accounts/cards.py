@@ -36,7 +36,7 @@ _SHOWN = (
 
 
 def reference_of(identity: str) -> str:
-    """The cardTransactionId of an entry that came without one: at most 35 characters, whatever the form of ids is."""
+    """The cardTransactionId of an entry posted without one: at most 35 characters, for both forms of ids."""
     return hashlib.blake2b(identity.encode(), digest_size=16).hexdigest()
 
 
@@ -49,7 +49,7 @@ def find(bank: Bank, card_id: str) -> Card:
 
 
 def card_reference(card: Card) -> dict[str, str]:
-    """What stands for a card account: its masked number and currency."""
+    """The reference of a card account: its masked number and currency."""
     return {"maskedPan": card["maskedPan"], "currency": card["currency"]}
 
 
@@ -81,7 +81,7 @@ def view(bank: Bank, card: Card, *, longer_names: bool) -> dict[str, Any]:
 def balances(bank: Bank, card: Card) -> list[dict[str, Any]]:
     """closingBooked, expected and forwardAvailable of a card account; what is owed is negative (CONTRACT 5).
 
-    forwardAvailable is what may still be spent: credit limit, less what is owed and what is pending (assumed).
+    forwardAvailable is what may still be spent: the credit limit minus what is owed and pending (assumed).
     """
     booked = Decimal(card["booked"])
     pending = bank.documents.range(CARD_TRANSACTION, "shelf", group=f"{card['id']}|pending")
@@ -92,7 +92,7 @@ def balances(bank: Bank, card: Card) -> list[dict[str, Any]]:
 
 
 def entry_view(entry: Mapping[str, Any], *, swapped: bool) -> dict[str, Any]:
-    """A card transaction; `swapped`: transactionAmount and originalAmount in each other's place (SPEC 9)."""
+    """A card transaction; `swapped`: transactionAmount and originalAmount exchanged (SPEC 9)."""
     shown = {name: entry[name] for name in _SHOWN if entry.get(name) not in (None, "")}
     if swapped:
         amounts = {"transactionAmount": shown["originalAmount"], "originalAmount": shown["transactionAmount"]}

@@ -28,14 +28,14 @@ def available(account: Account) -> Decimal:
 
 
 def item_hold(transaction: Transaction) -> Decimal:
-    """What a pending item of a fixture holds back (CONTRACT 19): what it will take, unless a payment holds it."""
+    """The reservation of a fixture's pending item (CONTRACT 19): its amount, unless a payment has reserved it."""
     amount = Decimal(transaction["amount"])
     own = transaction["status"] == "pending" and "paymentId" not in transaction and "feeFor" not in transaction
     return -amount if own and amount < 0 else ZERO
 
 
 def covers(bank: Bank, account_id: str, amount: Decimal) -> bool:
-    """Whether the account has `amount` to spend; an account that is gone has nothing."""
+    """Whether the account has `amount` to spend; a deleted account has nothing."""
     account = bank.documents.get(ACCOUNT, account_id)
     return account is not None and available(account) >= amount
 
@@ -48,7 +48,7 @@ def _account(bank: Bank, account_id: str) -> Account:
 
 
 def reserve(bank: Bank, account_id: str, amount: Decimal, *, at: str | None = None) -> None:
-    """Hold `amount` of the account back for a payment; a negative amount releases it."""
+    """Reserve `amount` on the account for a payment; a negative amount releases it."""
     account = _account(bank, account_id)
     account["reserved"] = plain(Decimal(account["reserved"]) + amount, account["currency"])
     account["lastChange"] = at or bank.clock.stamp()
@@ -56,7 +56,7 @@ def reserve(bank: Bank, account_id: str, amount: Decimal, *, at: str | None = No
 
 
 def release(bank: Bank, account_id: str, amount: Decimal, *, at: str | None = None) -> None:
-    """Let go of `amount` that was held back."""
+    """Release `amount` of the reservation."""
     reserve(bank, account_id, -amount, at=at)
 
 
@@ -73,7 +73,7 @@ def pend(
 
 
 def withdraw(bank: Bank, transaction_id: str) -> None:
-    """Take a pending transaction away."""
+    """Remove a pending transaction."""
     bank.documents.delete(TRANSACTION, transaction_id)
 
 
@@ -90,8 +90,7 @@ def book(
 
     `members`: those of a transaction document (SPEC 2.9); `amount` is signed, decimal text or Decimal, in the
     account's currency; `bookingDate` and `valueDate` default to the Oslo date of `at` (bank time by default).
-    `pending`: the pending transaction that this one takes the place of, id and all; `released`: what was held
-    back for it.
+    `pending`: the pending transaction that this one replaces, under its id; `released`: its reservation.
     """
     at = at or bank.clock.stamp()
     account = _account(bank, account_id)

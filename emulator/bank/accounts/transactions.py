@@ -1,4 +1,4 @@
-"""An account's transactions: pages of the list, one of them in full, and what of each is shown (SPEC 2.9)."""
+"""An account's transactions: pages of the list, the details of one, and the shown members (SPEC 2.9)."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ SHELVES: Mapping[str, tuple[str, ...]] = {
     "all": (PENDING, BOOKED),  # assumed: there is no third kind of entry to add
 }
 
-_NUMBER = re.compile(r"[1-9][0-9]{0,3}", re.ASCII)  # of an item in its batch, as its id writes it
+_NUMBER = re.compile(r"[1-9][0-9]{0,3}", re.ASCII)  # of an item in its batch, as in its id
 
-# What an entry of a batch says of itself (SPEC 2.9), beside its amount.
+# The members of an entry of a batch (SPEC 2.9), beside its amount.
 BATCH_MEMBERS = (
     "creditorName",
     "creditorAccount",
@@ -62,12 +62,12 @@ _SHOWN = (
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Which part of the list is asked for.
+    """The requested part of the list.
 
     `first` and `last`: dates (YYYY-MM-DD) of booking, of value for what is pending (of purchase on a card); None: no
     bound. `offset` and `limit` count through the pending and then the booked entries, newest first. `grouped`: a
-    batch is one entry, else each of its payments is. `all_pending`: the pending ones come whole with every page and
-    count for nothing (SPEC 8, the production rule).
+    batch is one entry, else each of its payments is. `all_pending`: every page has all the pending ones, which do not
+    count (SPEC 8, the production rule).
     """
 
     status: str = "both"
@@ -81,7 +81,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page of entries by shelf (those asked for, newest first), and whether there are further ones.
+    """A page of entries by shelf (the requested ones, newest first), and whether there are further ones.
 
     `texts`: each entry as JSON text. Of an entry that has not changed they are the very same bytes at every read, so
     that what is rendered from them can be cached by them.
@@ -159,7 +159,7 @@ class _Shelf:
     def slice(self, offset: int, limit: int) -> list[bytes]:
         if self._grouped:
             return self._read(offset=offset, limit=limit)
-        # Every document gives at least one entry, so that the first offset + limit of them are enough.
+        # Every document gives at least one entry, so the first offset + limit of them are enough.
         return list(_one_by_one(self._read(limit=offset + limit)))[offset : offset + limit]
 
     def count(self) -> int:

@@ -1,4 +1,4 @@
-"""SCAs without their pages: found, approved, ended and shown (CONTRACT 9.3, 13)."""
+"""SCAs without their pages: found, approved, ended and listed (CONTRACT 9.3, 13)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def find(bank: Bank, name: str) -> Sca:
     if sca is not None:
         return sca
     if name == "latest":
-        # By the order in which they were opened: on a clock that stands still they were all opened at one moment.
+        # By the order in which they were opened: while the clock is frozen, all are opened at one moment.
         several = bank.documents.find(SCA, status="started", newest_first=True, limit=1)
         several = several or bank.documents.range(SCA, "created", reverse=True, limit=1)
     else:
@@ -87,7 +87,7 @@ def end(bank: Bank, sca: Sca, failure: Failure) -> str:
     return machine.fail(bank, sca, failure)
 
 
-LOOKED_AT = 1000  # of those that nobody has ended, so that a page is there as fast when there are many
+LOOKED_AT = 1000  # of those still open, so that a page stays fast when there are many
 
 
 def view(bank: Bank, sca: Sca) -> dict[str, Any]:

@@ -1,1 +1,1 @@
-"""The money of payments: held back, exchanged, charged and booked, with the transactions that tell of it."""
+"""The money of payments: reserved, exchanged, charged and booked, with the transactions that show it."""

@@ -2,7 +2,7 @@
 
 `entries` of a payment runs beside its `initiation.payments`: `{status, amount, fee?, rate?, creditorAccountId?,
 pendingId?}`; status OPEN (not funded yet), HELD, ACSC or RJCT. At each run the entries are funded in order; one
-that the money does not reach waits for the next run, the later ones go on.
+for which there is no money waits for the next run; later ones may still be funded.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ def has_open(payment: Payment) -> bool:
 
 
 def is_waiting(payment: Payment) -> bool:
-    """Whether all that remains of a bulk is entries without money."""
+    """Whether the only open entries of a bulk are those without money."""
     return has_open(payment) and all(entry["status"] != HELD for entry in payment["entries"])
 
 
 def is_decided(payment: Payment) -> bool:
-    """Whether every entry of a bulk has come to its end."""
+    """Whether every entry of a bulk has its final status."""
     return all(entry["status"] not in (OPEN, HELD) for entry in payment["entries"])
 
 
 def outcome(payment: Payment) -> str:
-    """The final status that the entries come to."""
+    """The final status of the bulk, by its entries."""
     paid = [entry["status"] == PAID for entry in payment["entries"]]
     if all(paid):
         return "ACSC"
@@ -63,16 +63,16 @@ def item(payment: Payment, index: int) -> dict[str, Any]:
 
 
 def as_batch(payment: Payment) -> bool:
-    """Whether the entries are booked as one: asked for, and in corporate context only (SPEC 2.9)."""
+    """Whether the entries are booked as one: on request, and in corporate context only (SPEC 2.9)."""
     return payment["context"] == CORPORATE and bool(payment["initiation"].get("batchBookingPreferred"))
 
 
 def hold(bank: Bank, payment: Payment, at: str, *, whole: bool = False, force: bool = False) -> bool:
-    """Hold the money of open entries back, in order; whether any was. `whole`: of all entries or of none."""
+    """Reserve the money of open entries, in order; whether any was. `whole`: for all entries or for none."""
     debtor = bank.documents.get(ACCOUNT, payment["debtorAccountId"])
     if debtor is None:
         if force:
-            close_open(payment, HELD)  # a hand leads it on without the account, as a single payment
+            close_open(payment, HELD)  # without the account it can still be advanced by hand, like a single payment
         return force
     free = ledger.available(debtor)
     chosen: list[int] = []
@@ -139,7 +139,7 @@ def _batch(
 
 
 def _pend(bank: Bank, payment: Payment, debtor: Account, chosen: list[int], at: str) -> None:
-    """Show what is held pending: the `chosen` entries beside the others, or a batch of all in the place of the last."""
+    """Show the reservation as pending: the `chosen` entries beside the others, or one batch that replaces the last."""
     date = oslo_date(moment(at)).isoformat()
     batched = as_batch(payment)
     shown = {index: _shown(bank, payment, debtor, index)[0] for index in (_held(payment) if batched else chosen)}
@@ -153,7 +153,7 @@ def _pend(bank: Bank, payment: Payment, debtor: Account, chosen: list[int], at: 
 
 
 def settle(bank: Bank, payment: Payment, at: str) -> None:
-    """Book every entry whose money is held: one by one or as a batch, fees together, creditors in this bank each."""
+    """Book every funded entry: one by one or as a batch, all fees as one, creditors in this bank one by one."""
     chosen = _held(payment)
     held, batch_pending = Decimal(payment.pop("held", "0")), payment.pop("pendingId", None)
     debtor = bank.documents.get(ACCOUNT, payment["debtorAccountId"])
@@ -183,7 +183,7 @@ def settle(bank: Bank, payment: Payment, at: str) -> None:
 
 
 def release(bank: Bank, payment: Payment, at: str) -> None:
-    """Give back what is held; its entries are open again."""
+    """Release the reservation; its entries are open again."""
     held, batch_pending = payment.pop("held", None), payment.pop("pendingId", None)
     if held is not None and bank.documents.exists(ACCOUNT, payment["debtorAccountId"]):
         ledger.release(bank, payment["debtorAccountId"], Decimal(held), at=at)
@@ -198,14 +198,14 @@ def release(bank: Bank, payment: Payment, at: str) -> None:
 
 
 def close_open(payment: Payment, status: str = REJECTED) -> None:
-    """Give the entries that have no money this status: given up, or with CANC those of a cancelled bulk."""
+    """Set this status for the entries without money: RJCT if rejected, CANC in a cancelled bulk."""
     for entry in payment["entries"]:
         if entry["status"] == OPEN:
             entry["status"] = status
 
 
 def statuses(payment: Payment) -> list[str]:
-    """The transactionStatus of each entry: its own once it is decided, ACCP while it alone waits for money."""
+    """The transactionStatus of each entry: its own final one, ACCP while only this entry waits for money."""
     under_way = {OPEN: "ACCP" if payment["status"] == "ACSP" else payment["status"], HELD: payment["status"]}
     return [under_way.get(entry["status"], entry["status"]) for entry in payment["entries"]]
 

@@ -1,4 +1,4 @@
-"""What a payment looks like in an account's transactions: the members of SPEC 2.9, where they apply."""
+"""How a payment is shown in an account's transactions: the members of SPEC 2.9, where they apply."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def changes_text(initiation: Mapping[str, Any]) -> bool:
 
 
 def creditor_ref(product: Product, initiation: Mapping[str, Any], creditor: Account | None) -> AccountRef:
-    """The creditor's AccountRef: the account itself when it is here, else as the payment names it.
+    """The creditor's AccountRef: the account itself if this bank holds it, else as the payment names it.
 
     The IBAN of a Norwegian account number is known; what goes across a border may be any country's number.
     """
@@ -81,7 +81,7 @@ def _texts(initiation: Mapping[str, Any]) -> dict[str, Any]:
 def parties(
     bank: Bank, product: Product, initiation: Mapping[str, Any], *, debtor: Account, creditor: Account | None
 ) -> dict[str, Any]:
-    """Both sides of a payment and what it says, the same in either one's transactions."""
+    """Both sides of a payment and its texts, the same in the transactions of either side."""
     shown: dict[str, Any] = {
         "creditorName": carried(initiation["creditorName"], 70),
         "creditorAccount": creditor_ref(product, initiation, creditor),

@@ -76,8 +76,8 @@ class Charge(NamedTuple):
 class Table:
     """Rates and fees: those of a bank's fixture (`overrides`, a JSON object), else the built-in ones.
 
-    `charge` makes a Charge of an instructed amount as text, its currency, the account's currency, whether the border is
-    crossed, and a scripted fee; the latest ones are cached.
+    `charge` gives the Charge of an instructed amount as text, its currency, the account's currency, whether the border
+    is crossed, and a scripted fee; the latest ones are cached.
     """
 
     def __init__(self, overrides: bytes) -> None:

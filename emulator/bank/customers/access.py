@@ -28,7 +28,7 @@ Held = TypeVar("Held", Account, Card)
 
 @dataclass(slots=True)
 class Claim:
-    """What a request says of its customer: header values as sent (None: left out)."""
+    """What a request says about its customer: header values as sent (None: left out)."""
 
     tpp_id: str
     psu_id: str | None = None
@@ -94,18 +94,18 @@ def _acting(bank: Bank, claim: Claim, national_id: str, own: Sequence[Session] |
 
 
 def check_consenting(bank: Bank, claim: Claim) -> None:
-    """Refuse who asks for a consent with a PSU-ID as who reads accounts: no live session is needed, an agreement is.
+    """Check a request for a consent with a PSU-ID like a read of accounts: it needs an agreement but no live session.
 
-    Without a PSU-ID anybody may be behind the request.
+    Without a PSU-ID the customer is not known yet.
     """
     if claim.psu_id is not None:
         _acting(bank, claim, known_psu(bank, claim)["nationalId"])
 
 
 def _context_of_sessions(own: Sequence[Session]) -> str:
-    """That of the sessions under the id, but for those that were over when the latest of them began (assumed).
+    """The context of the sessions under the id, without those that were over when the latest began (assumed).
 
-    What bank time says now plays no part: answers of `payer` are remembered until a session changes.
+    It does not depend on bank time: answers of `payer` are cached until a session changes.
     """
     latest = max((str(s["created"]) for s in own), default="")
     contexts = {s["context"] for s in own if s["created"] == latest or str(s.get("ended", s["expires"])) > latest}
@@ -113,7 +113,7 @@ def _context_of_sessions(own: Sequence[Session]) -> str:
 
 
 def likely_context(bank: Bank, claim: Claim, *, of_session: bool = False) -> str | None:
-    """The context that a caller would have, before anything is refused; None where the customer is not known.
+    """The context of a caller, without any refusal; None if the customer is not known.
 
     `of_session`: as for `session_holder`, whatever the headers say.
     """
@@ -129,7 +129,7 @@ def likely_context(bank: Bank, claim: Claim, *, of_session: bool = False) -> str
 
 
 def payer(bank: Bank, claim: Claim) -> Caller | None:
-    """The customer of a payment or basket operation: a PSU-ID, or the identity number that stands in for it.
+    """The customer of a payment or basket operation, from the PSU-ID or from the identity number in its place.
 
     No live session is needed (CONTRACT 13). None when neither was sent, which only the lenient profile lets pass.
     """
@@ -183,13 +183,13 @@ def shared_cards(bank: Bank, caller: Caller) -> list[Card]:
 
 
 def _shared(names: Sequence[str], reached: Sequence[Held]) -> list[Held]:
-    """Those that the consent names, in its order."""
+    """The ones that the consent names, in its order."""
     by_id = {resource["id"]: resource for resource in reached}
     return [by_id[name] for name in names if name in by_id]
 
 
 def session_holder(bank: Bank, claim: Claim) -> Caller:
-    """A PSU with a live session, in whatever context it runs: agreements."""
+    """A PSU with a live session in any context, as the list of agreements needs it."""
     psu = known_psu(bank, claim)
     own = _own_sessions(bank, claim, psu["nationalId"])
     live = [s for s in own if sessions.is_live(bank, s)]
@@ -200,7 +200,7 @@ def session_holder(bank: Bank, claim: Claim) -> Caller:
 
 
 def _session_missing(bank: Bank, claim: Claim, own: Sequence[Session]) -> ScaNeeded:
-    """Why there is no live session: never one, over, or another person's."""
+    """Why there is no live session: there was none, it is over, or it belongs to another person."""
     path = "TPP-Session-ID"
     if claim.session_id is None:
         return ScaNeeded("SCA_NOT_FOUND", "No session: send the PSU to scaRedirect.", path)
@@ -214,7 +214,7 @@ def _session_missing(bank: Bank, claim: Claim, own: Sequence[Session]) -> ScaNee
 
 
 def _check_session(bank: Bank, claim: Claim, caller: Caller, own: Sequence[Session]) -> None:
-    """ScaNeeded where no live session runs in the context and agreement of the request."""
+    """ScaNeeded unless a live session runs in the context and agreement of the request."""
     matching = [s for s in own if s["context"] == caller.context and s["agreement"] == caller.agreement]
     if any(sessions.is_live(bank, s) for s in matching):
         return
@@ -241,7 +241,7 @@ def _valid_consent(bank: Bank, claim: Claim, caller: Caller, resource: str | Non
         raise ScaNeeded("CONSENT_EXPIRED", "The last SCA for this consent is 180 days old or more.")
     shared = consent["accounts"] if kind is ACCOUNT else consent["cards"]
     acting = (bank, caller.national_id, caller.context, caller.agreement)
-    # what was shared may since be lost here and the person's own elsewhere
+    # the person may have lost a shared account here and still have it in another context
     if resource is not None and (resource not in shared or not people.reaches(*acting, resource, kind=kind)):
         raise ScaNeeded("CONSENT_INVALID", "The consent does not cover this account.")
     consents.note_use(bank, consent)
@@ -251,7 +251,7 @@ def _valid_consent(bank: Bank, claim: Claim, caller: Caller, resource: str | Non
 def count_unattended(bank: Bank, claim: Claim, resource: str, operation: str, *, exhausted: bool = False) -> None:
     """Count one call without the PSU: 4 in 24 h per TPP, account and operation, else ACCESS_EXCEEDED (SPEC 8).
 
-    `exhausted`: a scripted rule says that it is one too many, and may say so with the PSU present too.
+    `exhausted`: a scripted rule makes it one too many, also with the PSU present.
     """
     if exhausted and claim.attended:
         text = f"A scripted rule says that the {operation} of this account have been read too often."

@@ -14,7 +14,7 @@ from emulator.bank.errors import BankError
 from emulator.bank.kinds import CONSENT
 
 LIFETIME = timedelta(days=180)
-# Of the revoked ones of a person, TPP and context, to be looked at.
+# Revoked consents of a person, TPP and context that stay visible.
 REVOKED_KEPT = 3
 
 
@@ -78,7 +78,7 @@ def grant(
     consent_id: str | None = None,
     tpp_name: str | None = None,
 ) -> Consent:
-    """Give (or renew) a consent after an SCA; it takes the place of the person's earlier one in that context."""
+    """Give (or renew) a consent after an SCA; it replaces the person's earlier one in that context."""
     chosen, cards = _selected(bank, national_id, context, agreement, accounts)
     write_uses(bank)
     now = stamp(bank.clock.now())
@@ -116,7 +116,7 @@ def _notify(bank: Bank, consent_id: str, status: str) -> None:
 
 
 def note_use(bank: Bank, consent: Consent) -> None:
-    """Remember the day (Oslo) of the last use: in memory, since a read must not write."""
+    """Note the day (Oslo) of the last use in memory, since a read must not write."""
     today = bank.clock.today().isoformat()
     if consent.get("lastUse") != today:
         bank.uses.values()[consent["id"]] = today
@@ -138,7 +138,7 @@ def write_uses(bank: Bank) -> None:
 
 
 def revoke(bank: Bank, consent_id: str) -> Consent:
-    """The person takes a consent back at the bank; effective at the next call (SPEC 5.3.10)."""
+    """The person withdraws a consent at the bank; effective at the next call (SPEC 5.3.10)."""
     write_uses(bank)
     consent = bank.documents.get(CONSENT, consent_id)
     if consent is None:
@@ -152,7 +152,7 @@ def revoke(bank: Bank, consent_id: str) -> Consent:
 
 
 def terminate(bank: Bank, consent: Consent) -> None:
-    """The TPP gives a consent back, effective at the next call (CONTRACT 18)."""
+    """The TPP deletes a consent; effective at the next call (CONTRACT 18)."""
     if not consent.get("revoked"):
         consent["terminated"] = True
         bank.documents.put(CONSENT, consent)
@@ -176,7 +176,7 @@ def view(bank: Bank, consent: Consent) -> dict[str, Any]:
 
 
 def expire(bank: Bank, consent: Consent) -> None:
-    """Make a valid consent one whose last SCA is 180 days old."""
+    """Expire a valid consent: its last SCA is then 180 days old."""
     if status(bank, consent) == "valid":
         consent["lastSca"] = stamp(bank.clock.now() - LIFETIME)
         bank.documents.put(CONSENT, consent)

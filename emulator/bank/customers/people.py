@@ -25,8 +25,8 @@ def customer(bank: Bank, number: str) -> Customer | None:
 def person(bank: Bank, national_id: str) -> Person | None:
     """`{id: national identity number, name}` of a person the bank knows, else None.
 
-    A private customer made through the sandbox interface has no person document: its number stands for the person.
-    So does a firm's (assumed) for an agreement of its own that names nobody: else no one could act under it.
+    A private customer created through the sandbox interface has no person document: its number identifies the person.
+    So does a firm's number (assumed) in an agreement of its own that names nobody: else nobody could act under it.
     """
     known = bank.documents.get(PERSON, national_id)
     if known is not None:
@@ -38,7 +38,7 @@ def person(bank: Bank, national_id: str) -> Person | None:
 
 
 def agreements_of(bank: Bank, national_id: str) -> list[Agreement]:
-    """The agreements under which a person may act, oldest first."""
+    """The agreements under which a person may act, the oldest first."""
     agreements = bank.documents.find(AGREEMENT, persons=national_id)
     owner = customer(bank, national_id)
     if owner is not None:
@@ -57,12 +57,12 @@ def acting_under(bank: Bank, agreement: Agreement) -> list[str]:
 
 
 def _private(owner: Customer | None) -> Customer | None:
-    """The customer where it is a private one."""
+    """The customer if it is a private one."""
     return owner if owner is not None and owner["type"] == "private" else None
 
 
 def contexts_of(bank: Bank, national_id: str) -> list[tuple[str, Agreement | None]]:
-    """What a person may act as: privately, or under each of the agreements."""
+    """The contexts of a person: private, and corporate under each of the agreements."""
     options: list[tuple[str, Agreement | None]] = []
     if _private(customer(bank, national_id)) is not None:
         options.append((PRIVATE, None))
@@ -73,7 +73,7 @@ def contexts_of(bank: Bank, national_id: str) -> list[tuple[str, Agreement | Non
 def first_fitting(
     options: list[tuple[str, Agreement | None]], context: str | None, agreement: str | None
 ) -> tuple[str, str | None] | None:
-    """Context and agreement id of the first of `contexts_of` that is as asked for; None leaves either open."""
+    """Context and agreement id of the first of `contexts_of` that matches; None matches any."""
     for candidate, document in options:
         identity = document["id"] if document is not None else None
         if context in (None, candidate) and agreement in (None, identity):
@@ -97,14 +97,14 @@ def engagements_for(bank: Bank, agreement: Agreement, role: str, national_id: st
 
 
 def _under_agreement(bank: Bank, agreement: Agreement, role: str, national_id: str) -> list[str]:
-    """Account ids of an agreement; a private owner's own accounts belong to it by themselves (CONTRACT 8)."""
+    """Account ids of an agreement; a private owner's own accounts belong to it automatically (CONTRACT 8)."""
     engaged = [engagement["accountId"] for engagement in engagements_for(bank, agreement, role, national_id)]
     own = [] if _is_guest(bank, agreement, national_id) else [account["id"] for account in own_in(bank, agreement)]
     return list(dict.fromkeys([*engaged, *own]))
 
 
 def _is_guest(bank: Bank, agreement: Agreement, national_id: str) -> bool:
-    """Whether a person acts under an agreement because of an engagement, and so as far as engagements go."""
+    """Whether a person acts under an agreement only because of an engagement, as far as engagements allow."""
     admitting = (e["customer"] for e in agreement["engagements"] if e.get("admits"))
     guests = (bank.documents.get(CUSTOMER, customer_id) for customer_id in admitting)
     return any(guest is not None and guest["customerNumber"] == national_id for guest in guests)
@@ -119,7 +119,7 @@ def admit(agreement: Agreement, engagement: Engagement, customer: Customer) -> N
 
 
 def own_in(bank: Bank, agreement: Agreement) -> list[Account]:
-    """The accounts that are in an agreement by themselves: a private owner's own, but those it engages otherwise."""
+    """The accounts that belong to an agreement automatically: a private owner's own, without engaged ones."""
     owner = _private(bank.documents.get(CUSTOMER, agreement["owner"]))
     if owner is None:
         return []
@@ -175,14 +175,14 @@ def reaches(
 
 
 def owns(bank: Bank, national_id: str, resource_id: str, *, kind: HolderKind = ACCOUNT) -> bool:
-    """Whether an account (or card account) is the person's in any context: what decides 404 (CONTRACT 3)."""
+    """Whether an account (or card account) is the person's in any context, which decides about 404 (CONTRACT 3)."""
     return any(reaches(bank, national_id, context, None, resource_id, kind=kind) for context in (PRIVATE, CORPORATE))
 
 
 def may_pay_from(bank: Bank, national_id: str, context: str, agreement: str | None, account: Account) -> bool:
     """Whether a person may pay from `account`: privately its own, else REGISTER and VIEW in the agreement."""
     if context == PRIVATE:
-        owner = bank.documents.get(CUSTOMER, account["customerId"])  # asked of every payment: one call less
+        owner = bank.documents.get(CUSTOMER, account["customerId"])  # called for every payment: one call less
         return owner is not None and owner["type"] == "private" and bool(owner["customerNumber"] == national_id)
     for candidate in agreements_of(bank, national_id):
         if agreement is None or candidate["id"] == agreement:
@@ -193,7 +193,7 @@ def may_pay_from(bank: Bank, national_id: str, context: str, agreement: str | No
 
 
 def psu_for(bank: Bank, tpp_id: str, national_id: str) -> Psu:
-    """The PSU of a person at a TPP: one UUID per TPP and person, made at the first SCA (CONTRACT 4)."""
+    """The PSU of a person at a TPP: one UUID per TPP and person, created at the first SCA (CONTRACT 4)."""
     key = f"{tpp_id}|{national_id}"
     known = bank.documents.first(PSU, key=key)
     if known is None:
@@ -215,7 +215,7 @@ def psu_of(bank: Bank, tpp_id: str, psu_id: str) -> Psu | None:
 
 
 def names(bank: Bank) -> dict[str, str]:
-    """The names of all persons of the bank by national identity number: who acts for firms, then the customers.
+    """The names of all persons of the bank by national identity number: those who act for firms, then the customers.
 
     Of the firms those whose number stands for a person.
     """

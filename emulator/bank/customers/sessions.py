@@ -1,4 +1,4 @@
-"""SCA sessions: an SCA under a TPP-Session-ID spares further ones for an hour (SPEC 5.3.9, CONTRACT 4)."""
+"""SCA sessions: an SCA under a TPP-Session-ID makes others unnecessary for an hour (SPEC 5.3.9, CONTRACT 4)."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def with_id(bank: Bank, tpp_id: str, session_id: str) -> list[Session]:
 
 
 def is_live(bank: Bank, session: Session) -> bool:
-    """Whether the hour is not over and no newer session has taken its place."""
+    """Whether the hour is not over and no newer session has replaced it."""
     return not session.get("ended") and bank.clock.stamp() < str(session["expires"])
 
 
 def start(
     bank: Bank, *, tpp_id: str, national_id: str, session_id: str, context: str, agreement: str | None
 ) -> Session:
-    """Begin (or renew) the session after a completed SCA; a live one under another id ends here (SPEC 5.3.9)."""
+    """Start (or renew) the session after a completed SCA; a live one under another id ends (SPEC 5.3.9)."""
     owner = f"{tpp_id}|{national_id}|{context}"
     now = bank.clock.now()
     for old in bank.documents.find(SESSION, owner=owner):
@@ -58,20 +58,20 @@ def start(
 
 
 def expire(bank: Bank, session: Session) -> None:
-    """Make a live session one whose hour is over."""
+    """Expire a live session."""
     if is_live(bank, session):
         session["expires"] = bank.clock.stamp()
         bank.documents.put(SESSION, session)
 
 
 def _set_aside(bank: Bank, session: Session, at: str) -> None:
-    """A newer session takes the place of this one, which ends if its hour is not over."""
+    """Replace this session by a newer one; it ends if its hour is not over."""
     if is_live(bank, session):
         session["ended"] = at
     del session["owner"]
     session["past"] = "yes"
     bank.make_room(SESSION, PAST_KEPT, past="yes")
-    # deleted first, so that it stands where the newest of these do
+    # deleted first, so that it becomes the newest of the replaced ones
     bank.documents.delete(SESSION, session["id"])
     bank.documents.put(SESSION, session)
 
@@ -112,7 +112,7 @@ def seed(
 
 
 def choose_context(bank: Bank, national_id: str, context: str | None, agreement: str | None) -> tuple[str, str | None]:
-    """The context and agreement a person acts in, with what is left out chosen: private first, the first agreement.
+    """The context and agreement of a person; what is left out is chosen: private first, then the first agreement.
 
     Raises FORMAT_ERROR for what the person does not have.
     """

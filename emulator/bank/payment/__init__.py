@@ -1,1 +1,1 @@
-"""Payments and signing baskets: initiated, signed, carried on by bank time, and shown."""
+"""Payments and signing baskets: initiated, signed, advanced by bank time, and shown."""

@@ -16,7 +16,7 @@ COUNTS_AS = {"CANC": "RJCT", "RJCT": "RJCT", "PART": "PATC", "PATC": "PATC", "RC
 
 
 def status_of(statuses: Iterable[str]) -> str:
-    """The worst case of the payments' statuses: RJCT, RCVD, PATC or ACTC; RJCT where a repair has saved no payment."""
+    """The worst case of the payments' statuses: RJCT, RCVD, PATC or ACTC; RJCT if a repair lost every payment."""
     counted = {COUNTS_AS.get(status, "ACTC") for status in statuses}
     return next((status for status in WORST_FIRST if status in counted), "RJCT")
 
@@ -34,7 +34,7 @@ def state(bank: Bank, basket: Basket) -> tuple[str, bool]:
 
 
 def tell_change(bank: Bank, payment: Payment, before: str, at: str) -> None:
-    """Publish the new status of the payment's basket where the payment's change from `before` made it another."""
+    """Publish the new status of the payment's basket if the payment's change from `before` changed it."""
     basket = bank.documents.get(BASKET, payment["basketId"])
     if basket is None:
         return

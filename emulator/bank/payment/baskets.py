@@ -1,4 +1,4 @@
-"""Signing baskets: one SCA for up to ten payments, each of which then goes its own way (SPEC 2.2, CONTRACT 7)."""
+"""Signing baskets: one SCA for up to ten payments, which are then independent of each other (SPEC 2.2, CONTRACT 7)."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _own(bank: Bank, payment_id: str, owner: tuple[str, str | None, str]) -> Pay
 
 
 def _refuse(members: Sequence[Payment | None]) -> None:
-    """Say of each payment why it cannot be in the basket: which are none for one (400), else which are taken (409)."""
+    """Refuse payments that cannot be in the basket: unsuitable ones (400), else those in another basket (409)."""
     wrong, taken = [], []
     for index, payment in enumerate(members):
         path = f"paymentIds[{index}]"
@@ -98,7 +98,7 @@ def is_signed(basket: Basket) -> bool:
 
 
 def delete(bank: Bank, basket: Basket) -> None:
-    """Take the basket away while it is not authorised; its payments stay. CONFLICT afterwards."""
+    """Delete a basket that is not authorised; its payments stay. CONFLICT afterwards."""
     if is_signed(basket):
         raise BankError("CONFLICT", "The basket is authorised and cannot be deleted any more.")
     authorisations.forget(bank, basket["id"])
@@ -121,9 +121,9 @@ def start_authorisation(bank: Bank, basket: Basket, how: Approach, *, national_i
 
 
 def authorised(bank: Bank, basket_id: str, national_id: str, agreement: str | None = None) -> None:
-    """One SCA signs all: each payment that waits for a signature goes its way; one that cannot stops no other.
+    """One SCA signs all payments that wait for a signature; one that cannot be signed does not stop the others.
 
-    Where none can, BankError says why of the first. `agreement`: as for a payment.
+    If none can be signed, raises the BankError of the first. `agreement`: as for a payment.
     """
     basket = bank.documents.get(BASKET, basket_id)
     if basket is None:
@@ -131,7 +131,7 @@ def authorised(bank: Bank, basket_id: str, national_id: str, agreement: str | No
     signed = _sign(bank, basket, national_id, agreement)
     for payment in signed:
         if payment["status"] not in UNSIGNED:
-            sca.void(bank, payment["id"])  # its own is needed no more
+            sca.void(bank, payment["id"])  # its own SCA is not needed any more
     if basket["nationalId"] is None:  # then it is the first signer's
         basket["nationalId"], basket["agreement"] = signed[0]["nationalId"], signed[0]["agreement"]
     basket["signed"] = bank.clock.stamp()
@@ -145,7 +145,7 @@ def authorised(bank: Bank, basket_id: str, national_id: str, agreement: str | No
 
 
 def _sign(bank: Bank, basket: Basket, national_id: str, agreement: str | None) -> list[Payment]:
-    """Sign what waits as far as this person may: at least one payment, as they are afterwards."""
+    """Sign the waiting payments that this person may sign, at least one; the payments as they are afterwards."""
     signed, refusals = [], []
     for payment in _waiting(bank, basket):
         try:

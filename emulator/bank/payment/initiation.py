@@ -1,4 +1,4 @@
-"""A payment comes into being: the rules of its product and debtor, what it costs, and its first SCA (CONTRACT 6)."""
+"""The creation of a payment: the rules of its product and debtor, its cost, and its first SCA (CONTRACT 6)."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ DUPLICATE_WINDOW = timedelta(hours=24)
 DEAD = ("RJCT", "CANC")
 # Accounts by the members that named them in earlier orders, until a document changes (None: not of this bank).
 Known = dict[tuple[str | None, ...], Account | None]
-# What may earn a warning, alone or inside.
+# The members that may cause a warning, alone or inside an entry.
 _WARNED_OF = frozenset({"remittanceInformationStructured", "dayOfExecution", "payments"})
 NOT_PAYABLE = ("LOAN",)  # assumed: the bank offers no payments from loans
 
 
 @dataclass(slots=True)
 class Order:
-    """A TPP's order to pay: for whom, from the body `initiation` (checked for its shape), and how to reach them.
+    """A TPP's payment order: the customer, the body `initiation` (its shape is checked), and the approach for the SCA.
 
     `national_id` None: the customer is not known before SCA (lenient profile only).
     """
@@ -55,7 +55,7 @@ class Order:
 
 
 def initiate(bank: Bank, product: Product, order: Order) -> Payment:
-    """Create a payment in RCVD with its SCA open (`sca`: the token); BankError names all that is wrong with it."""
+    """Create a payment in RCVD with its SCA open (`sca`: the token); BankError names every problem."""
     known = bank.accounts.values()
     debtor = _debtor(bank, order, known)
     drafts = _drafts(bank, product, order.initiation, known, debtor)
@@ -107,7 +107,7 @@ def _received(bank: Bank, product: Product, order: Order, debtor: Account, draft
 
 
 def _debtor(bank: Bank, order: Order, known: Known) -> Account:
-    """The account to pay from, not to be changed; of an IBAN that of the last order alike, while nothing changed."""
+    """The account to pay from (do not change it); for an IBAN that of the last such order, until something changes."""
     named = order.initiation["debtorAccount"]
     iban = named.get("iban")
     if iban is None or order.script.permission_removed:
@@ -120,7 +120,7 @@ def _debtor(bank: Bank, order: Order, known: Known) -> Account:
 
 
 def _creditor(bank: Bank, initiation: Mapping[str, Any], known: Known) -> Account | None:
-    """The creditor's account when this bank holds it, not to be changed."""
+    """The creditor's account if this bank holds it (do not change it)."""
     named: Mapping[str, str] = initiation["creditorAccount"]
     key = (named.get("iban"), named.get("bban"))
     if key not in known:
@@ -129,7 +129,7 @@ def _creditor(bank: Bank, initiation: Mapping[str, Any], known: Known) -> Accoun
 
 
 def _payable(bank: Bank, order: Order, named: Mapping[str, Any]) -> Account:
-    """The named account; FORBIDDEN for one that is unknown, another's or shut to payments (CONTRACT 6, 13)."""
+    """The named account; FORBIDDEN for one that is unknown, another person's or closed to payments (CONTRACT 6, 13)."""
     account = _named(bank, named)
     allowed = account is not None and (
         order.national_id is None
@@ -144,7 +144,7 @@ def _payable(bank: Bank, order: Order, named: Mapping[str, Any]) -> Account:
 def check_open(account: Account, *, removed: bool = False) -> None:
     """Refuse an account from which the bank allows no payments.
 
-    FORBIDDEN where it has taken the permission away (SPEC 5.3.10; `removed`: a scripted rule has), PRODUCT_INVALID for
+    FORBIDDEN if the permission was removed (SPEC 5.3.10; `removed`: by a scripted rule), PRODUCT_INVALID for
     a loan.
     """
     if removed or account.get("paymentsRemoved") or account["status"] != "enabled":
@@ -199,7 +199,7 @@ def _drafts(
 def _price(
     bank: Bank, product: Product, drafts: list[rules.Draft], debtor: Account, script: Script
 ) -> tuple[Price, list[BulkEntry] | None]:
-    """What the payment costs, and of a bulk what each entry does; PAYMENT_FAILED where `funds_check` asks for it."""
+    """The cost of the payment, and of each entry of a bulk; PAYMENT_FAILED if `funds_check` demands the money."""
     charge, currency, crosses_border = exchange.table(bank).charge, debtor["currency"], product.crosses_border
     several = flows.of_product(product).several
     total = fees = Decimal(0)
@@ -229,7 +229,7 @@ def _price(
 
 
 def agreement_for(bank: Bank, national_id: str, account: Account) -> str | None:
-    """The first agreement that lets a person pay from an account: what a request that names none acts under."""
+    """The first agreement that lets a person pay from an account, for a request that names none."""
     for agreement in people.agreements_of(bank, national_id):
         if people.may_pay_from(bank, national_id, people.CORPORATE, agreement["id"], account):
             return str(agreement["id"])
@@ -253,7 +253,7 @@ def check_register_limit(bank: Bank, payment: Payment) -> None:
 def engagement_limit(
     bank: Bank, payment: Payment, national_id: str, name: Literal["registerLimit", "approvalLimit"]
 ) -> Decimal | None:
-    """`registerLimit` or `approvalLimit` of the engagement that lets a person pay a payment; of several the highest."""
+    """`registerLimit` or `approvalLimit` of the engagement that allows a person the payment; of several the highest."""
     agreement = bank.documents.get(AGREEMENT, payment["agreement"]) if payment["agreement"] else None
     if agreement is None:
         return None
@@ -265,7 +265,7 @@ def engagement_limit(
 
 
 def _likeness(order: Order, debtor: Account, drafts: list[rules.Draft]) -> str:
-    """A hash of what logical duplicates have in common: TPP, debtor, creditor, amount, reference (CONTRACT 3.4)."""
+    """A hash of the members that logical duplicates share: TPP, debtor, creditor, amount, reference (CONTRACT 3.4)."""
     parts: list[object] = [order.tpp_id, debtor["id"]]
     for draft in drafts:
         one, creditor = draft.initiation, draft.creditor
@@ -284,7 +284,7 @@ def _likeness(order: Order, debtor: Account, drafts: list[rules.Draft]) -> str:
 
 
 def _refuse_duplicate(bank: Bank, payment: Payment, since: str) -> None:
-    # Newest first: of a thousand alike the first few decide, unless those were all rejected or cancelled.
+    # Newest first: of a thousand duplicates the first few decide, unless those were all rejected or cancelled.
     for limit in (20, None):
         alike = bank.documents.find(PAYMENT, likeness=payment["likeness"], newest_first=True, limit=limit)
         for other in alike:

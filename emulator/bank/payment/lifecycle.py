@@ -1,6 +1,6 @@
 """The one place that changes a payment's status: history, money, messages and the events (CONTRACT 6).
 
-Nobody here asks whether the change is allowed: progression follows the table, a script or a hand on purpose may not.
+It does not check whether the change is allowed: progression follows the table, but scripts and tests may leave it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ REASONS = {"RJCT": REJECTED, "ACWC": CHANGED}
 
 
 def change(bank: Bank, payment: Payment, status: str, at: datetime, *, reason: str | None = None) -> None:
-    """Give the payment a status at a moment, with all that follows from it; the caller puts the document.
+    """Set the payment's status at a moment, with all consequences; the caller stores the document.
 
     `reason`: the psuMessage of ACWC and RJCT (CONTRACT 13). A script may name the status that the payment has.
     """
@@ -70,7 +70,7 @@ def _move_money(bank: Bank, payment: Payment, status: str, at: str) -> None:
 
 
 def without_account(bank: Bank, payment: Payment, at: str) -> None:
-    """The debtor's account goes: what is being executed is booked before, what waits will find no money."""
+    """The debtor's account is deleted: book a payment under execution; a waiting one will find no money."""
     flow = flows.of(payment)
     if payment["status"] in ("ACSP", "ACWP"):
         flow.book_held(bank, payment, at)

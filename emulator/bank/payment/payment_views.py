@@ -1,4 +1,4 @@
-"""What a payment looks like: to its TPP, on the page where it is approved, and in the control room."""
+"""How a payment is shown: to its TPP, on the page where it is approved, and in the control interface."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def status(bank: Bank, payment: Payment) -> dict[str, Any]:
 
 
 def details(bank: Bank, payment: Payment) -> dict[str, Any]:
-    """The members of the initiation, and what has become of it, but for fundsAvailable (CONTRACT 6; SPEC 2.8)."""
+    """The members of the initiation and of the payment's state, without fundsAvailable (CONTRACT 6; SPEC 2.8)."""
     shown = {**payment["initiation"], **status(bank, payment), **fees(payment)}
     shown.pop("fundsAvailable", None)
     debtor = bank.documents.get(ACCOUNT, payment["debtorAccountId"])
@@ -91,7 +91,7 @@ def _item(bank: Bank, payment: Payment, initiation: Mapping[str, Any], fee: str 
 
 
 def _remittance(initiation: Mapping[str, Any]) -> dict[str, str]:
-    """What the creditor reads: `message`, or the references as `kid` and `reference`."""
+    """The text for the creditor: `message`, or the references as `kid` and `reference`."""
     if message := initiation.get("remittanceInformationUnstructured"):
         return {"message": message}
     by_kind: dict[str, list[str]] = {}

@@ -1,7 +1,6 @@
-"""Payments: who may see and sign them, and what becomes of them when they do (CONTRACT 6).
+"""Payments: who may see and sign them, and what a signature does (CONTRACT 6).
 
-How a payment comes into being stands in `initiation`, how it goes on in `progression`, how it is shown in
-`payment_views`.
+`initiation` creates a payment, `progression` advances it, `payment_views` shows it.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ def find(
 ) -> Payment:
     """The TPP's own payment under this address; RESOURCE_UNKNOWN for any other, whoever's it is (CONTRACT 3.3).
 
-    `national_id` None: any customer's. Who acts under the payment's agreement may see and sign it too.
+    `national_id` None: any customer's. Everybody who acts under the payment's agreement may see and sign it too.
     """
     payment = bank.documents.get(PAYMENT, payment_id)
     if (
@@ -47,7 +46,7 @@ def find(
 
 
 def concerns(target: Payment | Basket, national_id: str | None, agreement: str | None) -> bool:
-    """Whether a payment or basket is this customer's, or of the agreement it acts under."""
+    """Whether a payment or basket belongs to this customer or to its agreement."""
     if national_id is None or target["nationalId"] in (None, national_id):
         return True
     return agreement is not None and bool(target["agreement"] == agreement)
@@ -65,11 +64,11 @@ def start_authorisation(bank: Bank, payment: Payment, how: Approach, *, national
 
 
 def authorised(bank: Bank, payment_id: str, national_id: str, agreement: str | None = None) -> None:
-    """The customer has signed: PATC when another must too, else the payment goes its way.
+    """The customer has signed: PATC if another person must sign too, else the payment is accepted.
 
-    `agreement`: what a payment whose customer was not known comes under, where that person has chosen one.
-    SCA_INVALID when it needs no signature (any more) or not this person's; PSU_CREDENTIALS_INVALID when the person
-    may not pay from the account, FORBIDDEN when it may not pay this, and as `check_open`. Nothing is changed then.
+    `agreement`: that of a payment whose customer was not known, if that person has chosen one.
+    SCA_INVALID if it needs no signature (any more) or not this person's; PSU_CREDENTIALS_INVALID if the person may
+    not pay from the account, FORBIDDEN if it may not pay this amount, and as `check_open`. Nothing is changed then.
     """
     payment = bank.documents.get(PAYMENT, payment_id)
     if payment is None or payment["status"] not in UNSIGNED:
@@ -93,7 +92,7 @@ def authorised(bank: Bank, payment_id: str, national_id: str, agreement: str | N
 
 
 def _belongs_to(bank: Bank, payment: Payment, national_id: str, agreement: str | None) -> None:
-    """A payment whose customer was not known is the first signer's, and of the agreement that it acts under."""
+    """Give a payment whose customer was not known to its first signer, and to the agreement of that person."""
     payment["nationalId"] = national_id
     account = bank.documents.get(ACCOUNT, payment["debtorAccountId"])
     if payment["context"] == people.CORPORATE and payment["agreement"] is None and account is not None:
@@ -145,9 +144,9 @@ def _signers(bank: Bank, payment: Payment) -> list[str]:
 
 
 def addressed(bank: Bank, how: Approach, waiting: Sequence[Payment], asking: str | None) -> tuple[Approach, str | None]:
-    """Whom a further SCA for payments that lack a signature is for: `how` to reach them, and the only one who may.
+    """The approach of a further SCA for payments that lack a signature, and the only person who may complete it.
 
-    It is for who asks, where that person may sign one of them, else for whoever may.
+    It is for the asking person if that person may sign one of them, else for anybody who may.
     """
     if asking is not None and any(may_sign_next(bank, payment, asking) for payment in waiting):
         return how, asking
@@ -162,7 +161,7 @@ def addressed(bank: Bank, how: Approach, waiting: Sequence[Payment], asking: str
 
 
 def may_sign_next(bank: Bank, payment: Payment, person: str) -> bool:
-    """Whether a person may give the signature that a payment lacks: anybody who may pay where it is nobody's yet."""
+    """Whether a person may give the missing signature: anybody who may pay, if the payment has no customer yet."""
     if payment["status"] == "RCVD" and payment["nationalId"] is None:
         return _payable(bank, payment, person) is not None
     return person in next_signers(bank, payment)
@@ -171,7 +170,7 @@ def may_sign_next(bank: Bank, payment: Payment, person: str) -> bool:
 def next_signers(bank: Bank, payment: Payment) -> list[str]:
     """Who may sign a payment next: first its own customer (CONTRACT 13), then the others who may pay from its account.
 
-    Of a payment whose customer is not known yet there is nobody to name. Once no other is left who may sign, who has
+    A payment whose customer is not known yet names nobody. If nobody else is left who may sign, the person who has
     signed may do so again: one signature is enough then (assumed).
     """
     if payment["status"] == "RCVD":

@@ -44,7 +44,7 @@ def next_due(bank: Bank) -> str | None:
 def run_due(bank: Bank) -> None:
     """Apply all that is due up to bank time, in due order; each step takes place at its own moment.
 
-    Payments that are due at one moment take turns in the order in which they were made: the first gets the money.
+    Payments that are due at the same moment are handled in the order of their creation: the first gets the money.
     """
     steps, taken = _due_steps(bank, bank.clock.stamp()), PIECE
     while taken == PIECE:
@@ -105,9 +105,9 @@ def _due_steps(bank: Bank, until: str) -> Iterator[None]:
 
 
 def accept(bank: Bank, payment: Payment, at: datetime, status: str | None = None) -> None:
-    """The payment is authorised: plan its execution, hold its money, begin its way; the caller puts the document.
+    """The payment is authorised: plan its execution and reserve its money; the caller stores the document.
 
-    `status`: the first one, when a hand chooses it; else ACTC, or ACWC when the date is moved or a text changed.
+    `status`: the first status, if set by hand; else ACTC, or ACWC if the date is moved or a text changed.
     """
     flow = flows.of(payment)
     payment.pop("sca", None)
@@ -124,7 +124,7 @@ def accept(bank: Bank, payment: Payment, at: datetime, status: str | None = None
 
 
 def _run_on(bank: Bank, payment: Payment, at: datetime) -> None:
-    """Take the steps that are due by `at` already, on the document in hand."""
+    """Take the steps that are due by `at`, on this document."""
     until = stamp(at)
     while payment.get("due") and payment["due"] <= until:
         _step(bank, payment, moment(payment["due"]))
@@ -133,7 +133,7 @@ def _run_on(bank: Bank, payment: Payment, at: datetime) -> None:
 def _step(bank: Bank, payment: Payment, at: datetime, *, by_hand: bool = False) -> None:
     """Take the next step at `at`, a scripted one or that of the table, and schedule the one after it.
 
-    `by_hand`: what waits for money waits no more.
+    `by_hand`: a payment that waits for money does not wait any longer.
     """
     progress = payment.get("progress")
     if progress and not _lacks_signature(payment):
@@ -170,12 +170,12 @@ def _execute(bank: Bank, payment: Payment, at: datetime, *, force: bool) -> None
 
 
 def _lacks_signature(payment: Payment) -> bool:
-    """Whether the payment waits for its customer; one that a script brings to PATC does not."""
+    """Whether the payment waits for its customer; one that a script sets to PATC does not."""
     return payment["status"] in UNSIGNED and "executeAt" not in payment
 
 
 def schedule(bank: Bank, payment: Payment, at: datetime) -> None:
-    """Set `due`, the moment of the next step after one taken at `at`; nothing when no time brings it."""
+    """Set `due`, the moment of the next step after one taken at `at`; removed if time does not cause that step."""
     payment.pop("due", None)
     if payment["status"] == "PATC" and _lacks_signature(payment):
         payment["due"] = stamp(at + HALF_SIGNED_LIFETIME)
@@ -189,7 +189,7 @@ def _due(bank: Bank, payment: Payment, at: datetime) -> datetime | None:
     status, flow, pace = payment["status"], flows.of(payment), bank.settings.progression
     progress = payment.get("progress")
     if progress is not None:
-        # A scripted payment goes where its script leads, and stays where the script ends (assumed).
+        # A scripted payment follows its script, and stays in the script's last status (assumed).
         timed = bool(progress) and pace in ("time", "immediate")
         return at + timedelta(seconds=progress[0][1]) if timed else None
     if pace == "manual":
@@ -210,7 +210,7 @@ def _due(bank: Bank, payment: Payment, at: datetime) -> datetime | None:
 
 
 def reschedule(bank: Bank, before: Settings) -> None:
-    """With another `progression`, plan the steps that waited for a status read or a hand; others keep their moment."""
+    """After a change of `progression`, plan the steps that had no moment; the others keep theirs."""
     if bank.settings.progression == before.progression:
         return
     now = bank.clock.now()
@@ -224,7 +224,7 @@ SETTINGS_FOLLOWERS.append(reschedule)
 
 
 def read(bank: Bank, payment: Payment) -> None:
-    """Count a status read; with `{polls: N}` the one that reaches N brings a step (CONTRACT 13)."""
+    """Count a status read; with `{polls: N}` the Nth one takes a step (CONTRACT 13)."""
     pace = bank.settings.progression
     if not isinstance(pace, dict) or not _polls_help(bank, payment):
         return
@@ -236,7 +236,7 @@ def read(bank: Bank, payment: Payment) -> None:
 
 
 def _polls_help(bank: Bank, payment: Payment) -> bool:
-    """Whether the next step is one that status reads bring: no date, run or approval has to come first."""
+    """Whether status reads cause the next step: no date, run or approval has to come first."""
     status = payment["status"]
     if status in FINAL or _lacks_signature(payment):
         return False
@@ -250,7 +250,7 @@ def _polls_help(bank: Bank, payment: Payment) -> bool:
 def advance(bank: Bank, payment_id: str, to: str | None = None) -> Payment:
     """Take the next step by hand, or go to the status `to` along the table; the payment's document.
 
-    Dates and missing money are no hindrance; RESOURCE_UNKNOWN, FORMAT_ERROR (no status) or CONFLICT (no way there).
+    Dates and missing money are ignored; RESOURCE_UNKNOWN, FORMAT_ERROR (no such status) or CONFLICT (no path to it).
     """
     payment = bank.documents.get(PAYMENT, payment_id)
     if payment is None:
@@ -278,7 +278,7 @@ def advance(bank: Bank, payment_id: str, to: str | None = None) -> Payment:
 
 
 def _way(payment: Payment, to: str) -> tuple[str, ...]:
-    """The statuses that lead to `to` along the table; at once where a script may have led off it; else none."""
+    """The statuses that lead to `to` along the table; `to` alone if a script may have left the table; else none."""
     way = flows.of(payment).path(payment["status"], to)
     led = "progress" in payment and not _lacks_signature(payment)
     return (to,) if not way and led and to not in UNSIGNED else way

@@ -1,4 +1,4 @@
-"""The customer's message about a payment (psuMessage, SPEC 2.8); kept in English, shown in Norwegian too."""
+"""The customer's message about a payment (psuMessage, SPEC 2.8); stored in English, shown in Norwegian too."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NORWEGIAN = {
 
 
 def in_norwegian(message: str) -> str:
-    """A psuMessage, which may join several of the above, in Norwegian."""
+    """A psuMessage, which may consist of several of the above, in Norwegian."""
     for english, norwegian in _NORWEGIAN.items():
         message = message.replace(english, norwegian)
     return message

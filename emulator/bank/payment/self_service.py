@@ -22,7 +22,7 @@ from emulator.bank.money import plain
 from emulator.bank.payment import payment_views, payments
 from emulator.bank.scheme.transitions import UNSIGNED
 
-LOOKED_AT = 2_000  # payments of the bank, the newest first, so that the page is as fast when there are many
+LOOKED_AT = 2_000  # newest payments of the bank that are searched, so that the page stays fast
 _OPERATIONS = ("balances", "transactions", "details")
 
 
@@ -41,7 +41,7 @@ def overview(bank: Bank, national_id: str) -> dict[str, Any]:
 
 
 def _contexts(bank: Bank, national_id: str) -> list[dict[str, Any]]:
-    """As what the person acts, each with the accounts and cards that it may see."""
+    """The contexts of the person, each with the visible accounts and cards."""
     shown = []
     for context, agreement in people.contexts_of(bank, national_id):
         agreement_id = agreement["id"] if agreement is not None else None
@@ -136,9 +136,9 @@ def _waiting(bank: Bank, payment: Payment, *, cancels: bool) -> dict[str, Any]:
 def approve(bank: Bank, national_id: str, payment_id: str, *, cancels: bool = False) -> dict[str, Any]:
     """The person approves a payment (or its cancellation) at the bank: `{paymentId, transactionStatus, code?}`.
 
-    An SCA that is open for it ends as if it had been completed, so its TPP reads the same outcome; `code` says why
-    that SCA failed. Where none is open the payment is signed all the same. RESOURCE_UNKNOWN; CONFLICT for what waits
-    for no approval; PSU_CREDENTIALS_INVALID for somebody else's.
+    An open SCA of the payment is completed, so that its TPP reads the same outcome; `code` says why that SCA failed.
+    Without an open SCA the payment is signed too. RESOURCE_UNKNOWN; CONFLICT if it does not wait for approval;
+    PSU_CREDENTIALS_INVALID for somebody else's.
     """
     payment = _awaiting(bank, national_id, payment_id, cancels=cancels)
     with bank.documents.transaction():
@@ -198,7 +198,7 @@ def _open_sca(bank: Bank, national_id: str, payment: Payment, *, cancels: bool) 
 def _outcome(bank: Bank, payment_id: str, redirect: str | None) -> dict[str, Any]:
     payment = bank.documents.get(PAYMENT, payment_id)
     outcome = {"paymentId": payment_id, "transactionStatus": payment["status"] if payment is not None else None}
-    # The codes of a failure stand in the query of the redirect (SPEC 5.3.5); a success has none.
+    # The code of a failure is in the query of the redirect (SPEC 5.3.5); a success has none.
     code = parse_qs(urlsplit(redirect or "").query).get("code")
     return {**outcome, "code": code[0]} if code else outcome
 

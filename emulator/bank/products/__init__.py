@@ -1,4 +1,4 @@
-"""The payment products: one file each in this folder, with a `PRODUCT`; a wrong or doubled one stops the start."""
+"""The payment products: one file each in this folder, with a `PRODUCT`; a malformed or second one stops the start."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CODE = re.compile(r"[A-Z]{4}(-[A-Z]{4}){0,2}", re.ASCII)
 
 
 class MalformedProduct(ValueError):
-    """A file of this folder does not hold one well-formed product; says which and why."""
+    """A file of this folder has no well-formed product; the text says which and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Product:
 
     `flow`: the name of its flow (`payment/flows`); `body`: the shape of its initiation, by name; `words`,
     `norwegian`: its name for the customer, in English and Norwegian; `checks`: the rules of one payment (of each
-    entry of a bulk), all run so that all mistakes are reported at once; `whole`: the rules of a bulk itself; `issued`,
+    entry of a bulk), all run so that all problems are reported at once; `whole`: the rules of a bulk itself; `issued`,
     `received`: ISO 20022 bank transaction codes; `code`: the bank's own; `verifies_payee`: the setting `payee_check` is
     about it; `known_issue`: SPEC 7's known issue is this product's.
     """

@@ -1,1 +1,1 @@
-"""Tables of the world outside: Norwegian numbers, countries, banking days, and rates that never change."""
+"""Tables of the outside world: Norwegian numbers, countries and banking days."""

@@ -20,13 +20,13 @@ _SATURDAY = 5
 
 @cache
 def _closed_days(year: int, currency: str) -> frozenset[date]:
-    """The days of a year, weekends apart, on which the payment system of NOK or EUR rests."""
-    import holidays  # 80 ms: only a bank that keeps banking days needs it
+    """The days of a year, without weekends, on which the payment system of NOK or EUR is closed."""
+    import holidays  # 80 ms: only a bank with banking days needs it
 
     known = holidays.financial_holidays("XECB") if currency == "EUR" else holidays.country_holidays("NO")
-    known.end_year = year  # by itself the library ends with 2100, bank time does not
-    known.get(date(year, 1, 1))  # it learns a year when it is asked for a day of it
-    # Norges Bank's settlement system also rests on Christmas Eve, which is no public holiday.
+    known.end_year = year  # without this the library ends in 2100, bank time does not
+    known.get(date(year, 1, 1))  # the library computes a year at the first question about one of its days
+    # Norges Bank's settlement system is also closed on Christmas Eve, which is no public holiday.
     return frozenset(known) if currency == "EUR" else frozenset(known) | {date(year, 12, 24)}
 
 
@@ -56,7 +56,7 @@ def effective_date(requested: date | None, approved_at: datetime, currency: str,
     """The date on which a payment approved at `approved_at` (aware) is executed, and whether it was moved.
 
     Moved means another date than the one asked for (ACWC, CONTRACT 6): without a request nothing is moved. A request
-    that has passed by the time of approval counts for the first day left. Approved at 14:00:00 Oslo sharp is in time
+    before the day of approval means the first possible day. Approved at exactly 14:00:00 Oslo is in time
     (assumed: after 14:00 is too late).
     """
     approved = approved_at.astimezone(OSLO)

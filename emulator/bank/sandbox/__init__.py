@@ -1,1 +1,1 @@
-"""Sandbox data: what a TPP makes, changes, generates and removes for its tests (CONTRACT 8, 9.3)."""
+"""Sandbox data: what a TPP creates, changes, generates and deletes for its tests (CONTRACT 8, 9.3)."""

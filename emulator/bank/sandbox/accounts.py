@@ -1,4 +1,4 @@
-"""Sandbox data: accounts and their transactions as a TPP makes, reads and removes them (CONTRACT 8, SPEC 2.10)."""
+"""Sandbox data: accounts and their transactions as a TPP creates, reads and deletes them (CONTRACT 8, SPEC 2.10)."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def create_account(bank: Bank, body: Body) -> Account:
 def replace_account(bank: Bank, account_id: str, body: Body) -> Account:
     """The account with all its members replaced; its transactions and payments stay.
 
-    CONFLICT for another currency than theirs, of payments as long as one is under way.
+    CONFLICT for another currency than that of its transactions, or of its payments while one is not final.
     """
     known = accounts.find(bank, account_id)
     document = _account(bank, identity_of(known), body)
@@ -152,7 +152,7 @@ def account_view(bank: Bank, account: Account) -> dict[str, Any]:
 
 
 def _credit_line(account: Account, posted: Any) -> Any:
-    """The credit line as it was posted, or what a scenario has made of it since."""
+    """The credit line as posted, or as a scenario has changed it since."""
     line = account["creditLine"]
     if posted is None:
         return line
@@ -160,7 +160,7 @@ def _credit_line(account: Account, posted: Any) -> Any:
 
 
 def balances_view(posted: Sequence[Body] | None, booked: str, currency: str) -> list[dict[str, Any]]:
-    """The balances of a sandbox resource: as posted, or once money has moved the posted types with what is booked."""
+    """The balances of a sandbox resource: as posted, or once money has moved the posted types as booked."""
     if not posted:
         return [{"balanceType": "closingBooked", "balanceAmount": {"amount": booked, "currency": currency}}]
     if plain(booked_balance(posted), currency) == booked:
@@ -248,7 +248,7 @@ def list_transactions(
 
 
 def delete_transactions(bank: Bank, account_id: str) -> None:
-    """Remove an account's transactions; its balance stays, and so does what payments under way show as pending."""
+    """Delete an account's transactions; its balance and the pending transactions of payments stay."""
     accounts.find(bank, account_id)
     ledger.forget(bank, account_id)
     held = Decimal(0)

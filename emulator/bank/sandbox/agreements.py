@@ -1,4 +1,4 @@
-"""Sandbox data: agreements, and the engagements that say who does what with which account (CONTRACT 8)."""
+"""Sandbox data: agreements, and their engagements: who may do what with which account (CONTRACT 8)."""
 
 from __future__ import annotations
 
@@ -88,9 +88,9 @@ def _engage(bank: Bank, agreement: Agreement, body: Body, prefix: str) -> Engage
 
 
 def engagements(bank: Bank, agreement: Agreement) -> list[Engagement]:
-    """The engagements of an agreement; those of a private owner's own accounts are there by themselves (`joined`).
+    """The engagements of an agreement; those of a private owner's own accounts are added automatically (`joined`).
 
-    As they are stored nowhere, they go by the ids of their accounts.
+    As they are not stored, their ids are those of their accounts.
     """
     own: list[Engagement] = [
         {
@@ -115,9 +115,9 @@ def find_engagement(bank: Bank, agreement_id: str, engagement_id: str) -> Engage
 
 
 def delete_engagement(bank: Bank, agreement_id: str, engagement_id: str) -> None:
-    """Take an engagement out of an agreement.
+    """Remove an engagement from an agreement.
 
-    CONFLICT for one that is there by itself: a private customer's own account in its own agreement.
+    CONFLICT for an automatic one: a private customer's own account in its own agreement.
     """
     agreement = find_agreement(bank, agreement_id)
     if find_engagement(bank, agreement_id, engagement_id).get("joined"):
@@ -128,7 +128,7 @@ def delete_engagement(bank: Bank, agreement_id: str, engagement_id: str) -> None
 def agreement_view(bank: Bank, agreement: Agreement) -> dict[str, Any]:
     """An agreement as the sandbox shows it, without engagements and links; `owner` is a customerNumber.
 
-    `signatures` stands in it where more than one is needed.
+    It has `signatures` if more than one is needed.
     """
     shown = {
         "agreementId": agreement["id"],

@@ -1,4 +1,4 @@
-"""Sandbox data: card accounts and their transactions as a TPP makes, reads and removes them (CONTRACT 8)."""
+"""Sandbox data: card accounts and their transactions as a TPP creates, reads and deletes them (CONTRACT 8)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sandbox data: customers as a TPP makes, changes and removes them, with the persons that they are (CONTRACT 8)."""
+"""Sandbox data: customers as a TPP creates, changes and deletes them, with their persons (CONTRACT 8)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def create_customer(bank: Bank, body: Body) -> Customer:
 
 
 def replace_customer(bank: Bank, customer_id: str, body: Body) -> Customer:
-    """The customer with all its members replaced; of another number or type it is another person (assumed)."""
+    """The customer with all its members replaced; with another number or type it is another person (assumed)."""
     known = find_customer(bank, customer_id)
     replaced = _put_customer(bank, identity_of(known), body)
     if (known["customerNumber"], known["type"]) != (replaced["customerNumber"], replaced["type"]):
@@ -42,9 +42,9 @@ def replace_customer(bank: Bank, customer_id: str, body: Body) -> Customer:
 
 
 def _renumber(bank: Bank, customer_id: str, old: str, replaced: Customer) -> None:
-    """In agreements the new number stands for the old, which nobody has now.
+    """Replace the old number, which nobody has now, by the new one in agreements.
 
-    Among the persons it does where the customer is a private one, and acts by itself.
+    Also among their persons, if the customer is a private one that acts by itself.
     """
     for agreement in bank.documents.find(AGREEMENT, persons=old):
         engaged = {agreement["owner"], *(engagement["customer"] for engagement in agreement["engagements"])}
@@ -101,7 +101,7 @@ def delete_customer(bank: Bank, customer_id: str) -> None:
 
 
 def _forget_person(bank: Bank, national_id: str) -> None:
-    """What the bank and its TPPs know of a person who is no longer there."""
+    """Delete what the bank and its TPPs know of a person who no longer exists."""
     for psu in bank.documents.find(PSU, nationalId=national_id):
         bank.documents.delete(PSU, psu["id"])
     for session in bank.documents.find(SESSION, nationalId=national_id):

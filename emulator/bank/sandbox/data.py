@@ -1,4 +1,4 @@
-"""Sandbox data: what its kinds have in common, and how a TPP removes them with all that hangs on them (CONTRACT 8)."""
+"""Sandbox data: what its kinds have in common, and deletion with everything that depends on them (CONTRACT 8)."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ def list_documents(bank: Bank, kind: Kind[Listed]) -> list[Listed]:
 
 
 def new_identity(bank: Bank) -> Identity:
-    """What a document created here begins with."""
+    """The first members of a document created here."""
     return {"id": bank.ids.new(), "created": bank.clock.stamp()}
 
 
 def identity_of(document: Customer | Account | Card) -> Identity:
-    """What stays of a document that is replaced."""
+    """The members of a replaced document that stay."""
     identity: Identity = {"id": document["id"]}
     if "created" in document:
         identity["created"] = document["created"]
@@ -70,10 +70,10 @@ def identity_of(document: Customer | Account | Card) -> Identity:
 
 
 def moments_after(bank: Bank, kind: EntryKind, holder: Account | Card, dates: Sequence[str]) -> list[str]:
-    """A moment for each entry that is posted to an account or card, so that the order in which they were posted shows.
+    """A moment for each entry posted to an account or card, so that entries stay in the order of posting.
 
-    `dates` are those under which they stand. The moments are a microsecond apart, and after those of the entries that
-    stand there already, since a clock may stand still.
+    `dates` are those under which they are listed. The moments are a microsecond apart, and later than those of the
+    existing entries, since a clock may stand still.
     """
     first = bank.clock.now()
     for date in set(dates):
@@ -86,7 +86,7 @@ def moments_after(bank: Bank, kind: EntryKind, holder: Account | Card, dates: Se
 
 
 def organisation_number(owner: Customer) -> str | None:
-    """`organisationNumber` of the agreements of a customer, where its number is one."""
+    """`organisationNumber` of the agreements of a customer, if its number is one."""
     number = owner.get("organisationNumber") or owner["customerNumber"]
     return number if len(number) == 9 else None
 
@@ -136,7 +136,7 @@ def delete_agreement(bank: Bank, agreement_id: str) -> None:
 def keep_engagements(bank: Bank, agreement: Agreement, keep: Callable[[Engagement], bool]) -> None:
     """Store the agreement with only those of its engagements that `keep` accepts.
 
-    With the last engagement of a person whom they admitted the person goes too.
+    A person admitted by an engagement is removed with the last such engagement.
     """
     admitting = [engagement["customer"] for engagement in agreement["engagements"] if engagement.get("admits")]
     agreement["engagements"] = [engagement for engagement in agreement["engagements"] if keep(engagement)]

@@ -22,9 +22,9 @@ from emulator.bank.reference.norway import (
 )
 from emulator.bank.sandbox.patterns import Move, Pools, firm, household, savings, transfer_code, transfers
 
-MOST_DRAWS = 10_000  # of a number that nobody has: as many are taken only where next to none are left
+MOST_DRAWS = 10_000  # attempts to draw an unused number: this many fail only if almost none are left
 BATCH = 1_000  # transactions in one change of the store, and in a piece
-FIRMS = 4  # every so many customers is a firm
+FIRMS = 4  # one customer in this many is a firm
 
 
 MOST_TRANSACTIONS = 1_000_000
@@ -33,7 +33,7 @@ MOST_ACCOUNTS = 200_000
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How much is made; `seed` None: different every time (unless the bank has a seed)."""
+    """How much to generate; `seed` None: different every time (unless the bank has a seed)."""
 
     customers: int = 10
     accounts_per_customer: int = 2
@@ -58,7 +58,7 @@ _BOUNDS: Mapping[str, tuple[int, int]] = {
     "days": (1, 3650),
     "seed": (0, 2**63 - 1),
 }
-# What a plan takes, as JSON Schema by member.
+# The members of a plan as JSON Schema.
 SCHEMAS: Mapping[str, Mapping[str, Any]] = {
     name: {"type": ["integer", "null"] if name == "seed" else "integer", "minimum": low, "maximum": high}
     for name, (low, high) in _BOUNDS.items()
@@ -68,7 +68,7 @@ SCHEMAS: Mapping[str, Mapping[str, Any]] = {
 def plan_from(body: Mapping[str, Any]) -> Plan:
     """The plan in `{customers, accountsPerCustomer, transactionsPerAccount, days, seed}`, all of them optional.
 
-    BankError FORMAT_ERROR names every mistake.
+    BankError FORMAT_ERROR names every problem.
     """
     wrong = []
     for name, value in body.items():
@@ -216,7 +216,7 @@ class _Generator:
             "accounts": [account["iban"] for account in accounts],
         }
 
-    # numbers that nobody in the bank has yet, nor had before it was given another: the ids are made from them
+    # numbers that no customer of the bank has or had: the ids are derived from them
 
     def _national_number(self) -> str:
         return self._new(synthetic_national_number, self._is_person)
@@ -356,7 +356,7 @@ class _Generator:
             document: dict[str, Any] = {
                 "id": fixed(f"entry:{holder}:{number}"),
                 **start,
-                # Within a day in the order of their numbers.
+                # Within a day by their numbers.
                 "order": f"{day}|{day}T12:00:00.{number:06}+00:00",
                 "amount": _kroner(move.amount),
                 "bookingDate": day,
@@ -368,7 +368,7 @@ class _Generator:
 
 
 def _kroner(amount: int) -> str:
-    """An amount in øre as documents hold it."""
+    """An amount in øre as documents store it."""
     sign, rest = ("-", -amount) if amount < 0 else ("", amount)
     return f"{sign}{rest // 100}.{rest % 100:02}"
 

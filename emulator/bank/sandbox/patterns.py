@@ -1,7 +1,7 @@
-"""What money does in a Norwegian household and in a firm: the patterns that generated transactions are drawn from.
+"""The patterns of generated transactions: those of a Norwegian household and of a firm.
 
-Names come from pools made once (Faker is slow, a choice from a list is not); the firms are made of surnames and
-trades and belong to nobody. Amounts are whole numbers of the minor unit (øre) until they are written.
+Names come from pools filled once (Faker is slow, a choice from a list is not); firms consist of surnames and trades
+and belong to nobody. Amounts are whole numbers of the minor unit (øre) until they are written.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _CLIENTS = ("Bygg", "Hotell", "Kantine", "Rådgivning", "Handel", "Kontor", "Eie
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """One transaction in the making: days back, signed amount in øre, and the members that its pattern gives."""
+    """One transaction to be: days back, signed amount in øre, and the members that its pattern gives."""
 
     day: int
     amount: int
@@ -57,7 +57,7 @@ class Move:
 
 
 class Pools:
-    """Names and counterparties to draw from, made once for a run of the generator."""
+    """Names and counterparties to draw from, filled once for a run of the generator."""
 
     def __init__(self, draw: random.Random) -> None:
         from faker import Faker
@@ -155,7 +155,7 @@ def household(draw: random.Random, pools: Pools, *, days: int, count: int) -> li
 
 
 def savings(draw: random.Random, pools: Pools, *, days: int, count: int) -> list[Move]:
-    """`count` movements of a savings account: units of a fund sold, and now and then bought."""
+    """`count` movements of a savings account: units of a fund sold, and sometimes bought."""
     sold = _from(pools.funds, "Fond", **_text("Salg fondsandeler"))
     bought = _to(pools.funds, "Fond", **_text("Kjøp fondsandeler"))
     buys = count // 3
@@ -186,7 +186,7 @@ def firm(draw: random.Random, pools: Pools, *, days: int, count: int) -> list[Mo
 
 
 def _monthly(draw: random.Random, monthly: Sequence[tuple[int, int, Template]], *, days: int, count: int) -> list[Move]:
-    """What comes every 30 days, the most important first, at most `count`; amounts of bills vary a little."""
+    """What recurs every 30 days, the most important first, at most `count`; amounts of bills vary a little."""
     moves = []
     for back in range(0, max(days, 1), 30):
         for day, amount, members in monthly:

@@ -1,1 +1,1 @@
-"""The rulebook of payments: the table of statuses, when a payment is executed, and what makes one wrong."""
+"""The rules of payments: the table of statuses, when a payment is executed, and what is wrong with one."""

@@ -57,7 +57,7 @@ def next_run(bank: Bank, payment: Payment, after: datetime) -> datetime:
 
 
 def last_run(bank: Bank, payment: Payment, first: datetime) -> datetime:
-    """The run at which a payment without money since `first` is given up."""
+    """The run at which a payment without money since `first` is rejected."""
     run = first
     for _ in range(RUNS_WITHOUT_MONEY):
         run = next_run(bank, payment, run)

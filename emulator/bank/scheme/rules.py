@@ -1,6 +1,6 @@
-"""The rules that payment products are made of: each looks at one draft and names what is wrong with it.
+"""The rules of payment products: each checks one draft and reports its problems.
 
-A product lists its rules (`bank/products`); all of them run, so that all mistakes are reported at once (CONTRACT 3.2).
+A product lists its rules (`bank/products`); all of them run, so that all problems are reported at once (CONTRACT 3.2).
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ _STRUCTURED, _STRUCTURED_ARRAY = "remittanceInformationStructured", "remittanceI
 
 
 def structured_references(initiation: Mapping[str, Any]) -> list[tuple[str, Mapping[str, str]]]:
-    """The structured references with their paths, of the object and of the array alike."""
+    """The structured references with their paths, both of the object and of the array."""
     references: list[tuple[str, Mapping[str, str]]] = []
     if _STRUCTURED in initiation:
         references.append((_STRUCTURED, initiation[_STRUCTURED]))
@@ -109,7 +109,7 @@ def says_kid(reference: Mapping[str, str]) -> bool:
 
 
 def norwegian_reference(draft: Draft) -> Iterator[Message]:
-    """What says that it is a KID must be one; some creditors demand one (CONTRACT 6, KID)."""
+    """A reference given as a KID must be one; some creditors demand one (CONTRACT 6, KID)."""
     has_kid = False
     for path, reference in structured_references(draft.initiation):
         if says_kid(reference):
@@ -152,7 +152,7 @@ def period(draft: Draft) -> Iterator[Message]:
 
 
 def deprecations(bank: Bank, initiation: Mapping[str, Any], prefix: str = "") -> list[Message]:
-    """The WARNINGs that members on their way out earn from 05-Sep-2024 on (SPEC 9, CONTRACT 6)."""
+    """The WARNINGs for deprecated members from 05-Sep-2024 on (SPEC 9, CONTRACT 6)."""
     messages: list[Message] = []
     if "remittanceInformationStructured" in initiation and bank.clock.today() >= DEPRECATED_FROM:
         text = "remittanceInformationStructured is deprecated: use remittanceInformationStructuredArray."

@@ -21,8 +21,8 @@ FREQUENCIES = (*DAYS, *MONTHS, VARIABLE)
 PRECEDING = ("preceding", "preceeding")  # both spellings are in use (CONTRACT 6)
 
 _DAY = timedelta(days=1)
-_FARTHEST_MOVE = timedelta(days=31)  # no run of closed days is longer
-_LAST_YEAR = 9998  # far from the end of the calendar, where dates stop
+_FARTHEST_MOVE = timedelta(days=31)  # the most closed days in a row
+_LAST_YEAR = 9998  # well before the last date that Python has
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Plan:
     """When a standing order is executed: the members of its initiation, read.
 
     `day`: day of the month, 31 (and any day that a month lacks) meaning its last; None: that of startDate (assumed).
-    It says nothing for Daily, Weekly and EveryTwoWeeks, which count from startDate (assumed). `preceding`: dates
+    It is ignored for Daily, Weekly and EveryTwoWeeks, which count from startDate (assumed). `preceding`: dates
     move to the banking day before, else (assumed: also without executionRule) to the one after.
     """
 
@@ -97,7 +97,7 @@ def _search(day: date, step: timedelta, plan: Plan, is_open: IsOpen) -> date | N
 
 
 def _planned(plan: Plan, since: date) -> Iterator[date]:
-    """The planned dates from about `since` on: none that counts is left out, some earlier ones may be there."""
+    """The planned dates from about `since` on, possibly with some earlier ones."""
     dates = _by_days(plan, since) if plan.frequency in DAYS else _by_months(plan, since)
     for day in dates:
         if plan.end is not None and day > plan.end:

@@ -1,7 +1,7 @@
 """The statuses of payments, and the steps between them that flows share (CONTRACT 6, Transitions).
 
-A flow (`payment/flows`, one file each) is the way of one kind of product: its transitions are some of these and its
-own. The manual's diagram is drawn from them all.
+A flow (`payment/flows`, one file each) belongs to one kind of product: its transitions are some of these and its
+own. The manual's diagram is drawn from all of them.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ NOT_EXECUTED = frozenset({"ACTC", "ACWC", "PDNG", "ACCP"})  # authorised; waits 
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """A step from one status to another, and in a few words when it is taken."""
+    """A step from one status to another, with a few words about when it is taken."""
 
     start: str
     end: str
     when: str
 
 
-# A script may lead a payment to a status that its flow does not reach by itself; from there it can be cancelled too.
+# A script may set a status that the payment's flow does not have; from there it can be cancelled too.
 SIGNED = (
     Transition("RCVD", "RJCT", "SCA declined, or 24 h without"),
     Transition("RCVD", "CANC", "DELETE"),

@@ -1,7 +1,7 @@
 """The flows of payments: one file each in this folder, with a `FLOW`; a malformed one stops the start.
 
-A product names its flow. `Flow` itself is the way of a single payment that is executed once; a flow of another kind
-overrides what differs. Nobody else asks which flow a payment has.
+A product names its flow. `Flow` itself is that of a single payment that is executed once; other flows override what
+differs. No other module asks which flow a payment has.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ AUTHORISED = ("ACTC", None)
 
 
 class Flow:
-    """The way of one kind of payment. `name`: as products name it; `words`: as the diagram does; `service`: of its
-    products; `steps`: its transitions, of two ways as long as each other the first is taken.
+    """The flow of one kind of payment. `name`: as products name it; `words`: as the diagram does; `service`: of its
+    products; `steps`: its transitions; of two paths of equal length the first is taken.
 
-    `several`: its initiation has `payments`, each with money of its own (`entries`).
+    `several`: its initiation has `payments`, each funded by itself (`entries`).
     """
 
     several = False
@@ -44,7 +44,7 @@ class Flow:
         self.transitions = tuple(steps)
 
     def allowed(self, start: str, end: str) -> bool:
-        """Whether there is the step `start -> end`."""
+        """Whether the step `start -> end` exists."""
         return any((step.start, step.end) == (start, end) for step in self.transitions)
 
     def following(self, start: str) -> tuple[str, ...]:
@@ -63,15 +63,15 @@ class Flow:
         return AUTHORISED
 
     def step(self, bank: Bank, payment: Payment, at: datetime, *, by_hand: bool) -> str | None:
-        """Take the step that follows ACSP or ACWP, or any where the flow says so: the status it leads to, if any."""
+        """Take the step after ACSP or ACWP, or after any status of `steps_itself`: the new status, if any."""
         return "ACSC"
 
     def steps_itself(self, status: str) -> bool:
-        """Whether `step` is asked in this status; else the payment waits for its date and its money."""
+        """Whether `step` decides in this status; else the payment waits for its date and its money."""
         return status in ("ACSP", "ACWP")
 
     def due(self, bank: Bank, payment: Payment, at: datetime) -> datetime | None:
-        """The moment of the step after one taken at `at`, where the flow has one of its own; else None."""
+        """The moment of the step after one taken at `at`, if the flow decides it; else None."""
         return None
 
     def booked_after(self, status: str) -> timedelta:
@@ -79,30 +79,30 @@ class Flow:
         return TO_BOOKING if status == "ACSP" else SECOND
 
     def retry(self, bank: Bank, payment: Payment, at: datetime) -> datetime:
-        """When to look for money again that was missing at `at`."""
+        """When to look again for money that was missing at `at`."""
         return execution.next_run(bank, payment, at)
 
     def give_up_at(self, bank: Bank, payment: Payment, at: datetime) -> datetime:
-        """When what lacks money at `at` is rejected, a payment or entries of it (CONTRACT 6)."""
+        """When a payment or entry that lacks money at `at` is rejected (CONTRACT 6)."""
         # Counted from the moment the execution was due, a second before the money was found missing; where reads or
-        # a hand bring the steps, any time may lie between.
+        # the control interface cause the steps, any time may lie between.
         due = moment(payment["executeAt"])
         return self.last_try(bank, payment, due if due <= at <= due + SECOND else at)
 
     def last_try(self, bank: Bank, payment: Payment, first: datetime) -> datetime:
-        """The last moment at which money is looked for that was missing first at `first`."""
+        """The last moment at which money that was first missing at `first` is looked for."""
         return execution.last_run(bank, payment, first)
 
     # Money
 
     def foresee(self, bank: Bank, payment: Payment, at: str) -> None:
-        """At acceptance: hold the whole amount if it is there."""
+        """At acceptance: reserve the whole amount if there is enough money."""
         self.hold(bank, payment, at)
 
     def hold(self, bank: Bank, payment: Payment, at: str, *, force: bool = False) -> bool:
-        """Hold the payment's money back and show it pending; whether there was enough.
+        """Reserve the payment's money and show it pending; whether there was enough.
 
-        `force` takes the account below its credit line: a status set by hand or script is followed by its money.
+        `force` may take the account below its credit line: money follows a status that is set by hand or by a script.
         """
         if "held" not in payment:
             payment["fundsAvailable"] = settlement.hold(bank, payment, at, force=force)
@@ -110,11 +110,11 @@ class Flow:
         return True
 
     def release(self, bank: Bank, payment: Payment, at: str) -> None:
-        """Give back what is held and take the pending transactions away."""
+        """Release the reservation and remove the pending transactions."""
         settlement.release(bank, payment, at)
 
     def executing(self, bank: Bank, payment: Payment, at: str) -> None:
-        """The payment becomes ACSP or ACWP: its money is held, whether there is enough or not."""
+        """The payment becomes ACSP or ACWP: reserve its money, whether there is enough or not."""
         self.hold(bank, payment, at, force=True)
 
     def book(self, bank: Bank, payment: Payment, at: str) -> None:
@@ -124,14 +124,14 @@ class Flow:
         payment["fundsAvailable"] = True
 
     def part(self, bank: Bank, payment: Payment, at: str) -> None:
-        """The payment becomes PART; only a script says this of a single one: nothing of it is booked (assumed)."""
+        """The payment becomes PART, which only a script does to a single one: nothing of it is booked (assumed)."""
         self.release(bank, payment, at)
 
     def end(self, payment: Payment, status: str) -> None:
-        """The payment becomes RJCT or CANC, its money given back."""
+        """The payment becomes RJCT or CANC; its money is released already."""
 
     def book_held(self, bank: Bank, payment: Payment, at: str) -> None:
-        """The debtor's account goes while the payment is executed: book what is held."""
+        """The debtor's account is deleted while the payment is executed: book the reserved money."""
         settlement.settle(bank, payment, at)
 
     # What is shown

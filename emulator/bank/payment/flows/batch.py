@@ -20,7 +20,7 @@ class _Batch(Dated):
     several = True
 
     def step(self, bank: Bank, payment: Payment, at: datetime, *, by_hand: bool) -> str | None:
-        """Book the entries that have money, else look for it at this run; what has none at the last run is given up.
+        """Book the funded entries, else look for money at this run; entries without money at the last run are rejected.
 
         Meanwhile the bulk is ACSP (assumed): some of it is executed, so it cannot be cancelled any more.
         """

@@ -38,7 +38,7 @@ class _Standing(Flow):
     def due(self, bank: Bank, payment: Payment, at: datetime) -> datetime | None:
         return run_from(bank, payment, moment(payment["executeAt"]), at)
 
-    # it reserves nothing: each execution looks for its money
+    # it reserves nothing: each execution checks for its money
 
     def foresee(self, bank: Bank, payment: Payment, at: str) -> None:
         payment["fundsAvailable"] = ledger.covers(bank, payment["debtorAccountId"], settlement.cost(payment))
