@@ -28,7 +28,8 @@ def test_a_tpp_in_node_passes_the_whole_plan(tmp_path: Path) -> None:
     ended = plan("--command", f"node {SHOP}", "--json", str(tmp_path / "report.json"), "--jobs", "4")
     assert ended.returncode == 0, ended.stdout + ended.stderr
     report = json.loads((tmp_path / "report.json").read_text())
-    assert {row["verdict"] for row in report["checks"]} == {"pass", "skipped"}
+    others = [row for row in report["checks"] if row["verdict"] not in ("pass", "skipped")]
+    assert others == []
     skipped = [row["text"] for row in report["checks"] if row["verdict"] == "skipped"]
     assert all("--claims" in text for text in skipped)
 
