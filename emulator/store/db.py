@@ -157,6 +157,11 @@ class Store(Readable):
             self.commit()
         return existed
 
+    def delete_several(self, kind: Kind[Any], identities: Iterable[str]) -> int:
+        """Delete these documents, as one change; how many there were."""
+        with self._transaction:
+            return self.tables[kind.name].drop_several(identities)
+
     def transaction(self) -> AbstractContextManager[None]:
         """A `with` block whose changes are kept all or none, and are appended when the outermost block ends.
 

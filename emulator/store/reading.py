@@ -45,7 +45,7 @@ class Readable:
 
     def content(self) -> object:
         """An object that is another one after the whole content has been replaced, as a reset does."""
-        return next(iter(self.tables.values())).keys
+        return next(iter(self.tables.values())).numbers
 
     def exists(self, kind: Kind[Any], identity: str) -> bool:
         return identity in self.tables[kind.name].numbers
@@ -161,6 +161,11 @@ class Readable:
         table = self.tables[kind.name]
         places = self._order(table, order)
         return sorted(places.ids(*places.between(None, by, by)), key=table.numbers.__getitem__)
+
+    def range_ids(self, kind: Kind[Any], order: str, *, group: str | None = None) -> list[str]:
+        """The ids of the documents that `range` has without bounds."""
+        places = self._order(self.tables[kind.name], order)
+        return places.ids(*places.between(group, None, None))
 
     def range_count(
         self,

@@ -158,9 +158,8 @@ def restate(bank: Bank, account_id: str, booked: Decimal) -> None:
 def forget(bank: Bank, account_id: str) -> int:
     """Delete the booked transactions of an account and return how many; its balance stays, as opening balance."""
     account = _account(bank, account_id)
-    booked = [t["id"] for t in bank.documents.find(TRANSACTION, accountId=account_id) if t["status"] == "booked"]
-    for transaction_id in booked:
-        bank.documents.delete(TRANSACTION, transaction_id)
+    booked = bank.documents.range_ids(TRANSACTION, "shelf", group=f"{account_id}|booked")
+    bank.documents.delete_several(TRANSACTION, booked)
     account["opening"] = account["booked"]
     account["lastChange"] = bank.clock.stamp()
     bank.documents.put(ACCOUNT, account)

@@ -189,8 +189,8 @@ def find_transaction(bank: Bank, card_id: str, transaction_id: str) -> CardTrans
 def delete_transactions(bank: Bank, card_id: str) -> None:
     """Remove a card account's transactions; its balance stays."""
     cards.find(bank, card_id)
-    for entry in bank.documents.find(CARD_TRANSACTION, cardId=card_id):
-        bank.documents.delete(CARD_TRANSACTION, entry["id"])
+    present = bank.documents.find(CARD_TRANSACTION, cardId=card_id)
+    bank.documents.delete_several(CARD_TRANSACTION, (entry["id"] for entry in present))
 
 
 def transaction_view(entry: Mapping[str, Any]) -> dict[str, Any]:

@@ -97,8 +97,8 @@ def delete_account(bank: Bank, account_id: str) -> None:
     transactions = bank.documents.find(TRANSACTION, accountId=account_id)
     for payment_id in {t["paymentId"] for t in transactions if t["status"] == "pending" and "paymentId" in t}:
         _leave(bank, payment_id)
-    for transaction in bank.documents.find(TRANSACTION, accountId=account_id):
-        bank.documents.delete(TRANSACTION, transaction["id"])
+    present = bank.documents.find(TRANSACTION, accountId=account_id)
+    bank.documents.delete_several(TRANSACTION, (transaction["id"] for transaction in present))
     for agreement in bank.documents.find(AGREEMENT, accounts=account_id):
         keep_engagements(bank, agreement, lambda engagement: engagement["accountId"] != account_id)
     _unshare(bank, "accounts", account_id)
@@ -115,8 +115,8 @@ def _leave(bank: Bank, payment_id: str) -> None:
 def delete_card(bank: Bank, card_id: str) -> None:
     """Remove a card account with its transactions, and from consents."""
     cards.find(bank, card_id)
-    for transaction in bank.documents.find(CARD_TRANSACTION, cardId=card_id):
-        bank.documents.delete(CARD_TRANSACTION, transaction["id"])
+    present = bank.documents.find(CARD_TRANSACTION, cardId=card_id)
+    bank.documents.delete_several(CARD_TRANSACTION, (transaction["id"] for transaction in present))
     _unshare(bank, "cards", card_id)
     bank.documents.delete(CARD, card_id)
 

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import hypothesis.strategies as st
+import pytest
 from hypothesis import settings
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
 
-from emulator.store import Document, Image, Kind, Ordered, Store, index, memory_store, open_store
+from emulator.store import Document, Image, Kind, Ordered, Store, index, memory_store, open_store, replay, table
 from emulator.store.check import disagreement
 from emulator.store.journal_log import Compaction
 from emulator.store.table import DocumentTable
@@ -47,6 +48,7 @@ OPERATIONS = st.lists(
     st.one_of(
         st.tuples(st.just("put"), st.sampled_from("ab"), DOCUMENTS),
         st.tuples(st.just("delete"), st.sampled_from("ab"), IDS),
+        st.tuples(st.just("delete several"), st.sampled_from("ab"), st.lists(IDS, max_size=8)),
     ),
     max_size=6,
 )
@@ -70,7 +72,10 @@ class StoreAgainstModel(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         # so that few documents are many under one value
-        self.usual, index.SHARED_BELOW = index.SHARED_BELOW, 3
+        self.patch = pytest.MonkeyPatch()
+        self.patch.setattr(index, "SHARED_BELOW", 3)
+        self.patch.setattr(table, "SEVERAL", 2)
+        self.patch.setattr(replay, "FEW", 2)
         self.place = Path(tempfile.mkdtemp(prefix="store-model-"))
         self.number = 0
         self.store = self.opened()
@@ -86,7 +91,7 @@ class StoreAgainstModel(RuleBasedStateMachine):
     def teardown(self) -> None:
         self.store.close()
         shutil.rmtree(self.place)
-        index.SHARED_BELOW = self.usual
+        self.patch.undo()
 
     def apply(self, operations: list[tuple[str, str, Any]]) -> None:
         for name, of, argument in operations:
@@ -94,6 +99,11 @@ class StoreAgainstModel(RuleBasedStateMachine):
             if name == "put":
                 self.store.put(kind, argument)
                 self.model[of][argument["id"]] = argument
+            elif name == "delete several":
+                going = self.model[of].keys() & set(argument)
+                assert self.store.delete_several(kind, argument) == len(going)
+                for identity in going:
+                    del self.model[of][identity]
             else:
                 assert self.store.delete(kind, argument) == (argument in self.model[of])
                 self.model[of].pop(argument, None)
