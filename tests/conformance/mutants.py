@@ -360,6 +360,13 @@ class StrictReader(Shop):
         return answer
 
 
+class CountsIds(Shop):
+    """Takes another id for another transaction."""
+
+    def record(self, known: dict[str, Any], booked: list[dict[str, Any]]) -> None:
+        known.update((entry["transactionId"], entry) for entry in booked)
+
+
 MUTANTS: dict[str, type[Shop]] = {
     "signs-every-request": Unsigned,
     "digest-of-the-sent-bytes": WrongDigest,
@@ -398,4 +405,5 @@ MUTANTS: dict[str, type[Shop]] = {
     "asks-only-what-was-given": GuessesIds,
     "no-blind-repeats": RepeatsTheRefused,
     "survives-new-members": StrictReader,
+    "one-transaction-once": CountsIds,
 }

@@ -101,7 +101,7 @@ def page(bank: Bank, holder_id: str, window: Window, *, kind: EntryKind = TRANSA
     texts: dict[str, list[bytes]] = {}
     offset, room = window.offset, window.limit
     more = False
-    feed = _feed(bank, kind, holder_id)
+    feed = drifting_feed(bank, kind, holder_id)
     for shelf in SHELVES[window.status]:
         group = f"{holder_id}|{shelf}"
         source = _Shelf(bank, kind, group, window)
@@ -118,7 +118,7 @@ def page(bank: Bank, holder_id: str, window: Window, *, kind: EntryKind = TRANSA
     return Page(texts, more)
 
 
-def _feed(bank: Bank, kind: EntryKind, holder_id: str) -> Feed | None:
+def drifting_feed(bank: Bank, kind: EntryKind, holder_id: str) -> Feed | None:
     """The drifting feed of an account or card; None where all is shown as it is stored."""
     if not bank.settings.drift:
         return None
@@ -208,7 +208,7 @@ def _item(transaction: Transaction, number: int) -> Transaction:
 
 def find(bank: Bank, account_id: str, transaction_id: str) -> Transaction:
     """The transaction that the account shows under this id, or one payment of a batch; BankError RESOURCE_UNKNOWN."""
-    feed = _feed(bank, TRANSACTION, account_id)
+    feed = drifting_feed(bank, TRANSACTION, account_id)
     return _found(account_id, transaction_id, partial(bank.documents.get, TRANSACTION) if feed is None else feed.find)
 
 
@@ -222,7 +222,7 @@ def stored(bank: Bank, account_id: str, transaction_id: str) -> Transaction:
 
 def shown(bank: Bank, holder_id: str, shown_id: str, *, kind: EntryKind) -> Mapping[str, Any] | None:
     """The entry that a drifting feed shows under this id; None also where the feed does not drift."""
-    feed = _feed(bank, kind, holder_id)
+    feed = drifting_feed(bank, kind, holder_id)
     return None if feed is None else feed.find(shown_id)
 
 

@@ -10,10 +10,11 @@ from urllib.parse import urlencode
 
 from emulator.api.messages import Response
 from emulator.bank.accounts import cards as card_rules
-from emulator.bank.accounts import ledger
+from emulator.bank.accounts import ledger, transactions
 from emulator.bank.bank import Bank
+from emulator.bank.clock import date_time
 from emulator.bank.customers import people
-from emulator.bank.documents import Account, Card, Customer, Person, Transaction
+from emulator.bank.documents import Account, Card, Customer, Person
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, CARD_TRANSACTION, CONSENT, CUSTOMER, TRANSACTION, EntryKind
 from emulator.bank.money import plain
 from emulator.web.console import plot
@@ -113,18 +114,54 @@ def account(screen: Screen) -> Response:
         plot=_plot(screen, document),
         pending=[_line(transaction) for transaction in pending],
         booked=[_line(transaction) for transaction in booked],
+        drift=_drift(screen, TRANSACTION, document),
         offset=offset,
         per_page=PER_PAGE,
         total=total,
     )
 
 
-def _line(transaction: Transaction) -> dict[str, Any]:
+def _drift(screen: Screen, kind: EntryKind, holder: Account | Card) -> list[dict[str, Any]] | None:
+    """Entries of which a TPP sees something else than is stored, with what it sees; None where the feed is true."""
+    feed = transactions.drifting_feed(screen.bank, kind, holder["id"])
+    if feed is None:
+        return None
+    now = screen.bank.clock.stamp()
+    rows = []
+    for shelf in (transactions.PENDING, transactions.BOOKED):
+        for entry, shown in feed.trace(shelf):
+            seen = [one for one in shown if one.at(now)]
+            if [one.entry for one in seen] != [entry]:
+                coming = min((one.since for one in shown if one.since is not None and one.since > now), default=None)
+                rows.append(
+                    {
+                        "stored": _facts(entry),
+                        "seen": [_facts(one.entry) for one in seen],
+                        "coming": coming and date_time(coming),
+                        "effects": sorted({effect for one in shown for effect in one.effects}),
+                    }
+                )
+    return rows[:MOST]
+
+
+def _facts(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """What tells an entry of an account or card from others, by the same names."""
+    amount = entry.get("transactionAmount") or entry
+    return {
+        "id": entry.get("cardTransactionId") or entry["id"],
+        "status": entry["status"],
+        "date": entry.get("bookingDate") or entry.get("valueDate") or entry["transactionDate"],
+        "text": entry.get("transactionDetails") or _line(entry)["text"],
+        "amount": amount["amount"],
+        "currency": amount["currency"],
+    }
+
+
+def _line(transaction: Mapping[str, Any]) -> dict[str, Any]:
     """A transaction with the other side's name and number, and its text."""
     outgoing = Decimal(transaction["amount"]) < 0
     side = "creditor" if outgoing else "debtor"
-    members: Mapping[str, Any] = transaction
-    account = members.get(f"{side}Account") or {}
+    account = transaction.get(f"{side}Account") or {}
     structured = transaction.get("remittanceInformationStructuredArray") or []
     text = transaction.get("remittanceInformationUnstructured") or " ".join(
         [
@@ -134,7 +171,7 @@ def _line(transaction: Transaction) -> dict[str, Any]:
     )
     return {
         **transaction,
-        "other": members.get(f"{side}Name") or "",
+        "other": transaction.get(f"{side}Name") or "",
         "otherAccount": account.get("iban") or account.get("bban") or "",
         "text": text,
         "entries": transaction["batch"]["entries"] if "batch" in transaction else [],
@@ -154,6 +191,7 @@ def card(screen: Screen) -> Response:
         "card",
         card={**document, "available": _card_available(screen, document)},
         plot=_plot(screen, document, CARD_TRANSACTION),
+        drift=_drift(screen, CARD_TRANSACTION, document),
         pending=documents.range(CARD_TRANSACTION, "shelf", group=f"{document['id']}|pending", reverse=True),
         booked=documents.range(CARD_TRANSACTION, "shelf", group=shelf, reverse=True, offset=offset, limit=PER_PAGE),
         offset=offset,

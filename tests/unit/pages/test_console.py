@@ -207,6 +207,20 @@ def test_an_account_lists_its_transactions_page_by_page(emulator: Living, browse
     assert browser.get(f"/console/accounts/{account['id']}?offset=-1").status == 200
 
 
+def test_where_the_feed_drifts_an_account_and_a_card_show_what_tpps_see(emulator: Living, browser: Visitor) -> None:
+    documents = emulator.service.bank.documents
+    account, card = documents.first(ACCOUNT, bban="99901000014"), next(documents.all(CARD))
+    assert account is not None
+    pages = (f"/console/accounts/{account['id']}", f"/console/cards/{card['id']}")
+    assert not any("What TPPs see" in browser.get(page).text for page in pages)
+    emulator.service.bank.change_settings({"feed": [{"effect": "amend", "text": "Under behandling"}]})
+    assert all("Under behandling" in browser.get(page).text for page in pages)
+    emulator.service.bank.change_settings({"feed": [{"effect": "late", "days": 60}]})
+    assert "Nothing before" in browser.get(pages[0]).text
+    emulator.service.bank.change_settings({"feed": [{"effect": "late", "chance": 0}]})
+    assert "at this moment it shows what is stored" in browser.get(pages[0]).text
+
+
 def test_where_less_is_left_than_an_address_leaves_out_the_first_page_is_shown(
     emulator: Living, browser: Visitor
 ) -> None:
