@@ -16,12 +16,6 @@ from emulator.bank.problems import Problem, written
 ROUGH_FEED: tuple[Mapping[str, Any], ...] = ({"effect": "new-id", "chance": 0.2},)
 
 
-_ROUGH_FEED: list[dict[str, Any]] = [
-    {"effect": "new-id", "chance": 0.1},
-    {"effect": "renumber-day", "chance": 0.05},
-]
-
-
 @dataclass(frozen=True, slots=True)
 class Settings:
     """The settings of a bank; the defaults are the sandbox's (CONTRACT 1, 3.1, 5, 6)."""
