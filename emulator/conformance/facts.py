@@ -369,7 +369,7 @@ FACTS: dict[str, Fact] = {
     "attended": Fact(_attended, "whether PSU-IP-Address was sent"),
     "fingerprint": Fact(_fingerprint, "the same for requests that ask the same"),
     "content": Fact(_content, "the same for bodies with the same bytes"),
-    "payment": Fact(_payment, "the payment that the request is about, or made"),
+    "payment": Fact(_payment, "the payment that the request is about, or created"),
     "paymentStatus": Fact(_payment_status, "the transactionStatus that the answer tells"),
     "account": Fact(_parameter("id"), "the account or card in the address"),
     "basket": Fact(_parameter("basketId"), "the signing basket in the address"),

@@ -141,7 +141,7 @@ def _failure(failure: Failure) -> dict[str, Any]:
 
 
 def curl(request: Evidence) -> str:
-    """The request as a curl line for the signing proxy, which signs it anew."""
+    """The request as a curl line for the signing proxy, which signs it again."""
     words = ["curl", "-X", request.method, f"$PROXY{request.target}"]
     for name, value in request.headers:
         if name.lower() not in _OF_THE_SIGNATURE:

@@ -141,7 +141,7 @@ class Connection(web.RequestHandler):
         super().pause_reading()
 
     def resume_reading(self, resume_parser: bool = True) -> None:
-        """aiohttp resumes after every piece of a body that is read, and parses anew even where nothing was paused."""
+        """aiohttp resumes after every piece of a body that is read, and parses again even where nothing was paused."""
         if self._paused_by_body:
             self._paused_by_body = False
             super().resume_reading(resume_parser)

@@ -23,7 +23,7 @@ AT_ONCE = 1000  # payments in one change of the store
 
 
 def filled(count: int) -> Path:
-    """A state directory with `count` payments, made once for this run; copy it before you change it."""
+    """A state directory with `count` payments, created once for this run; copy it before you change it."""
     return Path(_filled(count).name)
 
 

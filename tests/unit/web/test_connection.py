@@ -74,6 +74,35 @@ def cut(data: bytes, places: list[int]) -> list[bytes]:
     return [data[start:end] for start, end in zip([0, *at], [*at, len(data)], strict=True)]
 
 
+class Throttled(Peer):
+    """A client that stops sending while the server holds it back."""
+
+    held, times_held = False, 0
+
+    def pause_reading(self) -> None:
+        self.held = True
+        self.times_held += 1
+
+    def resume_reading(self) -> None:
+        self.held = False
+
+
+async def test_a_client_that_was_held_back_in_a_body_may_go_on_when_that_is_read() -> None:
+    application = Application()
+    client = Throttled(listener_of(application))
+    body = b"x" * 900_000
+    data = post(body, target="/v1/post")
+    for at in range(0, len(data), 150_000):
+        client.connection.data_received(data[at : at + 150_000])
+        await turn()
+        assert not client.held
+    assert await client.answered(1) == [200]
+    assert client.times_held > 1
+    assert application.requests[0].body == body
+    client.leave()
+    await turn()
+
+
 @example(["get"] * 70, None, [], False)
 @example(["late", "get", "get"], None, [], False)
 @example(["get", "late", "post"], "last", [], False)
