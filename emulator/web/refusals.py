@@ -56,7 +56,8 @@ def bad_body(reason: str) -> Response:
 
 def unavailable(request: Request) -> Response:
     """503 for a request that the bank cannot handle at the moment."""
-    response = wire_refusal(503, "The bank cannot answer at the moment; nothing was changed.")
+    done = "nothing was changed" if request.unfinished is None else "what was done of this before stays"
+    response = wire_refusal(503, f"The bank cannot answer at the moment; {done}.")
     finish(response, Headers(request.headers))
     return response
 
