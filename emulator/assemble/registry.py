@@ -38,6 +38,8 @@ logger = logging.getLogger(__name__)
 
 DEFAULT = "default"
 MTIME_GRAIN = 0.01  # seconds by which a file may be newer than its time says
+SHORT_JOURNAL = 1 << 20  # bytes, which a start reads in a moment
+COMPACTING_SHORT = 1.0  # seconds at the end for all of those
 COMPACTING = 8.0  # seconds at the end at most; the journal has everything as well
 
 
@@ -358,16 +360,23 @@ class BankRegistry:
         return iter(list(self._open.values()))
 
     def close(self) -> None:
-        """Close every bank's documents, compacted as far as there is time: those first whose start is the slowest."""
+        """Close every bank's documents, compacted as far as there is time.
+
+        The default bank comes first, then those whose start is the slowest; short journals get little time.
+        """
         until = monotonic() + COMPACTING if self._until is None else self._until
-
-        def in_time() -> None:
-            if monotonic() > until:
-                raise Abandoned
-
+        first = self._stores.get(DEFAULT)
         late = 0
-        for documents in sorted(self._stores.values(), key=_journal_size, reverse=True):
-            late += monotonic() > until and _journal_size(documents) > 0
+        for documents in sorted(self._stores.values(), key=lambda d: (d is not first, -_journal_size(d))):
+            size = _journal_size(documents)
+            if documents is not first and size < SHORT_JOURNAL:
+                until = min(until, monotonic() + COMPACTING_SHORT)
+
+            def in_time(until: float = until) -> None:
+                if monotonic() > until:
+                    raise Abandoned
+
+            late += monotonic() > until and size > 0
             documents.close(in_time)
         if late:
             logger.warning("the journals of %d banks were left as they are: there was no time to compact them", late)

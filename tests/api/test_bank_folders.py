@@ -155,6 +155,21 @@ def test_an_end_that_takes_too_long_leaves_what_is_written_in_the_journal(
     again.close()
 
 
+def test_the_short_journals_of_many_banks_hold_up_no_end(
+    tmp_path: Path, authority: CertificateAuthority, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    application = assemble(ServeSettings(state=tmp_path), authority=authority)
+    assert asked(application, "PUT", "/_emulator/banks/x")[0] == 201
+    assert asked(application, "PUT", "/_emulator/settings", {"calendar": "norway"})[0] == 200
+    monkeypatch.setattr(registry, "COMPACTING_SHORT", -1.0)
+    application.close()
+    assert (tmp_path / "banks" / "default" / "documents.json").exists()
+    assert not (tmp_path / "banks" / "x" / "documents.json").exists()
+    again = assemble(ServeSettings(state=tmp_path), authority=authority)
+    assert names(again) == ["default", "x"]
+    again.close()
+
+
 def test_only_folders_with_the_name_of_a_bank_are_listed(application: BankApplication, tmp_path: Path) -> None:
     (tmp_path / "banks" / "file").write_text("x")
     for name in ("Foo", ".deleted-0123456789ab", "a b"):
