@@ -45,7 +45,11 @@ def test_a_damaged_file_is_3_and_named(run: Run, state: Path, file: str, command
 def test_a_missing_key_is_3_and_named(run: Run, state: Path, command: str) -> None:
     key = state / "tpps" / "demo" / "key.pem"
     key.unlink()
-    assert run(*command.split()) == (3, "", f"bank-emulator: {key}: the key is missing\n")
+    assert run(*command.split()) == (
+        3,
+        "",
+        f"bank-emulator: {key}: the key is missing (see bank-emulator docs recover-data)\n",
+    )
 
 
 def test_a_directory_that_cannot_be_written_is_2_and_named(
