@@ -12,7 +12,6 @@ from emulator.api.messages import Response
 from emulator.bank.accounts import cards as card_rules
 from emulator.bank.accounts import ledger, transactions
 from emulator.bank.bank import Bank
-from emulator.bank.clock import date_time
 from emulator.bank.customers import people
 from emulator.bank.documents import Account, Card, Customer, Person
 from emulator.bank.kinds import ACCOUNT, AGREEMENT, CARD, CARD_TRANSACTION, CONSENT, CUSTOMER, TRANSACTION, EntryKind
@@ -137,7 +136,7 @@ def _drift(screen: Screen, kind: EntryKind, holder: Account | Card) -> list[dict
                     {
                         "stored": _facts(entry),
                         "seen": [_facts(one.entry) for one in seen],
-                        "coming": coming and date_time(coming),
+                        "coming": coming,
                         "effects": sorted({effect for one in shown for effect in one.effects}),
                     }
                 )

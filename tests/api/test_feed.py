@@ -1,0 +1,103 @@
+"""A feed that drifts, at the interface: lists, details, cards and the sandbox listing alike (CONTRACT 14)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.api.control_desk import ControlDesk
+from tests.api.desk import DeskClient, advance, ok
+
+KARI = "14888520059"
+SIRI = "21909220006"  # acts for the bakery, which has batches
+RENUMBER = [{"effect": "renumber-day"}]
+
+
+@pytest.fixture
+def kari(tpp: DeskClient) -> DeskClient:
+    return tpp.log_in(KARI)
+
+
+def own(client: DeskClient) -> str:
+    account: str = ok(client.get("/v1/accounts"))["accounts"][0]["resourceId"]
+    return account
+
+
+def entries(body: dict[str, Any]) -> list[dict[str, Any]]:
+    return [*body["pending"], *body["booked"]]
+
+
+def test_pages_and_details_follow_the_shown_ids(kari: DeskClient, desk: ControlDesk) -> None:
+    account = own(kari)
+    path = f"/v1/accounts/{account}/transactions"
+    before = ok(kari.get(path))
+    desk.do("PUT", "/settings", {"feed": RENUMBER})
+    shown, link = [], f"{path}?limit=7"
+    while link:
+        page = ok(kari.get(link))["transactions"]
+        shown += entries(page)
+        link = page["_links"].get("next", {}).get("href")
+    was = entries(before["transactions"])
+    assert [{**entry, "transactionId": ""} for entry in shown] == [{**entry, "transactionId": ""} for entry in was]
+    assert not {e["transactionId"] for e in shown if "bookingDate" in e} & {e["transactionId"] for e in was}
+    for entry in shown[::9]:
+        assert ok(kari.get(f"{path}/{entry['transactionId']}"))["transactionsDetails"] == entry
+    assert kari.get(f"{path}/{was[-1]['transactionId']}").status == 404
+    desk.do("PUT", "/settings", {"feed": []})
+    assert ok(kari.get(path)) == before
+
+
+def test_items_of_a_batch_have_ids_below_the_shown_one(tpp: DeskClient, desk: ControlDesk) -> None:
+    siri = tpp.log_in(SIRI, context="CORPORATE")
+    path = f"/v1/accounts/{own(siri)}/transactions"
+    desk.do("PUT", "/settings", {"feed": RENUMBER})
+    batch = next(one for one in ok(siri.get(path))["transactions"]["booked"] if one.get("batchIndicator"))
+    details = ok(siri.get(batch["_links"]["transactionDetails"]["href"]))["transactionsDetails"]
+    links = [entry["_links"]["transactionDetails"]["href"] for entry in details["entryDetails"]]
+    assert links[1] == f"{path}/{batch['transactionId']}.2"
+    item = ok(siri.get(links[1]))["transactionsDetails"]
+    assert item["transactionAmount"] == details["entryDetails"][1]["transactionAmount"]
+
+
+def test_cards_and_the_sandbox_listing_show_the_same_drift(kari: DeskClient, desk: ControlDesk) -> None:
+    card = ok(kari.get("/v1/card-accounts"))["cardAccounts"][0]["resourceId"]
+    account = own(kari)
+    paths = f"/v1/card-accounts/{card}/transactions", f"/v1/sandbox/accounts/{account}/transactions"
+    cards, sandbox = (ok(kari.get(path)) for path in paths)
+    desk.do("PUT", "/settings", {"feed": [{"effect": "duplicate", "hours": 2160}, {"effect": "new-id"}]})
+    doubled = ok(kari.get(paths[0]))["cardTransactions"]
+    assert len(doubled["booked"]) == 2 * len(cards["cardTransactions"]["booked"])
+    ids = [entry["cardTransactionId"] for entry in entries(doubled)]
+    assert len(set(ids)) == len(ids)
+    listed = ok(kari.get(f"{paths[1]}?limit=500"))
+    seen = ok(kari.get(f"/v1/accounts/{account}/transactions?limit=500"))["transactions"]
+    assert [entry["id"] for entry in listed] == [entry["transactionId"] for entry in entries(seen)]
+    assert ok(kari.get(listed[-1]["_links"]["self"]["href"]))["id"] == listed[-1]["id"]
+    assert ok(kari.get(sandbox[0]["_links"]["self"]["href"]))["id"] == sandbox[0]["id"]
+
+
+def test_balances_and_ledger_stay_true(kari: DeskClient, desk: ControlDesk) -> None:
+    account = own(kari)
+    before = ok(kari.get(f"/v1/accounts/{account}/balances")), desk.get("/ledger")
+    feed = [{"effect": effect} for effect in ("amend", "late", "vanish", "duplicate", "shift-booking-date")]
+    desk.do("PUT", "/settings", {"feed": feed})
+    assert (ok(kari.get(f"/v1/accounts/{account}/balances")), desk.get("/ledger")) == before
+    advance(kari.service, days=1)
+    assert desk.get("/ledger")["balanced"] is True
+
+
+def test_a_feed_that_cannot_be_is_refused_with_every_mistake(desk: ControlDesk) -> None:
+    feed = [{"effect": "newid"}, {"effect": "late", "hours": 2}, {"effect": "new-id", "when": {"creditorNme": "A"}}]
+    refused = desk.ask("PUT", "/settings", {"feed": feed})
+    assert (refused.status, refused.told()) == (
+        400,
+        [
+            ("FORMAT_ERROR", f"feed[{index}].{member}")
+            for index, member in enumerate(("effect", "hours", "when.creditorNme"))
+        ],
+    )
+    assert "did you mean new-id?" in refused.texts()
+    twice = {"scenario": "x", "start": {"feed": [], "settings": {"feed": []}}}
+    assert "write it once" in desk.ask("POST", "/scenario", twice).texts()
+    assert desk.get("/settings")["feed"] == []
