@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from emulator.bank.notification_targets import Host, MalformedAddress, allowed_host
 
 PREFIX = "BANK_EMULATOR_"
+EMBEDDED = "postgresql"  # the word that stands for a server of its own
 
 Parse = Callable[[str], Any]
 
@@ -33,6 +34,8 @@ class ServeSettings:
     tls_port: int | None = None
     state: Path = Path(".bank-emulator")
     ephemeral: bool = False
+    store: str | None = None
+    store_schema: str = "bank_emulator"
     fixtures: str = "known-state"
     scenario: tuple[str, ...] = ()
     profile: str = "documented"
@@ -118,6 +121,18 @@ def _url(value: str) -> str:
     return value.rstrip("/")
 
 
+def _store(value: str) -> str:
+    if value != EMBEDDED and not re.match(r"postgres(ql)?://", value):
+        raise ValueError("takes postgresql://user:password@host/database, or the word postgresql for an own server")
+    return _text(value)
+
+
+def _schema(value: str) -> str:
+    if not re.fullmatch(r"[a-z_][a-z0-9_]{0,62}", value) or value.startswith("pg_"):
+        raise ValueError("takes a plain name in small letters, such as bank_emulator")
+    return value
+
+
 def _host_name(value: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,252})|\[?[0-9a-fA-F:.]+\]?", value):
         raise ValueError("takes a host name without scheme or port")
@@ -153,6 +168,10 @@ FLAGS: tuple[Flag, ...] = (
     Flag("tls-port", "N", _port, "Also listen with TLS on this port; 0 picks a free one."),
     Flag("state", "DIR", lambda value: Path(_text(value)), "The directory for certificates and the bank's documents."),
     Flag("ephemeral", "", _switch, "Keep the bank's documents in memory only.", switch=True),
+    Flag(
+        "store", "URL", _store, "A PostgreSQL that processes share: postgresql://..., or postgresql for one of its own."
+    ),
+    Flag("store-schema", "NAME", _schema, "The schema of the tables in --store."),
     Flag("fixtures", "NAME|FILE", _text, "What the bank starts with, and what reset restores."),
     Flag("scenario", "NAME|FILE", _text, "A scenario to apply after start; may be repeated.", repeatable=True),
     Flag(

@@ -200,7 +200,9 @@ def _text(body: bytes, size: int) -> str:
 
 
 class RequestLog:
-    """The ring of the last exchanges."""
+    """The ring of the last exchanges. `announces`: whoever watches learns of each as it is answered."""
+
+    announces = True
 
     def __init__(self) -> None:
         self._ring: deque[Exchange] = deque(maxlen=KEPT)

@@ -115,10 +115,11 @@ class Pipeline:
         exchange.seconds = time.perf_counter() - began
         if len(request.body) + len(response.body) > BODY_KEPT:
             self._log.weigh(exchange)
-        if bank.settings.conformance:
-            self._observe(exchange)
-        if bank.watchers:
-            bank.publish({"type": "request", **exchange.summary()})
+        if self._log.announces:
+            if bank.settings.conformance:
+                self._observe(exchange)
+            if bank.watchers:
+                bank.publish({"type": "request", **exchange.summary()})
         return sent
 
     def refused(self, request: Request, response: Response) -> None:
@@ -132,7 +133,7 @@ class Pipeline:
                 self._signer()(response)
             except Exception as error:
                 failed(request, error)  # is in the log then; the refusal stands, unsigned
-        if bank.watchers:
+        if bank.watchers and self._log.announces:
             bank.publish({"type": "request", **exchange.summary()})
 
     def _through_the_gates(self, exchange: Exchange, headers: Headers) -> Response:

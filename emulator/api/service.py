@@ -65,11 +65,12 @@ class BankService:
         trusted_ca: Callable[[], Certificate | None],
         signer: Signer,
         observer: Observer,
+        log: RequestLog | None = None,
     ) -> None:
         self.bank = bank
         self.observer = observer
         self.rules = rules
-        self.log = RequestLog()
+        self.log = log or RequestLog()
         pipeline = Pipeline(
             bank,
             router=router,

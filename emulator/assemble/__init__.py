@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from emulator.api.messages import Request, Response
 from emulator.assemble.answers import response_signer
@@ -24,7 +24,7 @@ from emulator.scenario.problems import ScenarioRefused
 from emulator.scenario.rules import RuleSet
 from emulator.scenario.target import ScenarioTarget
 from emulator.settings import ServeSettings
-from emulator.store import StoreDamaged, StoreError
+from emulator.store import StoreDamaged, StoreError, StoreShared
 from emulator.web.console.room import Console
 from emulator.web.docs_page import DocsPage
 from emulator.web.notification_client import NotificationClient
@@ -32,6 +32,9 @@ from emulator.web.pages.browser import Guard
 from emulator.web.pages.my_pages import MyPages
 from emulator.web.pages.rendering import StaticFiles
 from emulator.web.pages.sca_pages import ScaPages
+
+if TYPE_CHECKING:
+    from emulator.assemble.shared.turns import SharedTurns
 
 logger = logging.getLogger(__name__)
 
@@ -65,11 +68,17 @@ def assemble(
     certificates that are damaged.
     """
     try:
+        if settings.store is not None:
+            from emulator.assemble.shared.starting import assembled  # psycopg is an extra
+
+            return assembled(settings, begins)
         if authority is None:
             authority = authority_for(settings.state, power=settings.durability == "power")
         return _assembled(settings, authority, begins, progress)
     except (StoreDamaged, AuthorityDamaged) as error:
         raise StateDamaged(str(error)) from error
+    except StoreShared as error:
+        raise (StateDamaged if error.newer else StartRefused)(f"--store: {error}") from error
     except ScenarioRefused as error:
         raise StartRefused(f"--scenario {error}") from error
     except FixtureError as error:
@@ -91,7 +100,7 @@ def _assembled(
     _tell_kept_settings(registry.default.bank)
     with ExitStack() as undo:
         undo.callback(registry.close)
-        application = _application(registry, settings, authority)
+        application = application_of(registry, settings, authority)
         apply_all(settings.scenario, application.scenario_target(registry.default))
         undo.pop_all()
     return application
@@ -105,7 +114,13 @@ def apply_all(scenarios: Iterable[str], scenario_target: ScenarioTarget) -> None
             target.apply(scenario, scenario_target)
 
 
-def _application(registry: BankRegistry, settings: ServeSettings, authority: CertificateAuthority) -> BankApplication:
+def application_of(
+    registry: BankRegistry,
+    settings: ServeSettings,
+    authority: CertificateAuthority,
+    shared: SharedTurns | None = None,
+) -> BankApplication:
+    """The rooms over these banks; `shared`: the turns of banks that processes share."""
     guard = Guard(allowed_hosts=(settings.host, *settings.allow_host), secret=authority.secret("forms"))
     control = Control(
         registry,
@@ -132,6 +147,7 @@ def _application(registry: BankRegistry, settings: ServeSettings, authority: Cer
         tls=lambda: authority.server_context(_names(settings)),
         scenario_target=control.scenario_target,
         post=NotificationClient(allowed=settings.allow_notify, authority=authority.certificate_pem).post,
+        shared=shared,
     )
 
 
@@ -176,20 +192,28 @@ def registry_for(
     progress: Callable[[int, int], None] | None = None,
 ) -> BankRegistry:
     """The banks as `settings` wants them."""
-    return BankRegistry(
-        RegistryConfig(
-            directory=None if settings.ephemeral else settings.state / "banks",
-            fixtures=settings.fixtures,
-            settings=Settings(profile=settings.profile, links=settings.links, weather=settings.weather),
-            seed=settings.seed,
-            ids_form=settings.ids,
-            idle_seconds=settings.idle_hours * 3600,
-            durability="power" if settings.durability == "power" else "process",
-            rules_for=RuleSet,
-            trusted_ca=lambda: authority.certificate,
-            signer=response_signer(authority.answer_credentials),
-            begins=begins,
-            notify_hosts=settings.allow_notify,
-            progress=progress,
-        )
+    return BankRegistry(registry_config(settings, authority, begins, progress))
+
+
+def registry_config(
+    settings: ServeSettings,
+    authority: CertificateAuthority,
+    begins: Beginning = LIVE,
+    progress: Callable[[int, int], None] | None = None,
+) -> RegistryConfig:
+    """What `settings` say of all banks."""
+    return RegistryConfig(
+        directory=None if settings.ephemeral or settings.store is not None else settings.state / "banks",
+        fixtures=settings.fixtures,
+        settings=Settings(profile=settings.profile, links=settings.links, weather=settings.weather),
+        seed=settings.seed,
+        ids_form=settings.ids,
+        idle_seconds=settings.idle_hours * 3600,
+        durability="power" if settings.durability == "power" else "process",
+        rules_for=RuleSet,
+        trusted_ca=lambda: authority.certificate,
+        signer=response_signer(authority.answer_credentials),
+        begins=begins,
+        notify_hosts=settings.allow_notify,
+        progress=progress,
     )

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from ssl import SSLContext
 from time import monotonic
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
 from emulator.api import render
 from emulator.api.headers import Headers
@@ -26,8 +26,12 @@ from emulator.bank.kinds import SCA
 from emulator.bank.payment import progression
 from emulator.scenario.target import ScenarioTarget
 from emulator.store import Store
+from emulator.web.application import Turn
 from emulator.web.pages.browser import root_of
 from emulator.web.pages.rendering import nothing_here, wants_page
+
+if TYPE_CHECKING:
+    from emulator.assemble.shared.turns import SharedTurns
 
 IDLE = 0.25  # seconds without a request after which the process has nothing else to do
 JUDGED = 32  # observations that are judged then, for the conformance report, before requests come first again
@@ -63,7 +67,8 @@ class BankApplication:
     """The web side's only partner.
 
     `rooms`: by first path segment (`_emulator`, `sca`, `console`, ...); what no room has is the TPP interface.
-    `scenario_target` gives what scenarios change of a bank; `post` sends a notification, None: none is sent.
+    `scenario_target` gives what scenarios change of a bank; `post` sends a notification, None: none is sent; `shared`:
+    the turns of banks that processes share.
     """
 
     def __init__(
@@ -75,7 +80,9 @@ class BankApplication:
         tls: Callable[[], SSLContext],
         scenario_target: Callable[[BankService], ScenarioTarget],
         post: Post | None = None,
+        shared: SharedTurns | None = None,
     ) -> None:
+        self._shared = shared
         self.scenario_target = scenario_target
         self._registry = registry
         self._rooms = rooms
@@ -83,7 +90,7 @@ class BankApplication:
         self._tls = tls
         self._upkeep = Upkeep()
         self._idle: asyncio.TimerHandle | None = None
-        self.notifier = Notifier(registry.services, change=self.change, post=post, alone=True)
+        self.notifier = Notifier(registry.services, change=self.change, post=post, alone=shared is None)
         registry.on_open = self.notifier.follow
         self._handled_before = 0
         self._turn = JournalTurn(
@@ -93,6 +100,8 @@ class BankApplication:
             documents_of=self.documents_of,
             waits=registry.power,
         )
+        if shared is not None:
+            shared.answers = self.handle
 
     @property
     def default(self) -> BankService:
@@ -107,9 +116,9 @@ class BankApplication:
             raise RuntimeError("the default bank is open for good")
         return documents
 
-    def turn(self) -> JournalTurn:
-        """The next turn of requests; the one before it has ended."""
-        return self._turn
+    def turn(self) -> Turn:
+        """The next turn of requests."""
+        return self._turn if self._shared is None else self._shared
 
     def handle(self, request: Request) -> Response | Stream:
         """Answer any request, however long that takes; never raises."""
@@ -206,6 +215,8 @@ class BankApplication:
 
     def apply_due(self) -> Awaitable[None] | None:
         """Apply what has fallen due, so that watchers see it without a request."""
+        if self._shared is not None:
+            return self._shared.settle()
         for service in self._watched():
             service.settle()
         unsynced = self._upkeep.unsynced(self._registry.documents(service.bank.name) for service in self._watched())
@@ -213,6 +224,8 @@ class BankApplication:
 
     async def change(self, service: BankService, work: Callable[[], Result]) -> Result:
         """Let `work` change a bank's documents, not within a turn; return when that is as durable as asked for."""
+        if self._shared is not None:
+            return await self._shared.change(work, service.bank.name)
         result = work()
         unsynced = self._upkeep.unsynced([self._registry.documents(service.bank.name)])
         if unsynced:
@@ -229,13 +242,16 @@ class BankApplication:
     def start(self) -> None:
         """Requests are served from now on, within a running loop: a slow start is followed by a compaction."""
         self._upkeep.look_after(self._registry.group)
+        if self._shared is not None:
+            self._shared.start()
         self._idle = asyncio.get_running_loop().call_later(IDLE, self._use_idle_time)
         self.notifier.start()
 
     def _use_idle_time(self) -> None:
         """Judge some of what the banks have seen, if no request has come since the last look; close an idle bank."""
-        handled, self._handled_before = self._handled_before, self._turn.count
-        idle, left = handled == self._turn.count, False
+        count = self._turn.count if self._shared is None else self._shared.count
+        handled, self._handled_before = self._handled_before, count
+        idle, left = handled == count, False
         self._registry.close_idle()
         try:
             left = idle and any(service.observer.judge_some(JUDGED) for service in self._registry.services())

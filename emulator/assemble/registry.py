@@ -13,6 +13,7 @@ from typing import Literal
 
 from cryptography.x509 import Certificate
 
+from emulator.api.log import RequestLog
 from emulator.api.operation import routes
 from emulator.api.operations import table
 from emulator.api.pipeline import Rules, Signer
@@ -20,7 +21,7 @@ from emulator.api.service import BankService
 from emulator.assemble.answers import response_signer
 from emulator.assemble.folders import NAME, Folders
 from emulator.bank import fixtures, notifications
-from emulator.bank.bank import Bank
+from emulator.bank.bank import Bank, Event
 from emulator.bank.clock import LIVE, Beginning
 from emulator.bank.errors import BankError
 from emulator.bank.fixtures import Fixture
@@ -69,6 +70,8 @@ class RegistryConfig:
 class BankRegistry:
     """The banks by name."""
 
+    default: BankService
+
     def __init__(self, common: RegistryConfig) -> None:
         self.group = WriteGroup()
         self._until: float | None = None
@@ -83,6 +86,9 @@ class BankRegistry:
         self._stores: dict[str, Store] = {}
         self._logged: dict[str, str] = {}
         self.on_open: Callable[[BankService], None] | None = None  # of every bank that is opened from then on
+        self._begin()
+
+    def _begin(self) -> None:
         self.default = self.open(DEFAULT)
         if self._folders is not None:  # by now no other process has them
             self._folders.sweep()
@@ -212,7 +218,11 @@ class BankRegistry:
             trusted_ca=common.trusted_ca,
             signer=common.signer,
             observer=Conformance(bank),
+            log=self._request_log(bank),
         )
+
+    def _request_log(self, _bank: Bank) -> RequestLog:
+        return RequestLog()
 
     def _seed(self, name: str, documents: Store) -> int | None:
         """--seed for the default bank, whatever it was made with; a named bank keeps the seed it was made with."""
@@ -291,6 +301,12 @@ class BankRegistry:
             raise
         known.log.clear()
         return known
+
+    def publish_to_all(self, kind: str, name: str, status: str) -> None:
+        """Tell whoever watches any bank what has changed about the service: its TPPs, its banks."""
+        for service in self.services():
+            if service.bank.watchers:  # of hundreds of banks hardly one is watched
+                service.bank.publish(about_all(service.bank, kind, name, status))
 
     def _made(
         self, name: str, fixture: str | None, seed: int | None, prepare: Callable[[BankService], None]
@@ -391,6 +407,11 @@ def _is_busy(service: BankService, documents: Store) -> bool:
     bank, log = service.bank, journal_of(documents)
     on_disk = documents.waiting or (log is not None and (log.sync_needed or log.compaction is not None))
     return bool(bank.watchers or bank.moves or on_disk or notifications.are_to_come(bank))
+
+
+def about_all(bank: Bank, kind: str, name: str, status: str) -> Event:
+    """The event by which who watches a bank learns of what concerns all of them."""
+    return {"type": kind, "id": name, "status": status, "at": bank.clock.stamp()}
 
 
 def _journal_size(documents: Store) -> int:

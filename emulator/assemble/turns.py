@@ -57,9 +57,8 @@ class JournalTurn:
         self._handled: Handled = []
         self.count = 0  # requests so far
 
-    def begin(self, _requests: Sequence[Request]) -> Awaitable[None] | None:
+    def begin(self, _requests: Sequence[Request]) -> None:
         """Nothing has to be waited for: this process alone has the documents."""
-        return None
 
     def handle(self, request: Request) -> Answered:
         """The answer to a request, or the next step of it, good once `end` is through."""
@@ -220,20 +219,22 @@ class Upkeep:
         task.add_done_callback(self._compactions.discard)
 
     async def _compact(self, log: JournalLog, compaction: Compaction) -> None:
-        await asyncio.get_running_loop().run_in_executor(None, compaction.run, self._rests())
+        await asyncio.get_running_loop().run_in_executor(None, compaction.run, rests(self._ending))
         log.finish_compaction(compaction)
 
-    def _rests(self) -> Callable[[], None]:
-        since: float | None = None
 
-        def pause() -> None:
-            nonlocal since
-            if since is None:  # in the thread that works
-                since = thread_time()
-            worked = thread_time() - since
-            if worked >= WORK:
-                if self._ending.wait(worked * REST):
-                    raise Abandoned
-                since = thread_time()
+def rests(ending: Event) -> Callable[[], None]:
+    """What a thread calls between pieces of its work: it rests, and Abandoned ends it when the process does."""
+    since: float | None = None
 
-        return pause
+    def pause() -> None:
+        nonlocal since
+        if since is None:  # in the thread that works
+            since = thread_time()
+        worked = thread_time() - since
+        if worked >= WORK:
+            if ending.wait(worked * REST):
+                raise Abandoned
+            since = thread_time()
+
+    return pause

@@ -64,7 +64,7 @@ class Bank:
         self.moves = 0  # of the clock that are under way and apply what is due themselves, see `progression`
         self.watchers: list[Watcher] = []
         self.follower: Callable[[Event], None] | None = None
-        documents.listen(self._tell)
+        documents.listen(self.tell)
         self.settings = self.defaults
         SETTINGS.follow(documents, self._take_settings)
 
@@ -97,9 +97,10 @@ class Bank:
 
     def dismiss(self) -> None:
         """Tell the watchers that the bank is deleted."""
-        self._tell(None)
+        self.tell(None)
 
-    def _tell(self, event: Event | None) -> None:
+    def tell(self, event: Event | None) -> None:
+        """Hand an event to whoever watches at this process."""
         if self.follower is not None and event is not None and event["type"] != "request":
             self.follower(event)
         for watcher in tuple(self.watchers):

@@ -128,6 +128,11 @@ class Clock:
         """Start live bank time no earlier than at this real time (seconds since 1970), at which it was last stored."""
         self._latest = max(self._latest, int(real * 1_000_000))
 
+    @property
+    def latest(self) -> int:
+        """The latest real time that bank time was taken from, in microseconds since 1970."""
+        return self._latest
+
     def release(self) -> None:
         """Let bank time run again."""
         self._held = None

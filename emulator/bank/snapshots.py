@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -19,7 +19,7 @@ from emulator.bank.bank import Bank
 from emulator.bank.clock import date_time, real_now
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import KINDS, META
-from emulator.store import Image, StoreDamaged, StoreError, StoreUnwritable
+from emulator.store import Image, NotFetched, StoreDamaged, StoreError, StoreUnwritable
 from emulator.store.disk import Disk
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", re.ASCII)
@@ -60,14 +60,17 @@ class Snapshots:
         if name not in self._saved and len(self._saved) >= MOST:
             raise BankError("CONFLICT", f"There are {MOST} snapshots; delete one first.", "name")
         image = bank.documents.image().with_document(META, bank.clock.noted())
-        in_memory: Image | None = image
-        if self._directory is not None:
-            content = image.to_bytes()
-            _write(self._directory, self._file(name), content, power=self._power)
-            if len(content) > LARGE:
-                in_memory = None
+        in_memory = self._keep(name, image)
         self._saved.pop(name, None)
         self._saved[name] = _Saved(real_now(), in_memory)
+
+    def _keep(self, name: str, image: Image) -> Image | None:
+        """Keep an image beyond the process; what of it stays in memory."""
+        if self._directory is None:
+            return image
+        content = image.to_bytes()
+        _write(self._directory, self._file(name), content, power=self._power)
+        return image if len(content) <= LARGE else None
 
     def restore(self, bank: Bank, name: str) -> None:
         """Make the bank what it was at the moment of the save; RESOURCE_UNKNOWN, CONFLICT."""
@@ -79,11 +82,14 @@ class Snapshots:
     def delete(self, name: str) -> None:
         """Delete a snapshot; RESOURCE_UNKNOWN."""
         self._find(name)
+        self._drop(name)
+        del self._saved[name]
+
+    def _drop(self, name: str) -> None:
         if self._directory is not None:
             self._file(name).unlink(missing_ok=True)
             if self._power:
                 Disk().sync_directory(self._directory)
-        del self._saved[name]
 
     def clear(self) -> None:
         """Delete all snapshots."""
@@ -116,6 +122,73 @@ class Snapshots:
             raise BankError("RESOURCE_UNKNOWN", f"The file of the snapshot {name} is gone.") from None
         except (OSError, StoreError) as error:
             raise BankError("CONFLICT", f"The snapshot {name} cannot be read: {error}") from None
+
+
+class SharedSnapshots(Snapshots):
+    """The snapshots of a bank that processes share; what is saved or deleted goes with the changes of the turn.
+
+    Which there are is known in turns that may ask for them; an image is fetched where it is restored.
+    """
+
+    def __init__(self, bank: str) -> None:
+        super().__init__(None)
+        self._bank = bank
+        self._before: dict[str, _Saved] | None = None
+        self.pending: dict[str, Image | None] = {}
+        """What this turn has saved, None: deleted."""
+
+    def stored(self, present: Iterable[tuple[str, datetime]]) -> None:
+        """Take note of those that are stored, the oldest first."""
+        known = self._saved
+        self._saved = {}
+        for name, created in present:
+            saved = known.get(name)
+            same = saved is not None and saved.created == created
+            self._saved[name] = saved if saved is not None and same else _Saved(created, None)
+
+    def fetched(self, name: str, content: bytes) -> None:
+        """Take the image of a stored snapshot."""
+        if name in self._saved:
+            self._saved[name].image = Image.from_bytes(content, KINDS, file=Path(name))
+
+    def changes(self) -> list[tuple[str, datetime, bytes | None]]:
+        """What this turn has saved and deleted, to be stored."""
+        changes: list[tuple[str, datetime, bytes | None]] = []
+        for name, image in self.pending.items():
+            if image is None:
+                changes.append((name, real_now(), None))
+                continue
+            content, saved = image.to_bytes(), self._saved[name]
+            if len(content) > LARGE:
+                saved.image = None
+            changes.append((name, saved.created, content))
+        return changes
+
+    def confirm(self) -> None:
+        """This turn is stored."""
+        self._before = None
+        self.pending = {}
+
+    def undo(self) -> None:
+        """Forget this turn."""
+        if self._before is not None:
+            self._saved = self._before
+        self.confirm()
+
+    def _keep(self, name: str, image: Image) -> Image | None:
+        self._note(name, image)
+        return image
+
+    def _drop(self, name: str) -> None:
+        self._note(name, None)
+
+    def _note(self, name: str, image: Image | None) -> None:
+        if self._before is None:
+            self._before = dict(self._saved)
+        self.pending[name] = image
+
+    def _read(self, name: str) -> Image:
+        raise NotFetched(bank=self._bank, snapshot=name)
 
 
 def damaged(directory: Path) -> list[StoreDamaged]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
@@ -41,7 +41,7 @@ class Banks(Protocol):
         prepare: Callable[[BankService], None] = ...,
     ) -> BankService: ...
     def close_bank(self, name: str) -> None: ...
-    def services(self) -> Iterator[BankService]: ...
+    def publish_to_all(self, kind: str, name: str, status: str) -> None: ...
     def transport(self) -> Transport:
         """A new bank for a story to play on, which is none of those that there are."""
         ...
@@ -77,9 +77,7 @@ class ControlCall(Generic[Body]):
 
     def publish_to_all(self, kind: str, name: str, status: str) -> None:
         """Tell whoever watches any bank what has changed about the process: its TPPs, its banks."""
-        for service in self.banks.services():
-            if service.bank.watchers:  # of hundreds of banks hardly one is watched
-                service.bank.publish(_event(service.bank, kind, name, status))
+        self.banks.publish_to_all(kind, name, status)
 
 
 def _event(bank: Bank, kind: str, name: str, status: str) -> Event:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -41,7 +41,7 @@ class _ActiveRule:
 
     added: AddedRule
     at: str
-    dice: Random
+    purpose: str  # what its dice are drawn for
     serial: str
     matched: int = 0
     acted: int = 0
@@ -50,17 +50,22 @@ class _ActiveRule:
     def rule(self) -> Rule:
         return self.added.rule
 
-    def acts(self, bank: Bank) -> bool:
-        """Count a match, and whether the rule acts on it."""
+    def acts(self, bank: Bank) -> Random | None:
+        """Count a match; the dice for its effects where the rule acts on it.
+
+        What is drawn depends on seed, rule and number of the match alone: whichever process answers, it is the same.
+        """
         self.matched += 1
+        dice = bank.ids.random(f"{self.purpose} {self.matched}")
         times = self.rule.times
-        acts = times is None or times.acts(
+        if times is not None and not times.acts(
             self.matched,
-            dice=self.dice.random() if times.chance is not None else 0.0,
+            dice=dice.random() if times.chance is not None else 0.0,
             since=bank.clock.now() - moment(self.at),
-        )
-        self.acted += acts
-        return acts
+        ):
+            return None
+        self.acted += 1
+        return dice
 
     def document(self) -> RuleEntry:
         source, scenario = dict(self.added.source), self.added.scenario
@@ -194,7 +199,7 @@ class RuleSet:
 
     def _active(self, place: int, added: AddedRule, at: str, serial: str) -> _ActiveRule:
         # Each rule draws for itself, so that the draws of one do not depend on how often another matches.
-        return _ActiveRule(added, at, self._bank.ids.random(f"rule {place} {added.rule.name}"), serial)
+        return _ActiveRule(added, at, f"rule {place} {added.rule.name}", serial)
 
     def _serial(self) -> str:
         """What no other rule of this bank is called, in another process neither."""
@@ -230,12 +235,12 @@ class RuleSet:
             rule = active.rule
             if rule.unsigned == signed or taken.issuperset(rule.effects):
                 continue
-            if rule.when.matcher.fits(facts) and active.acts(self._bank):
+            if rule.when.matcher.fits(facts) and (dice := active.acts(self._bank)) is not None:
                 acting.names.append(name)
                 for kind, effect in rule.effects.items():
                     if kind not in taken:
                         taken.add(kind)
-                        acting.effects[kind] = (effect, active.dice)
+                        acting.effects[kind] = (effect, dice)
         return acting if acting.names else None
 
     def _by_name(self) -> Iterator[tuple[str, _ActiveRule]]:
@@ -267,6 +272,15 @@ class RuleSet:
             }
             for name, active in self._named
         ]
+
+    def counters(self) -> dict[str, tuple[int, int]]:
+        """By the serial of a rule: how often it has matched and acted."""
+        return {active.serial: (active.matched, active.acted) for active in self.rules}
+
+    def count_from(self, counters: Mapping[str, Sequence[int]]) -> None:
+        """Count on from `counters`, which another process has counted to."""
+        for active in self.rules:
+            active.matched, active.acted = counters.get(active.serial, (0, 0))
 
     def add(self, rules: Iterable[AddedRule]) -> None:
         """Append rules; they are asked after those that are there."""

@@ -3,11 +3,21 @@
 `documents.py` is what the rooms above see; `db.py` does it, with `tx.py` (what a transaction changed), `table.py` (the
 documents of one kind), `index.py` and `reading.py`. `log.py` says what a log is; `journal_log.py` is that of a
 directory, over `journal.py`, `snapshot.py`, `recovery.py` and `disk.py`. `check.py` verifies and repairs a directory.
+`postgres/` is the log that processes share.
 """
 
 from emulator.store.db import Store, WriteGroup, memory_store
 from emulator.store.documents import DependentCache, Documents
-from emulator.store.errors import StoreDamaged, StoreError, StoreExhausted, StoreLocked, StoreTooNew, StoreUnwritable
+from emulator.store.errors import (
+    NotFetched,
+    StoreDamaged,
+    StoreError,
+    StoreExhausted,
+    StoreLocked,
+    StoreShared,
+    StoreTooNew,
+    StoreUnwritable,
+)
 from emulator.store.image import Image
 from emulator.store.journal_log import Durability, JournalLog, journal_of, open_store
 from emulator.store.kinds import Document, Kind, Ordered
@@ -25,12 +35,14 @@ __all__ = [
     "Kind",
     "Log",
     "MemoryLog",
+    "NotFetched",
     "Ordered",
     "Store",
     "StoreDamaged",
     "StoreError",
     "StoreExhausted",
     "StoreLocked",
+    "StoreShared",
     "StoreTooNew",
     "StoreUnwritable",
     "WriteGroup",

@@ -18,7 +18,7 @@ from emulator.store.log import Change, Event, Log, MemoryLog
 from emulator.store.reading import Readable
 from emulator.store.snapshot import INDEX_TABLE, STORE_TABLE
 from emulator.store.table import DocumentTable, decoded
-from emulator.store.tx import Replaced, Undo, payload, repeat, undo
+from emulator.store.tx import Replaced, Undo, payload, repeat, unchanged, undo
 
 logger = logging.getLogger(__name__)
 
@@ -181,13 +181,13 @@ class Store(Readable):
         self._listeners.append(listener)
 
     def deliver(self) -> None:
-        """Hand over what was published since the last change."""
+        """Hand over what was published since the last change; where others hear it too, it is a change of its own."""
+        if self.log.confirms:
+            self.commit()
+            return
         events = self.outbox[:]
         self.outbox.clear()
-        if self._unconfirmed:
-            self._unconfirmed[-1][2].extend(events)
-        else:
-            self._tell(events)
+        self._tell(events)
 
     def _tell(self, events: Iterable[Event]) -> None:
         for event in events:
@@ -263,6 +263,8 @@ class Store(Readable):
         steps, sequence = self.steps, self.sequence + 1
         try:
             change = payload(sequence, steps)
+            if change is None and self.outbox and self.log.confirms:
+                change = unchanged(sequence)
             if change is not None:
                 self.log.append(Change(sequence, change, tuple(self.outbox)))
         except BaseException as failed:

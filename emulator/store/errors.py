@@ -49,5 +49,25 @@ class StoreLocked(StoreError):
         self.holder = holder
 
 
+class StoreShared(StoreError):
+    """The store that processes share cannot be used: one line with what helps; `newer`: a later version wrote it."""
+
+    newer = False
+
+
 class StoreUnwritable(StoreError):
     """The change could not be kept and was undone; reads go on (503 SYSTEM_ERROR, CONTRACT 3.3)."""
+
+
+class NotFetched(BaseException):
+    """What a request needs is in the shared store and not in memory: its turn fetches it and answers the request again.
+
+    `bank`: a name, "" for the service as a whole, whose lock is needed; `snapshot`: of that bank; `numbers`: so many
+    more exchanges than were foreseen. No handler of requests may catch it.
+    """
+
+    def __init__(self, *, bank: str | None = None, snapshot: str | None = None, numbers: int = 0) -> None:
+        super().__init__(bank, snapshot, numbers)
+        self.bank = bank
+        self.snapshot = snapshot
+        self.numbers = numbers

@@ -158,7 +158,7 @@ class Image(NamedTuple):
         """The picture as a file that stock TinyDB opens, in the form of a snapshot."""
         from emulator.store.snapshot import as_bytes
 
-        return as_bytes(self)
+        return as_bytes(self.tables)
 
     @classmethod
     def from_bytes(cls, data: bytes, kinds: Sequence[Kind[Any]], *, file: Path = Path("image")) -> Image:

@@ -137,10 +137,15 @@ class Body:
         return place, table if isinstance(table, TableImage) else indexing.image(table.next_number)
 
 
-def as_bytes(image: Image) -> bytes:
-    """The whole file."""
+def as_bytes(tables: Tables, sequence: int = 0, pause: Callable[[], None] = lambda: None) -> bytes:
+    """The whole file; `pause` is called between pieces."""
     pieces: list[bytes] = []
-    body = Body(image.tables, 0, pieces.append)
+
+    def out(piece: bytes) -> None:
+        pieces.append(piece)
+        pause()
+
+    body = Body(tables, sequence, out)
     body.write()
     return b"".join([body.head(), *pieces])
 

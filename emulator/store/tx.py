@@ -128,6 +128,11 @@ def payload(sequence: int, steps: list[Undo]) -> bytes | None:
     return b"".join((head, b'"put":[', *puts, b"]}"))
 
 
+def unchanged(sequence: int) -> bytes:
+    """The `payload` of a change that changes nothing, for what was published alone."""
+    return b'{"sequence":%d,"put":[]}' % sequence
+
+
 def repeat(change: Mapping[str, Any], table_of: Callable[[str], DocumentTable]) -> None:
     """Do what a decoded `payload` says, to tables by name, without undo steps.
 

@@ -20,11 +20,13 @@ class Turn(Protocol):
     @property
     def waits(self) -> bool: ...
 
-    def begin(self, requests: Sequence[Request], /) -> Awaitable[None] | None:
-        """Get the right to answer these requests (documents that processes share); None: nothing is waited for."""
+    def begin(self, requests: Sequence[Request], /) -> Awaitable[Sequence[Answered]] | None:
+        """None: nothing is waited for. Else the answers themselves, where processes share the documents: the turn
+        handles the requests when it has the right to, without `handle` and `end`, and the next one may begin at once.
+        """
         ...
 
-    def handle(self, request: Request) -> Answered:
+    def handle(self, request: Request, /) -> Answered:
         """Answer any request: /v1, /_emulator, /sca, /console, /health and the rest; synchronous, never raises.
 
         What takes long is answered Unfinished; its `request.unfinished` is then set, and it comes again in later turns.

@@ -128,20 +128,17 @@ class Turns:
             return
         if begun is None:
             self._act(turn, taken)
-            self._go_on()
         else:
-            self._spawn(self._take_later(turn, begun, taken))
+            self._spawn(self._deliver_begun(begun, taken))
+        self._go_on()
 
-    async def _take_later(self, turn: Turn, begun: Awaitable[None], taken: Sequence[Waiting]) -> None:
-        """As `_take` when `begin` has to be awaited; requests that arrive meanwhile join the next turn."""
+    async def _deliver_begun(self, begun: Awaitable[Sequence[Answered]], taken: Sequence[Waiting]) -> None:
         try:
-            await begun
+            self._deliver(taken, await begun)
         except Exception as error:
             self._refuse(taken, error)
-        else:
-            self._act(turn, taken)
-        finally:
-            self._go_on()
+        if self._watchers.open:
+            self._watchers.look_again()
 
     def _act(self, turn: Turn, taken: Sequence[Waiting]) -> None:
         answers: list[Answered | Exception] = []

@@ -217,14 +217,14 @@ async def test_a_thousand_clients_do_not_wait_for_one_another(world: World, monk
     assert world.disk.writes == 3
 
 
-async def test_requests_wait_where_a_turn_has_to_wait_for_its_right_to_answer(
+async def test_a_turn_that_waits_for_its_right_to_answer_gives_the_answers_itself(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As over documents that processes share: those who come meanwhile are the next turn, and nobody else acts."""
+    """As over documents that processes share: those who come meanwhile are asked about at once."""
     turns = world.application.turn()
-    begun: list[tuple[int, asyncio.Future[None]]] = []
+    begun: list[tuple[int, asyncio.Future[list[Response]]]] = []
 
-    def begin(requests: Sequence[Request]) -> asyncio.Future[None]:
+    def begin(requests: Sequence[Request]) -> asyncio.Future[list[Response]]:
         begun.append((len(requests), asyncio.get_running_loop().create_future()))
         return begun[-1][1]
 
@@ -236,15 +236,13 @@ async def test_requests_wait_where_a_turn_has_to_wait_for_its_right_to_answer(
     for client in clients[2:]:
         client.ask("/v1/write")
     await turn()
-    assert ([number for number, _ in begun], world.application.requests) == ([2], [])
-    begun[0][1].set_result(None)
-    await turn()
-    assert [number for number, _ in begun] == [2, 3]
-    assert [client.statuses for client in clients] == [[201]] * 2 + [[]] * 3
+    assert ([number for number, _ in begun], world.application.requests) == ([2, 3], [])
     begun[1][1].set_exception(OSError("the store is away"))
     await turn()
-    assert [client.statuses for client in clients] == [[201]] * 2 + [[503]] * 3
-    assert world.stored() == 2
+    assert [client.statuses for client in clients] == [[]] * 2 + [[503]] * 3
+    begun[0][1].set_result([Response(201), Response(202)])
+    await turn()
+    assert [client.statuses for client in clients] == [[201], [202]] + [[503]] * 3
 
 
 @pytest.mark.parametrize("full", [False, True])

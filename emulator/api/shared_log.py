@@ -1,0 +1,197 @@
+"""The request log of a bank that processes share: each keeps its part in the store, and reads the others' when asked.
+
+An exchange gets its number when its turn begins, so that one that comes after another's answer has a higher one,
+whichever processes answer.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import orjson
+
+from emulator.api.certificates import read_certificate
+from emulator.api.headers import Headers
+from emulator.api.log import KEPT, Exchange, RequestLog
+from emulator.api.messages import Request, Response
+from emulator.api.operation import NO_QUERY, Call, Operation, Route
+from emulator.api.router import Router, split_target
+from emulator.api.signature import Fault, SignatureRefused, Verified
+from emulator.bank.bank import Bank
+from emulator.bank.customers.access import Caller
+from emulator.bank.tpp import Tpp
+
+Row = tuple[int, bytes | None]
+"""The number of an exchange and its JSON, None where it is known."""
+
+
+class SharedRequestLog(RequestLog):
+    """The exchanges of all processes as far as they are known here.
+
+    `draw` gives the number of the next exchange, None outside of a turn: such an exchange waits for the next one.
+    """
+
+    announces = False  # until it is stored
+
+    def __init__(self, draw: Callable[[], int | None], read: Callable[[int, bytes], Exchange]) -> None:
+        super().__init__()
+        self._draw = draw
+        self._read = read
+        self._new: list[Exchange] = []  # of this turn
+        self._before: list[Exchange] | None = None  # the exchanges before this turn has cleared them
+        self.waiting: list[Exchange] = []
+
+    def begin(self, at: str, request: Request) -> Exchange:
+        """Enter a request; the pipeline fills the entry as it goes."""
+        number = self._draw()
+        exchange = Exchange(number or 0, at, request)
+        if number is None:
+            self.waiting.append(exchange)
+        else:
+            self._enter(exchange)
+        return exchange
+
+    def _enter(self, exchange: Exchange) -> None:
+        self._new.append(exchange)
+        self._ring.append(exchange)
+
+    def get(self, exchange_id: str) -> Exchange | None:
+        """The exchange with this id, or None when it is not stored."""
+        return next((exchange for exchange in self._ring if str(exchange.id) == exchange_id), None)
+
+    def clear(self) -> None:
+        """Forget all exchanges."""
+        if self._before is None:
+            new = set(map(id, self._new))
+            self._before = [exchange for exchange in self._ring if id(exchange) not in new]
+        self._new.clear()
+        super().clear()
+
+    # Turns
+
+    def number_waiting(self) -> None:
+        """Enter what has waited for a turn, which has begun."""
+        waiting, self.waiting = self.waiting, []
+        for exchange in waiting:
+            number = self._draw()
+            if number is None:
+                self.waiting.append(exchange)
+            else:
+                exchange.id = number
+                self._enter(exchange)
+
+    @property
+    def cleared(self) -> bool:
+        """Whether this turn has forgotten all exchanges before it."""
+        return self._before is not None
+
+    def rows(self) -> list[tuple[int, bytes]]:
+        """The exchanges of this turn, to be stored."""
+        return [(exchange.id, as_json(exchange)) for exchange in self._new]
+
+    def confirm(self) -> list[Exchange]:
+        """The exchanges of this turn, which are stored."""
+        new, self._new, self._before = self._new, [], None
+        return new
+
+    def undo(self) -> None:
+        """Forget this turn."""
+        new = set(map(id, self._new))
+        before = self._ring if self._before is None else self._before
+        self._ring = deque((exchange for exchange in before if id(exchange) not in new), maxlen=KEPT)
+        self._new, self._before = [], None
+
+    def known(self) -> list[int]:
+        """The numbers of the exchanges that need not be read again."""
+        return [exchange.id for exchange in self._ring]
+
+    def merge(self, rows: Iterable[Row]) -> list[Exchange]:
+        """Take what is stored, and nothing else; the exchanges that were not known, the oldest first."""
+        here = {exchange.id: exchange for exchange in self._ring}
+        stored = {number: here.get(number) or self._read(number, body or b"{}") for number, body in rows}
+        self._ring = deque((stored[number] for number in sorted(stored)), maxlen=KEPT)
+        return [exchange for exchange in self._ring if exchange.id not in here]
+
+
+def as_json(exchange: Exchange) -> bytes:
+    """An exchange as JSON; bodies as text of which each character is a byte."""
+    request, response, call, signature = exchange.request, exchange.response, exchange.call, exchange.signature
+    shown: dict[str, Any] = {
+        "at": exchange.at,
+        "method": request.method,
+        "target": request.target,
+        "headers": list(request.headers),
+        "body": request.body.decode("latin-1"),
+        "base": request.base,
+        "prefix": request.prefix,
+        "rules": list(exchange.rules),
+        "seconds": exchange.seconds,
+    }
+    if response is not None:
+        shown["response"] = [response.status, response.headers, response.body.decode("latin-1")]
+    if call is not None:
+        shown["call"] = [call.tpp.id, call.tpp.name, sorted(call.tpp.roles)]
+        if call.caller is not None:
+            caller = call.caller
+            shown["caller"] = [caller.national_id, caller.psu_id, caller.context, caller.agreement]
+    if isinstance(signature, Verified):
+        shown["verified"] = [list(signature.notes), signature.signing_string]
+    elif signature is not None:
+        shown["refused"] = [list(map(list, signature.messages)), signature.diagnosis()]
+    if exchange.cut_from is not None:
+        shown["cut"] = exchange.cut_from
+    if exchange.created is not None:
+        shown["created"] = exchange.created
+    try:
+        return orjson.dumps(shown)
+    except TypeError:  # a header has what is no UTF-8
+        return json.dumps(shown).encode()
+
+
+def reader(bank: Bank, router: Router[Operation, Route]) -> Callable[[int, bytes], Exchange]:
+    """What makes an exchange of a number and `as_json`."""
+
+    def read(number: int, body: bytes) -> Exchange:
+        stored = json.loads(body)  # which takes what is no UTF-8
+        headers = tuple((name, value) for name, value in stored["headers"])
+        request = Request(
+            stored["method"],
+            stored["target"],
+            headers,
+            stored["body"].encode("latin-1"),
+            stored["base"],
+            stored["prefix"],
+        )
+        exchange = Exchange(number, stored["at"], request, rules=stored["rules"], seconds=stored["seconds"])
+        if "response" in stored:
+            status, pairs, text = stored["response"]
+            exchange.response = Response(status, [(name, value) for name, value in pairs], text.encode("latin-1"))
+        if "call" in stored:
+            exchange.call = _call(bank, router, request, stored)
+        if "verified" in stored and exchange.call is not None:
+            notes, signing_string = stored["verified"]
+            sent = next(value for name, value in headers if name.lower() == "tpp-signature-certificate")
+            certificate = read_certificate(sent).certificate
+            exchange.signature = Verified(exchange.call.tpp, certificate, tuple(notes), signing_string)
+        elif "refused" in stored:
+            messages, diagnosis = stored["refused"]
+            exchange.signature = SignatureRefused([Fault(*fault) for fault in messages], lambda: diagnosis)
+        exchange.cut_from = tuple(stored["cut"]) if "cut" in stored else None
+        exchange.created = stored.get("created")
+        return exchange
+
+    return read
+
+
+def _call(bank: Bank, router: Router[Operation, Route], request: Request, stored: dict[str, Any]) -> Call:
+    path, query = split_target(request.target)
+    route = router.find(request.method, path[len(request.prefix) :])
+    identity, name, roles = stored["call"]
+    call = Call(bank, request, route, route.operation, route.params, Headers(), query, NO_QUERY, request.base)
+    call.tpp = Tpp(identity, name, frozenset(roles))
+    if "caller" in stored:
+        call.caller = Caller(*stored["caller"])
+    return call

@@ -1,0 +1,131 @@
+"""The sandbox CA of a shared service: its keys and its TPPs are in the store, and files beside each process.
+
+The files are what the command line beside a process signs with; the process itself reads them at its start alone.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from pathlib import Path
+
+from cryptography import x509
+
+from emulator.ca import AuthorityDamaged, CertificateAuthority, Credentials
+from emulator.ca.files import make_private, write_folder, write_private
+from emulator.store import StoreError
+
+logger = logging.getLogger(__name__)
+
+CA, ANSWERS, TPP = "ca", "answers", "tpp"
+
+Secret = tuple[str, str, int, bytes]
+"""Kind, name, version and body (JSON) of what is stored."""
+
+
+class SharedAuthority(CertificateAuthority):
+    """The CA whose `secrets` are stored, or a new one; `demand` is called before anything is issued: see NotFetched.
+
+    What is issued in a turn is `pending` until the turn is stored. Raises StoreError where `directory` belongs to
+    another CA.
+    """
+
+    def __init__(self, directory: Path, secrets: Iterable[Secret], *, clock: Callable[[], datetime]) -> None:
+        self.demand: Callable[[], None] = lambda: None
+        self.pending: dict[tuple[str, str], dict[str, bytes]] = {}
+        self._undone: list[Credentials | None] = []
+        self._place = directory
+        stored = {(kind, name): _files(body) for kind, name, _, body in secrets}
+        if (CA, "") in stored:
+            _place_ca(directory, stored[CA, ""])
+        super().__init__(directory, clock=clock)
+        if (CA, "") not in stored:
+            names = ("ca.pem", "ca-key.pem")
+            self.pending[CA, ""] = {name: (directory / name).read_bytes() for name in names}
+        if (ANSWERS, "") in stored:
+            _mirror(directory / "bank", stored[ANSWERS, ""])
+        answers = self.answer_credentials()
+        files = {"certificate.pem": answers.certificate_pem.encode(), "key.pem": answers.key_pem}
+        if stored.get((ANSWERS, "")) != files:
+            self.pending[ANSWERS, ""] = files
+        self._directory = None  # TPPs are those that are stored
+        self.take((kind, name, 0, body) for kind, name, _, body in secrets)
+
+    def take(self, secrets: Iterable[Secret]) -> None:
+        """Take what is stored since."""
+        for kind, name, _, body in secrets:
+            if kind == TPP:
+                self._enter(name, _files(body))
+
+    def _enter(self, name: str, files: dict[str, bytes]) -> None:
+        certificate = x509.load_pem_x509_certificate(files["certificate.pem"])
+        self._in_memory.pop(name, None)  # so that it is the newest
+        self._in_memory[name] = Credentials(name, certificate, files["key.pem"])
+        _mirror(self._place / "tpps" / name, files)
+
+    def _store(self, credentials: Credentials, keystore_password: str | None, *, replace: bool) -> None:
+        self.demand()
+        files = {"certificate.pem": credentials.certificate_pem.encode(), "key.pem": credentials.key_pem}
+        if keystore_password is not None:
+            files["keystore.p12"] = credentials.keystore(keystore_password)
+        if (TPP, credentials.name) not in self.pending:
+            self._undone.append(self._in_memory.get(credentials.name))
+        self.pending[TPP, credentials.name] = files
+        super()._store(credentials, None, replace=replace)
+
+    def secrets(self, version: int) -> list[Secret]:
+        """What is pending, to be stored."""
+        return [(kind, name, version, _json(files)) for (kind, name), files in self.pending.items()]
+
+    def confirm(self) -> None:
+        """This turn is stored."""
+        for (kind, name), files in self.pending.items():
+            if kind == TPP:
+                _mirror(self._place / "tpps" / name, files)
+        self.pending, self._undone = {}, []
+
+    def undo(self) -> None:
+        """Forget what this turn has issued."""
+        issued = [name for kind, name in self.pending if kind == TPP]
+        for name, before in zip(issued, self._undone, strict=True):
+            del self._in_memory[name]
+            if before is not None:
+                self._in_memory[name] = before
+        self.pending, self._undone = {}, []
+
+
+def _json(files: dict[str, bytes]) -> bytes:
+    return json.dumps({name: b64encode(content).decode() for name, content in files.items()}).encode()
+
+
+def _files(body: bytes) -> dict[str, bytes]:
+    return {name: b64decode(content) for name, content in json.loads(body).items()}
+
+
+def _mirror(folder: Path, files: dict[str, bytes]) -> None:
+    """Have these files in a folder of the state directory; what fails is logged, for the store has them."""
+    try:
+        if any(not (folder / name).exists() or (folder / name).read_bytes() != files[name] for name in files):
+            write_folder(folder, files, replace=True)
+    except OSError as error:
+        logger.warning("%s cannot be written: %s", folder, error.strerror or error)
+
+
+def _place_ca(directory: Path, files: dict[str, bytes]) -> None:
+    """Write the files of the stored CA, unless they are there."""
+    certificate = directory / "ca.pem"
+    if certificate.exists():
+        if certificate.read_bytes() != files["ca.pem"]:
+            raise StoreError(
+                f"{certificate} is the certificate of another sandbox CA than that of the store: name another --state"
+            )
+        return
+    try:
+        make_private(directory, power=False)
+        write_private(directory / "ca-key.pem", files["ca-key.pem"])
+        write_private(certificate, files["ca.pem"])
+    except OSError as error:
+        raise AuthorityDamaged(f"{directory}: {error.strerror}") from error

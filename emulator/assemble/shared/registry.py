@@ -1,0 +1,452 @@
+"""The banks of a service over a shared store: which there are, and each one's part in a turn.
+
+In memory is what turns have asked for. A bank may be looked at only in a turn that has fetched it, and changed only in
+one that has locked it: `enter` and `leave` are the bounds of a turn, and what is asked for beyond it raises NotFetched.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from time import time_ns
+from typing import Any
+from uuid import UUID
+
+import orjson
+
+from emulator.api.service import BankService
+from emulator.api.shared_log import SharedRequestLog, reader
+from emulator.assemble.registry import DEFAULT, BankRegistry, RegistryConfig, about_all
+from emulator.bank.bank import Bank
+from emulator.bank.errors import BankError
+from emulator.bank.kinds import BANK, KINDS
+from emulator.bank.snapshots import SharedSnapshots, Snapshots
+from emulator.scenario.rules import RuleSet
+from emulator.store import Image, NotFetched, Store, StoreDamaged
+from emulator.store.postgres import (
+    NOWHERE,
+    SERVICE,
+    Appended,
+    Content,
+    Head,
+    Position,
+    PostgresLog,
+    StoredExchange,
+    Tail,
+    Work,
+)
+
+NOTHING_COUNTED = b"{}"
+CHECKPOINT = 4 << 20  # bytes of changes after which one is written, or half of what there is
+
+
+@dataclass(slots=True, eq=False)
+class OpenBank:
+    """A bank in memory: as of `position`, with the counters of its rules as they are stored."""
+
+    service: BankService
+    documents: Store
+    log: PostgresLog
+    requests: SharedRequestLog
+    rules: RuleSet
+    snapshots: SharedSnapshots
+    position: Position
+    counts: bytes = NOTHING_COUNTED
+    weight: int = 0  # bytes of its last checkpoint
+
+    @property
+    def name(self) -> str:
+        return self.service.bank.name
+
+    def catch_up(self, head: Head) -> bool:
+        """Take what others have changed; False where that does not go on from here: the bank is to be loaded."""
+        position = self.position
+        if not head.follows or head.position.incarnation != position.incarnation:
+            return False
+        if not repeat(self.documents, head.tail) or self.documents.sequence != head.position.sequence:
+            return False
+        if head.counts is not None:
+            self._count(head.counts)
+        self._at(head)
+        return True
+
+    def load(self, content: Content) -> None:
+        """Make the bank what is stored; StoreDamaged."""
+        fill(self.documents, content)
+        self.loaded(content)
+
+    def loaded(self, content: Content) -> None:
+        """The documents are what is stored."""
+        self.weight = len(content.snapshot or b"")
+        self._count(content.counts)
+        self._at(content.head)
+
+    def _count(self, counts: bytes) -> None:
+        self.counts = counts
+        self.rules.count_from(orjson.loads(counts))
+
+    def _at(self, head: Head) -> None:
+        self.position = head.position
+        self.service.bank.clock.not_before(head.written / 1e6)
+
+    # What a turn has changed
+
+    def add_to(self, work: Work) -> None:
+        """Add to `work` what this turn has changed."""
+        changes = [(change.payload, _events(change.events)) for change in self.log.take()]
+        counts: bytes | None = orjson.dumps(self.rules.counters())
+        if counts == self.counts:
+            counts = None
+        if changes or counts is not None:
+            written = max(self.service.bank.clock.latest, time_ns() // 1000)
+            first = self.documents.sequence - len(changes) + 1
+            limit = max(CHECKPOINT, self.weight // 2)
+            work.appended.append(Appended(self.name, first, changes, written, counts, limit))
+        if self.requests.cleared:
+            work.cleared.append(self.name)
+        incarnation = self.position.incarnation
+        work.exchanges += [StoredExchange(self.name, incarnation, *row) for row in self.requests.rows()]
+        work.snapshots += [(self.name, *change) for change in self.snapshots.changes()]
+
+    def confirm(self, turn: UUID) -> None:
+        """What this turn has changed is stored: tell whoever watches."""
+        position, sequence = self.position, self.documents.sequence
+        counts = orjson.dumps(self.rules.counters())
+        self.position = Position(
+            position.incarnation,
+            sequence,
+            turn if sequence != position.sequence else position.turn,
+            position.counted + (counts != self.counts),
+        )
+        self.counts = counts
+        self.snapshots.confirm()
+        service = self.service
+        answered = self.requests.confirm()
+        if service.bank.settings.conformance:
+            for exchange in answered:
+                service.observer.request(exchange)
+        self.documents.confirm(sequence)
+        self.tell_of(answered)
+
+    def undo(self) -> None:
+        """Take back what this turn has changed."""
+        self.log.take()
+        self.documents.revert(self.position.sequence, "the turn is undone")
+        self.rules.count_from(orjson.loads(self.counts))
+        self.requests.undo()
+        self.snapshots.undo()
+
+    def tell_of(self, exchanges: Iterable[Any]) -> None:
+        """Tell whoever watches of requests that were answered."""
+        bank = self.service.bank
+        if bank.watchers:
+            for exchange in exchanges:
+                bank.tell({"type": "request", **exchange.summary()})
+
+    def forget(self) -> None:
+        """What is in memory may be wrong: load the bank before it is looked at again."""
+        self.position = self.position._replace(incarnation=-1)
+
+
+def fill(documents: Store, content: Content) -> None:
+    """Make documents what is stored; StoreDamaged."""
+    head, image = content.head, Image({})
+    if content.snapshot is not None:
+        image = Image.from_bytes(content.snapshot, KINDS, file=Path("checkpoint"))
+    documents.replace(image, head.checkpoint)
+    if not repeat(documents, head.tail) or documents.sequence != head.position.sequence:
+        raise StoreDamaged(Path("log"), 0, "changes are missing after the checkpoint")
+
+
+def repeat(documents: Store, tail: Iterable[Tail]) -> bool:
+    """Repeat what others have changed; False where a change is missing before one of these."""
+    for change in tail:
+        if change.sequence != documents.sequence + 1:
+            return False
+        documents.apply(change.body, () if change.events is None else orjson.loads(change.events))
+    return True
+
+
+def _events(events: Iterable[dict[str, Any]]) -> bytes | None:
+    several = list(events)
+    return orjson.dumps(several) if several else None
+
+
+class SharedRegistry(BankRegistry):
+    """The banks by name; `stored` are all that there are, with the incarnation of each."""
+
+    def __init__(self, common: RegistryConfig) -> None:
+        self.stored: dict[str, int] = {}
+        self.open_banks: dict[str, OpenBank] = {}
+        self.service = Position(0, -1, UUID(int=0), -1)
+        self._about: dict[str, Any] = {}  # the service's own `counts`
+        self._names: frozenset[str] | None = None  # that this turn has fetched
+        self._has_service = False  # this turn has locked it
+        self._numbers: deque[int] = deque()
+        self._undo: list[Callable[[], None]] = []
+        self._made_now: list[str] = []
+        self._deleted_now: list[tuple[str, OpenBank | None]] = []
+        self._told: list[tuple[str, str, str]] = []
+        super().__init__(common)
+
+    def _begin(self) -> None:
+        """The default bank is opened by the first turn."""
+
+    # What turns see
+
+    def names(self) -> list[str]:
+        """Every bank, the default one first."""
+        return [DEFAULT, *sorted(self.stored.keys() - {DEFAULT})]
+
+    def exists(self, name: str) -> bool:
+        """Whether there is a bank of this name."""
+        return name in self.stored
+
+    def find(self, name: str) -> BankService | None:
+        """The bank with this name, or None."""
+        if name not in self.stored:
+            return None
+        if self._names is not None and name not in self._names:
+            raise NotFetched(bank=name)
+        return self.open_banks[name].service
+
+    @contextmanager
+    def without_damage(self, name: str) -> Iterator[None]:
+        """A `with` block; what is damaged in a shared store is not put aside."""
+        self.find(name)
+        yield
+
+    def demand_service(self) -> None:
+        """Only a turn that has locked the service may change which banks and TPPs there are."""
+        if not self._has_service:
+            raise NotFetched(bank=SERVICE)
+
+    def publish_to_all(self, kind: str, name: str, status: str) -> None:
+        """Tell whoever watches any bank, at any process, what has changed about the service."""
+        self.demand_service()
+        self._told.append((kind, name, status))
+
+    def open(self, name: str) -> BankService:
+        """Make a bank of --fixtures, the default one of a new store."""
+        return self.make(name)
+
+    def _made(
+        self, name: str, fixture: str | None, seed: int | None, prepare: Callable[[BankService], None]
+    ) -> BankService:
+        self.demand_service()
+        number = self._about.get("made", 0) + 1
+        with ExitStack() as undo:
+            undo.callback(self._drop, name)
+            opened = self._opened(name, number, seed)
+            undo.callback(opened.documents.discard)
+            self._fill(opened.service, opened.documents, fixture, prepare)
+            undo.pop_all()
+        self._undo.append(partial(self._drop, name))
+        self._note(made=number, created={**self._about.get("created", {}), name: self._count_of(name) + 1})
+        self.stored[name] = number
+        self._made_now.append(name)
+        return opened.service
+
+    def _count_of(self, name: str) -> int:
+        count: int = self._about.get("created", {}).get(name, 0)
+        return count
+
+    def _note(self, **changes: Any) -> None:
+        self._undo.append(partial(setattr, self, "_about", self._about))
+        self._about = {**self._about, **changes}
+
+    def _drop(self, name: str) -> None:
+        self.stored.pop(name, None)
+        self._close(name)
+
+    def _close(self, name: str) -> OpenBank | None:
+        self._open.pop(name, None)
+        self._stores.pop(name, None)
+        return self.open_banks.pop(name, None)
+
+    def close_bank(self, name: str) -> None:
+        """Delete the bank and its documents; CONFLICT for the default bank, RESOURCE_UNKNOWN for none."""
+        if name == DEFAULT:
+            raise BankError("CONFLICT", "The default bank stays; reset it instead.", "name")
+        self.demand_service()
+        if self.find(name) is None:
+            raise BankError("RESOURCE_UNKNOWN", f"There is no bank {name}.")
+        number, opened = self.stored[name], self.open_banks.get(name)
+        self._drop(name)
+        if name in self._made_now:  # in this turn
+            self._made_now.remove(name)
+        else:
+            self._deleted_now.append((name, opened))
+
+        def undo() -> None:
+            self.stored[name] = number
+            if opened is not None:
+                self._keep(opened)
+
+        self._undo.append(undo)
+
+    def _request_log(self, bank: Bank) -> SharedRequestLog:
+        return SharedRequestLog(self._draw, reader(bank, self._router))
+
+    def _draw(self) -> int | None:
+        if self._names is None:
+            return None
+        if not self._numbers:
+            raise NotFetched(numbers=1)
+        return self._numbers.popleft()
+
+    def snapshots_of(self, name: str) -> Snapshots:
+        """The snapshots of a bank."""
+        return self.open_banks[name].snapshots
+
+    def _stream(self, name: str, documents: Store) -> str:
+        origin = BANK.read(documents)
+        if origin is not None:
+            return origin.get("stream", name)
+        number = self._count_of(name) + 1
+        return name if number == 1 else f"{name}:{number}"
+
+    # What turns do
+
+    def positions(self, names: Iterable[str]) -> dict[str, Position]:
+        """How far this process is with the service and these banks."""
+        opened = self.open_banks
+        positions = {name: opened[name].position if name in opened else NOWHERE for name in names}
+        return {**positions, SERVICE: self.service}
+
+    def take_service(self, head: Head, stored: Mapping[str, int]) -> None:
+        """Take which banks there are now; those that are gone or made again are closed."""
+        first = self.service.sequence < 0
+        self.service = head.position
+        if head.counts is not None:
+            self._about = orjson.loads(head.counts)
+        self.stored = dict(stored)
+        for name, opened in list(self.open_banks.items()):
+            if opened.position.incarnation not in (-1, self.stored.get(name)):
+                if name == DEFAULT:
+                    opened.forget()
+                else:
+                    self._close(name)
+                    opened.service.bank.dismiss()
+        if not first:
+            for change in head.tail:
+                self._tell(orjson.loads(change.events) if change.events is not None else ())
+
+    def _tell(self, told: Iterable[Iterable[str]]) -> None:
+        for kind, name, status in told:
+            for service in self.services():
+                if service.bank.watchers:
+                    service.bank.tell(about_all(service.bank, kind, name, status))
+
+    def load(self, name: str, content: Content) -> None:
+        """Open a bank as it is stored, or bring one that is open up to date; StoreDamaged."""
+        opened = self.open_banks.get(name)
+        if opened is not None:
+            opened.load(content)
+            return
+        with ExitStack() as undo:
+            undo.callback(self._close, name)
+            self._opened(name, content.head.position.incarnation, None, content)
+            undo.pop_all()
+
+    def _opened(self, name: str, incarnation: int, seed: int | None, content: Content | None = None) -> OpenBank:
+        """A bank in memory, with what is stored of it."""
+        log = PostgresLog()
+        documents = Store(log, KINDS)
+        if content is not None:
+            fill(documents, content)
+        service = self._service(name, documents, seed)
+        if not isinstance(service.rules, RuleSet) or not isinstance(service.log, SharedRequestLog):
+            raise TypeError("the banks of a shared store have shared rules and logs")
+        position = Position(incarnation, 0, UUID(int=0), 0)
+        opened = OpenBank(service, documents, log, service.log, service.rules, SharedSnapshots(name), position)
+        if content is not None:
+            opened.loaded(content)
+        documents.join(self.group)
+        self._keep(opened)
+        return opened
+
+    def _keep(self, opened: OpenBank) -> None:
+        name = opened.name
+        self.open_banks[name], self._open[name], self._stores[name] = opened, opened.service, opened.documents
+        if name == DEFAULT:
+            self.default = opened.service
+        if self.on_open is not None:
+            self.on_open(opened.service)
+
+    def enter(self, names: Iterable[str], numbers: Iterable[int], *, service: bool) -> None:
+        """Begin a turn that has fetched these banks; with `service` it has locked the service too."""
+        self._names = frozenset(names)
+        self._numbers = deque(numbers)
+        self._has_service = service
+        for opened in self._of_turn():
+            opened.requests.number_waiting()
+
+    def _of_turn(self) -> list[OpenBank]:
+        names = dict.fromkeys([*(self._names or ()), *self._made_now])
+        return [self.open_banks[name] for name in names if name in self.open_banks]
+
+    def waiting(self, names: Iterable[str]) -> int:
+        """How many exchanges wait for a number."""
+        return sum(len(self.open_banks[name].requests.waiting) for name in names if name in self.open_banks)
+
+    def work(self, turn: UUID) -> Work:
+        """Write down what the turn has changed."""
+        group, self.group.waiting = self.group.waiting, []
+        for documents in group:
+            documents.flush()
+        work = Work(turn)
+        work.deleted = [name for name, _ in self._deleted_now]
+        work.made = [(name, self.stored[name]) for name in self._made_now]
+        for opened in self._of_turn():
+            opened.add_to(work)
+        return work
+
+    def add_service(self, work: Work) -> int:
+        """Add to `work` what has changed about the service; the number of that change."""
+        events = orjson.dumps(self._told) if self._told else None
+        number = self.service.sequence + 1
+        work.appended.append(Appended(SERVICE, number, [(b"{}", events)], 0, orjson.dumps(self._about)))
+        return number
+
+    @property
+    def changed(self) -> bool:
+        """Whether this turn has changed the service."""
+        return bool(self._told or self._made_now or self._deleted_now)
+
+    def confirm(self, work: Work) -> None:
+        """The turn is stored."""
+        of_turn, told = self._of_turn(), self._told
+        for _, deleted in self._deleted_now:
+            if deleted is not None:
+                deleted.service.bank.dismiss()
+        if any(appended.name == SERVICE for appended in work.appended):
+            service = self.service
+            self.service = Position(service.incarnation, service.sequence + 1, work.turn, service.counted + 1)
+        self._end()
+        for opened in of_turn:
+            opened.confirm(work.turn)
+        self._tell(told)
+
+    def undo(self) -> None:
+        """Take back what the turn has changed."""
+        of_turn = self._of_turn()
+        group, self.group.waiting = self.group.waiting, []
+        for documents in group:
+            documents.flush()
+        for step in reversed(self._undo):
+            step()
+        self._end()
+        for opened in of_turn:
+            opened.undo()
+
+    def _end(self) -> None:
+        self._names, self._has_service = None, False
+        self._undo, self._made_now, self._deleted_now, self._told = [], [], [], []
+
+    def close(self) -> None:
+        """The store has everything already."""

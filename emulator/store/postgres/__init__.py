@@ -1,0 +1,47 @@
+"""A log in PostgreSQL that processes share: each has the documents in memory, the database has their changes in order.
+
+`layout.py` has the tables and their versions; `database.py` all other SQL and the connections; `log.py` the log of one
+bank, as its store sees it. Nothing here is imported without `--store`.
+
+Who writes holds a lock on the row of each bank concerned, has applied what others appended since, appends what it
+changed and commits; answers leave after that. Used are primary keys and row locks, and nothing that outlives a
+transaction, so that pgbouncer in transaction mode may stand between.
+"""
+
+from emulator.store.postgres.database import (
+    NOWHERE,
+    SERVICE,
+    Appended,
+    Content,
+    Database,
+    Head,
+    Outcome,
+    Position,
+    StoredExchange,
+    StoreLayoutNewer,
+    StoreUnreachable,
+    StoreUnusable,
+    Tail,
+    Transaction,
+    Work,
+)
+from emulator.store.postgres.log import PostgresLog
+
+__all__ = [
+    "NOWHERE",
+    "SERVICE",
+    "Appended",
+    "Content",
+    "Database",
+    "Head",
+    "Outcome",
+    "Position",
+    "PostgresLog",
+    "StoreLayoutNewer",
+    "StoreUnreachable",
+    "StoreUnusable",
+    "StoredExchange",
+    "Tail",
+    "Transaction",
+    "Work",
+]

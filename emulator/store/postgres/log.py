@@ -1,0 +1,45 @@
+"""The log of one bank whose changes a turn appends to the database (see `Log`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from emulator.store.errors import StoreUnwritable
+from emulator.store.log import Change
+
+if TYPE_CHECKING:
+    from emulator.store.db import Store
+
+
+class PostgresLog:
+    """Takes note of changes; whoever ends the turn takes them, appends them and confirms or reverts them."""
+
+    confirms = True
+    compaction_due = False
+
+    def __init__(self) -> None:
+        self.changes: list[Change] = []
+        self._closed = False
+
+    def load(self, store: Store) -> None:
+        """What the database has comes through `Store.replace` and `Store.apply`, within a turn."""
+
+    def append(self, change: Change) -> None:
+        """Take note of a change; StoreUnwritable after the end."""
+        if self._closed:
+            raise StoreUnwritable("the store is closed")
+        self.changes.append(change)
+
+    def take(self) -> list[Change]:
+        """The changes since the last call."""
+        changes, self.changes = self.changes, []
+        return changes
+
+    def close(self, _pause: Callable[[], None] | None = None) -> None:
+        """Refuse later changes."""
+        self._closed = True
+
+    def discard(self) -> None:
+        """Refuse later changes."""
+        self._closed = True
