@@ -180,6 +180,9 @@ class Store(Readable):
         """Call `listener` with every event that is published from now on."""
         self._listeners.append(listener)
 
+    def content(self) -> object:
+        return None if self.discarded else super().content()
+
     def deliver(self) -> None:
         """Hand over what was published since the last change; where others hear it too, it is a change of its own."""
         if self.log.confirms:

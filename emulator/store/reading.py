@@ -44,7 +44,7 @@ class Readable:
         self.tables[kind.name].dependants.append(follower)
 
     def content(self) -> object:
-        """An object that is another one after the whole content has been replaced, as a reset does."""
+        """An object that is another one after the whole content was replaced (a reset) or discarded."""
         return next(iter(self.tables.values())).numbers
 
     def exists(self, kind: Kind[Any], identity: str) -> bool:

@@ -80,7 +80,7 @@ def move_clock(bank: Bank, *, now: datetime | None = None, mode: Mode | None = N
                 bank.publish(progress_event(bank, "clock", "advancing", done=done // SECOND, of=whole // SECOND))
             yield taken
             if documents.content() is not content:
-                raise BankError("CONFLICT", "The bank was reset meanwhile, and its clock with it.")
+                raise BankError("CONFLICT", "The bank was reset meanwhile or deleted, and its clock with it.")
     finally:
         bank.moves -= 1
 

@@ -158,7 +158,8 @@ class _Generator:
         """Refuse to go on in a bank that was reset meanwhile."""
         if self._documents.content() is not self._content:
             self._customers.clear()
-            raise BankError("CONFLICT", "The bank was reset meanwhile; the customers generated before are gone.")
+            text = "The bank was reset meanwhile or deleted; the customers generated before are gone."
+            raise BankError("CONFLICT", text)
 
     def delete(self) -> Iterator[int]:
         """Delete what was created, customer by customer; how many are left."""
