@@ -220,7 +220,7 @@ def play(sources: tuple[str, ...], every: bool, junit: str | None, output: str, 
     bank, which is then started as the scenario says.
     """
     from emulator.scenario import loader
-    from emulator.scenario.junit import report
+    from emulator.scenario.player import junit_report as report
     from emulator.scenario.player import play as play_story
 
     chosen = [*(loader.library() if every else ()), *sources]

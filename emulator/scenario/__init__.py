@@ -1,1 +1,1 @@
-"""The YAML language of scenarios: what a bank starts from, scripted rules, and stories that play (CONTRACT 10)."""
+"""The YAML language of scenarios: the start of a bank, scripted rules, and stories (CONTRACT 10)."""

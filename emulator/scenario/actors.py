@@ -1,4 +1,4 @@
-"""Who plays in a story: TPPs with their certificates and sessions, customers, all reached through one transport."""
+"""The actors of a story: TPPs with their certificates and sessions, and customers, reached through one transport."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bringing the start of a scenario about: what the bank starts from, and what is changed then (CONTRACT 10, 14)."""
+"""Applying the start of a scenario: the state that the bank starts from, and the changes to it (CONTRACT 10, 14)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a rule can match of one request: the same for a request under way and for one in the log."""
+"""The facts of a request that a rule can match: the same for a request in progress and for one in the log."""
 
 from __future__ import annotations
 

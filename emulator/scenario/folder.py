@@ -1,4 +1,4 @@
-"""Parts that are found by their folder: one file each; a missing name or a double one is an error."""
+"""Parts that are loaded from a folder: one file each; a missing name or a duplicate is an error."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Kind = TypeVar("Kind", bound=Named)
 
 
 class MalformedFolder(ValueError):
-    """A file of the folder holds no part, or a second one of the same name; the argument names it."""
+    """A file of the folder has no part, or a second one of the same name; the argument names it."""
 
 
 def parts(folder: Iterable[str], package: str, constant: str, kind: type[Kind]) -> dict[str, Kind]:

@@ -26,7 +26,7 @@ def read(value: Any, origin: Origin, values: Mapping[str, Any] | None = None) ->
     """The scenario that a value states, with `values` for its parameters; raises ScenarioRefused with every problem."""
     # The language is imported where a scenario is read: a start without one is quicker.
     from emulator.bank.validation import validate
-    from emulator.scenario import model, parameters, story
+    from emulator.scenario import model, parameters
 
     if not isinstance(value, dict):
         raise origin.refused([Problem((), f"Expected a mapping, found {described(value)}.")])
@@ -42,7 +42,7 @@ def read(value: Any, origin: Origin, values: Mapping[str, Any] | None = None) ->
         *parameters.unknown_names(source),
         *invalid,
     ]
-    problems += islice(story.unsaved_names(source.get("story"), chosen), max(0, MOST_SHOWN - len(problems)))
+    problems += islice(model.unsaved_names(source.get("story"), chosen), max(0, MOST_SHOWN - len(problems)))
     if problems or form is None:
         raise origin.refused(list(dict.fromkeys(problems))[:MOST_SHOWN])
     return model.Scenario(
@@ -53,7 +53,7 @@ def read(value: Any, origin: Origin, values: Mapping[str, Any] | None = None) ->
         start=form.start,
         rules=tuple(form.rules),
         rule_sources=tuple(full.get("rules", ())),
-        story=story.scenes(form.story, source.get("story", ()), form.as_),
+        story=model.scenes(form.story, source.get("story", ()), form.as_),
         story_values={**chosen, **(at_play or {})},
         source=source,
         origin=origin,

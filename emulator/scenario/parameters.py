@@ -1,4 +1,4 @@
-"""`parameters` of a scenario: values that whoever applies it may choose, `${name}` in its rules and start."""
+"""`parameters` of a scenario: values to choose when it is applied, `${name}` in its rules and start."""
 
 from __future__ import annotations
 

@@ -1,17 +1,20 @@
-"""Plays a story step by step: what was expected, what came, and why it is not the same (CONTRACT 10, 11)."""
+"""Plays a story step by step: what was expected, what was answered, and the differences (CONTRACT 10, 11)."""
 
 from __future__ import annotations
 
+import json
+import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from xml.etree import ElementTree
 
 from emulator.scenario import expectation
 from emulator.scenario.actors import ActorFailed, Actors
 from emulator.scenario.model import Scenario
 from emulator.scenario.parameters import chosen
-from emulator.scenario.step import Scene
+from emulator.scenario.steps import Scene
 from emulator.scenario.transport import Answer, Transport, TransportFailed
 from emulator.scenario.variables import Unknown, Variables, member_at
 
@@ -163,3 +166,41 @@ def _play_scene(number: int, scene: Scene, actors: Actors, variables: Variables)
 def _save(scene: Scene, answer: Answer, variables: Variables) -> None:
     for name, path in scene.step.save.items():
         variables.save(name, member_at(answer.json(), path))
+
+
+_NOT_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def junit_report(stories: Sequence[Played]) -> str:
+    """One test suite for each story, one test case for each step, of the same name in every run."""
+    root = ElementTree.Element("testsuites", name="scenarios")
+    for story in stories:
+        suite = ElementTree.SubElement(
+            root,
+            "testsuite",
+            name=story.scenario,
+            tests=str(len(story.steps)),
+            failures=str(sum(step.outcome == FAILED for step in story.steps)),
+            skipped=str(sum(step.outcome == SKIPPED for step in story.steps)),
+            time=f"{sum(step.seconds for step in story.steps):.3f}",
+        )
+        for step in story.steps:
+            case = ElementTree.SubElement(
+                suite,
+                "testcase",
+                classname=story.scenario,
+                name=_clean(f"{step.number} {step.written or step.title}"),
+                time=f"{step.seconds:.3f}",
+            )
+            if step.outcome == SKIPPED:
+                ElementTree.SubElement(case, "skipped")
+            elif step.outcome == FAILED:
+                failure = ElementTree.SubElement(case, "failure", message=_clean("; ".join(step.differences)))
+                failure.text = _clean(json.dumps(step.as_json(), ensure_ascii=False, indent=2))
+    ElementTree.indent(root)
+    return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _clean(text: str) -> str:
+    """Text without the characters that XML cannot hold."""
+    return _NOT_XML.sub("?", text)

@@ -1,4 +1,4 @@
-"""One scripted rule as a file states it: when, how often, and what then (CONTRACT 10)."""
+"""One scripted rule of a file: when it applies, how often, and its effects (CONTRACT 10)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 from pydantic import ConfigDict, Discriminator, Field, Tag, create_model, model_validator
 
 from emulator.bank.validation import Maybe, Model, Text200, Unfit, refuse
-from emulator.scenario.effect import Effect
-from emulator.scenario.effects import effects
+from emulator.scenario.effects import Effect, effects
 from emulator.scenario.matching import When
 from emulator.scenario.values import Duration
 

@@ -16,7 +16,7 @@ from emulator.bank.kinds import RULES, SETTINGS
 
 if TYPE_CHECKING:
     from emulator.bank.conditions import Constant
-    from emulator.scenario.effect import Effect
+    from emulator.scenario.effects import Effect
     from emulator.scenario.facts import Facts
     from emulator.scenario.matching import Place
     from emulator.scenario.rule import Rule

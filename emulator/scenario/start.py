@@ -1,4 +1,4 @@
-"""`start` and `story_start` of a scenario: the forms; `target` brings them about."""
+"""`start` and `story_start` of a scenario: the forms; `target` applies them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bringing a scenario's start and rules about, all or nothing (CONTRACT 9.5, 10)."""
+"""Applying a scenario's start and rules, all or nothing (CONTRACT 9.5, 10)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values that rules, starts and stories have in common: durations, amounts, words of the interface."""
+"""Values that rules, starts and stories share: durations, amounts, words of the interface."""
 
 from __future__ import annotations
 

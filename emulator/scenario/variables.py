@@ -1,4 +1,4 @@
-"""`${name}` in a story: what an earlier step has saved, and `${today}`, `${today+3d}` of bank time."""
+"""`${name}` in a story: values saved by earlier steps, and `${today}`, `${today+3d}` of bank time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The names that exist in this bank: a rule that names anything else would never act, so it is refused at load."""
+"""The names that exist in this bank: a rule with any other name would never act, so it is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The weather, setting `weather`: rules that come with a setting, for clients that only know good days.
+"""Rules that the setting `weather` adds, for clients that have only seen undisturbed operation.
 
 `rough` acts at low rates on what TPPs do with customers' data, not on sandbox data and contact information. Each rule
 draws from the bank's seed, and a client that follows the documented rules loses nothing by any of them.

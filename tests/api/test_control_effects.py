@@ -397,7 +397,7 @@ def test_every_file_of_the_folders_is_a_part_with_its_documents() -> None:
 
 
 def test_a_file_without_its_part_or_a_second_of_one_name_stops_the_start(tmp_path: Any, monkeypatch: Any) -> None:
-    from emulator.scenario.effect import EffectKind
+    from emulator.scenario.effects import EffectKind
 
     package = tmp_path / "folder_of_parts"
     package.mkdir()

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from emulator.api.certificates import identity
 from emulator.api.messages import Response
 from emulator.api.render import json_response
 from emulator.bank.customers import sessions
 from emulator.bank.validation import Text200, Text512
+from emulator.ca import CertificateAuthority
 from emulator.control import answers
 from emulator.control.forms import Who
 from emulator.control.operation import Answer, ControlCall, ControlOperation
-from emulator.control.tpp_names import tpp_id
 
 
 class Seed(Who):
@@ -49,3 +50,9 @@ OPERATIONS = (
         example={"tpp": "demo", "nationalId": "14888520059"},
     ),
 )
+
+
+def tpp_id(authority: CertificateAuthority, name: str) -> str:
+    """The tppId of an issued TPP; any other text is a tppId itself (a TPP brings its own certificate)."""
+    credentials = authority.find(name)
+    return identity(credentials.certificate).id if credentials is not None else name

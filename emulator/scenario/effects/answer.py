@@ -15,7 +15,7 @@ from emulator.api.operation import Access, Call, Reply
 from emulator.api.render import JSON, TEXT_LIMIT, encode, message_body
 from emulator.bank.errors import STATUS, Category, Code, Message, ScaNeeded
 from emulator.bank.validation import Adds, Maybe, Model, Reads, Unfit, one_of, refuse
-from emulator.scenario.effect import Effect, EffectKind
+from emulator.scenario.effects import Effect, EffectKind
 
 LOWEST, HIGHEST = 200, 599
 LEAST_FAILURE = 400

@@ -1,4 +1,4 @@
-"""`delay: 2s` or `delay: {min: 100ms, max: 3s}`: the answer comes late, in real time; others are not held up."""
+"""`delay: 2s` or `delay: {min: 100ms, max: 3s}`: the answer comes late, in real time; others are not delayed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pydantic import Discriminator, Tag, model_validator
 
 from emulator.api.messages import Response
 from emulator.bank.validation import Model, Unfit, refuse
-from emulator.scenario.effect import Effect, EffectKind
+from emulator.scenario.effects import Effect, EffectKind
 from emulator.scenario.values import duration
 
 Delay = Annotated[timedelta, duration(timedelta(hours=1))]

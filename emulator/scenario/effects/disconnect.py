@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from emulator.api.messages import Response
 from emulator.api.operation import Call, Reply
 from emulator.bank.validation import one_of
-from emulator.scenario.effect import Effect, EffectKind
+from emulator.scenario.effects import Effect, EffectKind
 
 NO_ANSWER = 0  # the status that the request log shows for a request that was not answered
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Annotated
 
 from emulator.api.operation import Call
-from emulator.scenario.effect import Effect, EffectKind
+from emulator.scenario.effects import Effect, EffectKind
 from emulator.scenario.values import amount
 
 

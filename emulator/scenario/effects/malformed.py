@@ -12,7 +12,7 @@ from pydantic import Discriminator, Tag
 from emulator.api.messages import Response
 from emulator.api.render import encode
 from emulator.bank.validation import Model, one_of
-from emulator.scenario.effect import Effect, EffectKind
+from emulator.scenario.effects import Effect, EffectKind
 
 NOT_JSON = b"<html><body><h1>Service temporarily unavailable</h1></body></html>"
 GATEWAY_PAGE = (

@@ -12,7 +12,7 @@ from emulator.api.operation import Call
 from emulator.api.operations import table
 from emulator.bank.notifications import EFFECTS
 from emulator.bank.validation import Model, one_of
-from emulator.scenario.effect import Effect, EffectKind
+from emulator.scenario.effects import Effect, EffectKind
 from emulator.scenario.values import duration
 
 DELAY = timedelta(minutes=10)  # of `late` without a length of time

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from emulator.api.operation import Call
 from emulator.bank.validation import one_of
-from emulator.scenario.effect import Effect, EffectKind
+from emulator.scenario.effects import Effect, EffectKind
 
 
 def _remove(call: Call) -> None:

@@ -17,7 +17,7 @@ from emulator.api.operation import Call
 from emulator.bank.problems import Path
 from emulator.bank.scheme.transitions import FINAL, STATUSES
 from emulator.bank.validation import Reads, Unfit, refuse
-from emulator.scenario.effect import Effect, EffectKind
+from emulator.scenario.effects import Effect, EffectKind
 from emulator.scenario.values import duration
 
 MOST_STEPS = 50

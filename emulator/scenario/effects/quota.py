@@ -8,7 +8,7 @@ from typing import Annotated
 from emulator.api.operation import Call
 from emulator.api.operations import table
 from emulator.bank.validation import one_of
-from emulator.scenario.effect import Effect, EffectKind
+from emulator.scenario.effects import Effect, EffectKind
 
 COUNTED = tuple(row.id for row in table() if row.quota)
 

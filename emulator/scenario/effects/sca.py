@@ -13,7 +13,7 @@ from pydantic import Discriminator, Tag
 
 from emulator.api.operation import Call
 from emulator.bank.validation import Model, one_of
-from emulator.scenario.effect import Effect, EffectKind
+from emulator.scenario.effects import Effect, EffectKind
 from emulator.scenario.values import duration
 
 

@@ -1,13 +1,68 @@
-"""The kinds of step that a story may have: one file each, found by this folder (CONTRACT 10, 13)."""
+"""The kinds of step of a story, and what they have in common: one file each in this folder (CONTRACT 10, 13)."""
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cache
+from typing import Annotated, Any, ClassVar
 
+from pydantic import AfterValidator, Field
+
+from emulator.bank.validation import Adds, Maybe, Model, Unfit, refuse
+from emulator.scenario.actors import Actors
+from emulator.scenario.expectation import Expect
 from emulator.scenario.folder import MalformedFolder
-from emulator.scenario.step import Step
+from emulator.scenario.persona import As, Persona
+from emulator.scenario.transport import Answer
+from emulator.scenario.variables import NAME
+
+
+def _check_names(save: dict[str, str]) -> dict[str, str]:
+    text = "A name to save under has letters, digits, - and _, and starts with a letter."
+    wrong = [Unfit(text=text, path=(name,)) for name in save if not NAME.fullmatch(name)]
+    if wrong:
+        refuse(*wrong)
+    return save
+
+
+Save = Annotated[
+    dict[str, Annotated[str, Field(pattern=r"\S", max_length=500)]],
+    AfterValidator(_check_names),
+    Adds({"propertyNames": {"pattern": f"^{NAME.pattern}$"}}),
+]
+
+
+class Step(Model):
+    """A step: a word that says who acts, its value, what is expected and what is saved.
+
+    `word` is the member by which the kind of a step is known; `summary` and `example` are for the documents. Values,
+    and those of the persona, still hold `${names}` when a step is played.
+    """
+
+    word: ClassVar[str]
+    summary: ClassVar[str]
+    example: ClassVar[Mapping[str, Any]]
+
+    expect: Maybe[Expect] = None
+    save: Save = Field({}, description="Name: path in the answer.")
+    as_: Maybe[As] = Field(None, alias="as")
+
+    def play(self, actors: Actors, persona: Persona, fill: Callable[[Any], Any]) -> Answer:
+        """Do it, as `persona`; what came back."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """A step ready to play: who acts, and what is expected as the file states it."""
+
+    step: Step
+    title: str
+    persona: Persona
+    expect: Mapping[str, Any] | None
 
 
 @cache

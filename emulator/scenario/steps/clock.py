@@ -1,4 +1,4 @@
-"""`clock: advance 10s` or `clock: set 2026-03-02T09:00:00+01:00`: bank time moves on, and what is due happens."""
+"""`clock: advance 10s` or `clock: set 2026-03-02T09:00:00+01:00`: moves bank time; what is due happens."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from emulator.bank.validation import Moment, Reads, Unfit, validate_as
 from emulator.scenario import durations
 from emulator.scenario.actors import Actors
 from emulator.scenario.persona import Persona
-from emulator.scenario.step import Step
+from emulator.scenario.steps import Step
 from emulator.scenario.transport import Answer
 
 WORDS = ("advance", "set")

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from emulator.scenario.actors import Actors
 from emulator.scenario.persona import Persona
-from emulator.scenario.step import Step
+from emulator.scenario.steps import Step
 from emulator.scenario.transport import CONTROL, Answer
 from emulator.scenario.values import address
 

@@ -13,7 +13,7 @@ from emulator.bank.errors import STATUS
 from emulator.bank.validation import Maybe, Reads, Text512, Unfit, one_of, refuse
 from emulator.scenario.actors import Actors
 from emulator.scenario.persona import Persona
-from emulator.scenario.step import Step
+from emulator.scenario.steps import Step
 from emulator.scenario.transport import Answer
 from emulator.scenario.values import or_saved
 from emulator.scenario.vocabulary import CONTEXTS

@@ -11,7 +11,7 @@ from emulator.bank.validation import Maybe, Reads, Unfit, one_of, refuse
 from emulator.client import TAMPERINGS
 from emulator.scenario.actors import Actors
 from emulator.scenario.persona import Persona
-from emulator.scenario.step import Step
+from emulator.scenario.steps import Step
 from emulator.scenario.transport import Answer
 from emulator.scenario.values import address
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emulator.scenario import expectation, junit, loader
+from emulator.scenario import expectation, loader, player
 from emulator.scenario.player import Played, StepResult, play
 from emulator.scenario.transport import Answer, InProcess, Running, Transport, TransportFailed
 from emulator.scenario.variables import Unknown, Variables, member_at
@@ -147,7 +147,9 @@ def test_a_path_finds_a_member_or_says_that_there_is_none(path: str) -> None:
 
 def test_junit_holds_any_text() -> None:
     result = StepResult(1, "tpp GET /\x00\ud800", "failed", {"status": 200}, None, ["a\x0bb <&>"])
-    report = junit.report([Played("s", "", [result, StepResult(2, "clock", "passed"), StepResult(3, "x", "skipped")])])
+    report = player.junit_report(
+        [Played("s", "", [result, StepResult(2, "clock", "passed"), StepResult(3, "x", "skipped")])]
+    )
     root = ElementTree.fromstring(report)
     assert root[0].attrib | {"time": ""} == {"name": "s", "tests": "3", "failures": "1", "skipped": "1", "time": ""}
     assert root[0][0][0].attrib["message"] == "a?b <&>"
@@ -158,7 +160,7 @@ def test_junit_calls_a_step_the_same_in_every_run_whatever_ids_the_bank_has_give
     transport = Told(consents=(200, {"consents": [{"consentId": "c1"}]}))
     saved = {"control": "GET consents", "save": {"consent": "consents[0].consentId"}}
     played = play(story(saved, {"control": "POST consents/${consent}/revoke"}), transport)
-    root = ElementTree.fromstring(junit.report([played]))
+    root = ElementTree.fromstring(player.junit_report([played]))
     assert [case.attrib["name"] for case in root[0]] == [
         "1 control GET consents",
         "2 control POST consents/${consent}/revoke",
