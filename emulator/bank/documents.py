@@ -41,7 +41,9 @@ class SettingsDocument(TypedDict, total=False):
     payee_check: str
     weather: str
     known_issues: bool
+    conformance: bool
     notifications: bool
+    feed: list[dict[str, Any]]
 
 
 class FixtureSource(TypedDict):

@@ -209,7 +209,9 @@ def _item(transaction: Transaction, number: int) -> Transaction:
 def find(bank: Bank, account_id: str, transaction_id: str) -> Transaction:
     """The transaction that the account shows under this id, or one payment of a batch; BankError RESOURCE_UNKNOWN."""
     feed = drifting_feed(bank, TRANSACTION, account_id)
-    return _found(account_id, transaction_id, partial(bank.documents.get, TRANSACTION) if feed is None else feed.find)
+    return _transaction_of(
+        account_id, transaction_id, partial(bank.documents.get, TRANSACTION) if feed is None else feed.find
+    )
 
 
 def stored(bank: Bank, account_id: str, transaction_id: str) -> Transaction:
@@ -217,7 +219,7 @@ def stored(bank: Bank, account_id: str, transaction_id: str) -> Transaction:
     try:
         return find(bank, account_id, transaction_id)
     except BankError:
-        return _found(account_id, transaction_id, partial(bank.documents.get, TRANSACTION))
+        return _transaction_of(account_id, transaction_id, partial(bank.documents.get, TRANSACTION))
 
 
 def shown(bank: Bank, holder_id: str, shown_id: str, *, kind: EntryKind) -> Mapping[str, Any] | None:
@@ -226,7 +228,7 @@ def shown(bank: Bank, holder_id: str, shown_id: str, *, kind: EntryKind) -> Mapp
     return None if feed is None else feed.find(shown_id)
 
 
-def _found(account_id: str, transaction_id: str, get: Callable[[str], Any]) -> Transaction:
+def _transaction_of(account_id: str, transaction_id: str, get: Callable[[str], Any]) -> Transaction:
     transaction: Transaction | None = get(transaction_id)
     if transaction is None:
         batch_id, _, number = transaction_id.rpartition(".")
