@@ -36,6 +36,7 @@ class ServeSettings:
     ephemeral: bool = False
     store: str | None = None
     store_schema: str = "bank_emulator"
+    workers: int = 1
     fixtures: str = "known-state"
     scenario: tuple[str, ...] = ()
     profile: str = "documented"
@@ -127,6 +128,12 @@ def _store(value: str) -> str:
     return _text(value)
 
 
+def _workers(value: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,3}", value) or not 1 <= int(value) <= 256:
+        raise ValueError("takes a number of processes, 1 to 256")
+    return int(value)
+
+
 def _schema(value: str) -> str:
     if not re.fullmatch(r"[a-z_][a-z0-9_]{0,62}", value) or value.startswith("pg_"):
         raise ValueError("takes a plain name in small letters, such as bank_emulator")
@@ -172,6 +179,7 @@ FLAGS: tuple[Flag, ...] = (
         "store", "URL", _store, "A PostgreSQL that processes share: postgresql://..., or postgresql for one of its own."
     ),
     Flag("store-schema", "NAME", _schema, "The schema of the tables in --store."),
+    Flag("workers", "N", _workers, "How many processes serve the port; more than one needs --store."),
     Flag("fixtures", "NAME|FILE", _text, "What the bank starts with, and what reset restores."),
     Flag("scenario", "NAME|FILE", _text, "A scenario to apply after start; may be repeated.", repeatable=True),
     Flag(

@@ -69,7 +69,11 @@ def assemble(
     """
     try:
         if settings.store is not None:
-            from emulator.assemble.shared.starting import assembled  # psycopg is an extra
+            try:
+                from emulator.assemble.shared.starting import assembled
+            except ImportError as error:
+                needed = "pip install 'bank-emulator[postgresql]'"
+                raise StartRefused(f"--store: a store that processes share needs the extra: {needed}") from error
 
             return assembled(settings, begins)
         if authority is None:

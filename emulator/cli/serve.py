@@ -10,6 +10,8 @@ import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from socket import socket
 from typing import TYPE_CHECKING, Any
 
@@ -17,12 +19,14 @@ import click
 
 from emulator.cli import logs
 from emulator.cli.failure import Failed, StateDamaged
-from emulator.settings import FLAGS, ConfigurationError, Flag, ServeSettings, read
+from emulator.settings import EMBEDDED, FLAGS, ConfigurationError, Flag, ServeSettings, read
 
 if TYPE_CHECKING:
     from emulator.web.application import Application
 
 logger = logging.getLogger(__name__)
+
+NEEDED = "a store that processes share needs the extra: pip install 'bank-emulator[postgresql]'"
 
 EPILOG = """\b
 Each flag is also an environment variable, in brackets; the flag wins.
@@ -72,6 +76,10 @@ def check(settings: ServeSettings) -> None:
             f"--host {settings.host} can be reached from other machines: it requires --control-token"
             " (BANK_EMULATOR_CONTROL_TOKEN)"
         )
+    if settings.workers > 1 and settings.store is None:
+        raise ConfigurationError("--workers: several processes need a store that they share; name it with --store")
+    if settings.store is not None and settings.ephemeral:
+        raise ConfigurationError("--store and --ephemeral contradict each other")
     if settings.tls_port is not None and settings.tls_port == settings.port != 0:
         raise ConfigurationError("--tls-port and --port are the same")
 
@@ -80,9 +88,28 @@ def serve(settings: ServeSettings) -> None:
     """Serve until SIGTERM, SIGINT or SIGHUP; raises Failed when the bank cannot start."""
     gc.disable()  # nearly everything that a start creates stays: collections would only slow it down
     try:
-        _started(settings)
+        with _store(settings) as settings:
+            _started(settings)
     finally:
         gc.enable()
+
+
+@contextmanager
+def _store(settings: ServeSettings) -> Iterator[ServeSettings]:
+    """The settings with the address of the store; one of this process's own runs for as long as the context."""
+    if settings.store != EMBEDDED:
+        yield settings
+        return
+    try:
+        from emulator.store.postgres import StoreUnusable
+        from emulator.store.postgres.embedded import server
+    except ImportError as error:
+        raise Failed(f"--store: {NEEDED}") from error
+    try:
+        with server(settings.state / "postgresql") as url:
+            yield replace(settings, store=url)
+    except StoreUnusable as error:
+        raise Failed(f"--store: {error}") from error
 
 
 @contextmanager
@@ -116,8 +143,15 @@ def _started(settings: ServeSettings) -> None:
         tls = None if settings.tls_port is None else listen(settings.host, settings.tls_port)
     except CannotListen as error:
         raise Failed(f"--tls-port: {error}") from error
+    ready: Callable[[list[str]], None] = partial(_started_at, settings=settings)
+    if settings.workers > 1:
+        from emulator.cli import workers
+
+        ready = workers.fork(settings.workers, ready)
     application = _starting(settings, plain)
     documents = "memory" if settings.ephemeral else settings.state.absolute()
+    if settings.store is not None:
+        documents = f"PostgreSQL, schema {settings.store_schema}"
     logger.info("documents in %s, certificates in %s", documents, settings.state.absolute())
     try:
         server = WebServer(
@@ -128,7 +162,7 @@ def _started(settings: ServeSettings) -> None:
             public_url=settings.public_url,
             allowed=settings.allow_host,
         )
-        run(server, lambda urls: _started_at(urls, settings))
+        run(server, ready)
         logger.info("stopped; every connection is closed")
     finally:
         application.close()
