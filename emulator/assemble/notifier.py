@@ -30,7 +30,7 @@ TICK = 0.25  # seconds between two looks at bank time, while a bank has the sett
 MOST = 16  # notifications that are sent at once, of all banks
 EACH = 4  # of one TPP: one whose receiver never answers must not hold up the others
 PAUSE = 1.0  # seconds after a failed change: the disk may be full
-TAKE_OVER = 60.0  # seconds of real time after which another process may send what this one has claimed
+TAKE_OVER = 20.0  # seconds of real time after which another process may send what this one has claimed
 
 Result = TypeVar("Result")
 Post = Callable[[str, bytes, str], Awaitable[Outcome]]

@@ -29,6 +29,7 @@ class Receiver(ThreadingHTTPServer):
     def __init__(self) -> None:
         self.received: defaultdict[str, list[str]] = defaultdict(list)
         self.count = 0
+        self.ids: list[str] = []  # of those that were taken
         self.changed = threading.Condition()
         super().__init__(("127.0.0.1", 0), _Take)
         threading.Thread(target=self.serve_forever, daemon=True).start()
@@ -37,11 +38,12 @@ class Receiver(ThreadingHTTPServer):
     def uri(self) -> str:
         return f"http://127.0.0.1:{self.server_address[1]}/"
 
-    def take(self, body: dict[str, str]) -> int:
+    def take(self, body: dict[str, str], identity: str) -> int:
         with self.changed:
             self.count += 1
             if self.count % 7 == 0:
                 return 503
+            self.ids.append(identity)
             self.received[body["paymentId"]].append(body["transactionStatus"])
             self.changed.notify_all()
             return 204
@@ -56,7 +58,7 @@ class _Take(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:  # as the library calls it
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.send_response(self.server.take(body))
+        self.send_response(self.server.take(body, self.headers["X-Request-ID"]))
         self.send_header("Content-Length", "0")
         self.end_headers()
 

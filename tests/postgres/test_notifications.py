@@ -1,0 +1,100 @@
+"""Processes that share a store: each notification is sent by one of them, and by another when that one is killed."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from emulator.client import TppClient
+from tests.crash.test_kill import BODY, DOMESTIC, KARI
+from tests.crash.test_notifications_kill import Receiver
+from tests.postgres.cluster import Cluster, Node, cluster, control
+
+CUSTOMERS = 3
+PAYMENTS = 10  # of each
+LATEST = 60.0  # seconds until all has come, with a claim that another process takes over
+
+
+def notifying(running: Cluster) -> None:
+    control(running.url, "PUT", "settings", {"notifications": True, "progression": "immediate"})
+
+
+def pay(running: Cluster, receiver: Receiver, count: int, victim: Node | None = None) -> None:
+    """Payments that are approved or deleted, on whichever process the balancer gives; in the middle one is killed."""
+    psu = control(running.url, "POST", "sessions", {"tpp": "demo", "nationalId": KARI})
+    with TppClient(running.url, running.demo, timeout=20) as client:
+        client.notification_uri = receiver.uri
+        client.psu_id, client.session_id = psu["psuId"], psu["tppSessionId"]
+        for number in range(count):
+            try:
+                payment = client.post(DOMESTIC, json=BODY).json()["paymentId"]
+                if number % 2:
+                    control(running.url, "POST", f"sca/{payment}/approve", {})
+                else:
+                    client.delete(f"{DOMESTIC}/{payment}")
+            except (OSError, ValueError):
+                continue  # it went to the process that was killed
+            if victim is not None and number == count // 2:
+                victim.kill()
+
+
+def history(running: Cluster) -> dict[str, list[str]]:
+    payments = control(running.url, "GET", "payments?limit=1000")["payments"]
+    return {
+        payment["paymentId"]: [change["status"] for change in payment["history"] if change["status"] != "RCVD"]
+        for payment in payments
+        if payment["transactionStatus"] != "RCVD"
+    }
+
+
+def all_came(running: Cluster, receiver: Receiver) -> dict[str, list[str]]:
+    """What happened, once everything of it has come; what was refused is sent again in bank time."""
+    happened = history(running)
+
+    def everything() -> bool:
+        return all(receiver.received[payment][-1:] == statuses[-1:] for payment, statuses in happened.items())
+
+    for _ in range(int(LATEST)):
+        with receiver.changed:
+            if receiver.changed.wait_for(everything, timeout=1):
+                break
+        control(running.url, "POST", "clock/advance", {"by": "10m"})
+    return happened
+
+
+@pytest.fixture
+def receiver() -> Receiver:
+    return Receiver()
+
+
+def test_two_processes_send_each_notification_once(tmp_path: Path, store_url: str, receiver: Receiver) -> None:
+    with cluster(tmp_path, store_url, "--allow-notify", "127.0.0.1", nodes=2) as running:
+        notifying(running)
+        customers = [threading.Thread(target=pay, args=(running, receiver, PAYMENTS)) for _ in range(CUSTOMERS)]
+        for customer in customers:
+            customer.start()
+        for customer in customers:
+            customer.join(60)
+        happened = all_came(running, receiver)
+        assert len(happened) == CUSTOMERS * PAYMENTS
+        assert dict(receiver.received) == happened
+        assert len(receiver.ids) == len(set(receiver.ids))
+
+
+@pytest.mark.crash
+def test_what_a_killed_process_was_sending_another_sends(tmp_path: Path, store_url: str, receiver: Receiver) -> None:
+    with cluster(tmp_path, store_url, "--allow-notify", "127.0.0.1", nodes=2) as running:
+        notifying(running)
+        victim = running.nodes[1]
+        customers = [
+            threading.Thread(target=pay, args=(running, receiver, PAYMENTS, victim if number == 0 else None))
+            for number in range(CUSTOMERS)
+        ]
+        for customer in customers:
+            customer.start()
+        for customer in customers:
+            customer.join(60)
+        happened = all_came(running, receiver)
+        assert {payment: receiver.statuses(payment) for payment in happened} == happened
