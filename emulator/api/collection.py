@@ -242,7 +242,7 @@ def _entry(folder: str, step: Step, row: Operation | None, shown: Mapping[str, M
 
 
 def _value(path: str, parameter: str, step: Step) -> str:
-    """What stands for a path parameter: a variable, which `{id}` shares with no other kind of resource."""
+    """The value of a path parameter: a variable, which `{id}` shares with no other kind of resource."""
     if parameter in step.values:
         return step.values[parameter]
     if parameter == "id":
@@ -338,7 +338,7 @@ def _script(moment: str, lines: list[str]) -> dict[str, Any]:
 
 
 def bruno(base_url: str) -> dict[str, str]:
-    """The files of a Bruno folder by their path in it; `base_url` stands in the environment `proxy`."""
+    """The files of a Bruno folder by their path in it; `base_url` is in the environment `proxy`."""
     about = {"version": "1", "name": NAME, "type": "collection"}
     variables = [f"{name}: {value}" for name, value in _variables(base_url).items()]
     files = {

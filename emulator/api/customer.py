@@ -66,7 +66,7 @@ def _payer(call: Call) -> access.Caller | None:
 
 
 def likely_context(call: Call, tpp_id: str) -> str | None:
-    """The context that a request acts in, as far as it can be told before or after the gates (see `access`)."""
+    """The context of a request, as far as it is known before or after the gates (see `access`)."""
     claimed = claim(Headers(call.request.headers), tpp_id)  # the log keeps no others
     return access.likely_context(call.bank, claimed, of_session=call.operation.access is _SESSION)
 

@@ -38,7 +38,7 @@ _LONGEST_URI = 2048  # assumed; longer ones do not survive every browser
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """The format of a header: how it is checked, and the JSON Schema that says so."""
+    """The format of a header: its check and its JSON Schema."""
 
     check: Check
     schema: Mapping[str, Any]

@@ -27,12 +27,12 @@ _CHARSETS = {
     "iso8859-1": "latin-1",
     "latin1": "latin-1",
 }
-# Possessive, and of a string without an end the whole rest: tried anew at each of its quotes it would take for ever.
+# Possessive, and for a string without an end the whole rest: trying again at each of its quotes would take for ever.
 _STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 _BRACKET = re.compile(r"[][{}]")
 _LONGEST_NUMBER = 400  # characters
 
-# What the bank's systems cannot process, wherever it stands in a request (SPEC 1): control characters, halves of a
+# What the bank's systems cannot process anywhere in a request (SPEC 1): control characters, halves of a
 # surrogate pair, and what lies outside the basic multilingual plane (emoji).
 UNPROCESSABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\U00010000-\U0010ffff]")
 
@@ -110,7 +110,7 @@ def read_json(body: bytes, headers: Headers) -> Any:
 def read_doubled(body: bytes, headers: Headers) -> tuple[Any, list[Message]]:
     """As `read_json`, but a FORMAT_ERROR for each doubled member is given with the value, which has the last of them.
 
-    So what else is wrong with the body can be told with it.
+    So the other problems of the body can be reported with it.
     """
     charset = charset_of(headers)
     if len(body) > LARGEST_BODY:

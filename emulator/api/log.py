@@ -200,7 +200,7 @@ def _text(body: bytes, size: int) -> str:
 
 
 class RequestLog:
-    """The ring of the last exchanges. `announces`: whoever watches learns of each as it is answered."""
+    """The ring of the last exchanges. `announces`: the watchers are told of each one when it is answered."""
 
     announces = True
 
@@ -269,7 +269,7 @@ class RequestLog:
         return sum(1 for exchange in self._ring if fits(exchange))
 
     def clear(self) -> None:
-        """Forget all exchanges; the numbering goes on."""
+        """Forget all exchanges; the numbering continues."""
         self._ring.clear()
         self._large.clear()
         self._large_bytes = 0

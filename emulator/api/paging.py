@@ -1,4 +1,4 @@
-"""Which part of a transaction list a request asks for, and the links to the parts beside it (CONTRACT 5)."""
+"""The requested part of a transaction list, and the links to the next and previous parts (CONTRACT 5)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from emulator.api.operation import Call
 from emulator.api.query import Parameter
 from emulator.bank.accounts.transactions import SHELVES, Window
 
-EARLIEST = timedelta(days=90)  # as far back as the list goes by itself, and at all without the PSU (SPEC 8)
+EARLIEST = timedelta(days=90)  # how far back the list goes by default, and without the PSU at most (SPEC 8)
 DEFAULT_LIMIT = 100
 MAX_LIMIT = 500
 

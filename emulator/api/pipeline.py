@@ -109,7 +109,7 @@ class Pipeline:
             sign(sent)
             response.headers = sent.headers
         if exchange.call is not None:
-            # the log shows the request as it came; what was read out of it need not be stored a thousand times
+            # the log shows the request as sent; what was read out of it need not be stored a thousand times
             exchange.call.headers, exchange.call.body = _NO_HEADERS, None
         exchange.response = response
         exchange.seconds = time.perf_counter() - began
@@ -293,7 +293,7 @@ def settle(bank: Bank) -> None:
         with bank.documents.at_once():  # a step that cannot be written must not take the request along
             progression.run_due(bank)
     except StoreUnwritable as error:
-        # Reads go on with the state as it stands; a write answers 503 by itself.
+        # Reads still use the current state; a write answers 503.
         logger.error("what is due cannot be written: %s", error)
 
 

@@ -48,7 +48,7 @@ ALLOW_LOGICAL_DUPLICATE = Parameter(  # SPEC 4.3, 4.4; CONTRACT 3.4
 def parse(parameters: Sequence[Parameter], raw: str) -> dict[str, Any]:
     """The values of the declared parameters by name, defaults filled in; unknown parameters are ignored.
 
-    `raw` is the query as sent, without `?`. BankError names every mistake: FORMAT_ERROR with the parameter as path
+    `raw` is the query as sent, without `?`. BankError names every problem: FORMAT_ERROR with the parameter as path
     for what is malformed or there twice, QUERY_PARAMETER_REQUIRED for what is missing.
     """
     if not raw and not parameters:
@@ -113,7 +113,7 @@ def unescaped(text: str) -> str | None:
 
 
 def _read(parameter: Parameter, value: str | None) -> tuple[Any, str | None]:
-    """The value, or what was expected in its place. A boolean that is only named is true (assumed)."""
+    """The value, or what was expected instead. A boolean without a value is true (assumed)."""
     if parameter.type == "boolean":
         if value is None or value in ("true", "false"):
             return value != "false", None

@@ -79,7 +79,7 @@ class Repeats:
 
 
 def _fingerprint(call: Call) -> str:
-    """A hash of what makes a request another one: method, address, customer and body.
+    """A hash of what distinguishes requests: method, address, customer and body.
 
     X-PSU-IDENTITY counts where it stands in for PSU-ID (CONTRACT 13), and the case of UUIDs does not.
     """

@@ -1,4 +1,4 @@
-"""Which row of a table a method and a path mean: of the TPP interface, the control interface and the console alike.
+"""Finds the row of a table for a method and a path: for the TPP interface, the control interface and the console.
 
 A path of a row is made of fixed segments and of parameters in braces, `/v1/accounts/{id}/balances`. A fixed segment
 goes before a parameter; a parameter takes any text that is not empty, or only the values that its row allows.

@@ -86,7 +86,7 @@ def respond(request: Request) -> Response:
 
 @lru_cache(maxsize=8)
 def _written(today: date, base: str, prefix: str, signed: str) -> bytes:
-    """The document as it is sent: making it takes a tenth of a second, in which nobody else would be served."""
+    """The document as it is sent: writing it takes a tenth of a second, during which no other request is served."""
     shown = published(today=today, signed=signed, base=base)
     return render.json_response(200, {**shown, "servers": [{"url": base + prefix}]}).body
 

@@ -1,4 +1,4 @@
-"""Checking a body against its shape: every mistake at once, each with its path and one sentence (CONTRACT 3.2)."""
+"""Checking a body against its shape: every problem at once, each with its path and one sentence (CONTRACT 3.2)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Loc = tuple[int | str, ...]
 
 _UNKNOWN = "extra_forbidden"  # pydantic's name for a member that a shape does not have
 # A list of half a million wrong items fits into the longest body; to look at each would take seconds.
-_PIECE = 1000  # items of a long list whose mistakes are found at once
+_PIECE = 1000  # items of a long list that are checked at once
 _LOOKED_AT = 10_000  # items of each list of a refused body that the rules over several members look at
 
 
@@ -65,7 +65,7 @@ def validate(
 
     `path` names the shape (`module:Name`), `value` and `doubled` are what `read_doubled` gave, `plain` what `is_plain`
     said of the body.
-    BankError FORMAT_ERROR lists every mistake, with paths like `instructedAmount.amount` and
+    BankError FORMAT_ERROR lists every problem, with paths like `instructedAmount.amount` and
     `payments[2].creditorName`; at the root there is none.
     """
     wanted = shape(path)
@@ -106,7 +106,7 @@ def _details(wanted: Shape, value: Any, error: ValidationError) -> list[ErrorDet
 def _with_mistakes(
     wanted: Shape, value: Any, wrong: list[Message], details: Sequence[ErrorDetails]
 ) -> tuple[Any, list[Message]]:
-    """What `validate` gives for a body that does not fit its types; members that they do not know are no mistake."""
+    """What `validate` gives for a body that does not fit its types; unknown members are no problem."""
     unknown: list[ErrorDetails] = []
     for detail in details:
         if detail["type"] == _UNKNOWN:
@@ -126,7 +126,7 @@ def _with_mistakes(
 
 
 def _beginning(value: Any) -> Any:
-    """A refused body with no more of its lists than may be looked through for further mistakes."""
+    """A refused body with its lists cut to what may be searched for further problems."""
     if isinstance(value, dict):
         return {name: inner[:_LOOKED_AT] if isinstance(inner, list) else inner for name, inner in value.items()}
     return value[:_LOOKED_AT] if isinstance(value, list) else value

@@ -38,7 +38,7 @@ class Folders:
         return self._beside("new")
 
     def place(self, folder: Path, name: str) -> None:
-        """Make what stands in `folder` the folder of the bank `name`; when that fails it stays where it is."""
+        """Make `folder` the folder of the bank `name`; if that fails it stays where it is."""
         self._rename(folder, self.of(name))
 
     def put_aside(self, name: str, *, replaced: bool = False) -> Path:

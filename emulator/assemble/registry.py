@@ -305,7 +305,7 @@ class BankRegistry:
     def publish_to_all(self, kind: str, name: str, status: str) -> None:
         """Tell whoever watches any bank what has changed about the service: its TPPs, its banks."""
         for service in self.services():
-            if service.bank.watchers:  # of hundreds of banks hardly one is watched
+            if service.bank.watchers:  # of hundreds of banks few have watchers
                 service.bank.publish(about_all(service.bank, kind, name, status))
 
     def _made(

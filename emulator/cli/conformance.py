@@ -139,7 +139,7 @@ def run(
     groups: tuple[str, ...],
     **where: Any,
 ) -> None:
-    """Run the plan: each check on a bank of its own.
+    """Run the plan: each check on a new bank.
 
     Rules, customer and bank time are played, so that every occasion arises.
 

@@ -32,7 +32,7 @@ Text = Callable[[Any], None]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One command. `view` takes from the answer what is shown, `text` prints that for people.
+    """One command. `view` selects what is shown of the answer, `text` prints it for people.
 
     `path` has its parameters in braces; `body` makes the body from the other parameters, unless their names do. Of what
     takes long `tells` is the kind of the events that say how far it is.
@@ -480,7 +480,7 @@ def sca_list(limit: int, url: str | None, output: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _ScaAction:
-    """A way to end an SCA: its verb stands in the path, its options in the body."""
+    """A way to end an SCA: its verb is in the path, its options in the body."""
 
     about: str
     example: str

@@ -16,9 +16,9 @@ from emulator.terminal import json_text, printable
 
 ALIKE = 20  # times that a message is written in a period
 PERIOD = 60.0  # seconds
-WAITING = 1000  # lines that nobody has read yet
+WAITING = 1000  # lines not written yet
 LONGEST = 16_000  # characters of a line, with its traceback
-_KIND = 100  # characters by which messages are told apart
+_KIND = 100  # characters by which messages are distinguished
 _KINDS = 1000
 _LAST_SECONDS = 0.5  # for what waits at the end
 
@@ -63,7 +63,7 @@ def _without_place(
 
 
 class _NotTooOften(logging.Filter):
-    """Lets a message pass `ALIKE` times in `PERIOD` seconds, however often it comes: clients decide how often it does.
+    """Passes the same message `ALIKE` times in `PERIOD` seconds at most: clients decide how often one is logged.
 
     The first one of the next period says how many were left out.
     """
@@ -87,7 +87,7 @@ class _NotTooOften(logging.Filter):
 
 
 class LineWriter(logging.Handler):
-    """Writes lines to the file `descriptor` from a thread of its own, so that nobody waits for who reads them.
+    """Writes lines to the file `descriptor` from a thread, so that no request waits for the reader.
 
     Of what nobody reads `WAITING` lines are kept; the rest is counted, and the number written in their place.
     """
@@ -133,6 +133,6 @@ class LineWriter(logging.Handler):
 
     def _write(self, line: str) -> None:
         data = f"{line}\n".encode(errors="backslashreplace")
-        with suppress(OSError):  # a log that cannot be written is nobody's fault who is served
+        with suppress(OSError):  # a log that cannot be written must not fail a request
             while data:
                 data = data[os.write(self._descriptor, data) :]

@@ -74,7 +74,7 @@ def show_(name: str, output: str) -> None:
     scenario = _loaded(name)
     ready = loader.library().get(name)
     text = (ready or Path(name)).read_text("utf-8")
-    if ready is not None:  # its schema stands beside it; editors find that of a copy at the bank
+    if ready is not None:  # its schema is in the same folder; editors find that of a copy at the bank
         text = text.replace("=scenario.schema.json", f"={_bank()}/_emulator/scenario-schema.json", 1)
     show(dict(scenario.source), output, lambda _: click.echo(text, nl=False))
 
@@ -91,7 +91,7 @@ def _bank() -> str:
 @click.argument("files", nargs=-1, required=True)
 @OUTPUT
 def check(files: tuple[str, ...], output: str) -> None:
-    """Check FILES without a running bank. Every mistake has its line and column; exit 1 when there is one.
+    """Check FILES without a running bank. Every problem has its line and column; exit 1 when there is one.
 
     A file whose `from` names a fixture is also started, on a new bank in this process; its story is not played.
     """
@@ -179,7 +179,7 @@ def apply(source: str, values: dict[str, str], yes: bool, url: str | None, outpu
 
 
 def _confirm(name: str, lost: list[str]) -> None:
-    """Ask on a terminal before something is lost; Failed where nobody can be asked, or the answer is no."""
+    """Ask on a terminal before something is lost; Failed without a terminal, or if the answer is no."""
     text = f"{name} replaces {', '.join(lost)}"
     if sys.stdin is None or not sys.stdin.isatty():
         raise Failed(f"{text}; --yes applies it")

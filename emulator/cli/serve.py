@@ -177,7 +177,7 @@ def _starting(settings: ServeSettings, plain: list[socket]) -> Application:
     from emulator.web.server import WebServer, run_loop
 
     progress = starting.Progress()
-    # the connections that wait are the sockets' own, whoever takes them: duplicates may be closed
+    # waiting connections belong to the socket, so its duplicates may be closed
     sockets = [bound.dup() for bound in plain]
     server = WebServer(
         starting.StartingApplication(progress),

@@ -26,7 +26,7 @@ from emulator.terminal import one_line
 CALLBACK = "/_proxy/callback/"
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 LARGEST_BODY = 16 * 1024 * 1024
-ANSWER_TIMEOUT = 3700.0  # seconds: longer than the longest scripted delay, since the client has a limit of its own
+ANSWER_TIMEOUT = 3700.0  # seconds: longer than the longest scripted delay, since the client has its own limit
 FINISH_SECONDS = 2.0  # for requests under way when the proxy ends; after as long again they are cancelled
 OPEN_FLOWS = 1000  # how many requests may wait for the customer's return
 # Belong to one connection, or are set again for the forwarded request (RFC 9110 7.6.1).

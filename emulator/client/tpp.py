@@ -40,7 +40,7 @@ class Prepared:
 
 
 class Options(TypedDict, total=False):
-    """What a request may be given beside method and path; see `Tpp.prepare`."""
+    """What a request may have besides method and path; see `Tpp.prepare`."""
 
     json: Any
     body: bytes | str | None
@@ -401,7 +401,7 @@ class AsyncTppClient(Tpp):
             connector=TCPConnector(ssl=self._verify, limit=0),
             timeout=ClientTimeout(total=self._timeout),
             cookie_jar=DummyCookieJar(),  # as the synchronous client: what is sent is what was asked for
-            auto_decompress=False,  # a body is given as it came, as by the synchronous client
+            auto_decompress=False,  # a body is given as received, as by the synchronous client
             skip_auto_headers=("User-Agent", "Accept-Encoding", "Content-Type"),
             middlewares=(_once,),
         )

@@ -87,7 +87,7 @@ class Belief(Protocol):
         ...
 
     def holds(self, claim: Mapping[str, Any]) -> bool | None:
-        """Whether it is what a check's `claim` demands; None where that cannot be told any more."""
+        """Whether it is what a check's `claim` demands; None if that is not known any more."""
         ...
 
 
@@ -421,7 +421,7 @@ class Auditor:
             known.learn(body[-END_OF_PAGE:] if call.operation.id in PAGES else body)
 
     def _learn_end(self, payment: str, observed: Observation) -> None:
-        """Remember that a TPP was told of a payment's end: a notification of it is no news then."""
+        """Note that a TPP knows the end of a payment: a notification of it is then no news."""
         deleted = observed["operation"] == "deletePayment" and observed["status"] == 204
         if deleted or observed["paymentStatus"] in FINAL:
             self._ended[payment] = None
@@ -464,7 +464,7 @@ class Auditor:
         seeing = []
         tested = [(machine, machine.tests(observed)) for machine in self._machines]
         for check in self.checks:
-            # Where nobody's signature holds, nothing but the signature can be judged.
+            # Without a valid signature only the signature can be judged.
             seen = None if nobody and check.group != "signing" else fits(check.seen, observed)
             if seen is None:
                 continue

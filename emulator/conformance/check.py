@@ -133,7 +133,7 @@ def _bounded(word: str, bound: Any) -> Test:
 
 
 def remaining(match: Mapping[str, Any], observed: Observation) -> dict[str, Any] | None:
-    """What of a match is left to test for observations with the same static facts; None: it cannot fit them."""
+    """The rest of a match to test for observations with the same static facts; None: it cannot fit them."""
     if match.get("event", "request") != observed.event:
         return None
     left = {}
@@ -148,7 +148,7 @@ def remaining(match: Mapping[str, Any], observed: Observation) -> dict[str, Any]
 
 
 def fits(match: Mapping[str, Any], observed: Observation) -> Fits | None:
-    """The test of what is left of a match for observations with these static facts; None: it cannot fit them."""
+    """The test of the rest of a match for observations with these static facts; None: it cannot fit them."""
     left = remaining(match, observed)
     if not left:
         return None if left is None else anything

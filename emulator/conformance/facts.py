@@ -140,7 +140,7 @@ def _member(value: Any, path: str) -> Any:
 
 
 def _outside(observed: Observation, name: str) -> Any:
-    """`answer.x`, `body.x`, `header.x`, `query.x`: a member of what was sent or answered."""
+    """`answer.x`, `body.x`, `header.x`, `query.x`: a member of the request or of its answer."""
     place, _, path = name.partition(".")
     if place == "answer":
         return _member(answer(observed), path)

@@ -86,14 +86,14 @@ class Conformance:
         self._change("return", tpp, self._bank.clock.stamp(), values)
 
     def observe(self, tpp: str, value: Mapping[str, Any]) -> None:
-        """Take note of what a plan has played: `{event: customer, present}` or `{event: return, redirect, forged}`."""
+        """Record what a plan has played: `{event: customer, present}` or `{event: return, redirect, forged}`."""
         if value["event"] == "customer":
             self._change("customer", tpp, self._bank.clock.stamp(), {"present": value["present"]})
         else:
             self.returned(value["redirect"], tpp, sca={}, forged=value.get("forged", False))
 
     def event(self, event: Event) -> None:
-        """Take note of a change that the bank tells of; a reset begins again."""
+        """Record a change that the bank announces; a reset starts again."""
         if event["type"] == "reset":
             self.forget()
             return
@@ -220,7 +220,7 @@ class Conformance:
         return self._bank.documents.range_count(TRANSACTION, "shelf", group=f"{account}|booked", low=since)
 
     def report(self, *, over: bool = False) -> dict[str, Any]:
-        """What is known of every check by now (`GET /_emulator/conformance`); `over`: no more will come."""
+        """The current state of every check (`GET /_emulator/conformance`); `over`: no more observations follow."""
         from emulator.conformance.report import report
 
         auditor = self._judge()

@@ -283,7 +283,7 @@ def _hooked(plan: Plan, environment: Mapping[str, str], customer: Customer, unti
 
 
 def visit(redirect: str) -> None:
-    """Open the TPP's address as the customer's browser would; an app's scheme has nobody to open it here."""
+    """Open the TPP's address as the customer's browser would; there is no app here to open an app's scheme."""
     if redirect.startswith(("http://", "https://")):
         with suppress(HTTPError, URLError, OSError, ValueError), _open(redirect, timeout=PATIENCE):
             pass

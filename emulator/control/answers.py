@@ -503,7 +503,7 @@ class Applied(TypedDict):
 
 
 class Preview(Applied):
-    """What applying a scenario would do; `lost`: what of the bank would be lost, in sentences."""
+    """What applying a scenario would do; `lost`: the data of the bank that would be lost, in sentences."""
 
     lost: list[str]
 
@@ -590,7 +590,7 @@ class IssuedTpp(Tpp):
 
 @closed
 class MadeBank(Bank):
-    """A bank that was made, and its TPP where one was asked for."""
+    """A new bank, and its TPP if one was requested."""
 
     tpp: NotRequired[IssuedTpp]
 

@@ -37,7 +37,7 @@ class ReadyScenario(Model):
 
 
 def scenario_in(value: Any, origin: Origin) -> Scenario:
-    """The ready scenario that {name, parameters?} names, or the one that stands there; raises ScenarioRefused."""
+    """The ready scenario that {name, parameters?} names, or the one in the body itself; raises ScenarioRefused."""
     if isinstance(value, str):
         return _ready(value, {}, (), origin)
     if not isinstance(value, dict) or "name" not in value or "scenario" in value:
@@ -91,5 +91,5 @@ def chosen_fixture(name: str | None, own: str | None = None) -> str | None:
     return name
 
 
-# The body of applyScenario: a ready scenario, or one that stands there.
+# The body of applyScenario: a ready scenario, or a scenario itself.
 ScenarioBody = ReadyScenario | ScenarioFile

@@ -21,7 +21,7 @@ YAML_TYPES = frozenset({"application/yaml", "application/x-yaml", "text/yaml"})
 
 
 class Gate:
-    """The checks before any operation; `token` None: nobody is asked for one."""
+    """The checks before any operation; `token` None: none is needed."""
 
     def __init__(self, *, token: str | None, allowed_hosts: Iterable[str]) -> None:
         self._token = token.encode() if token is not None else None

@@ -72,11 +72,11 @@ class ControlCall(Generic[Body]):
         return self.service.bank
 
     def publish(self, kind: str, status: str) -> None:
-        """Tell whoever watches what has changed about the bank as a whole (CONTRACT 9.4, events)."""
+        """Tell the watchers about a change of the bank as a whole (CONTRACT 9.4, events)."""
         self.bank.publish(_event(self.bank, kind, self.bank.name, status))
 
     def publish_to_all(self, kind: str, name: str, status: str) -> None:
-        """Tell whoever watches any bank what has changed about the process: its TPPs, its banks."""
+        """Tell the watchers of all banks about a change of the process: its TPPs, its banks."""
         self.banks.publish_to_all(kind, name, status)
 
 

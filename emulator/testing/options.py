@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class BankOptions(TypedDict, total=False):
-    """The flags of `serve` that mean something to a bank in a test, in Python's spelling, and two of its own.
+    """The flags of `serve` that apply to a bank in a test, in Python's spelling, and two more.
 
     `now`: the moment at which the bank's clock stands (default: that of the start), a datetime or a text with a zone,
     such as `2026-03-02T09:00:00+01:00`; `settings`: settings of the bank, such as

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """A notification as it came: headers by lower-case name, and the JSON body."""
+    """A notification as received: headers by lower-case name, and the JSON body."""
 
     path: str
     headers: Mapping[str, str]

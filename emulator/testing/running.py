@@ -1,6 +1,6 @@
 """A bank that runs in this process on a free port, with its clock and its TPPs.
 
-All banks of a test process share one event loop, in a thread of its own.
+All banks of a test process share one event loop in a separate thread.
 """
 
 from __future__ import annotations
@@ -458,7 +458,7 @@ class RunningBank:
         return [one for one in self.unmatched() if one[0] in demanded] if demanded else []
 
     def audit(self) -> dict[str, Any]:
-        """What every check says of the TPPs' conduct on this bank: `{checks, summary}`."""
+        """The verdict of every check on the TPPs of this bank: `{checks, summary}`."""
         return self.call(lambda service: _conformance(service).report())
 
     def stop(self) -> None:

@@ -1,4 +1,4 @@
-"""What the web server needs of the rest of the program."""
+"""What the web server needs from the rest of the program."""
 
 from __future__ import annotations
 

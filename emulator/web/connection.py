@@ -258,7 +258,7 @@ class Connection(web.RequestHandler):
             self._socket.resume_reading()
 
     def send_end(self) -> None:
-        """Close our side; the client may go on sending. TLS connections have no half-closed state: nothing happens."""
+        """Close our side; the client may still send. TLS connections have no half-closed state: nothing happens."""
         if self._socket is not None and not self._socket.is_closing() and self._socket.can_write_eof():
             self._socket.write_eof()
 

@@ -111,7 +111,7 @@ class Framing:
                     continue
                 head = at
                 at, has_head = self._head(data, at)
-                if self.fault is not None:  # what stands in front of that head may end a body
+                if self.fault is not None:  # the bytes before that head may be the end of a body
                     return [*parts, data[start:head]] if head > start else parts
                 if self._chunks is not None:
                     parts.append(data[start:at])

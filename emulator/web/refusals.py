@@ -121,7 +121,7 @@ def _reason(message: str) -> str:
 
 
 def head_refusal(request: web.BaseRequest) -> Response | None:
-    """Why a head is refused by itself, or None (CONTRACT 13, refusals at the wire)."""
+    """Why a head is refused without its body, or None (CONTRACT 13, refusals at the wire)."""
     headers, target = request.headers, request.raw_path
     if (  # the form that nearly all requests have
         request.version == HttpVersion11

@@ -10,7 +10,7 @@ from typing import Literal
 
 BACKLOG = 2048
 COPIES = 16
-_OPEN_FILES = (65536, 10240)  # macOS reports no hard limit, and refuses values above another limit of its own
+_OPEN_FILES = (65536, 10240)  # macOS reports no hard limit, and refuses values above another limit
 
 
 class CannotListen(Exception):

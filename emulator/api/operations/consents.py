@@ -50,7 +50,7 @@ def _states(call: Call) -> tuple[str, Consent | None]:
     opened = asked[-1]
     if sca.is_open(opened):
         return ("expired" if sca.is_late(bank, opened) else "received"), None
-    # assumed: a consent that the customer's next one has replaced is over
+    # assumed: a consent that a newer one of the customer has replaced is over
     return ("expired" if opened["status"] == "finalised" else "rejected"), None
 
 

@@ -50,7 +50,7 @@ def other_bodies(body: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def _unzipped(body: bytes) -> bytes:
-    """What stands in gzip, as far as it may be hashed; nothing where there is none."""
+    """The content of gzip, as far as it may be hashed; nothing if it is not gzip."""
     try:
         return zlib.decompressobj(16 + zlib.MAX_WBITS).decompress(body, _LARGEST)
     except zlib.error:

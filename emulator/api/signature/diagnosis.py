@@ -1,4 +1,4 @@
-"""Why a signature does not verify: the cause in a sentence, and both signing strings when they can be told.
+"""Why a signature does not verify: the cause in a sentence, and both signing strings if they are known.
 
 A signature by PKCS #1 v1.5 gives back the hash that its maker signed. So one operation with the public key settles
 whether the certificate's key made it (`recover`), and every guess at the text costs one hash instead of one

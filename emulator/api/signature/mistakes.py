@@ -19,7 +19,7 @@ Lines = tuple[tuple[str, str], ...]
 
 
 class Recipe(NamedTuple):
-    """Lines of name and value with what stands around them; the defaults are SPEC 5.2's.
+    """Lines of name and value with the text around them; the defaults are those of SPEC 5.2.
 
     A tuple, as hundreds of them are made for one signature that fits none: a frozen dataclass takes four times as long.
     """
@@ -173,7 +173,7 @@ def choice_mistakes(evidence: Evidence) -> Iterator[Mistake]:
 
 
 def _not_listed_at_all(evidence: Evidence) -> Iterator[Mistake]:
-    """All that is to be signed, without the parameter that lists it, which then means date alone."""
+    """Everything that must be signed, without the parameter that lists it, which then means date alone."""
     target = (REQUEST_TARGET, request_target(evidence.method, evidence.target))
     documented = tuple((name, evidence.present[name]) for name in CANDIDATES if name in evidence.present)
     sent = tuple(
@@ -220,7 +220,7 @@ def _one_moved(lines: Lines) -> Iterator[Lines]:
 
 
 def layout_mistakes(evidence: Evidence) -> Iterator[Mistake]:
-    """What stands around names and values, and how the names are spelt."""
+    """The text around names and values, and the spelling of the names."""
     yield Mistake("no-blank-after-colon", "without the blank after the colons", layout(colon=":"))
     yield Mistake("final-newline", "that ends in a newline", layout(after="\n"))
     yield Mistake("crlf", "with CRLF in place of newlines", layout(joiner="\r\n"))

@@ -1,4 +1,4 @@
-"""What a client sends alike with each request, judged once: certificate, keyId, algorithm and the names it lists.
+"""What a client repeats in each request, judged once: certificate, keyId, algorithm and the names it lists.
 
 A request that differs from an accepted one in nothing but the values of its headers needs a look at those values
 alone: date, digest and the signature itself. Whatever is unusual goes the long way of `check.inspect`, which knows

@@ -38,7 +38,7 @@ def _show(call: ControlCall[Any]) -> Response:
 
 
 def _repeat(call: ControlCall[Any]) -> Response:
-    """Send a request of the log again as a new one: signed now, with an X-Request-ID of its own."""
+    """Send a request of the log again as a new one: signed now, with a new X-Request-ID."""
     # What signs requests is imported when a request is repeated.
     from emulator.client.signing import Identity, signed_headers
 

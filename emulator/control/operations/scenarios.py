@@ -73,7 +73,7 @@ def _withdraw(call: ControlCall[Any]) -> Response:
 
 
 def _play(call: ControlCall[Any]) -> Response:
-    """Play on a bank of its own, which is deleted afterwards."""
+    """Play on a new bank, which is deleted afterwards."""
     # What plays stories signs requests as well: imported when a story is played.
     from emulator.scenario.player import play
 

@@ -185,7 +185,7 @@ def curl_command(method: str, url: str, headers: Iterable[Iterable[str]], body: 
     return " \\\n  ".join(lines)
 
 
-# What stands first: what failed, then what makes a pass worthless, then the rest.
+# The order: what failed, then what makes a pass worthless, then the rest.
 _GROUPS = (
     ("Failed", ("fail", "warn", "known")),
     ("Not seen: nothing is known about these", ("not-seen", "skipped")),
@@ -202,7 +202,7 @@ _WORDS = {
 
 
 def conformance(screen: Screen) -> Response:
-    """What the bank says of the TPPs' conduct, check by check."""
+    """The report on the TPPs' conduct, check by check."""
     report = screen.control.ask("GET", "conformance")
     groups = [(title, [row for row in report["checks"] if row["verdict"] in verdicts]) for title, verdicts in _GROUPS]
     return screen.page("conformance", groups=groups, summary=report["summary"], words=_WORDS)

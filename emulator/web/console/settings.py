@@ -58,7 +58,7 @@ def _as_value(name: str, text: str) -> Any:
 
 
 def save(screen: Screen) -> Response:
-    """Merge what somebody has changed in the form into the settings; others may have changed the rest meanwhile."""
+    """Merge the changed members of the form into the settings; somebody else may have changed the others meanwhile."""
     form = screen.form
     typed = {name: form.get(name) for name in schemas() if name in form}
     changes = {name: _as_value(name, text) for name, text in typed.items() if text != form.get(f"{name}-was")}

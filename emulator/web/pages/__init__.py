@@ -1,1 +1,1 @@
-"""Pages for people: what the SCA pages, the console and the documentation page share, and the SCA pages themselves."""
+"""Pages for people: the SCA pages, `/my`, and what they share with the console and the documentation."""

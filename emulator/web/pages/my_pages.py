@@ -116,7 +116,7 @@ class _Turn:
     # Logging in
 
     def _log_in(self, form: Form) -> Response:
-        """The identity number, then the method; each is sent again with the next form, under a token of its own."""
+        """The identity number, then the method; each is sent again with the next form, protected by a token."""
         if not self._guard.believes("my login", form.get("csrf")):
             return self._login_page("identity", wrong="my_expired", status=403)
         number = identity_number(form.get("nationalId"))

@@ -122,7 +122,7 @@ def nothing_here(request: Request) -> Response:
 
 
 def see_other(location: str, *, headers: tuple[tuple[str, str], ...] = ()) -> Response:
-    """303: the browser goes on with GET."""
+    """303: the browser continues with GET."""
     return Response(303, [("Location", location), *_HEADERS, *headers])
 
 

@@ -94,7 +94,7 @@ class _Turn:
         self._csrf = csrf
 
     def show(self) -> Response:
-        """The page of the step; the way back to the TPP when the SCA cannot go on."""
+        """The page of the step; the redirect to the TPP if the SCA cannot continue."""
         return self._hindered() or self._page()
 
     def take(self, form: Form) -> Response:
@@ -290,7 +290,7 @@ def _totals(payments: list[Line]) -> list[tuple[str, str]]:
 
 
 def known_people(bank: Bank, document: Sca | None = None, *, most: int = 8, scanned: int = 200) -> list[dict[str, Any]]:
-    """Whom the sandbox strip offers: the person of the request first, then others who could go on with the SCA.
+    """The persons that the sandbox strip offers: that of the request first, then others who could complete the SCA.
 
     At most `most` of the first `scanned` customers and persons, so that a bank with many shows its page as fast.
     """

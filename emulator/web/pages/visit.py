@@ -41,7 +41,7 @@ class Visit:
         return self.request.method == "HEAD" or purpose.partition(";")[0].strip() == "prefetch"
 
     def refused(self, guard: Guard) -> Response | None:
-        """403 for an unknown host name or a form of another site, 405 for other methods; None when it may go on."""
+        """403 for an unknown host name or a form of another site, 405 for other methods; None if it may continue."""
         if not guard.knows_host(self.request):
             return self.notice(403, "foreign_title", self.say("host_text"))
         if self.request.method not in ("GET", "HEAD", "POST"):
@@ -71,5 +71,5 @@ class Visit:
         return html(self.request, template, status=status, language=self.language, **values)
 
     def notice(self, status: int, title: str, text: str, *, headers: tuple[tuple[str, str], ...] = ()) -> Response:
-        """A page that only says something: an end, or a refusal."""
+        """A page with only a message: an end, or a refusal."""
         return self.page("sca/notice.html", status=status, headers=headers, title=self.say(title), text=text)
