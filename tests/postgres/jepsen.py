@@ -470,12 +470,13 @@ def _one_each(creations: Sequence[Creation]) -> Iterator[Creation]:
 def _bookings(state: dict[str, Any]) -> Iterator[str]:
     """What is paid is booked once on either side, and nothing else is; each history has every step once."""
     booked = Counter(
-        (one["paymentId"], one["amount"].startswith("-"))
+        (one.get("remittanceInformationUnstructured"), one["amount"].startswith("-"))
         for one in state["transaction"]
-        if "paymentId" in one and one["status"] == "booked"
+        if one["status"] == "booked"
     )
     for payment in state["payment"]:
-        sides = [booked[payment["id"], debit] for debit in (True, False)]
+        reference = payment["initiation"]["remittanceInformationUnstructured"]
+        sides = [booked[reference, debit] for debit in (True, False)]
         if sides != ([1, 1] if payment["status"] == "ACSC" else [0, 0]):
             yield f"payment {payment['id']} in {payment['status']} has {sides[0]} debits and {sides[1]} credits"
         statuses = [entry["status"] for entry in payment["history"]]
