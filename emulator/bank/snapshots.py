@@ -48,7 +48,7 @@ class Snapshots:
         if directory is not None and directory.is_dir():
             for left in directory.glob(f".*{_UNFINISHED}"):
                 _drop(left)
-            for file in sorted(_files(directory), key=lambda file: file.stat().st_mtime):
+            for file in sorted(files(directory), key=lambda file: file.stat().st_mtime):
                 name = file.name.removesuffix(_ENDING)
                 self._saved[name] = _Saved(datetime.fromtimestamp(file.stat().st_mtime, UTC), None)
 
@@ -194,7 +194,7 @@ class SharedSnapshots(Snapshots):
 def damaged(directory: Path) -> list[StoreDamaged]:
     """What is wrong with the files of the snapshots in a directory, which may be missing; raises StoreTooNew."""
     damages = []
-    for file in sorted(_files(directory)):
+    for file in sorted(files(directory)):
         try:
             Image.from_bytes(file.read_bytes(), KINDS, file=file)
         except StoreDamaged as error:
@@ -202,7 +202,8 @@ def damaged(directory: Path) -> list[StoreDamaged]:
     return damages
 
 
-def _files(directory: Path) -> Iterator[Path]:
+def files(directory: Path) -> Iterator[Path]:
+    """The files of the snapshots in a directory, which may be missing."""
     for file in directory.glob(f"*{_ENDING}"):
         if NAME.fullmatch(file.name.removesuffix(_ENDING)) and file.is_file():
             yield file

@@ -1,14 +1,19 @@
-"""`bank-emulator state`: verify and repair stored data without starting the bank."""
+"""`bank-emulator state`: verify, repair and copy stored data without starting the bank."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from emulator.cli.failure import Failed, StateDamaged
-from emulator.cli.options import state_directory, state_option
+from emulator.cli.options import Command, state_directory, state_option
+from emulator.settings import ServeSettings
 
 if TYPE_CHECKING:
     from emulator.store import StoreDamaged
@@ -17,17 +22,32 @@ if TYPE_CHECKING:
 EPILOG = "Example: bank-emulator state check --state .bank-emulator --repair"
 
 
+def schema_option(command: Command) -> Command:
+    """The option --store-schema of a command."""
+    default = ServeSettings().store_schema
+    return click.option(
+        "--store-schema", metavar="NAME", default=default, show_default=True, help="The schema in a PostgreSQL."
+    )(command)
+
+
 @click.group(name="state", epilog=EPILOG)
 def command() -> None:
-    """Verify and repair stored data."""
+    """Verify, repair and copy stored data."""
 
 
 @command.command(epilog=EPILOG)
 @click.option("--repair", is_flag=True, help="Repair damage; changed files are copied first.")
 @click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option("--store", metavar="URL", help="Verify a PostgreSQL that processes share, also while they run.")
+@schema_option
 @state_option
-def check(repair: bool, output: str, state: str | None) -> None:
+def check(repair: bool, output: str, store: str | None, store_schema: str, state: str | None) -> None:
     """Verify the stored data of every bank. Exit 3 when something is damaged."""
+    if store is not None:
+        if repair or state is not None:
+            raise click.UsageError(f"--{'repair' if repair else 'state'} is for a state directory, not for --store")
+        _check_shared(store, store_schema, output)
+        return
     from emulator.bank.kinds import KINDS
     from emulator.bank.snapshots import damaged
     from emulator.store import StoreExhausted, StoreTooNew
@@ -111,6 +131,72 @@ def _print(report: Report, snapshots: list[StoreDamaged]) -> None:
         click.echo(f"  {action}")
     if report.copies is not None:
         click.echo(f"  copies of changed files: {report.copies}")
+
+
+@command.command(epilog="Example: bank-emulator state copy .bank-emulator postgresql://bank@localhost/sandbox")
+@click.argument("source")
+@click.argument("target")
+@click.option("--replace", is_flag=True, help="Delete what the target holds.")
+@schema_option
+def copy(source: str, target: str, replace: bool, store_schema: str) -> None:
+    """Copy every bank with its snapshots, the CA and the TPPs from SOURCE to TARGET.
+
+    Each is a state directory that no process uses, or the postgresql:// URL of a store that processes share.
+    """
+    from emulator.bank.errors import counted
+
+    with _explained():
+        copying = _copying()
+        places = copying.place(source, store_schema), copying.place(target, store_schema)
+        copied = copying.copy(*places, replace=replace)
+    what = [counted(copied.banks, "bank"), counted(copied.snapshots, "snapshot"), counted(copied.tpps, "TPP")]
+    click.echo(f"Copied {what[0]}, {what[1]} and {what[2]} from {places[0]} to {places[1]}.")
+
+
+def _copying() -> ModuleType:
+    try:
+        from emulator.assemble.shared import copying
+    except ModuleNotFoundError as error:
+        if error.name != "psycopg":
+            raise
+        raise Failed("copying and a shared store need psycopg: pip install 'bank-emulator[postgresql]'") from None
+    return copying
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    """Errors of a store as those that end a command."""
+    from emulator.store import StoreDamaged, StoreError, StoreShared
+
+    try:
+        yield
+    except StoreDamaged as error:
+        raise StateDamaged(f"{error} (`state check` looks at all of it)") from error
+    except StoreShared as error:
+        raise (StateDamaged if error.newer else Failed)(f"--store: {error}") from error
+    except StoreError as error:
+        raise Failed(str(error)) from error
+    except OSError as error:
+        raise Failed(f"{error.filename}: {error.strerror or error}") from error
+
+
+def _check_shared(url: str, schema: str, output: str) -> None:
+    from emulator.bank.errors import counted
+
+    with _explained():
+        checks = _copying().Shared(url, schema).check()
+    if output == "json":
+        click.echo(json.dumps([asdict(one) for one in checks], indent=2))
+    else:
+        for one in checks:
+            whole = "damaged" if one.problems else "whole"
+            documents = f", {counted(one.documents, 'document')}" if one.documents else ""
+            click.echo(f"{one.name}: {whole}{documents} after {counted(one.sequence, 'change')}")
+            for problem in one.problems:
+                click.echo(f"  {problem}")
+    for one in checks:
+        if one.problems:
+            raise StateDamaged(f"{one.name} is damaged: {one.problems[0]} (restore it from a backup of PostgreSQL)")
 
 
 COMMANDS = {"state": command}

@@ -15,6 +15,7 @@ from emulator.settings import FLAGS, read
 ROOT = Path(__file__).parents[2]
 DOCKERFILE = (ROOT / ".docker" / "Dockerfile").read_text()
 COMPOSE = yaml.safe_load((ROOT / ".docker" / "compose.yaml").read_text())
+SHARED = yaml.safe_load((ROOT / ".docker" / "postgresql.yaml").read_text())
 VARIABLES = {flag.variable for flag in FLAGS}
 
 
@@ -31,6 +32,20 @@ def test_the_settings_of_the_example_are_read_as_they_are_meant() -> None:
     told = read({}, {**environment_of_the_image(), **COMPOSE["services"]["bank"]["environment"]})
     assert (told.host, told.port, str(told.state), told.seed) == ("0.0.0.0", 8080, "/state", 1)
     assert (told.control_token, told.allow_host) == ("for-tests-only", ("bank",))
+
+
+def test_three_processes_share_a_store_behind_a_balancer() -> None:
+    banks = {name: one for name, one in SHARED["services"].items() if name.startswith("bank")}
+    balancer = SHARED["configs"]["nginx"]["content"]
+    assert len(banks) == 3
+    for name, bank in banks.items():
+        environment = {**environment_of_the_image(), **bank["environment"]}
+        assert set(environment) <= VARIABLES
+        assert read({}, environment).store == "postgresql://bank:for-tests-only@database/bank"
+        assert bank["build"]["args"] == {"EXTRAS": "[postgresql]"}
+        assert f"server {name}:8080;" in balancer
+    database = SHARED["services"]["database"]["environment"]
+    assert database == {"POSTGRES_USER": "bank", "POSTGRES_PASSWORD": "for-tests-only", "POSTGRES_DB": "bank"}
 
 
 def test_what_is_copied_exists_and_reaches_the_build() -> None:

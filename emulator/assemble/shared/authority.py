@@ -38,7 +38,7 @@ class SharedAuthority(CertificateAuthority):
         self.pending: dict[tuple[str, str], dict[str, bytes]] = {}
         self._undone: list[Credentials | None] = []
         self._place = directory
-        stored = {(kind, name): _files(body) for kind, name, _, body in secrets}
+        stored = {(kind, name): files_of(body) for kind, name, _, body in secrets}
         if (CA, "") in stored:
             _place_ca(directory, stored[CA, ""])
         super().__init__(directory, clock=clock)
@@ -58,7 +58,7 @@ class SharedAuthority(CertificateAuthority):
         """Take what is stored since."""
         for kind, name, _, body in secrets:
             if kind == TPP:
-                self._enter(name, _files(body))
+                self._enter(name, files_of(body))
 
     def _enter(self, name: str, files: dict[str, bytes]) -> None:
         certificate = x509.load_pem_x509_certificate(files["certificate.pem"])
@@ -78,7 +78,7 @@ class SharedAuthority(CertificateAuthority):
 
     def secrets(self, version: int) -> list[Secret]:
         """What is pending, to be stored."""
-        return [(kind, name, version, _json(files)) for (kind, name), files in self.pending.items()]
+        return [(kind, name, version, secret_of(files)) for (kind, name), files in self.pending.items()]
 
     def confirm(self) -> None:
         """This turn is stored."""
@@ -97,11 +97,13 @@ class SharedAuthority(CertificateAuthority):
         self.pending, self._undone = {}, []
 
 
-def _json(files: dict[str, bytes]) -> bytes:
+def secret_of(files: dict[str, bytes]) -> bytes:
+    """The body of a secret: its files by name."""
     return json.dumps({name: b64encode(content).decode() for name, content in files.items()}).encode()
 
 
-def _files(body: bytes) -> dict[str, bytes]:
+def files_of(body: bytes) -> dict[str, bytes]:
+    """The files in the body of a secret."""
     return {name: b64decode(content) for name, content in json.loads(body).items()}
 
 

@@ -182,7 +182,7 @@ class Database:
                 f"schema {self._schema} has tables of something else: name another one with --store-schema"
             ) from foreign
         except psycopg.Error as error:
-            raise _explained(error, self._schema) from error
+            raise explained(error, self._schema) from error
 
     async def _connected(self) -> AsyncConnection[TupleRow]:
         connection = self._connection
@@ -610,7 +610,7 @@ def _unreachable(error: BaseException) -> StoreShared:
     return StoreUnreachable(f"PostgreSQL: {_line(error)}")
 
 
-def _explained(error: psycopg.Error, schema: str) -> StoreShared:
+def explained(error: psycopg.Error, schema: str) -> StoreShared:
     """Why a start cannot use the store, and what helps."""
     line = _line(error)
     if isinstance(error, psycopg.errors.InsufficientPrivilege):

@@ -1,0 +1,75 @@
+"""A bank that is broken on purpose: `python -m tests.postgres.faulty FAULT serve ...`; the checker must find each.
+
+Nothing of this is in the program: the launcher replaces methods and statements before it starts it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from emulator.assemble.shared.turns import SharedTurns
+from emulator.cli.main import run
+from emulator.store.postgres import database
+
+NAP = (
+    "INSERT INTO {schema}.change (bank, sequence, turn, body, events)"
+    " SELECT %s::text, %s::bigint, %s::uuid, %b::bytea, %b::bytea FROM (SELECT pg_sleep(0.03)) nap"
+)
+
+
+def stale_read() -> None:
+    """A read does not look at what others have changed."""
+    whole = SharedTurns._caught_up
+
+    async def caught_up(self: Any, transaction: Any, needs: Any, names: set[str]) -> bool:
+        if not needs.write and names and names <= self._registry.open_banks.keys():
+            return True
+        return await whole(self, transaction, needs, names)
+
+    SharedTurns._caught_up = caught_up  # type: ignore[method-assign]
+
+
+def skipped_lock() -> None:
+    """Writers do not wait for each other, and who comes second does not notice."""
+    database._LOCK = database._LOCK.replace(" FOR UPDATE", "")
+    database._APPEND += " ON CONFLICT DO NOTHING"
+
+
+def lost_append() -> None:
+    """Every hundredth change is not stored, though the head counts it."""
+    database._APPEND = (
+        "INSERT INTO {schema}.change (bank, sequence, turn, body, events)"
+        " SELECT * FROM (VALUES (%s::text, %s::bigint, %s::uuid, %b::bytea, %b::bytea))"
+        " one (bank, sequence, turn, body, events) WHERE one.sequence %% 100 <> 0 OR one.bank = ''"
+    )
+
+
+def answer_before_the_commit() -> None:
+    """Answers leave while the transaction is still under way."""
+    database._APPEND = NAP
+    whole = database.Database.commit
+    under_way: set[asyncio.Task[Any]] = set()
+
+    async def commit(self: Any, work: Any) -> list[str]:
+        task = asyncio.ensure_future(whole(self, work))
+        under_way.add(task)
+        task.add_done_callback(lambda done: (under_way.discard(done), done.cancelled() or done.exception()))
+        await asyncio.sleep(0)
+        return []
+
+    database.Database.commit = commit  # type: ignore[method-assign]
+
+
+FAULTS: dict[str, Callable[[], None]] = {
+    "stale-read": stale_read,
+    "skipped-lock": skipped_lock,
+    "lost-append": lost_append,
+    "answer-before-the-commit": answer_before_the_commit,
+}
+
+if __name__ == "__main__":
+    FAULTS[sys.argv[1]]()
+    sys.exit(run(sys.argv[2:]))

@@ -1,0 +1,107 @@
+"""`state copy` moves a service there and back with nothing lost; `state check --store` finds what is damaged."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from emulator.cli.main import run
+from tests.e2e.process import served
+from tests.postgres.cluster import control
+from tests.postgres.server import PostgreSQL
+
+
+def filled(state: Path) -> dict[str, object]:
+    """A state directory with two banks and a snapshot; what it holds."""
+    with served(state) as bank:
+        control(bank.url, "PUT", "banks/other", {"fixtures": "empty"})
+        control(bank.url, "PUT", "snapshots/before")
+        control(bank.url, "POST", "tpps", {"name": "shop"})
+        control(bank.url, "POST", "sessions", {"tpp": "demo", "nationalId": "14888520059"})
+        held = holding(bank.url)
+        assert bank.stop() == 0
+    return held
+
+
+def holding(url: str) -> dict[str, object]:
+    listed = {name: control(url, "GET", name) for name in ("snapshots", "tpps")}
+    names = [one["name"] for one in control(url, "GET", "banks")["banks"]]
+    tpps = sorted(one["name"] for one in listed["tpps"]["tpps"])
+    return {"state": control(url, "GET", "state"), "snapshots": listed["snapshots"], "tpps": tpps, "banks": names}
+
+
+@pytest.mark.crash
+def test_a_service_is_moved_there_and_back(tmp_path: Path, store_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    first, last = tmp_path / "first", tmp_path / "last"
+    held = filled(first)
+    assert run(["state", "copy", str(first), store_url]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("Copied 2 banks, 1 snapshot and 2 TPPs from ")
+    assert "emulator-password" not in said
+    assert run(["state", "check", "--store", store_url]) == 0
+    assert "default: whole, " in capsys.readouterr().out
+    with served(tmp_path / "beside", "--store", store_url) as bank:
+        assert holding(bank.url) == held
+        assert (tmp_path / "beside" / "ca.pem").read_bytes() == (first / "ca.pem").read_bytes()
+        assert bank.stop() == 0
+    assert run(["state", "copy", store_url, str(last)]) == 0
+    assert run(["state", "check", "--state", str(last)]) == 0
+    with served(last) as bank:
+        assert holding(bank.url) == held
+
+
+@pytest.mark.crash
+def test_what_is_there_is_kept_unless_it_is_to_be_replaced(
+    tmp_path: Path, store_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = tmp_path / "first"
+    filled(first)
+    assert run(["state", "copy", str(first), store_url]) == 0
+    assert run(["state", "copy", str(first), store_url]) == 2
+    assert "holds banks (default, other); --replace" in capsys.readouterr().err
+    assert run(["state", "copy", str(first), store_url, "--replace"]) == 0
+    assert run(["state", "copy", store_url, str(first)]) == 2
+    assert "holds banks (default, other); --replace" in capsys.readouterr().err
+    with served(first):
+        assert run(["state", "copy", store_url, str(first), "--replace"]) == 2
+        assert "process " in capsys.readouterr().err
+        assert run(["state", "copy", str(first), store_url, "--replace"]) == 2
+        assert "process " in capsys.readouterr().err
+    assert run(["state", "copy", store_url, str(first), "--replace"]) == 0
+
+
+def test_there_is_one_line_for_what_cannot_be_copied_or_checked(
+    tmp_path: Path, postgresql: PostgreSQL, store_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wrong = postgresql.url(store_url.rpartition("/")[2], password="wrong")
+    for arguments, text in (
+        (["state", "copy", str(tmp_path), store_url], "holds no bank"),
+        (["state", "copy", store_url, str(tmp_path / "new")], "holds no bank"),
+        (["state", "check", "--store", wrong], "password"),
+        (["state", "check", "--store", store_url, "--repair"], "--repair is for a state directory"),
+    ):
+        assert run(arguments) == 2
+        lines = capsys.readouterr().err.splitlines()
+        assert len(lines) == 1
+        assert text in lines[0]
+
+
+@pytest.mark.crash
+def test_damage_is_found_and_named(tmp_path: Path, store_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with served(tmp_path / "state", "--store", store_url) as bank:
+        for number in range(5):
+            control(bank.url, "PUT", "settings", {"progression": "manual" if number % 2 else "time"})
+        assert run(["state", "check", "--store", store_url]) == 0
+        assert bank.stop() == 0
+    with psycopg.connect(store_url, autocommit=True) as connection:
+        connection.execute(
+            "DELETE FROM bank_emulator.change WHERE bank = 'default'"
+            " AND sequence = (SELECT max(sequence) - 2 FROM bank_emulator.change WHERE bank = 'default')"
+        )
+    capsys.readouterr()
+    assert run(["state", "check", "--store", store_url]) == 3
+    said = capsys.readouterr()
+    assert "changes are missing between" in said.out
+    assert said.err.startswith("bank-emulator: default is damaged: ")
