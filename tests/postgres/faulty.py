@@ -50,10 +50,19 @@ def lost_append() -> None:
 def answer_before_the_commit() -> None:
     """Answers leave while the transaction is still under way."""
     database._APPEND = NAP
-    whole = database.Database.commit
+    whole, start = database.Database.commit, SharedTurns.start
     under_way: set[asyncio.Task[Any]] = set()
+    serving = []
+
+    def started(self: Any) -> None:
+        serving.append(self)
+        start(self)
+
+    SharedTurns.start = started  # type: ignore[method-assign]
 
     async def commit(self: Any, work: Any) -> list[str]:
+        if not serving:
+            return await whole(self, work)
         task = asyncio.ensure_future(whole(self, work))
         under_way.add(task)
         task.add_done_callback(lambda done: (under_way.discard(done), done.cancelled() or done.exception()))
