@@ -388,11 +388,16 @@ def run(
             thread.start()
         try:
             _break(nemesis, notes, seconds=seconds, faults=faults, say=say, rounds=rounds)
+        except RuntimeError as error:  # a process or PostgreSQL does not start again
+            notes.problems.append(str(error))
         finally:
             notes.over.set()
             for thread in (*threads, *watchers):
                 thread.join(ANSWER + 10)
-        _judge(running, notes, watchers)
+        try:
+            _judge(running, notes, watchers)
+        except (OSError, HTTPException, AssertionError) as error:
+            notes.problems.append(f"in the end nobody says what is stored: {error}")
         notes.problems += [
             f"{node.name} has logged a traceback: {node.log()[node.log().index('Traceback') :][:2000]}"
             for node in running.nodes
