@@ -185,12 +185,15 @@ class Store(Readable):
 
     def deliver(self) -> None:
         """Hand over what was published since the last change; where others hear it too, it is a change of its own."""
-        if self.log.confirms:
+        if self.log.shared:
             self.commit()
             return
         events = self.outbox[:]
         self.outbox.clear()
-        self._tell(events)
+        if self._unconfirmed:
+            self._unconfirmed[-1][2].extend(events)
+        else:
+            self._tell(events)
 
     def _tell(self, events: Iterable[Event]) -> None:
         for event in events:
@@ -266,7 +269,7 @@ class Store(Readable):
         steps, sequence = self.steps, self.sequence + 1
         try:
             change = payload(sequence, steps)
-            if change is None and self.outbox and self.log.confirms:
+            if change is None and self.outbox and self.log.shared:
                 change = unchanged(sequence)
             if change is not None:
                 self.log.append(Change(sequence, change, tuple(self.outbox)))

@@ -145,6 +145,8 @@ class JournalLog:
     StoreDamaged, StoreTooNew, StoreLocked and OSError when it is made and when it is loaded.
     """
 
+    shared = False
+
     def __init__(
         self, directory: Path, *, power: bool = False, disk: Disk | None = None, progress: Progress | None = None
     ) -> None:

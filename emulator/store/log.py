@@ -38,6 +38,11 @@ class Log(Protocol):
         ...
 
     @property
+    def shared(self) -> bool:
+        """Whether other processes read the changes, and hear of their events."""
+        ...
+
+    @property
     def compaction_due(self) -> bool:
         """Whether the next start would be much quicker for a compaction or checkpoint."""
         ...
@@ -63,6 +68,7 @@ class MemoryLog:
     """Keeps nothing."""
 
     confirms = False
+    shared = False
     compaction_due = False
 
     def load(self, store: Store) -> None:

@@ -16,6 +16,7 @@ class PostgresLog:
     """Takes note of changes; whoever ends the turn takes them, appends them and confirms or reverts them."""
 
     confirms = True
+    shared = True
     compaction_due = False
 
     def __init__(self) -> None:
