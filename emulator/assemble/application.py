@@ -210,16 +210,17 @@ class BankApplication:
 
     def next_due(self) -> float | None:
         """Seconds of real time until something falls due in a bank that somebody watches; None: nothing, nobody."""
-        waits = [wait for service in self._watched() if (wait := _seconds_to_due(service)) is not None]
+        waits = [wait for service in self._registry.watched() if (wait := _seconds_to_due(service)) is not None]
         return min(waits, default=None)
 
     def apply_due(self) -> Awaitable[None] | None:
         """Apply what has fallen due, so that watchers see it without a request."""
         if self._shared is not None:
             return self._shared.settle()
-        for service in self._watched():
+        watched = self._registry.watched()
+        for service in watched:
             service.settle()
-        unsynced = self._upkeep.unsynced(self._registry.documents(service.bank.name) for service in self._watched())
+        unsynced = self._upkeep.unsynced(self._registry.documents(service.bank.name) for service in watched)
         return self._upkeep.sync(unsynced) if unsynced else None
 
     async def change(self, service: BankService, work: Callable[[], Result]) -> Result:
@@ -231,9 +232,6 @@ class BankApplication:
         if unsynced:
             await self._upkeep.sync(unsynced)
         return result
-
-    def _watched(self) -> list[BankService]:
-        return [service for service in self._registry.services() if service.bank.watchers]
 
     def tls_context(self) -> SSLContext:
         """TLS 1.2 or higher with a certificate of the sandbox CA, for --tls-port."""

@@ -82,6 +82,7 @@ class BankRegistry:
             self._folders = Folders(common.directory, power=common.durability == "power")
         self._router = routes(table())
         self._open: dict[str, BankService] = {}
+        self._watched: set[str] = set()
         self._asked: dict[str, float] = {}  # when a named bank that is open was asked for, the longest ago first
         self._stores: dict[str, Store] = {}
         self._logged: dict[str, str] = {}
@@ -208,6 +209,7 @@ class BankRegistry:
             stream=self._stream(name, documents),
             initial=common.fixtures if name == DEFAULT else None,
             notify_hosts=common.notify_hosts,
+            watched=self._watched,
         )
         if (log := journal_of(documents)) is not None and log.written:
             bank.clock.not_before(log.written + MTIME_GRAIN)
@@ -304,9 +306,8 @@ class BankRegistry:
 
     def publish_to_all(self, kind: str, name: str, status: str) -> None:
         """Tell whoever watches any bank what has changed about the service: its TPPs, its banks."""
-        for service in self.services():
-            if service.bank.watchers:  # of hundreds of banks few have watchers
-                service.bank.publish(about_all(service.bank, kind, name, status))
+        for service in self.watched():
+            service.bank.publish(about_all(service.bank, kind, name, status))
 
     def _made(
         self, name: str, fixture: str | None, seed: int | None, prepare: Callable[[BankService], None]
@@ -374,6 +375,10 @@ class BankRegistry:
     def services(self) -> Iterator[BankService]:
         """The banks that are open."""
         return iter(list(self._open.values()))
+
+    def watched(self) -> list[BankService]:
+        """The banks that somebody watches: of thousands hardly one."""
+        return [self._open[name] for name in sorted(self._watched) if name in self._open]
 
     def close(self) -> None:
         """Close every bank's documents, compacted as far as there is time.

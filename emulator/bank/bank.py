@@ -48,6 +48,7 @@ class Bank:
         stream: str | None = None,
         initial: str | None = None,
         notify_hosts: Collection[Host] = (),
+        watched: set[str] | None = None,
     ) -> None:
         self.name = name
         self.documents = documents
@@ -63,6 +64,7 @@ class Bank:
         self.uses: DependentCache[str, str] = documents.dependent_cache(CONSENT)
         self.moves = 0  # of the clock that are under way and apply what is due themselves, see `progression`
         self.watchers: list[Watcher] = []
+        self._watched = set() if watched is None else watched  # the names of the watched banks, shared by all
         self.follower: Callable[[Event], None] | None = None
         documents.listen(self.tell)
         self.settings = self.defaults
@@ -89,7 +91,14 @@ class Bank:
     def watch(self, watcher: Watcher) -> Callable[[], None]:
         """Call `watcher` with every event from now on, with None when the bank is deleted; call the answer to stop."""
         self.watchers.append(watcher)
-        return lambda: self.watchers.remove(watcher)
+        self._watched.add(self.name)
+
+        def end() -> None:
+            self.watchers.remove(watcher)
+            if not self.watchers:
+                self._watched.discard(self.name)
+
+        return end
 
     def publish(self, event: Event) -> None:
         """Tell the watchers once the change is stored: `{"type": ..., "at": bank time, ...}` (CONTRACT 9.4)."""
