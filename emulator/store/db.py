@@ -11,11 +11,11 @@ from typing import Any, cast
 from tinydb import TinyDB
 from tinydb.storages import MemoryStorage
 
+from emulator.store.documents import Documents
 from emulator.store.errors import StoreUnwritable
 from emulator.store.image import FrozenTable, Image, TableImage
 from emulator.store.kinds import D, Kind, by_name
 from emulator.store.log import Change, Event, Log, MemoryLog
-from emulator.store.reading import Readable
 from emulator.store.snapshot import INDEX_TABLE, STORE_TABLE
 from emulator.store.table import DocumentTable, decoded
 from emulator.store.tx import Replaced, Undo, payload, repeat, unchanged, undo
@@ -98,7 +98,7 @@ class WriteGroup:
         self.overgrown: set[Store] = set()
 
 
-class Store(Readable):
+class Store(Documents):
     """Documents in memory; every change is handed to `log` before its call returns, or at the `flush` of a turn.
 
     `sequence` is the number of the last change; it grows for ever. For one thread.

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from typing import Any, Generic, Protocol, TypeVar
+from itertools import islice
+from typing import Any, Generic, TypeVar
+
+import orjson
 
 from emulator.store.image import Image
-from emulator.store.index import Value
+from emulator.store.index import Bucket, Crowd, Order, Value
 from emulator.store.kinds import D, Document, Kind
 from emulator.store.log import Event
 from emulator.store.table import DocumentTable
@@ -17,7 +21,7 @@ Cached = TypeVar("Cached")
 
 
 class DependentCache(Generic[Key, Cached]):
-    """Values by key, all forgotten at any change in the tables they were worked out from, and when there are many.
+    """Values by key, all dropped at any change in the tables from which they were computed, and when there are many.
 
     It lives as long as the tables do.
     """
@@ -29,42 +33,108 @@ class DependentCache(Generic[Key, Cached]):
             table.dependants.append(self._forget)
 
     def _forget(self) -> None:
-        # not cleared: what is being worked out while something changes goes with the old ones
+        # not cleared: a value that is being computed during the change belongs to the old ones
         self._values = {}
 
     def values(self) -> dict[Key, Cached]:
-        """What is still true, to look up and to add to; whoever takes a value must not change it."""
+        """The valid values, to look up and to add to; do not change a value."""
         if len(self._values) >= self._most:
             self._forget()
         return self._values
 
 
-class Documents(Protocol):
-    """All that the rooms above the store may do with documents; `Store` is what does it.
+class Documents(ABC):
+    """All that the rooms above the store do with documents; it answers questions, `Store` makes the changes.
 
     Answers are fresh copies; KeyError for a kind that is not declared.
     """
 
-    @property
-    def sequence(self) -> int:
-        """The number of the last change; it grows for ever."""
-        ...
+    sequence: int
+    """The number of the last change; it never decreases."""
 
-    # Reading
+    def __init__(self) -> None:
+        self.tables: dict[str, DocumentTable] = {}
 
-    def get(self, kind: Kind[D], identity: str) -> D | None: ...
-    def text(self, kind: Kind[Any], identity: str) -> bytes | None: ...
-    def exists(self, kind: Kind[Any], identity: str) -> bool: ...
+    def get(self, kind: Kind[D], identity: str) -> D | None:
+        """A fresh copy of the document, None when there is none."""
+        table = self.tables[kind.name]
+        number = table.numbers.get(identity)
+        if number is None:
+            return None
+        document: D = orjson.loads(table.rows[number])
+        return document
+
+    def text(self, kind: Kind[Any], identity: str) -> bytes | None:
+        """The document as JSON text, None when there is none."""
+        table = self.tables[kind.name]
+        number = table.numbers.get(identity)
+        return None if number is None else table.rows[number]
+
+    def dependent_cache(self, *kinds: Kind[Any]) -> DependentCache[Any, Any]:
+        """A place for what is worked out from documents of these kinds alone."""
+        return DependentCache(self.tables[kind.name] for kind in kinds)
+
+    def follow(self, kind: Kind[Any], follower: Callable[[], None]) -> None:
+        """Call `follower` after every change of a document of this kind, an undone one and its undoing too."""
+        self.tables[kind.name].dependants.append(follower)
+
     def content(self) -> object:
         """An object that is another one after the whole content was replaced (a reset) or discarded."""
-        ...
+        return next(iter(self.tables.values())).numbers
 
-    def all(self, kind: Kind[D]) -> Iterator[D]: ...
+    def exists(self, kind: Kind[Any], identity: str) -> bool:
+        return identity in self.tables[kind.name].numbers
+
+    def all(self, kind: Kind[D]) -> Iterator[D]:
+        """Every document in insertion order, as they stand at this call."""
+        return map(orjson.loads, list(self.tables[kind.name].sorted_rows().values()))
+
     def find(
         self, kind: Kind[D], /, *, limit: int | None = None, newest_first: bool = False, **equals: Value | None
-    ) -> list[D]: ...
-    def first(self, kind: Kind[D], /, **equals: Value | None) -> D | None: ...
-    def count(self, kind: Kind[Any], /, **equals: Value | None) -> int: ...
+    ) -> list[D]:
+        """The documents whose indexed member equals the value (or has it as an element), in insertion order.
+
+        Exactly one declared index is named; ValueError otherwise. None finds nothing.
+        """
+        table = self.tables[kind.name]
+        numbers = self._matching(table, equals)
+        if newest_first:
+            numbers = numbers[::-1] if limit is None else numbers[-1 : -limit - 1 : -1]
+        elif limit is not None:
+            numbers = numbers[:limit]
+        return list(table.numbered(numbers))
+
+    def first(self, kind: Kind[D], /, **equals: Value | None) -> D | None:
+        """The earliest of what `find` finds."""
+        table = self.tables[kind.name]
+        bucket = self._bucket(table, equals)
+        if bucket is None:
+            return None
+        document: D = orjson.loads(table.rows[bucket if isinstance(bucket, int) else bucket[0]])
+        return document
+
+    def count(self, kind: Kind[Any], /, **equals: Value | None) -> int:
+        """How many `find` finds; without an index, how many there are of the kind."""
+        table = self.tables[kind.name]
+        return len(self._matching(table, equals)) if equals else len(table.rows)
+
+    def _matching(
+        self, table: DocumentTable, equals: Mapping[str, Value | None]
+    ) -> tuple[int, ...] | list[int] | Crowd:
+        bucket = self._bucket(table, equals)
+        if bucket is None:
+            return ()
+        return (bucket,) if isinstance(bucket, int) else bucket
+
+    def _bucket(self, table: DocumentTable, equals: Mapping[str, Value | None]) -> Bucket | None:
+        if len(equals) != 1:
+            raise ValueError("exactly one index is searched")
+        for member, value in equals.items():
+            index = table.keys.indexes.get(member)
+            if index is not None:
+                return None if value is None else index.buckets.get(value)
+        raise ValueError(f"{table.name} has no index {', '.join(map(repr, equals))}")
+
     def range(
         self,
         kind: Kind[D],
@@ -76,7 +146,17 @@ class Documents(Protocol):
         reverse: bool = False,
         offset: int = 0,
         limit: int | None = None,
-    ) -> list[D]: ...
+    ) -> list[D]:
+        """The documents with low <= `by` <= high in order, ties by id; `offset` and `limit` count from the front.
+
+        With `reverse` the front is the greatest. Documents whose `by` or group is missing or None have no place. The
+        order of arrival has no bounds.
+        """
+        texts = self.range_texts(
+            kind, order, group=group, low=low, high=high, reverse=reverse, offset=offset, limit=limit
+        )
+        return list(map(orjson.loads, texts))
+
     def range_texts(
         self,
         kind: Kind[Any],
@@ -88,7 +168,40 @@ class Documents(Protocol):
         reverse: bool = False,
         offset: int = 0,
         limit: int | None = None,
-    ) -> list[bytes]: ...
+    ) -> list[bytes]:
+        """What `range` has, each document as JSON text: the very bytes that are stored, until the document changes."""
+        table = self.tables[kind.name]
+        offset = max(0, offset)
+        if order == table.kind.arrival:
+            if (group, low, high) != (None, None, None):
+                raise ValueError(f"the order {order!r} has no groups and no bounds")
+            rows = table.sorted_rows().values()
+            stop = None if limit is None else offset + limit
+            return list(islice(reversed(rows) if reverse else rows, offset, stop))
+        places = self._order(table, order)
+        start, stop = places.between(group, low, high)
+        if reverse:
+            stop = max(start, stop - offset)
+            start = start if limit is None else max(start, stop - limit)
+        else:
+            start = min(stop, start + offset)
+            stop = stop if limit is None else min(stop, start + limit)
+        identities = places.ids(start, stop)
+        if reverse:
+            identities.reverse()
+        return list(map(table.rows.__getitem__, map(table.numbers.__getitem__, identities)))
+
+    def ids_at(self, kind: Kind[Any], order: str, by: Value) -> list[str]:
+        """The ids of the documents with this `by` in an order without groups, in insertion order."""
+        table = self.tables[kind.name]
+        places = self._order(table, order)
+        return sorted(places.ids(*places.between(None, by, by)), key=table.numbers.__getitem__)
+
+    def range_ids(self, kind: Kind[Any], order: str, *, group: str | None = None) -> list[str]:
+        """The ids of the documents that `range` has without bounds."""
+        places = self._order(self.tables[kind.name], order)
+        return places.ids(*places.between(group, None, None))
+
     def range_count(
         self,
         kind: Kind[Any],
@@ -97,26 +210,59 @@ class Documents(Protocol):
         group: str | None = None,
         low: Value | None = None,
         high: Value | None = None,
-    ) -> int: ...
-    def range_ids(self, kind: Kind[Any], order: str, *, group: str | None = None) -> list[str]: ...
-    def ids_at(self, kind: Kind[Any], order: str, by: Value) -> list[str]: ...
-    def first_key(self, kind: Kind[Any], order: str) -> Value | None: ...
-    def dump(self) -> dict[str, list[Document]]: ...
-    def json(self) -> bytes: ...
+    ) -> int:
+        """How many documents `range` has without offset and limit."""
+        start, stop = self._order(self.tables[kind.name], order).between(group, low, high)
+        return stop - start
+
+    def first_key(self, kind: Kind[Any], order: str) -> Value | None:
+        """The smallest `by` value of an order without groups, None when the order is empty."""
+        first = self.tables[kind.name].keys.orders[order].first
+        return None if first is None else first[-2]
+
+    def _order(self, table: DocumentTable, name: str) -> Order:
+        order = table.keys.orders.get(name)
+        if order is None:
+            raise ValueError(f"{table.name} has no order {name!r}")
+        return order
+
+    def json(self) -> bytes:
+        """What `dump` gives as JSON text, made of the documents' own texts."""
+        parts = [b"{"]
+        for table in self.tables.values():
+            parts += (table.json_name, b":[")
+            for row in table.sorted_rows().values():
+                parts += (row, b",")
+            if table.rows:
+                parts.pop()
+            parts.append(b"],")
+        parts[-1] = b"]}"
+        return b"".join(parts)
+
+    def dump(self) -> dict[str, list[Document]]:
+        """Everything: name of the kind -> documents in insertion order."""
+        return {name: list(map(orjson.loads, table.sorted_rows().values())) for name, table in self.tables.items()}
 
     # Changing
 
+    @abstractmethod
     def put(self, kind: Kind[D], document: D) -> None: ...
+    @abstractmethod
     def delete(self, kind: Kind[Any], identity: str) -> bool: ...
+    @abstractmethod
     def delete_several(self, kind: Kind[Any], identities: Iterable[str]) -> int: ...
+    @abstractmethod
     def transaction(self) -> AbstractContextManager[None]: ...
+    @abstractmethod
     def at_once(self) -> AbstractContextManager[None]: ...
+    @abstractmethod
     def image(self) -> Image: ...
+    @abstractmethod
     def restore(self, image: Image) -> None: ...
 
-    # Following what changes
+    # Following changes
 
+    @abstractmethod
     def publish(self, event: Event) -> None: ...
+    @abstractmethod
     def listen(self, listener: Callable[[Event], None]) -> None: ...
-    def follow(self, kind: Kind[Any], follower: Callable[[], None]) -> None: ...
-    def dependent_cache(self, *kinds: Kind[Any]) -> DependentCache[Any, Any]: ...
