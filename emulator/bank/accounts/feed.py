@@ -101,9 +101,10 @@ class Feed:
         text = "|".join((str(self._bank.ids.seed), *about))
         return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest()) / 2**64
 
-    def _renamed(self, entry: Entry, purpose: str) -> Entry:
-        """The entry under another id of the same form."""
-        text = f"{self._bank.ids.seed}|{purpose}|{entry['id']}"
+    def _renamed(self, one: Shown, purpose: str) -> Entry:
+        """The entry under another id of the same form; each effect that acts on it in turn gives another."""
+        entry = one.entry
+        text = f"{self._bank.ids.seed}|{purpose}|{len(one.effects)}|{entry['id']}"
         renamed = {**entry, "id": fixed_id(text, opaque=self._bank.ids.form == "opaque")}
         if "cardTransactionId" in entry:
             renamed["cardTransactionId"] = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
@@ -116,7 +117,7 @@ class Feed:
 
     @_through.register
     def _(self, effect: feed.NewId, one: Shown) -> list[Shown]:
-        return [replace(one, entry=self._renamed(one.entry, effect.effect))]
+        return [replace(one, entry=self._renamed(one, effect.effect))]
 
     @_through.register
     def _(self, effect: feed.Amend, one: Shown) -> list[Shown]:
@@ -144,7 +145,7 @@ class Feed:
     @_through.register
     def _(self, effect: feed.Duplicate, one: Shown) -> list[Shown]:
         until = _after(one, timedelta(hours=effect.hours))
-        return [one, replace(one, entry=self._renamed(one.entry, effect.effect), until=until)]
+        return [one, replace(one, entry=self._renamed(one, effect.effect), until=until)]
 
     @_through.register
     def _(self, effect: feed.RenumberDay, one: Shown) -> list[Shown]:
@@ -152,7 +153,7 @@ class Feed:
         dealt = stamp(datetime.combine(booked + timedelta(days=effect.days), time(0), OSLO))
         return [
             replace(one, until=_earlier(one.until, dealt)),
-            replace(one, entry=self._renamed(one.entry, effect.effect), since=max(one.since or "", dealt)),
+            replace(one, entry=self._renamed(one, effect.effect), since=max(one.since or "", dealt)),
         ]
 
     @_through.register

@@ -266,6 +266,13 @@ def test_an_id_that_is_not_shown_is_unknown_to_details_and_known_to_the_sandbox(
     assert transactions.stored(bank, holder, own)["id"] == own
 
 
+def test_two_effects_that_double_an_item_give_every_copy_an_id_of_its_own() -> None:
+    bank = fresh([{"effect": "duplicate"}, {"effect": "duplicate", "hours": 6}])
+    wait(bank, hours=24)
+    ids = [entry["transactionId"] for entry in read(bank, SALARY)["booked"] if entry["bookingDate"] == "2026-03-03"]
+    assert len(ids) == len(set(ids)) == 4
+
+
 def test_late_items_are_shown_twice_from_when_they_appear() -> None:
     bank = fresh([{"effect": "duplicate", "hours": 6}, {"effect": "late", "days": 2}])
     holder = account(bank, SALARY)["id"]
