@@ -251,9 +251,11 @@ class Database:
             return await self._within(ANSWERING, self._begin(positions, sorted(lock), numbers, busy))
         except psycopg.Error as error:
             await self.end()
-            # one that broke while nobody used it has done nothing
-            if known is None or not known.closed:
+            if known is None:
                 raise _unreachable(error) from error
+            # one that broke while nobody used it has done nothing
+            self._connection = None
+            _hang_up(known)
         try:
             return await self._within(ANSWERING, self._begin(positions, sorted(lock), numbers, busy))
         except psycopg.Error as error:
@@ -380,12 +382,17 @@ class Database:
             raise StoreUnreachable("the connection to PostgreSQL was lost")
         try:
             return await self._within(ANSWERING, self._commit(connection, work))
-        except (psycopg.Error, StoreUnreachable) as error:
-            if connection.closed or self._connection is None:
-                self._connection = None
-                raise ConnectionError(_line(error)) from error
+        except psycopg.Error as error:
             await self.end()
+            # anything else is an error of a statement, and those come before the commit
+            if error.sqlstate is None or error.sqlstate[:2] in _LOST:
+                raise ConnectionError(_line(error)) from error
             raise _unreachable(error) from error
+        except StoreUnreachable as error:
+            if self._connection is None:
+                raise ConnectionError(str(error)) from error
+            await self.end()
+            raise
 
     async def _commit(self, connection: AsyncConnection[TupleRow], work: Work) -> list[str]:
         if not work.needs_lock:
@@ -524,6 +531,9 @@ class Database:
             " (SELECT id FROM {schema}.exchange WHERE bank = %s ORDER BY id DESC OFFSET %s LIMIT 1) RETURNING 1",
             [name, name, most],
         )
+
+
+_LOST = frozenset({"08", "57", "58", "XX"})  # classes of errors of the connection or the server
 
 
 def _limits(idle: float, statement: float) -> str:
