@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 from emulator.bank.bank import Bank
@@ -24,7 +26,8 @@ from emulator.store.disk import Disk
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", re.ASCII)
 MOST = 100
-LARGE = 4 << 20  # bytes; a larger snapshot is read from its file again where it is restored
+LARGE = 4 << 20  # bytes; a larger snapshot is written beside other work, and read from its file where it is restored
+SLICE = 0.005  # seconds that the writing of one gets for itself between two answers to others
 _ENDING = ".snapshot.json"
 _UNFINISHED = f"{_ENDING}.new"
 
@@ -45,6 +48,7 @@ class Snapshots:
         self._directory = directory
         self._power = power
         self._saved: dict[str, _Saved] = {}
+        self._saving: set[str] = set()
         if directory is not None and directory.is_dir():
             for left in directory.glob(f".*{_UNFINISHED}"):
                 _drop(left)
@@ -54,23 +58,40 @@ class Snapshots:
 
     def save(self, bank: Bank, name: str) -> None:
         """Keep the bank as it stands; a snapshot of the same name is replaced."""
+        for _ in self.saving(bank, name):
+            pass
+
+    def saving(self, bank: Bank, name: str) -> Iterator[None]:
+        """`save` in steps, between which the bank may be used: what is kept is the bank at the first one."""
         if not NAME.fullmatch(name):
             text = "The name of a snapshot has letters, digits, dots, dashes and underscores, at most 63."
             raise BankError("FORMAT_ERROR", text, "name")
         if name not in self._saved and len(self._saved) >= MOST:
             raise BankError("CONFLICT", f"There are {MOST} snapshots; delete one first.", "name")
+        if name in self._saving:
+            raise BankError("CONFLICT", f"The snapshot {name} is being saved.", "name")
         image = bank.documents.image().with_document(META, bank.clock.noted())
-        in_memory = self._keep(name, image)
+        self._saving.add(name)
+        try:
+            in_memory = yield from self._keep(name, image)
+            if name not in self._saving:
+                self._drop(name)
+                raise BankError("CONFLICT", "The snapshots of the bank were deleted meanwhile.")
+        finally:
+            self._saving.discard(name)
         self._saved.pop(name, None)
         self._saved[name] = _Saved(real_now(), in_memory)
 
-    def _keep(self, name: str, image: Image) -> Image | None:
+    def _keep(self, name: str, image: Image) -> Generator[None, None, Image | None]:
         """Keep an image beyond the process; what of it stays in memory."""
-        if self._directory is None:
+        directory = self._directory
+        if directory is None:
             return image
-        content = image.to_bytes()
-        _write(self._directory, self._file(name), content, power=self._power)
-        return image if len(content) <= LARGE else None
+        if image.size <= LARGE:
+            _write(directory, self._file(name), image.to_bytes(), power=self._power)
+            return image
+        yield from _beside(lambda: _write(directory, self._file(name), image.to_bytes(), power=self._power))
+        return None
 
     def restore(self, bank: Bank, name: str) -> None:
         """Make the bank what it was at the moment of the save; RESOURCE_UNKNOWN, CONFLICT."""
@@ -93,6 +114,7 @@ class Snapshots:
 
     def clear(self) -> None:
         """Delete all snapshots."""
+        self._saving.clear()
         for name in list(self._saved):
             self.delete(name)
 
@@ -175,7 +197,8 @@ class SharedSnapshots(Snapshots):
             self._saved = self._before
         self.confirm()
 
-    def _keep(self, name: str, image: Image) -> Image | None:
+    def _keep(self, name: str, image: Image) -> Generator[None, None, Image | None]:
+        yield from ()
         self._note(name, image)
         return image
 
@@ -189,6 +212,26 @@ class SharedSnapshots(Snapshots):
 
     def _read(self, name: str) -> Image:
         raise NotFetched(bank=self._bank, snapshot=name)
+
+
+def _beside(work: Callable[[], None]) -> Iterator[None]:
+    """Do `work` in a thread, which gets the process for a moment in each step; raises what it raises."""
+    done: Future[None] = Future()
+
+    def run() -> None:
+        try:
+            work()
+        except BaseException as error:
+            done.set_exception(error)
+        else:
+            done.set_result(None)
+
+    thread = Thread(target=run, name="snapshot", daemon=True)
+    thread.start()
+    while thread.is_alive():
+        thread.join(SLICE)
+        yield
+    done.result()
 
 
 def damaged(directory: Path) -> list[StoreDamaged]:

@@ -154,6 +154,11 @@ class Image(NamedTuple):
         )
         return Image({**self.tables, kind.name: changed})
 
+    @property
+    def size(self) -> int:
+        """About how many bytes `to_bytes` gives: those of the documents."""
+        return sum(sum(map(len, table.rows.values())) for table in self.tables.values())
+
     def to_bytes(self) -> bytes:
         """The picture as a file that stock TinyDB opens, in the form of a snapshot."""
         from emulator.store.snapshot import as_bytes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from emulator.api.messages import Response
+from emulator.api.messages import Response, Steps
 from emulator.api.render import json_response
 from emulator.bank.payment import progression
 from emulator.control import answers
@@ -15,10 +15,10 @@ def _list(call: ControlCall[Any]) -> Response:
     return json_response(200, {"snapshots": call.scenario_target.snapshots.listing()[: call.query["limit"]]})
 
 
-def _save(call: ControlCall[Any]) -> Response:
+def _save(call: ControlCall[Any]) -> Steps:
     snapshots, name = call.scenario_target.snapshots, call.params["name"]
     known = {snapshot["name"] for snapshot in snapshots.listing()}
-    snapshots.save(call.bank, name)
+    yield from snapshots.saving(call.bank, name)
     call.publish("snapshots", "saved")
     saved = next(snapshot for snapshot in snapshots.listing() if snapshot["name"] == name)
     return json_response(200 if name in known else 201, saved)

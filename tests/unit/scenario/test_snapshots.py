@@ -196,3 +196,44 @@ def test_what_may_be_gone_after_a_power_cut_is_not_saved(
     assert not (tmp_path / "new.snapshot.json").exists()
     kept.delete("old")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_large_one_is_saved_beside_other_work_as_the_bank_was_at_first(
+    bank: Bank, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snapshots, "LARGE", 0)
+    kept = Snapshots(tmp_path)
+    before = bank.documents.dump()
+    saving = kept.saving(bank, "a")
+    next(saving)
+    bank.documents.delete(CUSTOMER, before["customer"][0]["id"])
+    with pytest.raises(BankError, match="being saved"):
+        kept.save(bank, "a")
+    list(saving)
+    assert [saved["name"] for saved in kept.listing()] == ["a"]
+    kept.restore(bank, "a")
+    assert bank.documents.dump() == before
+
+
+def test_a_large_one_that_cannot_be_written_is_not_listed(
+    bank: Bank, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snapshots, "LARGE", 0)
+    (tmp_path / "file").write_text("x")
+    kept = Snapshots(tmp_path / "file" / "snapshots")
+    with pytest.raises(StoreUnwritable):
+        kept.save(bank, "a")
+    assert kept.listing() == []
+
+
+def test_one_that_is_being_saved_goes_with_the_others(
+    bank: Bank, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snapshots, "LARGE", 0)
+    kept = Snapshots(tmp_path)
+    saving = kept.saving(bank, "a")
+    next(saving)
+    kept.clear()
+    with pytest.raises(BankError, match="deleted meanwhile"):
+        list(saving)
+    assert (kept.listing(), list(tmp_path.iterdir())) == ([], [])
