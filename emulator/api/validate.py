@@ -84,11 +84,11 @@ def validate(
 
 
 def _details(wanted: Shape, value: Any, error: ValidationError) -> list[ErrorDetails]:
-    """pydantic's errors; of a long list those of as many pieces as it takes to fill an answer with mistakes."""
+    """pydantic's errors; of a long list only enough pieces to fill an answer."""
     if wanted.listed is None or not isinstance(value, list) or len(value) <= _PIECE:
         return error.errors(include_url=False)
     details: list[ErrorDetails] = []
-    mistakes = 0
+    problems = 0
     for start in range(0, len(value), _PIECE):
         try:
             wanted.check(value[start : start + _PIECE])
@@ -97,8 +97,8 @@ def _details(wanted: Shape, value: Any, error: ValidationError) -> list[ErrorDet
                 index, *rest = detail["loc"]
                 detail["loc"] = (start + int(index), *rest)
                 details.append(detail)
-                mistakes += detail["type"] != _UNKNOWN
-        if mistakes >= MOST_MESSAGES:
+                problems += detail["type"] != _UNKNOWN
+        if problems >= MOST_MESSAGES:
             break
     return details
 

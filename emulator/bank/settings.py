@@ -185,7 +185,7 @@ def schemas() -> Mapping[str, Mapping[str, Any]]:
     return {name: {"description": DECIDES[name], **takes.schema} for name, takes in TAKES.items()}
 
 
-def mistakes(changes: Mapping[str, Any]) -> list[Message]:
+def problems_in(changes: Mapping[str, Any]) -> list[Message]:
     """What is wrong with `changes`: unknown names and values out of range, one message each."""
     problems = []
     for name, value in changes.items():
@@ -202,7 +202,7 @@ def mistakes(changes: Mapping[str, Any]) -> list[Message]:
 
 def merged(settings: Settings, changes: Mapping[str, Any]) -> Settings:
     """`settings` with `changes`; raises BankError FORMAT_ERROR naming every problem."""
-    wrong = mistakes(changes)
+    wrong = problems_in(changes)
     if wrong:
         raise BankError.several(wrong)
     return replace(settings, **changes)

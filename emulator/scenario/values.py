@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from emulator.bank.operators import SAVED
 from emulator.bank.problems import path_of
-from emulator.bank.settings import TAKES, mistakes, schemas
+from emulator.bank.settings import TAKES, problems_in, schemas
 from emulator.bank.validation import Reads, Unfit, matching, one_of, refuse
 from emulator.scenario import durations
 from emulator.scenario.vocabulary import CONTEXTS, METHODS
@@ -83,8 +83,8 @@ def _settings(value: Any) -> dict[str, Any]:
         if name not in TAKES
     ]
     wrong += [
-        Unfit(text=mistake.text, path=path_of(mistake.path or ""))
-        for mistake in mistakes({name: inner for name, inner in value.items() if name in TAKES})
+        Unfit(text=message.text, path=path_of(message.path or ""))
+        for message in problems_in({name: inner for name, inner in value.items() if name in TAKES})
     ]
     if wrong:
         refuse(*wrong)
@@ -100,7 +100,7 @@ Settings = Annotated[dict[str, Any], Reads(_settings, _SETTINGS)]
 
 
 def _feed(value: Any) -> list[dict[str, Any]]:
-    wrong = [Unfit(text=mistake.text, path=path_of(mistake.path or "")[1:]) for mistake in mistakes({"feed": value})]
+    wrong = [Unfit(text=message.text, path=path_of(message.path or "")[1:]) for message in problems_in({"feed": value})]
     if wrong:
         refuse(*wrong)
     effects: list[dict[str, Any]] = value

@@ -59,7 +59,7 @@ def move_clock(bank: Bank, *, now: datetime | None = None, mode: Mode | None = N
     step, and nothing else applies what is due. CONFLICT when the bank is reset meanwhile.
     """
     documents, clock = bank.documents, bank.clock
-    began, content, told = clock.now(), documents.content(), 0
+    began, content, published = clock.now(), documents.content(), 0
     bank.moves += 1
     try:
         while True:
@@ -75,8 +75,8 @@ def move_clock(bank: Bank, *, now: datetime | None = None, mode: Mode | None = N
                 reached = max(following - _MICROSECOND, standing)
                 clock.set(now=reached)
             done, whole = reached - began, max(until - began, _MICROSECOND)
-            if (hundredths := 100 * done // whole) > told:
-                told = hundredths
+            if (hundredths := 100 * done // whole) > published:
+                published = hundredths
                 bank.publish(progress_event(bank, "clock", "advancing", done=done // SECOND, of=whole // SECOND))
             yield taken
             if documents.content() is not content:

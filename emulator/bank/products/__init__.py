@@ -53,7 +53,7 @@ class Product:
     instant_headers: bool = False
 
 
-def _mistake(product: object) -> str | None:
+def _problem(product: object) -> str | None:
     if not isinstance(product, Product):
         return "has no PRODUCT of the class Product"
     if product.service not in SERVICES:
@@ -76,7 +76,7 @@ def load(folder: list[str], package: str) -> dict[tuple[str, str], Product]:
     products: dict[tuple[str, str], Product] = {}
     for module in pkgutil.iter_modules(folder):
         product = getattr(importlib.import_module(f"{package}.{module.name}"), "PRODUCT", None)
-        wrong = _mistake(product)
+        wrong = _problem(product)
         if wrong is not None or not isinstance(product, Product):
             raise MalformedProduct(f"The product file {module.name}.py {wrong}.")
         if (product.service, product.name) in products:

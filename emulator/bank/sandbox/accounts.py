@@ -189,7 +189,7 @@ def create_transactions(bank: Bank, account_id: str, bodies: Sequence[Body], *, 
     """
     account = accounts.find(bank, account_id)
     prefixes = ["" if single else f"[{index}]." for index in range(len(bodies))]
-    wrong = [m for body, prefix in zip(bodies, prefixes, strict=True) for m in _mistakes(bank, account, body, prefix)]
+    wrong = [m for body, prefix in zip(bodies, prefixes, strict=True) for m in _problems(bank, account, body, prefix)]
     if wrong:
         raise BankError.several(wrong)
     dates = [_dates(bank, body) for body in bodies]
@@ -219,7 +219,7 @@ def _dates(bank: Bank, body: Body) -> tuple[str, str]:
     return booking, body.get("valueDate") or booking
 
 
-def _mistakes(bank: Bank, account: Account, body: Body, prefix: str) -> list[Message]:
+def _problems(bank: Bank, account: Account, body: Body, prefix: str) -> list[Message]:
     wrong = []
     currency = body.get("currency") or account["currency"]
     if currency != account["currency"]:

@@ -105,7 +105,7 @@ def create_transactions(bank: Bank, card_id: str, bodies: Sequence[Body], *, sin
     """
     card = cards.find(bank, card_id)
     prefixes = ["" if single else f"[{index}]." for index in range(len(bodies))]
-    wrong = [m for body, prefix in zip(bodies, prefixes, strict=True) for m in _mistakes(bank, card, body, prefix)]
+    wrong = [m for body, prefix in zip(bodies, prefixes, strict=True) for m in _problems(bank, card, body, prefix)]
     if wrong:
         raise BankError.several(wrong)
     moments = moments_after(bank, CARD_TRANSACTION, card, [_booking(bank, body) for body in bodies])
@@ -117,7 +117,7 @@ def create_transactions(bank: Bank, card_id: str, bodies: Sequence[Body], *, sin
     return entries
 
 
-def _mistakes(bank: Bank, card: Card, body: Body, prefix: str) -> list[Message]:
+def _problems(bank: Bank, card: Card, body: Body, prefix: str) -> list[Message]:
     wrong = []
     if body["transactionAmount"]["currency"] != card["currency"]:
         text = f"The currency of the card account was expected, {card['currency']}."

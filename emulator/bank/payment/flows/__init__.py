@@ -150,7 +150,7 @@ class Flow:
         return {} if date is None else {"date": date}
 
 
-def _mistake(flow: object) -> str | None:
+def _problem(flow: object) -> str | None:
     if not isinstance(flow, Flow):
         return "has no FLOW of the class Flow"
     if flow.service not in products.SERVICES:
@@ -168,7 +168,7 @@ def load(folder: list[str], package: str) -> dict[str, Flow]:
     flows: dict[str, Flow] = {}
     for module in pkgutil.iter_modules(folder):
         flow = getattr(importlib.import_module(f"{package}.{module.name}"), "FLOW", None)
-        wrong = _mistake(flow)
+        wrong = _problem(flow)
         if wrong is not None or not isinstance(flow, Flow):
             raise MalformedProduct(f"The flow file {module.name}.py {wrong}.")
         if flow.name in flows:
