@@ -1,8 +1,8 @@
 """Documents: TinyDB with a journal, a snapshot, indexes and orders. Knows nothing of banking.
 
 `documents.py` is what the rooms above see; `db.py` does it, with `tx.py` (what a transaction changed), `table.py` (the
-documents of one kind), and `index.py`. `log.py` says what a log is; `journal_log.py` is that of a
-directory, over `journal.py`, `snapshot.py`, `recovery.py` and `disk.py`. `check.py` verifies and repairs a directory.
+documents of one kind) and `index.py`. `log.py` defines a log; `journal_log.py` is that of a directory, over
+`journal.py`, `snapshot.py`, `recovery.py` and `disk.py`. `check.py` verifies and repairs a directory.
 `postgres/` is the log that processes share.
 """
 
