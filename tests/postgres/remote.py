@@ -126,6 +126,11 @@ class RemoteBank(Inside):
         self.clock = RemoteClock(wire)
         self._wire = wire
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in ("documents", "clock", "_wire"):
+            inside(f"bank.{name} = ...")
+        super().__setattr__(name, value)
+
     def change_settings(self, changes: dict[str, Any]) -> None:
         self._wire.control("PUT", "settings", changes)
 
