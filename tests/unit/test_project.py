@@ -60,4 +60,4 @@ def test_the_release_checks_the_tag_against_the_version_of_the_program() -> None
 
 def test_the_checks_have_parts_and_refuse_others() -> None:
     refused = subprocess.run([str(ROOT / ".ci" / "run"), "other"], capture_output=True, text=True)
-    assert (refused.returncode, refused.stderr) == (2, "usage: .ci/run [main|lowest|versions]\n")
+    assert (refused.returncode, refused.stderr) == (2, "usage: .ci/run [main|postgresql|lowest|versions]\n")
