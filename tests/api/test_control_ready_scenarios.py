@@ -431,7 +431,12 @@ def test_every_ready_scenario_promises_something_or_can_only_be_played() -> None
     assert {name for name in PROMISES if READY[name].resets} == set(RESETS)
 
 
-@pytest.mark.parametrize("name", PROMISES)
+def inside_where_sent(name: str) -> Any:
+    """A scenario of notifications is looked at where they are sent, in the bank's own process."""
+    return pytest.param(name, marks=pytest.mark.inside) if name.startswith("notifications-") else name
+
+
+@pytest.mark.parametrize("name", [inside_where_sent(name) for name in PROMISES])
 def test_applied_with_its_defaults_it_does_what_its_name_says(traffic: Traffic, name: str) -> None:
     account = traffic.account()
     applied = traffic.desk.do("POST", "/scenario", {"name": name})

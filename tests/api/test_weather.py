@@ -98,6 +98,7 @@ def test_one_that_simply_orders_again_pays_twice(shop: Shop) -> None:
     assert made(shop.service) > ORDERS
 
 
+@pytest.mark.inside  # how late an answer is, is known there
 def test_a_careful_one_pays_each_order_once(shop: Shop) -> None:
     for order in range(ORDERS):
         answer = shop.carefully("POST", PAY, json=body(order))
