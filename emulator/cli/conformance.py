@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -101,11 +103,12 @@ def audit(
     From its start, reset or DELETE /_emulator/conformance on. Exit 1 when a must failed.
     """
     chosen = {check.check for check in _chosen(names, groups)}
+    known = _known(where.pop("baseline"))
     address = bank_url(url)
     if claims is not None:
         _believe(address, claims)
     report = ask(address, "GET", "conformance")
-    _conclude([row for row in report["checks"] if row["check"] in chosen], output, **where)
+    _conclude([row for row in report["checks"] if row["check"] in chosen], output, known, **where)
 
 
 def _believe(address: str, claims: str) -> None:
@@ -151,19 +154,32 @@ def run(
 
     if shell is not None and hook is not None:
         raise click.UsageError("--command or --hook, not both")
+    if shell is not None and not _words(shell):
+        raise click.UsageError("--command is empty or has a quotation mark without its other half")
+    if hook is not None and not hook.startswith(("http://", "https://")):
+        raise click.UsageError("--hook takes an http address")
     by_hand = shell is None and hook is None
     if by_hand and jobs > 1:
         raise click.UsageError("--jobs goes with --command or --hook")
+    checks, known = _chosen(names, groups), _known(where.pop("baseline"))
     plan = Plan(shell, hook, claims, timeout, _by_hand if by_hand else None, jobs)
     rows = []
     with _bank(url) as address:
         try:
-            for outcome in run_plan(_chosen(names, groups), address, plan, token=control_token(), ca=trusted_ca()):
+            for outcome in run_plan(checks, address, plan, token=control_token(), ca=trusted_ca()):
                 rows.append(outcome.row)
                 _progress(outcome.row, outcome.problems)
         except RunFailed as failed:
             raise Failed(str(failed)) from failed
-    _conclude(rows, output, **where)
+    _conclude(rows, output, known, **where)
+
+
+def _words(command: str) -> list[str]:
+    """The words of a command line; none where it cannot be split."""
+    try:
+        return shlex.split(command)
+    except ValueError:
+        return []
 
 
 def _progress(row: Mapping[str, Any], problems: list[str]) -> None:
@@ -186,7 +202,12 @@ def _bank(url: str | None) -> Iterator[str]:
         yield bank_url(url)
         return
     serve = [sys.executable, "-m", "emulator", "serve", "--ephemeral", "--port", "0", "--allow-notify", "127.0.0.1"]
-    with subprocess.Popen(serve, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+    with (
+        tempfile.TemporaryDirectory(prefix="conformance-bank-") as folder,
+        subprocess.Popen(
+            [*serve, "--state", folder], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        ) as process,
+    ):
         try:
             ready = process.stdout.readline() if process.stdout is not None else ""
             if not ready.startswith("READY "):
@@ -196,28 +217,35 @@ def _bank(url: str | None) -> Iterator[str]:
             process.terminate()
 
 
+def _known(baseline: str | None) -> frozenset[str]:
+    """The checks of the baseline file; read before anything runs, so that a plan is not run in vain."""
+    from emulator.conformance import baseline as baselines
+    from emulator.conformance.check import ready
+
+    try:
+        names = {check.check for check in ready()}
+        return frozenset() if baseline is None else baselines.load(Path(baseline), names)
+    except baselines.BaselineError as error:
+        raise Failed(str(error)) from error
+
+
 def _conclude(
     rows: list[dict[str, Any]],
     output: str,
+    known: frozenset[str],
     *,
     junit_file: str | None,
     html_file: str | None,
     json_file: str | None,
-    baseline: str | None,
     write_baseline: str | None,
     require_seen: bool,
 ) -> None:
     """Hold the report against the baseline, print it, write its files, and end as it says."""
     from emulator.conformance import baseline as baselines
     from emulator.conformance import report as reports
-    from emulator.conformance.check import ready
 
-    report = reports.summed(rows)
-    healed: list[str] = []
+    report, healed = baselines.laid_over(reports.summed(rows), known)
     try:
-        if baseline is not None:
-            known = baselines.load(Path(baseline), {check.check for check in ready()})
-            report, healed = baselines.laid_over(report, known)
         if write_baseline is not None:
             baselines.write(Path(write_baseline), report)
     except baselines.BaselineError as error:

@@ -26,7 +26,7 @@ def load(file: Path, known: Collection[str]) -> frozenset[str]:
     names = value.get("known-failures") if isinstance(value, dict) else None
     if not isinstance(names, list) or set(value) != {"known-failures"}:
         raise BaselineError(f"{file}: expected known-failures with a list of checks")
-    unknown = [name for name in names if name not in known]
+    unknown = [name for name in names if not isinstance(name, str) or name not in known]
     if unknown:
         raise BaselineError(f"{file}: there is no check {unknown[0]!r}")
     return frozenset(names)

@@ -1,7 +1,8 @@
 """What the TPP says it believes (`--claims`), held against the bank's ledger (CONTRACT 17).
 
 The TPP answers `GET {claims}/payments/{id}` with `{"state": "paid|open|failed"}` and `GET {claims}/accounts/{id}` with
-`{"balance": "100.00", "transactions": 12}`; a member that it does not know it leaves out.
+`{"balance": "100.00", "transactions": 12}`; a member that it does not know it leaves out,
+and members of its own are ignored.
 """
 
 from __future__ import annotations
@@ -10,12 +11,14 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
+from http.client import HTTPException
 from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote
 from urllib.request import ProxyHandler, build_opener
 
 STATES = ("paid", "open", "failed")
+MEMBERS = {"payments": ("state",), "accounts": ("balance", "transactions")}
 PATIENCE = 5.0  # seconds for one answer
 LARGEST = 65_536  # bytes of one answer
 
@@ -96,19 +99,18 @@ def _asked(url: str, kind: str) -> dict[str, Any]:
             text = answer.read(LARGEST + 1)
     except HTTPError as error:
         raise ClaimUnreadable(f"{url} answered {error.code}") from None
-    except (URLError, OSError) as error:
+    except (URLError, OSError, HTTPException, ValueError) as error:
         raise ClaimUnreadable(f"{url} cannot be reached: {getattr(error, 'reason', error)}") from None
     if len(text) > LARGEST:
         raise ClaimUnreadable(f"{url} answered more than {LARGEST} bytes")
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise ClaimUnreadable(f"{url} answered something that is no JSON") from None
     problem = unreadable(kind, value)
     if problem is not None:
         raise ClaimUnreadable(f"{url} answered {problem}")
-    known: dict[str, Any] = value
-    return known
+    return {name: value[name] for name in MEMBERS[kind] if name in value}
 
 
 def unreadable(kind: str, value: Any) -> str | None:

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
+from http.client import HTTPException
 from pathlib import Path
 from typing import IO, Any, Protocol
 from urllib.error import HTTPError, URLError
@@ -261,15 +262,17 @@ def _hooked(plan: Plan, environment: Mapping[str, str], customer: Customer, unti
     body = {name.removeprefix("BANK_").lower(): value for name, value in environment.items()}
     body["certificate"] = Path(environment["BANK_CERTIFICATE"]).read_text(encoding="ascii")
     body["key"] = Path(environment["BANK_KEY"]).read_text(encoding="ascii")
-    request = Request(plan.hook or "", json.dumps(body).encode(), {"Content-Type": "application/json"}, method="POST")
 
     def post() -> str | None:
         try:
+            request = Request(
+                plan.hook or "", json.dumps(body).encode(), {"Content-Type": "application/json"}, method="POST"
+            )
             with _open(request, timeout=plan.patience):
                 return None
         except HTTPError as error:
             return f"the hook answered {error.code}"
-        except (URLError, OSError, ValueError) as error:
+        except (URLError, OSError, HTTPException, ValueError) as error:
             return f"the hook cannot be reached: {getattr(error, 'reason', error)}"
 
     with ThreadPoolExecutor(1) as pool:
@@ -285,7 +288,7 @@ def _hooked(plan: Plan, environment: Mapping[str, str], customer: Customer, unti
 def visit(redirect: str) -> None:
     """Open the TPP's address as the customer's browser would; there is no app here to open an app's scheme."""
     if redirect.startswith(("http://", "https://")):
-        with suppress(HTTPError, URLError, OSError, ValueError), _open(redirect, timeout=PATIENCE):
+        with suppress(URLError, OSError, HTTPException, ValueError), _open(redirect, timeout=PATIENCE):
             pass
 
 

@@ -84,6 +84,7 @@ def test_a_baseline_turns_a_known_failure_green_and_names_one_that_is_healed(
     ("text", "problem"),
     [
         ("known-failures: [no-such-check]", "there is no check 'no-such-check'"),
+        ("known-failures: [[a, list]]", "there is no check"),
         ("failures: []", "expected known-failures"),
         ("[", "known.yaml"),
     ],

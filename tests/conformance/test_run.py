@@ -71,3 +71,31 @@ def test_an_unknown_check_is_named_with_a_guess() -> None:
     ended = plan("--command", "true", "--only", "honest-clok")
     assert ended.returncode == 2
     assert "did you mean honest-clock?" in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (("--command", ""), "--command is empty"),
+        (("--command", "sh -c 'x"), "--command is empty or has a quotation mark without its other half"),
+        (("--hook", "nonsense"), "--hook takes an http address"),
+        (("--command", "true", "--baseline", "no-such-file"), "no-such-file"),
+    ],
+)
+def test_what_can_never_run_is_refused_before_anything_runs(arguments: tuple[str, ...], problem: str) -> None:
+    ended = plan("--only", "honest-clock", *arguments)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert problem in ended.stderr
+    assert "not-seen" not in ended.stderr
+
+
+def test_a_plan_leaves_nothing_behind(tmp_path: Path) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", "emulator", "conformance", "run", "--only", "honest-clock", "--command", "true"],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=tmp_path,
+    )
+    assert "1 not seen" in ended.stdout
+    assert list(tmp_path.iterdir()) == []

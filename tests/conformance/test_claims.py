@@ -1,0 +1,59 @@
+"""Claims addresses that answer nonsense: each is a sentence, and nothing but beliefs reaches the bank."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Thread
+
+import pytest
+
+from emulator.conformance import claims
+
+
+@contextmanager
+def answering(raw: bytes) -> Iterator[str]:
+    """The address of a server that sends these bytes to one request."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def once() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(65_536)
+                connection.sendall(raw)
+
+        thread = Thread(target=once)
+        thread.start()
+        yield f"http://127.0.0.1:{server.getsockname()[1]}"
+        thread.join()
+
+
+def http(body: bytes) -> bytes:
+    return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
+
+
+@pytest.mark.parametrize(
+    ("raw", "problem"),
+    [
+        (b"SSH-2.0-server\r\n", "cannot be reached"),
+        (http(b"[" * 60_000), "no JSON"),
+        (http(b"<html>"), "no JSON"),
+        (http(b"[1]"), "no object"),
+        (http(b'{"state": "perhaps"}'), "no state of"),
+    ],
+)
+def test_nonsense_is_a_sentence(raw: bytes, problem: str) -> None:
+    with answering(raw) as address:
+        beliefs, problems = claims.ask(address, ["payment"], [])
+    assert beliefs == {}
+    assert [problem in text for text in problems] == [True]
+
+
+def test_an_address_that_is_none_is_a_sentence() -> None:
+    assert claims.ask("http://[", ["payment"], [])[0] == {}
+
+
+def test_members_of_the_tpps_own_are_left_out() -> None:
+    with answering(http(b'{"state": "paid", "id": "7", "transactions": [], "rate": NaN}')) as address:
+        assert claims.ask(address, ["payment"], []) == ({"payment": {"state": "paid"}}, [])
