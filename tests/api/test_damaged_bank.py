@@ -75,7 +75,8 @@ def test_a_damaged_bank_is_503_and_names_file_and_byte(
 def test_a_path_that_is_no_utf_8_is_told_with_its_bytes_escaped(
     tmp_path: Path, authority: CertificateAuthority, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.CRITICAL)  # what is captured goes from a test's process to the other as UTF-8
+    # What is captured goes from a test's process to the other as UTF-8.
+    caplog.set_level(logging.CRITICAL, logger="emulator")
     state = tmp_path / os.fsdecode(b"b\xf8k")
     kept = state / "banks" / "x" / "snapshots" / "kept.snapshot.json"
     application = damaged(state, state / "banks" / "x" / "documents.json", authority)
