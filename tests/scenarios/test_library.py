@@ -23,7 +23,12 @@ def source_of(name: str) -> dict[str, Any]:
     return dict(loader.named(name).source)
 
 
-@pytest.mark.parametrize("name", LIBRARY)
+def inside_where_sent(name: str) -> Any:
+    """A story of notifications is told where they are sent, in the bank's own process."""
+    return pytest.param(name, marks=pytest.mark.inside) if name.startswith("notifications-") else name
+
+
+@pytest.mark.parametrize("name", [inside_where_sent(name) for name in LIBRARY])
 def test_the_story_plays_green(name: str, stage_play: Play) -> None:
     played = stage_play(source_of(name))
     assert played.passed, json.dumps([step.as_json() for step in played.steps if step.differences], indent=2)

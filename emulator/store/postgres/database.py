@@ -7,6 +7,7 @@ wait has an end: a server that does not answer costs the turn, not the process.
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -164,6 +165,7 @@ class Database:
         self._schema = schema
         self._connection: AsyncConnection[TupleRow] | None = None
         self._sql: dict[str, str] = {}
+        logging.getLogger("psycopg").setLevel(logging.ERROR)  # a lost connection is told where it matters
 
     # Connections
 
