@@ -53,8 +53,10 @@ def report_options(command: Command) -> Command:
 
 def _chosen(names: tuple[str, ...], groups: tuple[str, ...]) -> list[Check]:
     from emulator.bank.problems import unknown
-    from emulator.conformance.check import GROUPS, ready
+    from emulator.conformance.check import GROUPS, left_out, ready
 
+    for problem in left_out():
+        click.echo(f"bank-emulator: a check is left out: {problem}", err=True)
     checks = ready()
     known = [check.check for check in checks]
     for name in names:

@@ -292,13 +292,33 @@ def read(text: str, name: str) -> Check:
     return check
 
 
+def read_all(folder: Path) -> tuple[tuple[Check, ...], tuple[str, ...]]:
+    """The checks of a folder, by group and name; and a sentence for each file that cannot be used."""
+    checks, refused = [], []
+    for file in sorted(folder.glob("*.yaml")):
+        try:
+            check = read(file.read_text(encoding="utf-8"), file.name)
+            if check.check != file.stem:
+                raise CheckError(f"{file.name}: check is {check.check!r}; it has to be the file's name")
+        except CheckError as error:
+            refused.append(str(error))
+        except (OSError, UnicodeDecodeError) as error:
+            refused.append(f"{file.name}: {getattr(error, 'strerror', None) or error}")
+        else:
+            checks.append(check)
+    return tuple(sorted(checks, key=lambda check: (GROUPS.index(check.group), check.check))), tuple(refused)
+
+
 @lru_cache(maxsize=1)
+def _ready() -> tuple[tuple[Check, ...], tuple[str, ...]]:
+    return read_all(FOLDER)
+
+
 def ready() -> tuple[Check, ...]:
-    """The checks that come with the bank, by group and name. Raises CheckError."""
-    checks = []
-    for file in sorted(FOLDER.glob("*.yaml")):
-        check = read(file.read_text(encoding="utf-8"), file.name)
-        if check.check != file.stem:
-            raise CheckError(f"{file.name}: check is {check.check!r}; it has to be the file's name")
-        checks.append(check)
-    return tuple(sorted(checks, key=lambda check: (GROUPS.index(check.group), check.check)))
+    """The checks that come with the bank, by group and name."""
+    return _ready()[0]
+
+
+def left_out() -> tuple[str, ...]:
+    """A sentence for each file among them that cannot be used; the other checks do without it."""
+    return _ready()[1]

@@ -10,7 +10,7 @@ import pytest
 
 from emulator.conformance import baseline, report
 from emulator.conformance.auditor import Auditor
-from emulator.conformance.check import CheckError, read, ready
+from emulator.conformance.check import CheckError, left_out, read, read_all, ready
 from emulator.conformance.report import Report
 from tests.conformance.mutants import MUTANTS
 from tests.conformance.plan import Plan
@@ -131,3 +131,17 @@ expect: {never: {}}
 def test_a_check_with_an_unknown_word_is_refused_with_file_line_and_a_guess(old: str, new: str, problem: str) -> None:
     with pytest.raises(CheckError, match=problem):
         read(GOOD.replace(old, new), "a.yaml")
+
+
+def test_a_file_that_cannot_be_used_is_named_and_the_other_checks_go_on(tmp_path: Path) -> None:
+    (tmp_path / "a-check.yaml").write_text(GOOD)
+    (tmp_path / "another.yaml").write_text(GOOD)
+    (tmp_path / "broken.yaml").write_text(GOOD.replace("level: must", "level: musst"))
+    (tmp_path / "latin.yaml").write_bytes(b"about: \xe6\xf8\xe5")
+    checks, left_out = read_all(tmp_path)
+    assert [check.check for check in checks] == ["a-check"]
+    assert [problem.partition(":")[0] for problem in left_out] == ["another.yaml", "broken.yaml", "latin.yaml"]
+
+
+def test_every_file_of_the_bank_can_be_used() -> None:
+    assert left_out() == ()
