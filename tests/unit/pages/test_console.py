@@ -943,6 +943,7 @@ def test_what_cannot_be_written_is_503_and_stays_as_it_was(emulator: Living, bro
     assert documents.dump() == before
 
 
+@pytest.mark.inside  # the report is of one process
 def test_the_conformance_report_shows_what_failed_with_its_requests_and_begins_again(
     emulator: Living, browser: Visitor
 ) -> None:
