@@ -139,9 +139,10 @@ def _print(report: Report, snapshots: list[StoreDamaged]) -> None:
 @click.option("--replace", is_flag=True, help="Delete what the target holds.")
 @schema_option
 def copy(source: str, target: str, replace: bool, store_schema: str) -> None:
-    """Copy every bank with its snapshots, the CA and the TPPs from SOURCE to TARGET.
+    """Copy every bank from SOURCE to TARGET.
 
-    Each is a state directory that no process uses, or the postgresql:// URL of a store that processes share.
+    Snapshots, the CA and the TPPs go with them. Each of the two is a state directory that no process uses, or the
+    postgresql:// URL of a store that processes share.
     """
     from emulator.bank.errors import counted
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import subprocess
 import sys
@@ -25,7 +26,7 @@ def plan(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="Node is not installed")
 def test_a_tpp_in_node_passes_the_whole_plan(tmp_path: Path) -> None:
-    ended = plan("--command", f"node {SHOP}", "--json", str(tmp_path / "report.json"), "--jobs", "4")
+    ended = plan("--command", shlex.join(["node", str(SHOP)]), "--json", str(tmp_path / "report.json"), "--jobs", "4")
     assert ended.returncode == 0, ended.stdout + ended.stderr
     report = json.loads((tmp_path / "report.json").read_text())
     others = [row for row in report["checks"] if row["verdict"] not in ("pass", "skipped")]
@@ -40,7 +41,7 @@ def test_a_command_that_dies_or_hangs_is_told_and_the_other_checks_go_on() -> No
         "sys.exit(3) if 'clock' in os.environ['BANK_CHECK'] else time.sleep(60)"
     )
     only = ("--only", "honest-clock", "--only", "signs-every-request")
-    ended = plan("--command", f'{sys.executable} -c "{program}"', "--timeout", "0.5", *only)
+    ended = plan("--command", shlex.join([sys.executable, "-c", program]), "--timeout", "0.5", *only)
     assert ended.returncode == 0
     assert "the command ended with status 3; it printed: no network" in ended.stderr
     assert "the command did not end within 0.5 s and was stopped" in ended.stderr
@@ -51,7 +52,7 @@ def test_checks_run_side_by_side_and_are_told_in_their_order() -> None:
     only = [
         word for name in ("signs-every-request", "honest-clock", "repeats-a-lost-answer") for word in ("--only", name)
     ]
-    command = ("--command", f'{sys.executable} -c ""')
+    command = ("--command", shlex.join([sys.executable, "-c", ""]))
     one_by_one, together = plan(*command, *only), plan(*command, *only, "--jobs", "3")
     assert together.stderr == one_by_one.stderr
     assert together.stderr.count("not-seen") == 3
