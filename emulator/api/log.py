@@ -200,7 +200,7 @@ def _text(body: bytes, size: int) -> str:
 
 
 class RequestLog:
-    """The ring of the last exchanges. `announces`: the watchers are told of each one when it is answered."""
+    """The ring of the last exchanges. `announces`: each one is published to the watchers when it is answered."""
 
     announces = True
 

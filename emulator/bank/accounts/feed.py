@@ -113,7 +113,7 @@ class Feed:
     @singledispatchmethod
     def _through(self, effect: FeedEffect, one: Shown) -> list[Shown]:
         """What an effect makes of an entry that it concerns."""
-        raise NotImplementedError(effect.effect)
+        raise TypeError(f"{effect.effect} changes nothing of {one.entry['id']}")
 
     @_through.register
     def _(self, effect: feed.NewId, one: Shown) -> list[Shown]:

@@ -165,7 +165,7 @@ class Database:
         self._schema = schema
         self._connection: AsyncConnection[TupleRow] | None = None
         self._sql: dict[str, str] = {}
-        logging.getLogger("psycopg").setLevel(logging.ERROR)  # a lost connection is told where it matters
+        logging.getLogger("psycopg").setLevel(logging.ERROR)  # a lost connection is logged where it matters
 
     # Connections
 
