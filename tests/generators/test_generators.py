@@ -15,6 +15,7 @@ import pytest
 
 from emulator.api.tpp_openapi import published
 from emulator.control.openapi import document as control_document
+from tests.api.berlin_group import OBJECTS, openapi
 from tests.e2e.process import Served, served
 from tests.generators.tools import generator, npm_tool, run
 
@@ -24,6 +25,12 @@ DOCUMENTS: dict[str, Any] = {
     "tpp": published,
     "by-proxy": lambda: published(signed="by-proxy"),
     "control": lambda: control_document(BASE),
+    # with the two changes that the manual names
+    "berlin-group": lambda: openapi(
+        "1.3.12",
+        transaction=OBJECTS["transaction"].replace("currencyExchange:[rate]", "currencyExchange:rate"),
+        transactionDetails="transactionsDetails!:transaction",
+    ),
 }
 LINTED = ("tpp", "control")  # what a proxy is sent is a part of the first
 
@@ -75,10 +82,10 @@ def test_openapi_generator_makes_a_client_of_the_signed_interface(folder: Path, 
 
 
 @contextmanager
-def proxy(bank: Served) -> Iterator[str]:
+def proxy(bank: Served, *more: str) -> Iterator[str]:
     """A running signing proxy; its address."""
     command = [sys.executable, "-m", "emulator", "proxy", "--state", str(bank.state), "--quiet", "--port", "0"]
-    process = subprocess.Popen([*command, "--to", bank.url], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen([*command, "--to", bank.url, *more], stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
         yield process.stdout.readline().removeprefix("READY ").strip()
@@ -112,3 +119,14 @@ def test_a_payment_is_made_with_the_generated_typescript_client(folder: Path, ba
     with proxy(bank) as address:
         went = run("node", HERE / "journey.cjs", client / "built", address, bank.url)
     assert (went.stdout.strip(), went.returncode) == ("ACSC", 0), went.stderr
+
+
+def test_a_berlin_group_client_reads_accounts_cards_and_payments(folder: Path, bank: Served) -> None:
+    client = client_of(folder, "berlin-group", "python")
+    with proxy(bank, "--login", "14888520059") as address:
+        went = run(sys.executable, HERE / "journey_berlin_group.py", address, PYTHONPATH=str(client))
+    assert went.returncode == 0, went.stderr
+    read = json.loads(went.stdout)
+    assert (read["accounts"], read["cards"], read["status"]) == (2, 1, "RCVD")
+    assert read["transactions"] > 50
+    assert read["abroad"] > 0  # with a currency exchange
