@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import Future
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 from emulator.bank.bank import Bank
+from emulator.bank.beside import beside
 from emulator.bank.clock import date_time, real_now
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import KINDS, META
@@ -27,7 +26,6 @@ from emulator.store.disk import Disk
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", re.ASCII)
 MOST = 100
 LARGE = 4 << 20  # bytes; a larger snapshot is written beside other work, and read from its file where it is restored
-SLICE = 0.005  # seconds that the writing of one gets for itself between two answers to others
 _ENDING = ".snapshot.json"
 _UNFINISHED = f"{_ENDING}.new"
 
@@ -90,7 +88,7 @@ class Snapshots:
         if image.size <= LARGE:
             _write(directory, self._file(name), image.to_bytes(), power=self._power)
             return image
-        yield from _beside(lambda: _write(directory, self._file(name), image.to_bytes(), power=self._power))
+        yield from beside(lambda: _write(directory, self._file(name), image.to_bytes(), power=self._power))
         return None
 
     def restore(self, bank: Bank, name: str) -> None:
@@ -212,26 +210,6 @@ class SharedSnapshots(Snapshots):
 
     def _read(self, name: str) -> Image:
         raise NotFetched(bank=self._bank, snapshot=name)
-
-
-def _beside(work: Callable[[], None]) -> Iterator[None]:
-    """Do `work` in a thread, which gets the process for a moment in each step; raises what it raises."""
-    done: Future[None] = Future()
-
-    def run() -> None:
-        try:
-            work()
-        except BaseException as error:
-            done.set_exception(error)
-        else:
-            done.set_result(None)
-
-    thread = Thread(target=run, name="snapshot", daemon=True)
-    thread.start()
-    while thread.is_alive():
-        thread.join(SLICE)
-        yield
-    done.result()
 
 
 def damaged(directory: Path) -> list[StoreDamaged]:

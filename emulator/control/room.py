@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Generator, Iterable, Mapping
-from functools import cached_property
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -16,6 +15,7 @@ from emulator.api.render import failed
 from emulator.api.router import MethodRefused, Router, split_target
 from emulator.api.service import BankService
 from emulator.bank.bank import Bank
+from emulator.bank.beside import beside
 from emulator.bank.errors import BankError
 from emulator.bank.fixtures import FixtureError
 from emulator.bank.problems import Problem
@@ -33,6 +33,8 @@ logger = logging.getLogger(__name__)
 
 PREFIX = "/_emulator"
 NO_STORE = ("Cache-Control", "no-store")
+
+_Router = Router[ControlOperation, tuple[ControlOperation, Mapping[str, str]]]
 
 
 class Control:
@@ -56,9 +58,9 @@ class Control:
         self._gate = gate.Gate(token=token, allowed_hosts=allowed_hosts)
         self._snapshots_of = snapshots_of
         self._snapshots: WeakKeyDictionary[Bank, Snapshots] = WeakKeyDictionary()
+        self._router: _Router | None = None
 
-    @cached_property
-    def _router(self) -> Router[ControlOperation, tuple[ControlOperation, Mapping[str, str]]]:
+    def _routing(self) -> _Router:
         # The table is imported with the first request: a start is quicker without the forms of the bodies.
         from emulator.control.operations import table
 
@@ -111,6 +113,8 @@ class Control:
         return response
 
     def _operated(self, service: BankService, request: Request, headers: Headers) -> Steps:
+        if self._router is None:  # half a second of imports
+            self._router = yield from beside(self._routing)
         path, query = split_target(request.target)
         path = "/" + path[len(request.prefix) + len(PREFIX) :].strip("/")
         if request.method == "OPTIONS":

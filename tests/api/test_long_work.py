@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from threading import Thread, current_thread, main_thread
 from typing import Any
 
 import pytest
@@ -16,7 +17,9 @@ from emulator.assemble.application import BankApplication
 from emulator.bank.clock import real_now
 from emulator.bank.kinds import CUSTOMER, PAYMENT
 from emulator.bank.payment import progression
+from emulator.bank.sandbox import patterns
 from emulator.ca import CertificateAuthority
+from emulator.control.room import Control
 from emulator.settings import ServeSettings
 from emulator.web.events import Watchers
 from emulator.web.handler import Turns
@@ -65,6 +68,24 @@ async def test_others_are_answered_while_customers_are_generated(desk: Desk) -> 
     assert documents.count(CUSTOMER) == before + 40
     told = [(event["done"], event["of"]) for event in desk.events if event.get("status") == "generating"]
     assert told == [(10, 40), (20, 40), (30, 40), (40, 40)]
+
+
+async def test_what_the_first_request_imports_is_imported_beside_others(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[Thread] = []
+
+    def noted(imports: Callable[..., Any]) -> Callable[..., Any]:
+        def work(*arguments: Any) -> Any:
+            threads.append(current_thread())
+            return imports(*arguments)
+
+        return work
+
+    monkeypatch.setattr(Control, "_routing", noted(Control._routing))
+    monkeypatch.setattr(patterns, "norwegian_names", noted(patterns.norwegian_names))
+    assert await desk.status("POST", GENERATE, {"customers": 1}) == 200
+    assert [thread is main_thread() for thread in threads[:2]] == [False, False]
 
 
 async def test_a_reset_meanwhile_ends_it_with_a_conflict(desk: Desk) -> None:

@@ -9,9 +9,13 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from emulator.bank.reference.norway import iban_of, kid_mod_10, synthetic_account_number
+
+if TYPE_CHECKING:
+    from faker import Faker
 
 Template = dict[str, Any]
 
@@ -56,13 +60,19 @@ class Move:
     members: Template
 
 
+@cache
+def norwegian_names() -> Faker:
+    """What makes names up; the first call takes a third of a second, for the imports."""
+    from faker import Faker
+
+    return Faker("no_NO")
+
+
 class Pools:
     """Names and counterparties to draw from, filled once for a run of the generator."""
 
     def __init__(self, draw: random.Random) -> None:
-        from faker import Faker
-
-        faker = Faker("no_NO")
+        faker = norwegian_names()
         faker.seed_instance(draw.getrandbits(64))
         self.first_names = _distinct(faker.first_name, 120)
         self.last_names = _distinct(faker.last_name, 120)

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from emulator.api.messages import Steps
 from emulator.api.render import json_response
+from emulator.bank.beside import beside
 from emulator.bank.errors import BankError, counted
 from emulator.bank.kinds import CUSTOMER
 from emulator.bank.sandbox.generate import SCHEMAS, plan_from
@@ -21,13 +22,16 @@ Plan = Annotated[Any, Reads(lambda value: value, _PLAN)]
 def _generate(call: ControlCall[Any]) -> Steps:
     # Most banks are never filled: what makes people up is imported when somebody asks for it.
     from emulator.bank.sandbox.generate import generate_in_pieces
+    from emulator.bank.sandbox.patterns import norwegian_names
 
     if not isinstance(call.value, dict):
         raise BankError("FORMAT_ERROR", "Expected a mapping.")
+    plan = plan_from(call.value)
+    yield from beside(norwegian_names)
     documents = call.bank.documents
     before = documents.count(CUSTOMER)
     try:
-        generated = yield from generate_in_pieces(call.bank, plan_from(call.value))
+        generated = yield from generate_in_pieces(call.bank, plan)
     except StoreUnwritable as error:
         stay = documents.count(CUSTOMER) - before
         if stay <= 0:
