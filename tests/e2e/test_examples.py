@@ -117,6 +117,17 @@ def dotnet(tpp: TestTpp, folder: Path) -> Run:
     return by_environment([command, "run", "--project", str(project), "--"], tpp, folder)
 
 
+def mono(tpp: TestTpp, folder: Path) -> Run:
+    compiler, assembly = optional("mcs"), folder / "Sign.exe"
+    made = subprocess.run(
+        [compiler, "-r:System.Net.Http.dll", f"-out:{assembly}", str(EXAMPLES / "Sign.cs")],
+        capture_output=True,
+        text=True,
+    )
+    assert made.returncode == 0, made.stderr
+    return by_environment([optional("mono"), str(assembly)], tpp, folder)
+
+
 PROJECT = """<Project Sdk="Microsoft.NET.Sdk"><PropertyGroup><OutputType>Exe</OutputType><Nullable>enable</Nullable>
 <TargetFramework>net8.0</TargetFramework><ImplicitUsings>enable</ImplicitUsings></PropertyGroup></Project>"""
 
@@ -129,7 +140,7 @@ def with_httpx(tpp: TestTpp, folder: Path) -> Run:
     return by_options("httpx", tpp, folder)
 
 
-@pytest.mark.parametrize("example", [shell, node, java, go, php, dotnet, with_requests, with_httpx])
+@pytest.mark.parametrize("example", [shell, node, java, go, php, dotnet, mono, with_requests, with_httpx])
 @pytest.mark.parametrize("flaw", [None, "special-characters", "leading-zero-serial"])
 def test_an_example_signs_a_get_and_a_post_that_the_bank_accepts(
     example: Callable[[TestTpp, Path], Run], flaw: str | None, bank: RunningBank, tmp_path: Path
