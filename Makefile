@@ -11,6 +11,8 @@ LOG := $(VENV)/install.log
 # $(call install,WHAT): what the package manager says goes to a log; its last lines are shown when it fails
 install = @echo "Installing into $(VENV) (log: $(LOG)) ..." >&2; \
   $(BIN)/python -m pip install --disable-pip-version-check $(1) >$(LOG) 2>&1 || { tail -n 15 $(LOG) >&2; exit 1; }
+# Some machines ask Python to store no compiled modules; then each of the processes that tests start compiles them anew.
+unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(BIN)/python -m pytest -n auto --dist loadfile -m "not long"
 
 .PHONY: help run test check bench soak fuzz clean

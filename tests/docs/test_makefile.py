@@ -1,4 +1,4 @@
-"""What `make run` would do with the environment it finds; nothing is run."""
+"""What `make run` would do with the environment it finds, and what it passes on; nothing is run."""
 
 from __future__ import annotations
 
@@ -55,3 +55,9 @@ def test_an_environment_whose_python_is_gone_is_made_anew(checkout: Path) -> Non
     python.unlink()
     python.symlink_to(checkout / "gone")
     assert planned(checkout) == ["-m venv", "-m pip", "serve"]
+
+
+def test_compiled_modules_are_stored_whatever_the_shell_says(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    show = ["make", "--silent", "--eval", 'show: ; @echo "[$$PYTHONDONTWRITEBYTECODE]"', "show"]
+    assert subprocess.run(show, cwd=checkout, capture_output=True, text=True, check=True).stdout == "[]\n"
