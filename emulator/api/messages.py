@@ -98,14 +98,14 @@ Steps = Generator[object, None, Response | Stream]
 
 
 class Unfinished:
-    """An answer that takes long: other requests are answered between two of its steps.
+    """An answer that takes long: other requests are answered between two of its steps, which may end in others.
 
     `failed`: why what the last step changed was undone; the next step raises it in the work.
     """
 
     __slots__ = ("_steps", "failed")
 
-    def __init__(self, steps: Steps) -> None:
+    def __init__(self, steps: Generator[object, None, Answered]) -> None:
         self._steps = steps
         self.failed: Exception | None = None
 
@@ -118,7 +118,7 @@ class Unfinished:
             else:
                 self._steps.throw(failed)
         except StopIteration as end:
-            answer: Response | Stream = end.value
+            answer: Answered = end.value
             return answer
         return self
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache, partial
 from typing import Protocol
 
@@ -286,15 +286,26 @@ def finish(response: Response, headers: Headers, own_id: Callable[[], str] = ran
 
 def settle(bank: Bank) -> None:
     """Apply what bank time has made due before a request is answered (CONTRACT 6, Time)."""
-    due = progression.next_due(bank)
-    if due is None or due > bank.clock.stamp() or bank.moves:
+    for _ in settling(bank):
+        pass
+
+
+def settling(bank: Bank) -> Iterator[None]:
+    """`settle` in pieces, each a change of its own: there may be very many steps after a long time."""
+    if not progression.is_behind(bank):
         return
-    try:
-        with bank.documents.at_once():  # a step that cannot be written must not take the request along
-            progression.run_due(bank)
-    except StoreUnwritable as error:
-        # Reads still use the current state; a write answers 503.
-        logger.error("what is due cannot be written: %s", error)
+    until = bank.clock.stamp()
+    while True:
+        try:
+            with bank.documents.at_once():  # a step that cannot be written must not take the request along
+                more = progression.run_piece(bank, until)
+        except StoreUnwritable as error:
+            # Reads still use the current state; a write answers 503.
+            logger.error("what is due cannot be written: %s", error)
+            return
+        if not more:
+            return
+        yield
 
 
 @lru_cache(maxsize=64)

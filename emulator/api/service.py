@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
 from cryptography.x509 import Certificate
@@ -14,7 +14,7 @@ from emulator import __version__
 from emulator.api.log import Exchange, RequestLog
 from emulator.api.messages import Request, Response
 from emulator.api.operation import Operation, Route
-from emulator.api.pipeline import Pipeline, Rules, Signer, settle
+from emulator.api.pipeline import Pipeline, Rules, Signer, settle, settling
 from emulator.api.router import Router
 from emulator.bank.bank import Bank
 from emulator.bank.kinds import ACCOUNT, BANK, CARD, CARD_TRANSACTION, CUSTOMER, PAYMENT, TRANSACTION
@@ -88,6 +88,10 @@ class BankService:
     def settle(self) -> None:
         """Apply what bank time has made due; the pages and the control interface call it before they look."""
         settle(self.bank)
+
+    def settling(self) -> Iterator[None]:
+        """`settle` in pieces, between which others may use the bank."""
+        return settling(self.bank)
 
 
 def health() -> dict[str, Any]:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from ssl import SSLContext
 from time import monotonic
 from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
 from emulator.api import render
 from emulator.api.headers import Headers
-from emulator.api.messages import Answered, Request, Response, Stream, finished
+from emulator.api.messages import Answered, Request, Response, Stream, Unfinished, finished
 from emulator.api.pipeline import API_PREFIX, finish
 from emulator.api.render import failed
 from emulator.api.router import split_target
@@ -132,7 +133,7 @@ class BankApplication:
                     self._registry.find(named[1])  # which is in use
                 return request.unfinished.step()
             if request.target.startswith("/v1/"):
-                return self._registry.default.handle(request)
+                return _answer(self._registry.default, request)
             return self._dispatch(request)
         except BankError as refused:
             response = render.refusal(refused)
@@ -157,20 +158,19 @@ class BankApplication:
             request = replace(request, prefix=named[0])
             path = path[named.end() :]
         if path.startswith(f"{API_PREFIX}/v1/"):
-            return service.handle(replace(request, prefix=request.prefix + API_PREFIX))
+            return _answer(service, replace(request, prefix=request.prefix + API_PREFIX))
         room = self._room(path)
         if room is not None:
-            service.settle()
-            if path.startswith("/sca/") and request.method == "GET" and service.bank.settings.conformance:
-                _note_page(service, path.removeprefix("/sca/"), request.target)
-            return room.handle(service, request)
+            if progression.is_behind(service.bank):
+                return Unfinished(_settled(service, lambda: _entered(room, service, request, path))).step()
+            return _entered(room, service, request, path)
         if path in _ABOUT:
             return self._about(service, request, path)
         if path in ("", "/") and "console" in self._rooms and request.method in ("GET", "HEAD"):
             return Response(303, [("Location", f"{root_of(request)}/console")])
         if wants_page(request) and not path.startswith("/v1"):
             return nothing_here(request)
-        return service.handle(request)
+        return _answer(service, request)
 
     def _room(self, path: str) -> Room | None:
         return self._rooms.get(path[1:].partition("/")[0])
@@ -218,10 +218,20 @@ class BankApplication:
         if self._shared is not None:
             return self._shared.settle()
         watched = self._registry.watched()
-        for service in watched:
-            service.settle()
-        unsynced = self._upkeep.unsynced(self._registry.documents(service.bank.name) for service in watched)
+        pieces = chain.from_iterable(service.settling() for service in watched)
+        if next(pieces, self) is None:  # there are more
+            return self._apply_due(pieces, watched)
+        unsynced = self._unsynced(watched)
         return self._upkeep.sync(unsynced) if unsynced else None
+
+    async def _apply_due(self, pieces: Iterator[None], watched: Sequence[BankService]) -> None:
+        """Apply the rest, with requests between the pieces."""
+        for _ in pieces:
+            await asyncio.sleep(0)
+        await self._upkeep.sync(self._unsynced(watched))
+
+    def _unsynced(self, services: Iterable[BankService]) -> list[tuple[Store, int]]:
+        return self._upkeep.unsynced(self._registry.documents(service.bank.name) for service in services)
 
     async def change(self, service: BankService, work: Callable[[], Result]) -> Result:
         """Let `work` change a bank's documents, not within a turn; return when that is as durable as asked for."""
@@ -267,6 +277,25 @@ class BankApplication:
     def close(self) -> None:
         """Compact the documents and release the state directory."""
         self._registry.close()
+
+
+def _answer(service: BankService, request: Request) -> Answered:
+    """What a bank answers its TPPs, once what is due by now is applied."""
+    if progression.is_behind(service.bank):
+        return Unfinished(_settled(service, lambda: service.handle(request))).step()
+    return service.handle(request)
+
+
+def _settled(service: BankService, answer: Callable[[], Answered]) -> Generator[None, None, Answered]:
+    """Apply what is due in pieces, and answer then."""
+    yield from service.settling()
+    return answer()
+
+
+def _entered(room: Room, service: BankService, request: Request, path: str) -> Answered:
+    if path.startswith("/sca/") and request.method == "GET" and service.bank.settings.conformance:
+        _note_page(service, path.removeprefix("/sca/"), request.target)
+    return room.handle(service, request)
 
 
 def _note_page(service: BankService, token: str, target: str) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from emulator.bank.clock import LIVE, Beginning, Clock
@@ -23,6 +25,15 @@ SETTINGS_FOLLOWERS: list[Callable[[Bank, Settings], None]] = []
 def progress_event(bank: Bank, kind: str, status: str, *, done: int, of: int) -> Event:
     """The event that says how far long work is."""
     return {"type": kind, "id": bank.name, "status": status, "at": bank.clock.stamp(), "done": done, "of": of}
+
+
+@dataclass(slots=True)
+class FallingDue:
+    """What of a content is due at one moment and has not been taken yet, see `progression`."""
+
+    due: str
+    content: object
+    waiting: deque[tuple[Kind[Any], str]]
 
 
 class Bank:
@@ -63,6 +74,7 @@ class Bank:
         # the day on which a consent was last used, by its id, until it is written
         self.uses: DependentCache[str, str] = documents.dependent_cache(CONSENT)
         self.moves = 0  # of the clock that are under way and apply what is due themselves, see `progression`
+        self.falling_due: FallingDue | None = None
         self.watchers: list[Watcher] = []
         self._watched = set() if watched is None else watched  # the names of the watched banks, shared by all
         self.follower: Callable[[Event], None] | None = None

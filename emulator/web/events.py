@@ -108,6 +108,8 @@ class Watchers:
     def ring(self) -> None:
         """Apply what has fallen due, and set the timer again."""
         self._timer = None
+        if self._applying is not None:  # the timer is set again at its end
+            return
         applied: Awaitable[None] | None = None
         try:
             applied = self._application.apply_due()

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
+from datetime import timedelta
+from itertools import pairwise
 from pathlib import Path
 from threading import Thread, current_thread, main_thread
 from typing import Any
@@ -133,3 +136,64 @@ async def test_others_are_answered_while_the_clock_moves(desk: Desk, monkeypatch
     assert (await advancing).status == 200
     assert len(set(left)) > 10, "what is due is not applied at once by those who come meanwhile"
     assert {p["status"] for p in bank.documents.all(PAYMENT) if p["id"] in received} == {"RJCT"}
+
+
+def many_due(desk: Desk, count: int) -> None:
+    """Payments that nobody has signed and whose day is over, though nothing has been applied yet."""
+    bank = desk.application.default.bank
+    bank.clock.set(mode="frozen")
+    for _ in range(count):
+        initiate(bank, STRAKS, domestic())
+    bank.clock.set(now=bank.clock.now() + timedelta(days=2))
+
+
+def statuses(desk: Desk) -> Counter[str]:
+    return Counter(payment["status"] for payment in desk.application.default.bank.documents.all(PAYMENT))
+
+
+@pytest.mark.parametrize("target", ["/v1/consents/x", "/_emulator/payments", "/console", "/sca/none"])
+async def test_others_are_answered_while_a_request_applies_what_is_due(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, target: str
+) -> None:
+    assert await desk.status("GET", target) in (200, 400, 404)  # what it imports is there
+    monkeypatch.setattr(progression, "PIECE", 2)
+    many_due(desk, 20)
+    asking = desk.send("GET", target)
+    left = [20]
+    while not asking.done():
+        assert await desk.status("GET", "/health") == 200
+        left.append(statuses(desk)["RCVD"])
+    assert await asking
+    assert {before - after for before, after in pairwise(left)} <= {0, 1, 2}, "two at a time"
+    assert left[-1] == 0
+
+
+async def test_who_watches_sees_what_is_due_in_pieces_too(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progression, "PIECE", 2)
+    many_due(desk, 20)
+    applying = desk.application.apply_due()
+    assert applying is not None
+    assert statuses(desk)["RCVD"] >= 18
+    await applying
+    assert statuses(desk) == {"RJCT": 20}
+    assert desk.application.apply_due() is None
+
+
+async def test_what_is_due_at_one_moment_is_listed_once(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progression, "PIECE", 2)
+    documents = desk.application.default.bank.documents
+    listed: list[Any] = []
+    ids_at = documents.ids_at
+
+    def noted(*place: Any) -> list[str]:
+        listed.append(place)
+        return ids_at(*place)
+
+    monkeypatch.setattr(documents, "ids_at", noted)
+    bank = desk.application.default.bank
+    bank.clock.set(mode="frozen")
+    for _ in range(20):
+        initiate(bank, STRAKS, domestic())
+    assert await desk.status("POST", "/_emulator/clock/advance", {"by": "P2D"}) == 200
+    assert statuses(desk) == {"RJCT": 20}
+    assert len(listed) == len(set(listed)), "not once for each piece"

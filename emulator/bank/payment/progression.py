@@ -7,6 +7,7 @@ retries follow bank time in all but `manual` (assumed).
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from itertools import islice
@@ -14,7 +15,7 @@ from typing import Any
 
 from emulator.bank.accounts import ledger
 from emulator.bank.authentication import sca
-from emulator.bank.bank import SETTINGS_FOLLOWERS, Bank, progress_event
+from emulator.bank.bank import SETTINGS_FOLLOWERS, Bank, FallingDue, progress_event
 from emulator.bank.clock import Mode, moment, stamp
 from emulator.bank.documents import Payment
 from emulator.bank.errors import BankError
@@ -24,6 +25,7 @@ from emulator.bank.payment.flows import NO_WAIT, SECOND
 from emulator.bank.payment.psu_messages import NO_MONEY, NOT_APPROVED, NOT_APPROVED_TWICE
 from emulator.bank.scheme.transitions import FINAL, NOT_EXECUTED, STATUSES, UNSIGNED
 from emulator.bank.settings import Settings
+from emulator.store import Kind
 
 UNSIGNED_LIFETIME = timedelta(hours=24)
 PIECE = 32  # steps in one change of the store
@@ -46,10 +48,30 @@ def run_due(bank: Bank) -> None:
 
     Payments that are due at the same moment are handled in the order of their creation: the first gets the money.
     """
-    steps, taken = _due_steps(bank, bank.clock.stamp()), PIECE
-    while taken == PIECE:
-        with bank.documents.transaction():
-            taken = sum(1 for _ in islice(steps, PIECE))
+    until = bank.clock.stamp()
+    while run_piece(bank, until):
+        pass
+
+
+def is_behind(bank: Bank) -> bool:
+    """Whether steps are due that nothing else is about to apply."""
+    due = next_due(bank)
+    return due is not None and due <= bank.clock.stamp() and not bank.moves
+
+
+def run_piece(bank: Bank, until: str) -> bool:
+    """Apply the next PIECE of the steps that are due by `until`, as one change; whether there may be more."""
+    with bank.documents.transaction():
+        return _take(bank, until) == PIECE
+
+
+def _take(bank: Bank, until: str) -> int:
+    """Take up to PIECE steps; how many there were."""
+    try:
+        return sum(1 for _ in islice(_due_steps(bank, until), PIECE))
+    except BaseException:
+        bank.falling_due = None  # what was taken from it is undone
+        raise
 
 
 def move_clock(bank: Bank, *, now: datetime | None = None, mode: Mode | None = None) -> Iterator[int]:
@@ -67,7 +89,7 @@ def move_clock(bank: Bank, *, now: datetime | None = None, mode: Mode | None = N
                 standing = clock.now()
                 clock.set(now=None if now is None or now < standing else now, mode=mode)
                 mode, until = None, clock.now()
-                taken = sum(1 for _ in islice(_due_steps(bank, stamp(until)), PIECE))
+                taken = _take(bank, stamp(until))
                 due = next_due(bank) if taken == PIECE else None
                 following = None if due is None else moment(due)
                 if following is None or following > until:
@@ -89,19 +111,28 @@ def _due_steps(bank: Bank, until: str) -> Iterator[None]:
     """Take what is due by `until`, a step each time: a document that is gone or has another moment is left alone."""
     documents = bank.documents
     while (due := next_due(bank)) is not None and due <= until:
-        at = moment(due)
-        transactions = documents.ids_at(TRANSACTION, "due", due)
-        for payment_id in documents.ids_at(PAYMENT, "due", due):
-            payment = documents.get(PAYMENT, payment_id)
-            if payment is not None and payment.get("due") == due:
-                _step(bank, payment, at)
-                documents.put(PAYMENT, payment)
-                yield
-        for transaction_id in transactions:
-            transaction = documents.get(TRANSACTION, transaction_id)
-            if transaction is not None and transaction.get("due") == due:
-                ledger.settle_pending(bank, transaction)
-                yield
+        at, waiting = moment(due), _falling_due(bank, due)
+        while waiting:
+            kind, identity = waiting.popleft()
+            document: Any = documents.get(kind, identity)
+            if document is None or document.get("due") != due:
+                continue
+            if kind is PAYMENT:
+                _step(bank, document, at)
+                documents.put(PAYMENT, document)
+            else:
+                ledger.settle_pending(bank, document)
+            yield
+
+
+def _falling_due(bank: Bank, due: str) -> deque[tuple[Kind[Any], str]]:
+    """What is due at this moment and has not been taken: listed once, however many pieces it is taken in."""
+    documents, listed = bank.documents, bank.falling_due
+    if listed is None or listed.due != due or listed.content is not documents.content() or not listed.waiting:
+        kinds: tuple[Kind[Any], ...] = (PAYMENT, TRANSACTION)
+        waiting = deque((kind, identity) for kind in kinds for identity in documents.ids_at(kind, "due", due))
+        listed = bank.falling_due = FallingDue(due, documents.content(), waiting)
+    return listed.waiting
 
 
 def accept(bank: Bank, payment: Payment, at: datetime, status: str | None = None) -> None:
