@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Generator, Iterator
+from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 HeaderPairs = Collection[tuple[str, str]]
 Push = Callable[[bytes | None], None]
@@ -94,32 +95,35 @@ class Stream:
 
 
 Steps = Generator[object, None, Response | Stream]
-"""Work that ends in an answer: each `next` does a part of it that is whole by itself."""
+"""Work that ends in an answer: each `next` does a part of it that is whole by itself.
+
+It gives the Future of what another thread does where nothing but that is waited for, else anything.
+"""
 
 
 class Unfinished:
     """An answer that takes long: other requests are answered between two of its steps, which may end in others.
 
-    `failed`: why what the last step changed was undone; the next step raises it in the work.
+    `failed`: why what the last step changed was undone; the next step raises it in the work. `awaits`: what another
+    thread does, where that is all that the next step waits for.
     """
 
-    __slots__ = ("_steps", "failed")
+    __slots__ = ("__weakref__", "_steps", "awaits", "failed")
 
     def __init__(self, steps: Generator[object, None, Answered]) -> None:
         self._steps = steps
+        self.awaits: Future[Any] | None = None
         self.failed: Exception | None = None
 
     def step(self) -> Response | Stream | Unfinished:
         """Do the next part: the answer, or this again where more is to be done."""
         failed, self.failed = self.failed, None
         try:
-            if failed is None:
-                next(self._steps)
-            else:
-                self._steps.throw(failed)
+            step = next(self._steps) if failed is None else self._steps.throw(failed)
         except StopIteration as end:
             answer: Answered = end.value
             return answer
+        self.awaits = step if isinstance(step, Future) else None
         return self
 
     def abandon(self) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import orjson
@@ -32,14 +32,18 @@ class SharedRequestLog(RequestLog):
     """The exchanges of all processes as far as they are known here.
 
     `draw` gives the number of the next exchange, None outside of a turn: such an exchange waits for the next one.
+    `demand` is called before the exchanges are read: see NotFetched.
     """
 
     announces = False  # until it is stored
 
-    def __init__(self, draw: Callable[[], int | None], read: Callable[[int, bytes], Exchange]) -> None:
+    def __init__(
+        self, draw: Callable[[], int | None], read: Callable[[int, bytes], Exchange], demand: Callable[[], None]
+    ) -> None:
         super().__init__()
         self._draw = draw
         self._read = read
+        self._demand = demand
         self._new: list[Exchange] = []  # of this turn
         self._before: list[Exchange] | None = None  # the exchanges before this turn has cleared them
         self.waiting: list[Exchange] = []
@@ -58,9 +62,19 @@ class SharedRequestLog(RequestLog):
         self._new.append(exchange)
         self._ring.append(exchange)
 
+    def newest(self) -> Iterator[Exchange]:
+        """All exchanges that are stored, newest first."""
+        if not self.cleared:
+            self._demand()
+        return super().newest()
+
     def get(self, exchange_id: str) -> Exchange | None:
         """The exchange with this id, or None when it is not stored."""
-        return next((exchange for exchange in self._ring if str(exchange.id) == exchange_id), None)
+        return next((exchange for exchange in self.newest() if str(exchange.id) == exchange_id), None)
+
+    def count(self, fits: Callable[[Exchange], bool]) -> int:
+        """How many stored exchanges fit."""
+        return sum(1 for exchange in self.newest() if fits(exchange))
 
     def clear(self) -> None:
         """Forget all exchanges."""

@@ -102,7 +102,7 @@ class BankApplication:
             waits=registry.power,
         )
         if shared is not None:
-            shared.answers = self.handle
+            shared.answers = self.begin_or_go_on
 
     @property
     def default(self) -> BankService:
@@ -273,6 +273,8 @@ class BankApplication:
         self.notifier.stop()
         self._registry.end_by(monotonic() + CLOSING)
         self._upkeep.end()
+        if self._shared is not None:
+            self._shared.stop()
 
     def close(self) -> None:
         """Compact the documents and release the state directory."""

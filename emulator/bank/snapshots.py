@@ -147,15 +147,35 @@ class Snapshots:
 class SharedSnapshots(Snapshots):
     """The snapshots of a bank that processes share; what is saved or deleted goes with the changes of the turn.
 
-    Which there are is known in turns that may ask for them; an image is fetched where it is restored.
+    `demand` is called before it is read which there are (see NotFetched); an image is fetched where it is restored.
     """
 
-    def __init__(self, bank: str) -> None:
+    def __init__(self, bank: str, demand: Callable[[], None]) -> None:
         super().__init__(None)
         self._bank = bank
+        self._demand = demand
         self._before: dict[str, _Saved] | None = None
         self.pending: dict[str, Image | None] = {}
         """What this turn has saved, None: deleted."""
+
+    def saving(self, bank: Bank, name: str) -> Iterator[None]:
+        """As of every bank; it takes one step, for it is stored with the changes of the turn."""
+        self._demand()
+        return super().saving(bank, name)
+
+    def clear(self) -> None:
+        """Delete all snapshots."""
+        self._demand()
+        super().clear()
+
+    def listing(self) -> list[dict[str, Any]]:
+        """`{name, created}` of each, newest first; `created` is real time."""
+        self._demand()
+        return super().listing()
+
+    def _find(self, name: str) -> _Saved:
+        self._demand()
+        return super()._find(name)
 
     def stored(self, present: Iterable[tuple[str, datetime]]) -> None:
         """Take note of those that are stored, the oldest first."""

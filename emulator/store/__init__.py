@@ -10,6 +10,7 @@ from emulator.store.db import Store, WriteGroup, memory_store
 from emulator.store.documents import DependentCache, Documents
 from emulator.store.errors import (
     NotFetched,
+    Part,
     StoreDamaged,
     StoreError,
     StoreExhausted,
@@ -37,6 +38,7 @@ __all__ = [
     "MemoryLog",
     "NotFetched",
     "Ordered",
+    "Part",
     "Store",
     "StoreDamaged",
     "StoreError",

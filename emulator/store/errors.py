@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 
 class StoreError(Exception):
@@ -59,15 +60,23 @@ class StoreUnwritable(StoreError):
     """The change could not be kept and was undone; reads go on (503 SYSTEM_ERROR, CONTRACT 3.3)."""
 
 
+Part = Literal["exchanges", "snapshots"]
+"""What a shared store has of a bank besides its documents: the request log, and which snapshots there are."""
+
+
 class NotFetched(BaseException):
     """What a request needs is in the shared store and not in memory: its turn fetches it and answers the request again.
 
-    `bank`: a name, "" for the service as a whole, whose lock is needed; `snapshot`: of that bank; `numbers`: so many
-    more exchanges than were foreseen. No handler of requests may catch it.
+    `bank`: a name, "" for the service as a whole, whose lock is needed; `part`: what of that bank, besides its
+    documents; `snapshot`: one of its snapshots; `numbers`: so many more exchanges than were foreseen. No handler of
+    requests may catch it.
     """
 
-    def __init__(self, *, bank: str | None = None, snapshot: str | None = None, numbers: int = 0) -> None:
-        super().__init__(bank, snapshot, numbers)
+    def __init__(
+        self, *, bank: str | None = None, part: Part | None = None, snapshot: str | None = None, numbers: int = 0
+    ) -> None:
+        super().__init__(bank, part, snapshot, numbers)
         self.bank = bank
+        self.part = part
         self.snapshot = snapshot
         self.numbers = numbers

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from asyncio import Future
 from collections.abc import Awaitable, Sequence
 from ssl import SSLContext
 from typing import Protocol
@@ -20,9 +21,9 @@ class Turn(Protocol):
     @property
     def waits(self) -> bool: ...
 
-    def begin(self, requests: Sequence[Request], /) -> Awaitable[Sequence[Answered]] | None:
+    def begin(self, requests: Sequence[Request], /) -> Sequence[Future[Answered]] | None:
         """None: nothing is waited for. Else the answers themselves, where processes share the documents: the turn
-        handles the requests when it has the right to, without `handle` and `end`, and the next one may begin at once.
+        handles each request when it has the right to, without `handle` and `end`, and the next one may begin at once.
         """
         ...
 

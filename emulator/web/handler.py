@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Sequence
+from functools import partial
 
 from aiohttp import web
 from aiohttp.hdrs import ACCEPT_ENCODING, HOST
@@ -129,14 +130,15 @@ class Turns:
         if begun is None:
             self._act(turn, taken)
         else:
-            self._spawn(self._deliver_begun(begun, taken))
+            for one, answer in zip(taken, begun, strict=True):
+                answer.add_done_callback(partial(self._deliver_begun, one))
         self._go_on()
 
-    async def _deliver_begun(self, begun: Awaitable[Sequence[Answered]], taken: Sequence[Waiting]) -> None:
+    def _deliver_begun(self, one: Waiting, answer: asyncio.Future[Answered]) -> None:
         try:
-            self._deliver(taken, await begun)
-        except Exception as error:
-            self._refuse(taken, error)
+            self._deliver([one], [answer.result()])
+        except (Exception, asyncio.CancelledError) as error:
+            self._refuse([one], error)
         if self._watchers.open:
             self._watchers.look_again()
 
@@ -170,7 +172,7 @@ class Turns:
             answers = [error] * len(taken)
         self._deliver(taken, answers)
 
-    def _refuse(self, taken: Sequence[Waiting], error: Exception) -> None:
+    def _refuse(self, taken: Sequence[Waiting], error: BaseException) -> None:
         """Answer 503 to the requests of a turn that could not begin: nothing was changed in it."""
         logger.error("a turn could not begin: %s", error)
         self._deliver(taken, [unavailable(request) for request, _ in taken])

@@ -24,10 +24,11 @@ def stale_read() -> None:
     """A read does not look at what others have changed."""
     whole = SharedTurns._caught_up
 
-    async def caught_up(self: Any, transaction: Any, needs: Any, names: set[str]) -> bool:
+    async def caught_up(self: Any, *fetched: Any) -> bool:
+        _, _, needs, names, _ = fetched
         if not needs.write and names and names <= self._registry.open_banks.keys():
             return True
-        return await whole(self, transaction, needs, names)
+        return await whole(self, *fetched)
 
     SharedTurns._caught_up = caught_up  # type: ignore[method-assign]
 

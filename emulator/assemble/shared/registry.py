@@ -1,15 +1,17 @@
 """The banks of a service over a shared store: which there are, and each one's part in a turn.
 
-In memory is what turns have asked for. A bank may be looked at only in a turn that has fetched it, and changed only in
-one that has locked it: `enter` and `leave` are the bounds of a turn, and what is asked for beyond it raises NotFetched.
+In memory is what turns have asked for. A bank may be read only in a turn that has fetched it, and changed only in one
+that has locked it: `enter` and `leave` are the bounds of a turn, and what is asked for beyond its Scope raises
+NotFetched. What a turn has changed stays in memory while it is committed, and is then confirmed or undone; turns of
+other banks come between.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from time import time_ns
@@ -26,7 +28,7 @@ from emulator.bank.errors import BankError
 from emulator.bank.kinds import BANK, KINDS
 from emulator.bank.snapshots import SharedSnapshots, Snapshots
 from emulator.scenario.rules import RuleSet
-from emulator.store import Image, NotFetched, Store, StoreDamaged
+from emulator.store import Image, NotFetched, Part, Store, StoreDamaged
 from emulator.store.postgres import (
     NOWHERE,
     SERVICE,
@@ -152,6 +154,25 @@ class OpenBank:
         self.position = self.position._replace(incarnation=-1)
 
 
+@dataclass(slots=True, eq=False)
+class Scope:
+    """What one turn has fetched, and what it changes of the service; with `service` it has locked that."""
+
+    banks: dict[str, OpenBank]
+    numbers: deque[int]  # for exchanges
+    service: bool
+    parts: Collection[Part]
+    undo: list[Callable[[], None]] = field(default_factory=list)
+    made: list[str] = field(default_factory=list)
+    deleted: list[tuple[str, OpenBank | None]] = field(default_factory=list)
+    published: list[tuple[str, str, str]] = field(default_factory=list)
+
+    @property
+    def changed(self) -> bool:
+        """Whether the turn has changed the service."""
+        return bool(self.published or self.made or self.deleted)
+
+
 def fill(documents: Store, content: Content) -> None:
     """Make documents what is stored; StoreDamaged."""
     head, image = content.head, Image({})
@@ -184,13 +205,7 @@ class SharedRegistry(BankRegistry):
         self.open_banks: dict[str, OpenBank] = {}
         self.service = Position(0, -1, UUID(int=0), -1)
         self._about: dict[str, Any] = {}  # the service's own `counts`
-        self._names: frozenset[str] | None = None  # that this turn has fetched
-        self._has_service = False  # this turn has locked it
-        self._numbers: deque[int] = deque()
-        self._undo: list[Callable[[], None]] = []
-        self._made_now: list[str] = []
-        self._deleted_now: list[tuple[str, OpenBank | None]] = []
-        self._told: list[tuple[str, str, str]] = []
+        self._scope: Scope | None = None  # of the turn that acts
         super().__init__(common)
 
     def _begin(self) -> None:
@@ -210,7 +225,8 @@ class SharedRegistry(BankRegistry):
         """The bank with this name, or None."""
         if name not in self.stored:
             return None
-        if self._names is not None and name not in self._names:
+        scope = self._scope
+        if scope is not None and name not in scope.banks:
             raise NotFetched(bank=name)
         return self.open_banks[name].service
 
@@ -222,13 +238,22 @@ class SharedRegistry(BankRegistry):
 
     def demand_service(self) -> None:
         """Only a turn that has locked the service may change which banks and TPPs there are."""
-        if not self._has_service:
+        self._with_service()
+
+    def _with_service(self) -> Scope:
+        if self._scope is None or not self._scope.service:
             raise NotFetched(bank=SERVICE)
+        return self._scope
+
+    def _demand(self, name: str, part: Part) -> None:
+        """A part of a bank may be read only in a turn that has fetched it."""
+        scope = self._scope
+        if scope is not None and part not in scope.parts and name not in scope.made:
+            raise NotFetched(bank=name, part=part)
 
     def publish_to_all(self, kind: str, name: str, status: str) -> None:
         """Tell whoever watches any bank, at any process, what has changed about the service."""
-        self.demand_service()
-        self._told.append((kind, name, status))
+        self._with_service().published.append((kind, name, status))
 
     def open(self, name: str) -> BankService:
         """Make a bank of --fixtures, the default one of a new store."""
@@ -237,7 +262,7 @@ class SharedRegistry(BankRegistry):
     def _made(
         self, name: str, fixture: str | None, seed: int | None, prepare: Callable[[BankService], None]
     ) -> BankService:
-        self.demand_service()
+        scope = self._with_service()
         number = self._about.get("made", 0) + 1
         with ExitStack() as undo:
             undo.callback(self._drop, name)
@@ -245,19 +270,17 @@ class SharedRegistry(BankRegistry):
             undo.callback(opened.documents.discard)
             self._fill(opened.service, opened.documents, fixture, prepare)
             undo.pop_all()
-        self._undo.append(partial(self._drop, name))
-        self._note(made=number, created={**self._about.get("created", {}), name: self._count_of(name) + 1})
+        scope.undo += [partial(self._drop, name), partial(setattr, self, "_about", self._about)]
+        created = {**self._about.get("created", {}), name: self._count_of(name) + 1}
+        self._about = {**self._about, "made": number, "created": created}
         self.stored[name] = number
-        self._made_now.append(name)
+        scope.made.append(name)
+        scope.banks[name] = opened
         return opened.service
 
     def _count_of(self, name: str) -> int:
         count: int = self._about.get("created", {}).get(name, 0)
         return count
-
-    def _note(self, **changes: Any) -> None:
-        self._undo.append(partial(setattr, self, "_about", self._about))
-        self._about = {**self._about, **changes}
 
     def _drop(self, name: str) -> None:
         self.stored.pop(name, None)
@@ -272,32 +295,34 @@ class SharedRegistry(BankRegistry):
         """Delete the bank and its documents; CONFLICT for the default bank, RESOURCE_UNKNOWN for none."""
         if name == DEFAULT:
             raise BankError("CONFLICT", "The default bank stays; reset it instead.", "name")
-        self.demand_service()
+        scope = self._with_service()
         if self.find(name) is None:
             raise BankError("RESOURCE_UNKNOWN", f"There is no bank {name}.")
         number, opened = self.stored[name], self.open_banks.get(name)
         self._drop(name)
-        if name in self._made_now:  # in this turn
-            self._made_now.remove(name)
+        if name in scope.made:
+            scope.made.remove(name)
+            del scope.banks[name]
         else:
-            self._deleted_now.append((name, opened))
+            scope.deleted.append((name, opened))
 
         def undo() -> None:
             self.stored[name] = number
             if opened is not None:
                 self._keep(opened)
 
-        self._undo.append(undo)
+        scope.undo.append(undo)
 
     def _request_log(self, bank: Bank) -> SharedRequestLog:
-        return SharedRequestLog(self._draw, reader(bank, self._router))
+        demand = partial(self._demand, bank.name, "exchanges")
+        return SharedRequestLog(self._draw, reader(bank, self._router), demand)
 
     def _draw(self) -> int | None:
-        if self._names is None:
+        if self._scope is None:
             return None
-        if not self._numbers:
+        if not self._scope.numbers:
             raise NotFetched(numbers=1)
-        return self._numbers.popleft()
+        return self._scope.numbers.popleft()
 
     def snapshots_of(self, name: str) -> Snapshots:
         """The snapshots of a bank."""
@@ -363,7 +388,8 @@ class SharedRegistry(BankRegistry):
         if not isinstance(service.rules, RuleSet) or not isinstance(service.log, SharedRequestLog):
             raise TypeError("the banks of a shared store have shared rules and logs")
         position = Position(incarnation, 0, UUID(int=0), 0)
-        opened = OpenBank(service, documents, log, service.log, service.rules, SharedSnapshots(name), position)
+        snapshots = SharedSnapshots(name, partial(self._demand, name, "snapshots"))
+        opened = OpenBank(service, documents, log, service.log, service.rules, snapshots, position)
         if content is not None:
             opened.loaded(content)
         documents.join(self.group)
@@ -378,75 +404,69 @@ class SharedRegistry(BankRegistry):
         if self.on_open is not None:
             self.on_open(opened.service)
 
-    def enter(self, names: Iterable[str], numbers: Iterable[int], *, service: bool) -> None:
-        """Begin a turn that has fetched these banks; with `service` it has locked the service too."""
-        self._names = frozenset(names)
-        self._numbers = deque(numbers)
-        self._has_service = service
-        for opened in self._of_turn():
+    def enter(
+        self, names: Iterable[str], numbers: Iterable[int], *, service: bool, parts: Collection[Part] = ()
+    ) -> Scope:
+        """Begin to act in a turn that has fetched these banks; `parts`: what it has fetched of them besides."""
+        banks = {name: self.open_banks[name] for name in names if name in self.open_banks}
+        scope = self._scope = Scope(banks, deque(numbers), service, parts)
+        for opened in banks.values():
             opened.requests.number_waiting()
+        return scope
 
-    def _of_turn(self) -> list[OpenBank]:
-        names = dict.fromkeys([*(self._names or ()), *self._made_now])
-        return [self.open_banks[name] for name in names if name in self.open_banks]
+    def leave(self) -> None:
+        """The turn has acted."""
+        self._scope = None
 
     def waiting(self, names: Iterable[str]) -> int:
         """How many exchanges wait for a number."""
         return sum(len(self.open_banks[name].requests.waiting) for name in names if name in self.open_banks)
 
-    def work(self, turn: UUID) -> Work:
-        """Write down what the turn has changed."""
-        group, self.group.waiting = self.group.waiting, []
-        for documents in group:
-            documents.flush()
+    def work(self, scope: Scope, turn: UUID) -> Work:
+        """Write down what the turn has changed, before it leaves."""
+        self._flush()
         work = Work(turn)
-        work.deleted = [name for name, _ in self._deleted_now]
-        work.made = [(name, self.stored[name]) for name in self._made_now]
-        for opened in self._of_turn():
+        work.deleted = [name for name, _ in scope.deleted]
+        work.made = [(name, self.stored[name]) for name in scope.made]
+        for opened in self._open_in(scope):
             opened.add_to(work)
         return work
 
-    def add_service(self, work: Work) -> int:
+    def _open_in(self, scope: Scope) -> list[OpenBank]:
+        """The banks of a turn without those that are deleted."""
+        return [opened for name, opened in scope.banks.items() if self.open_banks.get(name) is opened]
+
+    def _flush(self) -> None:
+        group, self.group.waiting = self.group.waiting, []
+        for documents in group:
+            documents.flush()
+
+    def add_service(self, scope: Scope, work: Work) -> int:
         """Add to `work` what has changed about the service; the number of that change."""
-        events = orjson.dumps(self._told) if self._told else None
+        events = orjson.dumps(scope.published) if scope.published else None
         number = self.service.sequence + 1
         work.appended.append(Appended(SERVICE, number, [(b"{}", events)], 0, orjson.dumps(self._about)))
         return number
 
-    @property
-    def changed(self) -> bool:
-        """Whether this turn has changed the service."""
-        return bool(self._told or self._made_now or self._deleted_now)
-
-    def confirm(self, work: Work) -> None:
+    def confirm(self, scope: Scope, work: Work) -> None:
         """The turn is stored."""
-        of_turn, told = self._of_turn(), self._told
-        for _, deleted in self._deleted_now:
+        for _, deleted in scope.deleted:
             if deleted is not None:
                 deleted.service.bank.dismiss()
         if any(appended.name == SERVICE for appended in work.appended):
             service = self.service
             self.service = Position(service.incarnation, service.sequence + 1, work.turn, service.counted + 1)
-        self._end()
-        for opened in of_turn:
+        for opened in self._open_in(scope):
             opened.confirm(work.turn)
-        self._tell(told)
+        self._tell(scope.published)
 
-    def undo(self) -> None:
+    def undo(self, scope: Scope) -> None:
         """Take back what the turn has changed."""
-        of_turn = self._of_turn()
-        group, self.group.waiting = self.group.waiting, []
-        for documents in group:
-            documents.flush()
-        for step in reversed(self._undo):
+        self._flush()
+        for step in reversed(scope.undo):
             step()
-        self._end()
-        for opened in of_turn:
+        for opened in scope.banks.values():
             opened.undo()
-
-    def _end(self) -> None:
-        self._names, self._has_service = None, False
-        self._undo, self._made_now, self._deleted_now, self._told = [], [], [], []
 
     def close(self) -> None:
         """The store has everything already."""

@@ -14,7 +14,7 @@ from emulator.assemble.shared.turns import SharedTurns
 from emulator.bank import fixtures
 from emulator.bank.clock import Beginning, real_now
 from emulator.settings import ServeSettings
-from emulator.store.postgres import NOWHERE, SERVICE, Appended, Database, Work
+from emulator.store.postgres import NOWHERE, SERVICE, Appended, Database, Pool, Work
 
 
 def assembled(settings: ServeSettings, begins: Beginning) -> BankApplication:
@@ -26,13 +26,14 @@ def assembled(settings: ServeSettings, begins: Beginning) -> BankApplication:
 async def _assembled(settings: ServeSettings, begins: Beginning) -> BankApplication:
     if settings.store is None:
         raise ValueError("there is no store")
-    database = Database(settings.store, settings.store_schema)
+    pool = Pool(settings.store, settings.store_schema)
     try:
-        await database.prepare()
-        authority = await _authority(database, settings)
+        async with pool.database() as database:
+            await database.prepare()
+            authority = await _authority(database, settings)
         registry = SharedRegistry(registry_config(settings, authority, begins))
         authority.demand = registry.demand_service
-        turns = SharedTurns(database, registry, authority)
+        turns = SharedTurns(pool, registry, authority)
         await turns.act(lambda: registry.exists(DEFAULT) or registry.open(DEFAULT))
         await turns.act(lambda: registry.find(DEFAULT), write=False)
         application = application_of(registry, settings, authority, turns)
@@ -42,7 +43,7 @@ async def _assembled(settings: ServeSettings, begins: Beginning) -> BankApplicat
             )
         return application
     finally:
-        await database.close()  # the loop that serves has a connection of its own
+        await pool.close()  # the loop that serves has connections of its own
 
 
 async def _authority(database: Database, settings: ServeSettings) -> SharedAuthority:

@@ -1,7 +1,7 @@
 """All SQL of turns, and the connections: what a turn reads and locks when it begins, and writes when it ends.
 
-One connection serves the turns of a process, one after the other; a checkpoint is written over one of its own. Every
-wait has an end: a server that does not answer costs the turn, not the process.
+One connection serves one turn at a time (see `pool.py`); a checkpoint is written over one of its own. Every wait has an
+end: a server that does not answer costs the turn, not the process.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ class Outcome(Enum):
 
 
 class Database:
-    """The store behind a URL, for one event loop; `schema` is a plain name."""
+    """The store behind a URL over one connection, for one event loop; `schema` is a plain name."""
 
     def __init__(self, url: str, schema: str) -> None:
         self._url = url

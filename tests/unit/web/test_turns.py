@@ -220,13 +220,15 @@ async def test_a_thousand_clients_do_not_wait_for_one_another(world: World, monk
 async def test_a_turn_that_waits_for_its_right_to_answer_gives_the_answers_itself(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As over documents that processes share: those who come meanwhile are asked about at once."""
+    """As over documents that processes share: those who come meanwhile are asked about at once, and none waits for
+    another.
+    """
     turns = world.application.turn()
-    begun: list[tuple[int, asyncio.Future[list[Response]]]] = []
+    begun: list[list[asyncio.Future[Response]]] = []
 
-    def begin(requests: Sequence[Request]) -> asyncio.Future[list[Response]]:
-        begun.append((len(requests), asyncio.get_running_loop().create_future()))
-        return begun[-1][1]
+    def begin(requests: Sequence[Request]) -> list[asyncio.Future[Response]]:
+        begun.append([asyncio.get_running_loop().create_future() for _ in requests])
+        return begun[-1]
 
     monkeypatch.setattr(turns, "begin", begin)
     clients = world.clients(5)
@@ -236,13 +238,16 @@ async def test_a_turn_that_waits_for_its_right_to_answer_gives_the_answers_itsel
     for client in clients[2:]:
         client.ask("/v1/write")
     await turn()
-    assert ([number for number, _ in begun], world.application.requests) == ([2, 3], [])
-    begun[1][1].set_exception(OSError("the store is away"))
+    assert ([len(answers) for answers in begun], world.application.requests) == ([2, 3], [])
+    begun[1][0].set_exception(OSError("the store is away"))
+    begun[1][1].cancel()
+    begun[0][1].set_result(Response(202))
     await turn()
-    assert [client.statuses for client in clients] == [[]] * 2 + [[503]] * 3
-    begun[0][1].set_result([Response(201), Response(202)])
+    assert [client.statuses for client in clients] == [[], [202], [503], [503], []]
+    begun[0][0].set_result(Response(201))
+    begun[1][2].set_result(Response(203))
     await turn()
-    assert [client.statuses for client in clients] == [[201], [202]] + [[503]] * 3
+    assert [client.statuses for client in clients] == [[201], [202], [503], [503], [203]]
 
 
 @pytest.mark.parametrize("full", [False, True])

@@ -1,0 +1,258 @@
+"""Turns over a shared store: each bank's one behind the other, different banks at the same time, long work in steps."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from emulator.api.messages import Answered, Request, Response, Stream, Unfinished
+from emulator.assemble.shared.starting import assembled
+from emulator.assemble.shared.turns import SharedTurns
+from emulator.bank.clock import LIVE
+from emulator.settings import ServeSettings
+from emulator.store.postgres import Database, StoreUnreachable, Work
+
+SCHEMA = "bank_emulator"
+HEADERS = (("Host", "127.0.0.1:8080"), ("Content-Type", "application/json"))
+MANY = {"customers": 40, "accountsPerCustomer": 1, "transactionsPerAccount": 100}
+
+
+class Process:
+    """One process over the store, without its web server."""
+
+    def __init__(self, turns: SharedTurns) -> None:
+        self.turns = turns
+
+    def ask(self, method: str, path: str, body: Any = None, *, bank: str = "") -> asyncio.Future[Answered]:
+        """The answer to a control request, or its first step."""
+        content = b"" if method == "GET" else json.dumps(body or {}).encode()
+        return self.go_on(Request(method, f"{bank and f'/banks/{bank}'}/_emulator/{path}", HEADERS, content))
+
+    def go_on(self, request: Request) -> asyncio.Future[Answered]:
+        """The answer to a request, or the next step of it, which the web server asks for as often as there is one."""
+        (answer,) = self.turns.begin([request])
+        answer.add_done_callback(lambda done: setattr(request, "unfinished", _unfinished(done)))
+        return answer
+
+    async def control(self, method: str, path: str, body: Any = None, *, bank: str = "", status: int = 200) -> Any:
+        """What a control request is answered in the end."""
+        content = b"" if method == "GET" else json.dumps(body or {}).encode()
+        request = Request(method, f"{bank and f'/banks/{bank}'}/_emulator/{path}", HEADERS, content)
+        while isinstance(answer := await self.go_on(request), Unfinished):
+            await asyncio.sleep(0)
+        assert isinstance(answer, Response)
+        assert answer.status == status, answer.body
+        return json.loads(answer.body) if answer.body else None
+
+
+def _unfinished(done: asyncio.Future[Answered]) -> Unfinished | None:
+    return answer if not done.cancelled() and isinstance(answer := done.result(), Unfinished) else None
+
+
+@asynccontextmanager
+async def process(store_url: str, state: Path) -> AsyncIterator[Process]:
+    settings = ServeSettings(state=state, store=store_url)
+    application = await asyncio.to_thread(assembled, settings, LIVE)
+    turns = application.turn()
+    assert isinstance(turns, SharedTurns)
+    turns.start()
+    try:
+        yield Process(turns)
+    finally:
+        turns.stop()
+
+
+@pytest.fixture
+async def one(store_url: str, tmp_path: Path) -> AsyncIterator[Process]:
+    async with process(store_url, tmp_path / "one") as one:
+        yield one
+
+
+@asynccontextmanager
+async def locked(store_url: str, bank: str) -> AsyncIterator[None]:
+    """Somebody else has the right to a bank for the time of the block."""
+    async with await psycopg.AsyncConnection.connect(store_url) as connection:
+        await connection.execute(f"SELECT 1 FROM {SCHEMA}.bank WHERE name = %s FOR UPDATE", [bank])
+        yield
+
+
+async def test_a_bank_whose_turn_waits_holds_up_no_other(store_url: str, one: Process) -> None:
+    for bank in ("red", "blue"):
+        await one.control("PUT", f"banks/{bank}", {"fixtures": "empty"}, status=201)
+    async with locked(store_url, "red"):
+        waiting = one.ask("POST", "clock/advance", {"by": "PT1H"}, bank="red")
+        behind = one.ask("GET", "clock", bank="red")
+        for _ in range(3):
+            await one.control("POST", "clock/advance", {"by": "PT1H"}, bank="blue")
+        await one.control("GET", "clock")
+        assert not waiting.done()
+        assert not behind.done(), "the turns of a bank come one behind the other"
+    assert await status(waiting) == 200
+    assert await status(behind) == 200
+
+
+async def test_one_batch_of_requests_to_several_banks_is_answered_bank_by_bank(store_url: str, one: Process) -> None:
+    for bank in ("red", "blue"):
+        await one.control("PUT", f"banks/{bank}", {"fixtures": "empty"}, status=201)
+    requests = [Request("GET", f"/banks/{bank}/v1/nothing", HEADERS) for bank in ("red", "blue", "red")]
+    async with locked(store_url, "red"):
+        requests[0].method = "POST"
+        red, blue, second = one.turns.begin(requests)
+        assert await status(blue) == 404
+        assert not red.done()
+        assert not second.done()
+    assert (await status(red), await status(second)) == (404, 404)
+
+
+async def test_nobody_sees_a_bank_before_it_is_stored(one: Process, monkeypatch: pytest.MonkeyPatch) -> None:
+    await one.control("PUT", "banks/blue", {"fixtures": "empty"}, status=201)
+    stored, reached = asyncio.Event(), asyncio.Event()
+
+    async def slow(whole: Callable[[Work], Awaitable[list[str]]], work: Work) -> list[str]:
+        if work.made:
+            reached.set()
+            await stored.wait()
+        return await whole(work)
+
+    commits(monkeypatch, slow)
+    begun = asyncio.Semaphore(0)
+    begin = Database.begin
+
+    async def counted(self: Database, *about: Any, **more: Any) -> Any:
+        transaction = await begin(self, *about, **more)
+        begun.release()
+        return transaction
+
+    made = one.ask("PUT", "banks/green", {"fixtures": "empty"})
+    await reached.wait()
+    monkeypatch.setattr(Database, "begin", counted)
+    listed = asyncio.ensure_future(one.control("GET", "banks", bank="blue"))
+    asked = one.ask("GET", "clock", bank="green")
+    for _ in range(2):
+        await begun.acquire()
+    for _ in range(20):  # what they could do without waiting for anybody
+        await asyncio.sleep(0)
+    assert not listed.done()
+    assert not asked.done()
+    stored.set()
+    assert "green" in [bank["name"] for bank in (await listed)["banks"]]
+    assert (await status(made), await status(asked)) == (201, 200)
+
+
+async def test_a_bank_that_could_not_be_stored_was_never_there(one: Process, monkeypatch: pytest.MonkeyPatch) -> None:
+    await one.control("PUT", "banks/blue", {"fixtures": "empty"}, status=201)
+
+    async def refused(whole: Callable[[Work], Awaitable[list[str]]], work: Work) -> list[str]:
+        if work.made:
+            raise StoreUnreachable("away")
+        return await whole(work)
+
+    commits(monkeypatch, refused)
+    made, tpp = one.ask("PUT", "banks/green", {"fixtures": "empty"}), one.ask("POST", "tpps", {"name": "other"})
+    assert (await status(made), await status(tpp)) == (503, 201)
+    assert [bank["name"] for bank in (await one.control("GET", "banks"))["banks"]] == ["default", "blue"]
+    monkeypatch.undo()
+    await one.control("PUT", "banks/green", {"fixtures": "empty"}, status=201)
+
+
+async def test_between_two_steps_another_process_has_the_bank(store_url: str, tmp_path: Path, one: Process) -> None:
+    async with process(store_url, tmp_path / "two") as two:
+        await two.control("PUT", "settings", {"progression": "manual"})
+        request = Request("POST", "/_emulator/generate", HEADERS, json.dumps(MANY).encode())
+        before, counts = await customers(two), []
+        while isinstance(answer := await one.go_on(request), Unfinished):
+            await two.control("POST", "clock/advance", {"by": "PT1M"})
+            counts.append(await customers(two))
+        assert isinstance(answer, Response)
+        assert answer.status == 200
+        assert counts == sorted(counts)
+        assert len(set(counts)) > 3, "each step is stored by itself"
+        assert await customers(two) == before + 40
+
+
+async def test_what_takes_long_takes_back_its_steps_when_one_cannot_be_stored(
+    one: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attempts: list[int] = []
+
+    async def third_fails(whole: Callable[[Work], Awaitable[list[str]]], work: Work) -> list[str]:
+        attempts.append(1)
+        if len(attempts) == 3:
+            raise StoreUnreachable("away")
+        return await whole(work)
+
+    before = await customers(one)
+    commits(monkeypatch, third_fails)
+    await one.control("POST", "generate", MANY, status=503)
+    monkeypatch.undo()
+    assert len(attempts) > 4
+    assert await customers(one) == before
+
+
+async def test_what_takes_long_ends_where_its_bank_is_deleted_meanwhile(
+    store_url: str, tmp_path: Path, one: Process
+) -> None:
+    await one.control("PUT", "banks/red", {"fixtures": "empty"}, status=201)
+    async with process(store_url, tmp_path / "two") as two:
+        request = Request("POST", "/banks/red/_emulator/generate", HEADERS, json.dumps(MANY).encode())
+        assert isinstance(await one.go_on(request), Unfinished)
+        await two.control("DELETE", "banks/red", status=204)
+        await two.control("PUT", "banks/red", {"fixtures": "empty"}, status=201)
+        assert await status(one.go_on(request)) == 409
+        assert await customers(one, bank="red") == 0
+
+
+async def test_exchanges_and_snapshots_are_read_where_they_are_asked_for(
+    one: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    for name in ("exchanges", "snapshots"):
+        whole = getattr(Database, name)
+
+        def read(self: Database, *about: Any, name: str = name, whole: Any = whole) -> Any:
+            asked.append(name)
+            return whole(self, *about)
+
+        monkeypatch.setattr(Database, name, read)
+    await one.control("GET", "clock")
+    await one.control("PUT", "settings", {"progression": "manual"})
+    await one.control("GET", "payments")
+    assert asked == []
+    await one.control("GET", "requests")
+    assert asked == ["exchanges"]
+    await one.control("PUT", "snapshots/first", status=201)
+    assert set(asked) == {"exchanges", "snapshots"}
+    assert [saved["name"] for saved in (await one.control("GET", "snapshots"))["snapshots"]] == ["first"]
+
+
+async def customers(process: Process, *, bank: str = "") -> int:
+    answer = await process.go_on(Request("GET", f"{bank and f'/banks/{bank}'}/ready", HEADERS))
+    assert isinstance(answer, Response)
+    count: int = json.loads(answer.body)["counts"]["customers"]
+    return count
+
+
+async def status(answer: Awaitable[Answered | Stream]) -> int:
+    answered = await answer
+    assert isinstance(answered, Response), answered
+    return answered.status
+
+
+def commits(
+    monkeypatch: pytest.MonkeyPatch,
+    commit: Callable[[Callable[[Work], Awaitable[list[str]]], Work], Awaitable[list[str]]],
+) -> None:
+    """Let `commit` stand before every commit."""
+    whole = Database.commit
+
+    async def before(self: Database, work: Work) -> list[str]:
+        return await commit(lambda work: whole(self, work), work)
+
+    monkeypatch.setattr(Database, "commit", before)
