@@ -12,10 +12,11 @@ T = TypeVar("T")
 SLICE = 0.005  # seconds that the work gets for itself between two answers to others
 
 
-def beside(work: Callable[[], T]) -> Generator[None, None, T]:
+def beside(work: Callable[[], T]) -> Generator[Future[T], None, T]:
     """Do `work` in a thread, which gets the process for a moment in each step; gives and raises what it does.
 
-    It touches nothing that others change meanwhile. Closing the sequence lets the thread end by itself.
+    Each step gives its Future, so that whoever has better ways to wait knows for what. The work touches nothing that
+    others change meanwhile. Closing the sequence lets the thread end by itself.
     """
     done: Future[T] = Future()
 
@@ -29,5 +30,5 @@ def beside(work: Callable[[], T]) -> Generator[None, None, T]:
     thread.start()
     while thread.is_alive():
         thread.join(SLICE)
-        yield
+        yield done
     return done.result()

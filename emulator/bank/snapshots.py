@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -59,7 +59,7 @@ class Snapshots:
         for _ in self.saving(bank, name):
             pass
 
-    def saving(self, bank: Bank, name: str) -> Iterator[None]:
+    def saving(self, bank: Bank, name: str) -> Iterator[object]:
         """`save` in steps, between which the bank may be used: what is kept is the bank at the first one."""
         if not NAME.fullmatch(name):
             text = "The name of a snapshot has letters, digits, dots, dashes and underscores, at most 63."
@@ -80,7 +80,7 @@ class Snapshots:
         self._saved.pop(name, None)
         self._saved[name] = _Saved(real_now(), in_memory)
 
-    def _keep(self, name: str, image: Image) -> Generator[None, None, Image | None]:
+    def _keep(self, name: str, image: Image) -> Generator[object, None, Image | None]:
         """Keep an image beyond the process; what of it stays in memory."""
         directory = self._directory
         if directory is None:
@@ -158,7 +158,7 @@ class SharedSnapshots(Snapshots):
         self.pending: dict[str, Image | None] = {}
         """What this turn has saved, None: deleted."""
 
-    def saving(self, bank: Bank, name: str) -> Iterator[None]:
+    def saving(self, bank: Bank, name: str) -> Iterator[object]:
         """As of every bank; it takes one step, for it is stored with the changes of the turn."""
         self._demand()
         return super().saving(bank, name)
@@ -215,7 +215,7 @@ class SharedSnapshots(Snapshots):
             self._saved = self._before
         self.confirm()
 
-    def _keep(self, name: str, image: Image) -> Generator[None, None, Image | None]:
+    def _keep(self, name: str, image: Image) -> Generator[object, None, Image | None]:
         yield from ()
         self._note(name, image)
         return image
