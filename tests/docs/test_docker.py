@@ -1,8 +1,10 @@
-"""The container files agree with the program; there is no engine to run them here."""
+"""The files of containers and of CI agree with the program and with published schemas; no engine runs them here."""
 
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 import textwrap
 from pathlib import Path
 
@@ -59,19 +61,40 @@ def test_what_is_copied_exists_and_reaches_the_build() -> None:
 def test_the_image_runs_without_rights_and_looks_after_itself() -> None:
     instructions = re.findall(r"^([A-Z]+) (.*)$", DOCKERFILE, re.MULTILINE)
     users = [argument for name, argument in instructions if name == "USER"]
-    assert users == ["bank"]
-    assert DOCKERFILE.index("USER bank") < DOCKERFILE.index("ENTRYPOINT")
+    assert users == ["10001"]
+    assert DOCKERFILE.index("USER 10001") < DOCKERFILE.index("ENTRYPOINT")
     assert re.search(r"^HEALTHCHECK .*\\\n.*/health", DOCKERFILE, re.MULTILINE)
     assert ("VOLUME", "/state") in instructions
     assert COMPOSE["services"]["app"]["depends_on"] == {"bank": {"condition": "service_healthy"}}
 
 
-@pytest.mark.parametrize("page", ["github-actions", "gitlab", "docker"])
-def test_the_files_of_a_guide_are_yaml_and_set_variables_that_serve_reads(page: str) -> None:
-    text = manual.pages()[f"how-to/{page}"].text
-    blocks = re.findall(r"(?:^(?: {4}.*)?\n)+", text, re.MULTILINE)
-    files = [block for block in map(textwrap.dedent, blocks) if re.match(r"\n*(jobs|services|test):", block)]
-    assert files
-    for file in files:
-        assert isinstance(yaml.safe_load(file), dict)
-        assert set(re.findall(r"BANK_EMULATOR_[A-Z_]+", file)) <= VARIABLES
+GUIDES = {"github-actions": "github-workflows", "gitlab": "gitlab-ci", "docker": "compose-spec"}  # page, schema
+OURS = {
+    "github-workflows": [*(ROOT / ".github" / "workflows").glob("*.yml")],
+    "compose-spec": [*(ROOT / ".docker").glob("*.yaml")],
+}
+
+
+def shown(page: str) -> list[str]:
+    """The files that a guide shows."""
+    blocks = re.findall(r"(?:^(?: {4}.*)?\n)+", manual.pages()[f"how-to/{page}"].text, re.MULTILINE)
+    return [block for block in map(textwrap.dedent, blocks) if re.match(r"\n*(jobs|services|test):", block)]
+
+
+@pytest.mark.parametrize("page", GUIDES)
+def test_the_files_of_a_guide_set_variables_that_serve_reads(page: str) -> None:
+    assert shown(page)
+    for text in shown(page):
+        assert set(re.findall(r"BANK_EMULATOR_[A-Z_]+", text)) <= VARIABLES
+
+
+@pytest.mark.parametrize("page", GUIDES)
+def test_the_files_of_a_guide_and_of_the_repository_fit_the_published_schema(page: str, tmp_path: Path) -> None:
+    files = list(OURS.get(GUIDES[page], ()))
+    for number, text in enumerate(shown(page)):
+        files.append(tmp_path / f"{number}.yaml")
+        # a guide shows the jobs of a workflow alone
+        files[-1].write_text(("on: push\n" if page == "github-actions" else "") + text)
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", f"vendor.{GUIDES[page]}", *map(str, files)]
+    checked = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
