@@ -45,6 +45,10 @@ HEADERS: dict[str, str] = {
 }
 
 HEADER_TEXTS: dict[str, str] = {
+    "Location": "The address of what was created.",
+    "ASPSP-SCA-Approach": "How the PSU approves.",
+    "ASPSP-Notification-Support": "Whether the bank will notify; only where the request asked for it.",
+    "ASPSP-Notification-Content": "The changes that the bank will notify of.",
     "TPP-Notification-URI": "Where the bank sends changes of status, while the setting notifications is on.",
     "TPP-Notification-Content-Preferred": "Which changes: status= and some of SCA, PROCESS, LAST; default PROCESS.",
     "x-accept-fix": "Changes asked for before they are the default, comma-separated.",

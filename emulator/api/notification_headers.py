@@ -30,6 +30,10 @@ SCHEMAS: Mapping[str, Mapping[str, Any]] = {
     URI: {"type": "string", "format": "uri", "maxLength": LONGEST_URI},
     CONTENT: {"type": "string", "pattern": "^(status=)?(SCA|PROCESS|LAST)( *, *(SCA|PROCESS|LAST)){0,2}$"},
 }
+ANSWER_SCHEMAS: Mapping[str, Mapping[str, Any]] = {
+    SUPPORT: {"type": "boolean"},
+    CONTENT_GIVEN: {"type": "string", "pattern": "^status=(SCA|PROCESS|LAST)(,(SCA|PROCESS|LAST)){0,2}$"},
+}
 _uri, _content = URI.lower(), CONTENT.lower()
 
 

@@ -18,9 +18,10 @@ from typing import Any
 
 from emulator.api import examples, headers, render
 from emulator.api.messages import Request, Response
+from emulator.api.notification_headers import ANSWER_SCHEMAS as NOTIFICATION_ANSWERS
 from emulator.api.notification_headers import SCHEMAS as NOTIFICATION_HEADERS
 from emulator.api.openapi import Part, Writer, content, path_parameter, query_parameter
-from emulator.api.operation import Operation, Params, Route
+from emulator.api.operation import SCA_APPROACH, Operation, Params, Route
 from emulator.api.operations import table
 from emulator.api.query import Parameter, parse
 from emulator.api.router import split_target
@@ -57,6 +58,14 @@ _SECURITY = {
         "description": "The signing certificate, base64 DER on one line.",
     },
 }
+# Headers of answers: of every success, of a 201 that opens what the PSU approves, and of one that has an address.
+_ANSWERED: dict[str, Part] = {
+    "X-Request-ID": {"type": "string"},
+    "Location": {"type": "string", "format": "uri-reference"},
+    SCA_APPROACH[0]: {"type": "string", "enum": [SCA_APPROACH[1]]},
+    **{name: dict(schema) for name, schema in NOTIFICATION_ANSWERS.items()},
+}
+_LOCATED = frozenset({"createPayment", "createSigningBasket"})
 # Where the manual has more about operations: by the section of SPEC that they are from, else by their tag.
 _MANUAL = {
     "4.1": "baskets#creating-a-basket",
@@ -167,6 +176,10 @@ def _document(
             "parameters": {
                 _component(name): _header(name) for name in (*_LISTED, *NOTIFICATION_HEADERS) if name in shared
             },
+            "headers": {
+                _component(name): {"description": examples.HEADER_TEXTS[name], "schema": schema}
+                for name, schema in _ANSWERED.items()
+            },
             "responses": {
                 name: _refusal(text, error, examples.answers(examples.REFUSED, name)) for name, text in REFUSALS.items()
             },
@@ -268,7 +281,7 @@ def _responses(form: _Form, forms: Sequence[_Form], writer: Writer) -> Part:
     row = form.row
     responses: Part = {}
     for status, shape in row.answers.items():
-        answer: Part = {"description": row.summary}
+        answer: Part = {"description": row.summary, "headers": _answered(row, status)}
         if shape is not None:
             shown = examples.answers(row.id, status)
             if form.fixed and any(_titled(title) for title in shown):
@@ -281,6 +294,16 @@ def _responses(form: _Form, forms: Sequence[_Form], writer: Writer) -> Part:
         responses.setdefault(refused, {"$ref": f"#/components/responses/{refused}"})
     responses["default"] = _refusal("Any other refusal.", writer.schema(_ERROR), {})
     return responses
+
+
+def _answered(row: Operation, status: int) -> Part:
+    """The headers of a success."""
+    names = ["X-Request-ID"]
+    if status == 201 and row.id in _LOCATED:
+        names.append("Location")
+    if status == 201 and row.notifies:
+        names += [SCA_APPROACH[0], *NOTIFICATION_ANSWERS]
+    return {name: {"$ref": f"#/components/headers/{_component(name)}"} for name in names}
 
 
 def _titled(title: str) -> Params | None:

@@ -6,11 +6,16 @@ import base64
 import gzip
 import hashlib
 import re
+from collections.abc import Iterator
 
 import pytest
 
 from emulator.api.service import BankService
-from tests.api.desk import DeskClient, ok
+from emulator.api.tpp_openapi import published
+from emulator.bank.notification_targets import Host
+from emulator.client.tpp import Response
+from tests.api.desk import DeskClient, approve, ok
+from tests.api.test_payments import BODIES, DOMESTIC
 
 KARI = "14888520059"
 
@@ -59,3 +64,38 @@ def test_lists_of_transactions_lead_back_to_their_account(kari: DeskClient) -> N
         assert shelves["_links"]["account"] == own["_links"]["self"]
         if family == "card-accounts":
             assert all(len(entry["cardTransactionId"]) <= 35 for entry in shelves["booked"])
+
+
+def opened(kari: DeskClient) -> Iterator[tuple[str, Response]]:
+    """The 201 of every operation that opens something, by its operationId."""
+    domestic = "NorwegianDomesticCreditTransfers"
+    yield f"createPayment{domestic}", kari.post(DOMESTIC, json=BODIES[DOMESTIC])
+    path = kari.post(DOMESTIC, json=BODIES[DOMESTIC]).headers["location"]
+    yield f"startAuthorisation{domestic}", kari.post(f"{path}/authorisations")
+    approve(kari.service, path.rpartition("/")[2])
+    kari.delete(path)
+    yield f"startCancellationAuthorisation{domestic}", kari.post(f"{path}/cancellation-authorisations")
+    ids = [kari.post(DOMESTIC, json=BODIES[DOMESTIC]).json()["paymentId"] for _ in range(2)]
+    basket = kari.post("/v1/signing-baskets", json={"paymentIds": ids})
+    yield "createSigningBasket", basket
+    yield "startSigningBasketAuthorisation", kari.post(f"{basket.headers['location']}/authorisations")
+    yield "createConsent", kari.post("/v1/consents")
+    yield "createBankOfferedConsent", kari.post("/v1/bank-offered-consents")
+
+
+def test_the_headers_of_an_answer_are_in_the_document(kari: DeskClient, service: BankService) -> None:
+    document = published()
+    described = {
+        operation["operationId"]: {name.lower() for name in operation["responses"].get("201", {}).get("headers", ())}
+        for path in document["paths"].values()
+        for operation in path.values()
+    }
+    service.bank.change_settings({"notifications": True})
+    service.bank.notify_hosts = (Host("tpp.example"),)
+    kari.notification_uri = "https://tpp.example/notifications"
+    for name, answer in opened(kari):
+        assert answer.status == 201, (name, answer.body)
+        sent = {
+            header for header in map(str.lower, answer.headers) if header.startswith(("aspsp-", "location", "x-re"))
+        }
+        assert sent == described[name], name
