@@ -93,13 +93,13 @@ class LineWriter(logging.Handler):
     """
 
     def __init__(self, descriptor: int) -> None:
-        super().__init__()
-        self.addFilter(_NotTooOften())
         self._descriptor = descriptor
         self._lines: queue.Queue[str | None] = queue.Queue(WAITING)
         self._dropped = 0
         self._thread = threading.Thread(target=self._write_all, name="log", daemon=True)
         self._thread.start()
+        super().__init__()  # only now is it closed at exit: where no thread can start there is nothing to close
+        self.addFilter(_NotTooOften())
 
     def emit(self, record: logging.LogRecord) -> None:
         try:

@@ -157,6 +157,8 @@ def _report(error: BaseException, command: str) -> int:
         text, status = _usage(error), 2
     elif isinstance(error, (KeyboardInterrupt, click.Abort)):
         return 130  # what a shell reports for SIGINT
+    elif isinstance(error, MemoryError) or str(error) == "can't start new thread":
+        text, status = "there is not enough memory, or the system allows no more threads (--debug shows where)", 2
     else:
         text, status = f"{type(error).__name__}: {error} (--debug shows where)", 2
     if text:

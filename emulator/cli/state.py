@@ -50,11 +50,18 @@ def check(repair: bool, output: str, store: str | None, store_schema: str, state
         return
     from emulator.bank.kinds import KINDS
     from emulator.bank.snapshots import damaged
+    from emulator.ca.files import check_private
     from emulator.store import StoreExhausted, StoreTooNew
     from emulator.store.check import repair as repair_bank
     from emulator.store.check import verify
 
-    directory = state_directory(state) / "banks"
+    root = state_directory(state)
+    try:
+        if root.is_dir():
+            check_private(root)  # a repair writes, and must not write where a link of somebody else points
+    except OSError as error:
+        raise Failed(f"--state {error.filename}: {error.strerror}", page="recover-data") from error
+    directory = root / "banks"
     banks = (
         sorted(path for path in directory.iterdir() if path.is_dir() and path.name[0] != ".")
         if directory.is_dir()

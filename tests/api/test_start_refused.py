@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
 from emulator.assemble import StartRefused, assemble
 from emulator.bank.kinds import META
 from emulator.ca import CertificateAuthority
+from emulator.cli import main
 from emulator.settings import ServeSettings
 from emulator.store.disk import Disk
 
@@ -52,6 +54,39 @@ def test_a_file_that_the_system_refuses_is_named(tmp_path: Path, file: str) -> N
     with pytest.raises(StartRefused) as refused:
         assemble(ServeSettings(state=tmp_path))
     assert str(refused.value) == f"--state {tmp_path / file}: Is a directory"
+
+
+def test_a_repair_follows_no_link_and_enters_no_directory_that_others_can(
+    tmp_path: Path, authority: CertificateAuthority, capsys: pytest.CaptureFixture[str]
+) -> None:
+    state = tmp_path / "state"
+    assemble(ServeSettings(state=state), authority=authority).close()
+    elsewhere = tmp_path / "elsewhere.jsonl"
+    elsewhere.write_text("of somebody else\n")
+    link = state / "banks" / "default" / "journal-000000000009.jsonl"
+    link.symlink_to(elsewhere)
+    assert main.run(["state", "check", "--repair", "--state", str(state)]) == 2
+    assert f"--state {link}: it is a symbolic link" in capsys.readouterr().err
+    assert link.is_symlink()
+    link.unlink()
+    state.chmod(0o711)
+    assert main.run(["state", "check", "--repair", "--state", str(state)]) == 2
+    assert f"--state {state}: other users can enter it (mode 711)" in capsys.readouterr().err
+    state.chmod(0o700)
+    assert main.run(["state", "check", "--repair", "--state", str(state)]) == 0
+
+
+@pytest.mark.parametrize("shortage", [MemoryError(), RuntimeError("can't start new thread")])
+def test_a_shortage_is_told_as_that(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, shortage: Exception
+) -> None:
+    def exhausted(thread: Thread) -> None:
+        raise shortage
+
+    monkeypatch.setattr(Thread, "start", exhausted)
+    assert main.run(["serve", "--ephemeral", "--port", "0", "--state", str(tmp_path / "state")]) == 2
+    told = "bank-emulator: there is not enough memory, or the system allows no more threads (--debug shows where)\n"
+    assert capfd.readouterr().err == told
 
 
 def test_a_full_disk_is_told_with_the_directory(
