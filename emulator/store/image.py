@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 from emulator.store.index import Entry, Index, Keys, Order
 from emulator.store.kinds import Document, Kind, by_name
-from emulator.store.table import DocumentTable, encoded
+from emulator.store.table import DocumentTable, decoded, encoded
 
 Batch = tuple[list[int], list[bytes]]
 """Numbers, and the encoded documents under them."""
 
 ROWS_AT_ONCE = 256
+VALUES_AT_ONCE = 2000
+
+T = TypeVar("T")
 
 BARE: Kind[Any] = Kind("")
 """The kind of an image without indexes."""
@@ -87,16 +90,15 @@ class TableImage(NamedTuple):
 
 
 class FrozenTable:
-    """The rows of a table as they stood, readable in another thread while the table goes on changing.
+    """A table as it stood, readable in another thread while the table goes on changing.
 
-    Nothing is copied but the numbers: the table notes in `before` what a row was before it first changes it. The
-    reader looks at the row first and at the note second, the table writes the note first and the row second, so the
-    reader never takes a new row for an old one.
+    Nothing is copied at first but the numbers. Before the table changes a document or its place in an index, it notes
+    in `before` what the document was (None: there was none). So what is copied of the table later differs from what it
+    was only in documents that are noted by then, and in those that came since.
     """
 
     def __init__(self, table: DocumentTable) -> None:
-        self._table = table
-        self._rows = table.sorted_rows()
+        self._rows, self._ids, self._keys = table.sorted_rows(), table.numbers, table.keys
         self._numbers = list(self._rows)
         self._before: dict[int, bytes | None] = {}
         self.kind = table.kind
@@ -118,6 +120,51 @@ class FrozenTable:
             if None in texts:
                 raise RuntimeError("a row went without a note of what it was")
             yield numbers, cast(list[bytes], texts)
+
+    def indexed(self, pause: Callable[[], None]) -> TableImage:
+        """Its ids, indexes and orders: an image whose documents are empty. `pause` is called between pieces of work."""
+        ids = self._ids.copy()
+        pause()
+        copies = {member: index.copy() for member, index in self._keys.indexes.items()}
+        pause()
+        sequences = {name: list(order.entries) for name, order in self._keys.orders.items()}
+        before = self._before.copy()  # last: it has every document in which the copies differ
+        unchanged = {
+            number: identity
+            for some in _pieces(ids.items(), pause)
+            for identity, number in some
+            if number < self.next_number and number not in before
+        }
+        indexes = {member: Index() for member in copies}
+        for member, index in indexes.items():
+            for buckets in _pieces(copies[member].buckets.items(), pause):
+                index.take_over(buckets, unchanged)
+        orders = {}
+        for name, rule in self.kind.ordered.items():
+            some_entries = _pieces(sequences[name], pause)
+            orders[name] = Order(rule, [one for some in some_entries for one in some if ids.get(one[-1]) in unchanged])
+        keys = Keys(self.kind, indexes, orders)
+        names = unchanged
+        for number, raw in before.items():
+            if raw is not None and number < self.next_number:
+                document = decoded(raw)
+                names[number] = document["id"]
+                keys.add(keys.of(document), number, document["id"])
+        return TableImage(
+            self.kind,
+            self.next_number,
+            dict.fromkeys(self._numbers, b""),
+            {names[number]: number for number in self._numbers},
+            keys.indexes,
+            {name: list(order.entries) for name, order in keys.orders.items()},
+        )
+
+
+def _pieces(values: Iterable[T], pause: Callable[[], None]) -> Iterator[list[T]]:
+    every = list(values)  # in one go, for another thread may change what it is taken from
+    for at in range(0, len(every), VALUES_AT_ONCE):
+        pause()
+        yield every[at : at + VALUES_AT_ONCE]
 
 
 class Image(NamedTuple):

@@ -7,7 +7,7 @@ documents as with a hundred thousand, or grows with the logarithm.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from itertools import groupby
 from math import isfinite
 from operator import itemgetter
@@ -123,13 +123,31 @@ class Index:
         self.buckets[value] = rest if len(rest) > 1 else rest[0]
 
     def copy(self) -> Index:
-        """An index of its own, equal to this one at this moment."""
+        """An index of its own, equal to this one unless another thread changes this one meanwhile.
+
+        Then what differs are numbers of documents that are changed.
+        """
         buckets = self.buckets.copy()
-        for value in self.many:
-            bucket = buckets[value]
-            if not isinstance(bucket, int):
+        for value in tuple(self.many):
+            bucket = buckets.get(value)
+            if isinstance(bucket, (list, Crowd)):
                 buckets[value] = bucket.copy()
         return Index(buckets, self.many)
+
+    def take_over(self, buckets: Iterable[tuple[Value, Bucket]], only: Container[int]) -> None:
+        """Add values that this index does not have, with those of their numbers that are in `only`."""
+        for value, bucket in buckets:
+            if isinstance(bucket, int):
+                if bucket in only:
+                    self.buckets[value] = bucket
+                continue
+            numbers = [number for number in bucket if number in only]
+            if len(numbers) == 1:
+                self.buckets[value] = numbers[0]
+            elif numbers:
+                self.buckets[value] = numbers
+                if len(numbers) >= SHARED_BELOW:
+                    self.many.add(value)
 
 
 class _Top:

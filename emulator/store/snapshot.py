@@ -29,7 +29,7 @@ from emulator.store import index as held
 from emulator.store.disk import Disk, write_whole
 from emulator.store.errors import StoreDamaged, StoreTooNew
 from emulator.store.image import FrozenTable, Image, TableImage
-from emulator.store.index import Bucket, Crowd, Entry, Index, Keys, Value
+from emulator.store.index import Bucket, Crowd, Entry, Index, Value
 from emulator.store.kinds import Kind
 from emulator.store.table import decoded, encoded
 
@@ -56,35 +56,14 @@ Read = Callable[[int, int], bytes]
 Tables = Mapping[str, TableImage | FrozenTable]
 
 
-class Indexing:
-    """The ids, indexes and orders of documents that come in the order of their numbers."""
-
-    def __init__(self, kind: Kind[Any]) -> None:
-        self._kind = kind
-        self._numbers: dict[str, int] = {}
-        self._keys = Keys(kind)
-
-    def add(self, numbers: Sequence[int], texts: Sequence[bytes]) -> None:
-        """Take in some more."""
-        for number, text in zip(numbers, texts, strict=True):
-            document = decoded(text)
-            self._numbers[document["id"]] = number
-            self._keys.enter(document, number, document["id"])
-
-    def image(self, next_number: int) -> TableImage:
-        """An image without rows."""
-        orders = {name: list(order.entries) for name, order in self._keys.orders.items()}
-        rows = dict.fromkeys(self._numbers.values(), b"")
-        return TableImage(self._kind, next_number, rows, self._numbers, self._keys.indexes, orders)
-
-
 class Body:
     """Writes all but the first line to `out`, piece by piece, and knows then what the first line must say."""
 
-    def __init__(self, tables: Tables, sequence: int, out: Out) -> None:
+    def __init__(self, tables: Tables, sequence: int, out: Out, pause: Callable[[], None]) -> None:
         self._tables = tables
         self._sequence = sequence
         self._out = out
+        self._pause = pause
         self._index_at = 0
         self._rows_check = 0
         self._check = 0
@@ -113,15 +92,11 @@ class Body:
         self._check = crc32(piece, self._check)
         self._position += len(piece)
         self._out(piece)
+        self._pause()
 
     def _rows(self, kind: str, table: TableImage | FrozenTable) -> tuple[Place, TableImage]:
-        """Write the documents of a kind; where they stand, and their ids, indexes and orders.
-
-        Those of a frozen table go on changing, so they are worked out anew from what is written.
-        """
+        """Write the documents of a kind; where they stand, and their ids, indexes and orders."""
         place = Place([], [], [])
-        indexing = Indexing(table.kind)
-        frozen = isinstance(table, FrozenTable)
         self._put(b",%b:{" % orjson.dumps(kind))
         for numbers, texts in table.batches():
             leads = [b',\n"%d":' % number for number in numbers]
@@ -131,21 +106,18 @@ class Body:
             bounds = list(accumulate(map(len, pieces), initial=self._position))
             place.add(numbers, bounds[1::2], map(len, texts))
             self._put(b"".join(pieces))
-            if frozen:
-                indexing.add(numbers, texts)
         self._put(b"\n}\n")
-        return place, table if isinstance(table, TableImage) else indexing.image(table.next_number)
+        return place, table if isinstance(table, TableImage) else table.indexed(self._pause)
 
 
-def as_bytes(tables: Tables, sequence: int = 0, pause: Callable[[], None] = lambda: None) -> bytes:
-    """The whole file; `pause` is called between pieces."""
+def _no_pause() -> None:
+    """For one whom nobody waits for."""
+
+
+def as_bytes(tables: Tables, sequence: int = 0, pause: Callable[[], None] = _no_pause) -> bytes:
+    """The whole file; `pause` is called between pieces of work."""
     pieces: list[bytes] = []
-
-    def out(piece: bytes) -> None:
-        pieces.append(piece)
-        pause()
-
-    body = Body(tables, sequence, out)
+    body = Body(tables, sequence, pieces.append, pause)
     body.write()
     return b"".join([body.head(), *pieces])
 
@@ -153,7 +125,10 @@ def as_bytes(tables: Tables, sequence: int = 0, pause: Callable[[], None] = lamb
 def write_snapshot(
     disk: Disk, path: Path, tables: Tables, sequence: int, pause: Callable[[], None] | None = None
 ) -> int:
-    """Write a snapshot file whole and sync it; its size in bytes. Raises OSError. `pause` is called between pieces."""
+    """Write a snapshot file whole and sync it; its size in bytes. Raises OSError.
+
+    `pause` is called between pieces of work.
+    """
     file = disk.open_anew(path)
     try:
         buffer = bytearray()
@@ -166,10 +141,8 @@ def write_snapshot(
                 write_whole(disk, file, bytes(buffer))
                 size += len(buffer)
                 buffer.clear()
-            if pause is not None:
-                pause()
 
-        body = Body(tables, sequence, out)
+        body = Body(tables, sequence, out, pause or _no_pause)
         # its place is kept until it is known
         buffer += body.head()
         body.write()

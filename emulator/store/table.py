@@ -52,8 +52,9 @@ class DocumentTable(Table):
     """The documents of one kind.
 
     `rows`: number -> encoded document; `numbers`: id -> number. Every change leaves its undo step in `steps`.
-    `before`: while a snapshot is written, what the rows were that have changed since it began. `dependants` are
-    called at every change of what the table holds, an undone one and its undoing too.
+    `before`: while a snapshot is written, what the rows were that have changed since it began; the note comes before
+    the change (see FrozenTable). `dependants` are called at every change of what the table holds, an undone one and
+    its undoing too.
     """
 
     default_query_cache_capacity = 0
@@ -98,8 +99,6 @@ class DocumentTable(Table):
             number = self.next_number
             if self.keys.members:
                 self.keys.enter(document, number, identity)
-            if self.before is not None:
-                self.before.setdefault(number, None)
             self.rows[number] = raw
             self.numbers[identity] = number
             self.next_number = number + 1
@@ -110,6 +109,8 @@ class DocumentTable(Table):
         old = self.rows[number]
         if old == raw:
             return
+        if self.before is not None:
+            self.before.setdefault(number, old)
         keys = self.keys
         if keys.members:
             was, becomes = keys.of(orjson.loads(old)), keys.of(document)
@@ -117,8 +118,6 @@ class DocumentTable(Table):
                 keys.check(becomes)
                 keys.move(was, becomes, number, identity)
         self._steps.append((self, identity, number, old, number, raw))
-        if self.before is not None:
-            self.before.setdefault(number, old)
         self.rows[number] = raw
         self.changed()
 
@@ -138,11 +137,11 @@ class DocumentTable(Table):
             return sum(map(self.drop, going))
         rows, numbers, before = self.rows, self.numbers, self.before
         for identity, number in going.items():
-            raw = rows.pop(number)
-            del numbers[identity]
-            self._steps.append((self, identity, number, raw, None, None))
+            raw = rows[number]
             if before is not None:
                 before.setdefault(number, raw)
+            del rows[number], numbers[identity]
+            self._steps.append((self, identity, number, raw, None, None))
         of = self.keys.of
         staying = ((number, decoded(raw)) for number, raw in self.sorted_rows().items())
         self.keys = Keys.made_of(self.kind, ((number, document["id"], of(document)) for number, document in staying))
@@ -176,13 +175,13 @@ class DocumentTable(Table):
     def renew(self, identity: str, number: int, document: Document) -> None:
         """Replace the document that is there under this number."""
         raw, old, keys = encoded(document), self.rows[number], self.keys
+        if self.before is not None:
+            self.before.setdefault(number, old)
         if keys.members:
             was, becomes = keys.of(orjson.loads(old)), keys.of(document)
             if was != becomes:
                 keys.check(becomes)
                 keys.move(was, becomes, number, identity)
-        if self.before is not None:
-            self.before.setdefault(number, old)
         self.rows[number] = raw
         self.changed()
 
@@ -197,8 +196,6 @@ class DocumentTable(Table):
         if self.keys.members:  # all of `_place` for what comes last, as nearly all in a journal does
             self.keys.enter(document, number, identity)
         self.next_number = number + 1
-        if self.before is not None:
-            self.before.setdefault(number, None)
         self.rows[number] = raw
         self.numbers[identity] = number
         if self.dependants:
@@ -212,7 +209,7 @@ class DocumentTable(Table):
     def empty(self) -> None:
         """Take every document away."""
         self.rows, self.numbers, self.next_number = {}, {}, 1
-        self.in_order, self.keys = True, Keys(self.kind)
+        self.in_order, self.keys, self.before = True, Keys(self.kind), None
         self.changed()
 
     def _place(self, identity: str, number: int, raw: bytes, document: Mapping[str, Any]) -> None:
@@ -220,12 +217,12 @@ class DocumentTable(Table):
             self.keys.enter(document, number, identity)
             self.next_number = number + 1
         else:
+            if self.before is not None:
+                self.before.setdefault(number, None)
             values = self.keys.of(document)
             self.keys.check(values)
             self.keys.add(values, number, identity)
             self.in_order = False
-        if self.before is not None:
-            self.before.setdefault(number, None)
         self.rows[number] = raw
         self.numbers[identity] = number
         self.changed()
@@ -233,10 +230,10 @@ class DocumentTable(Table):
     def _displace(self, identity: str) -> None:
         number = self.numbers[identity]
         raw = self.rows[number]
-        if self.keys.members:
-            self.keys.remove(self.keys.of(orjson.loads(raw)), number, identity)
         if self.before is not None:
             self.before.setdefault(number, raw)
+        if self.keys.members:
+            self.keys.remove(self.keys.of(orjson.loads(raw)), number, identity)
         del self.numbers[identity], self.rows[number]
         self.changed()
 

@@ -6,12 +6,16 @@ import json
 import threading
 from contextlib import suppress
 from pathlib import Path
+from random import Random
 
 import pytest
 
-from emulator.store import Store, StoreUnwritable, WriteGroup, journal_log, memory_store, open_store
+from emulator.store import Store, StoreUnwritable, WriteGroup, image, index, journal_log, memory_store, open_store
+from emulator.store import table as table_module
 from emulator.store.check import verify
+from emulator.store.image import Image
 from emulator.store.journal_log import SMALL_JOURNAL
+from emulator.store.snapshot import as_bytes
 from emulator.store.table import DocumentTable
 from tests.unit.store.making import BOOK, KINDS, NOTE, TroubledDisk, answers, book, copy_of, failing, some_books
 
@@ -223,6 +227,60 @@ def test_a_snapshot_that_was_written_beside_changes_has_the_indexes_of_its_momen
     assert answers(again) == before
     again.close()
     assert verify(killed, KINDS).sound
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_whatever_changes_while_it_is_written_the_snapshot_is_that_of_its_beginning(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(image, "VALUES_AT_ONCE", 9)
+    monkeypatch.setattr(image, "ROWS_AT_ONCE", 9)
+    monkeypatch.setattr(index, "CROWDED_FROM", 20)
+    monkeypatch.setattr(table_module, "SEVERAL", 5)
+    random = Random(seed)
+    store = memory_store(KINDS)
+
+    def put() -> None:
+        number = random.randrange(90)
+        store.put(BOOK, some_books(90)[number] | {"year": random.randrange(99), "author": f"a{random.randrange(30)}"})
+
+    def undo() -> None:
+        with suppress(ZeroDivisionError), store.transaction():
+            put()
+            store.delete(BOOK, f"b{random.randrange(90)}")
+            raise ZeroDivisionError
+
+    def change() -> None:
+        random.choices(changes, weights)[0]()
+
+    changes = [
+        put,
+        lambda: store.delete(BOOK, f"b{random.randrange(90)}"),
+        undo,
+        lambda: store.delete_several(BOOK, [f"b{random.randrange(90)}" for _ in range(60)]),
+        lambda: store.restore(kept),
+        lambda: store.apply(b'{"sequence":1,"clear":["book"],"put":[["book",3,{"id":"b3","tags":["all"]}]]}'),
+    ]
+    weights = (60, 25, 10, 1, 1, 0)
+    for _ in range(150):
+        put()
+    kept = store.image()
+    for _ in range(50):
+        change()
+    weights = (60, 25, 10, 1, 1, seed % 3)
+    before = answers(store)
+    written = as_bytes(store.freeze(), pause=change)
+    store.thaw()
+    again = memory_store(KINDS)
+    stored = Image.from_bytes(written, KINDS)
+    assert not any(picture.is_bare for picture in stored.tables.values()), "indexes are in it"
+    again.restore(stored)
+    assert answers(again) == before
+    assert answers(store) != before
+    for document in some_books(90):  # the indexes can be changed further
+        again.put(BOOK, document)
+        again.delete(BOOK, document["id"])
+    assert answers(again)["dump"]["book"] == []
 
 
 def test_a_slow_start_is_followed_by_a_compaction(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
