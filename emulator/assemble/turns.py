@@ -29,7 +29,7 @@ from emulator.store.journal_log import Abandoned, Compaction
 logger = logging.getLogger(__name__)
 
 WORK = 0.0005  # seconds of processor time before a rest
-REST = 9.0  # times as long
+REST = 19.0  # times as long
 
 Handled = list[tuple[Request, Answered]]
 

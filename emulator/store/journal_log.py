@@ -38,7 +38,7 @@ Durability = Literal["process", "power"]
 # A journal is left alone until it is a sixth as large as the snapshot, and this large at least: what a start replays
 # takes it three times as long as what it loads, and a start after a kill is to take half as long again as one after a
 # stop.
-SMALL_JOURNAL = 8 << 20
+SMALL_JOURNAL = 16 << 20
 # One that is this large at a start is compacted soon: the next start need not read it again.
 SLOW_JOURNAL = 1 << 20
 
