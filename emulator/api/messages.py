@@ -97,34 +97,41 @@ class Stream:
 Steps = Generator[object, None, Response | Stream]
 """Work that ends in an answer: each `next` does a part of it that is whole by itself.
 
-It gives the Future of what another thread does where nothing but that is waited for, else anything.
+A step gives None as long as nothing of the request itself was done, so that it may be begun again; the Future of what
+another thread does where nothing but that is waited for; else anything.
 """
 
 
 class Unfinished:
     """An answer that takes long: other requests are answered between two of its steps, which may end in others.
 
-    `failed`: why what the last step changed was undone; the next step raises it in the work. `awaits`: what another
-    thread does, where that is all that the next step waits for.
+    `last`: what the last step gave. `begun`: something of the request itself was done. `failed`: why what the last step
+    changed was undone; the next step raises it in the work.
     """
 
-    __slots__ = ("__weakref__", "_steps", "awaits", "failed")
+    __slots__ = ("__weakref__", "_steps", "begun", "failed", "last")
 
     def __init__(self, steps: Generator[object, None, Answered]) -> None:
         self._steps = steps
-        self.awaits: Future[Any] | None = None
+        self.last: object = None
+        self.begun = False
         self.failed: Exception | None = None
 
     def step(self) -> Response | Stream | Unfinished:
         """Do the next part: the answer, or this again where more is to be done."""
         failed, self.failed = self.failed, None
         try:
-            step = next(self._steps) if failed is None else self._steps.throw(failed)
+            self.last = next(self._steps) if failed is None else self._steps.throw(failed)
         except StopIteration as end:
             answer: Answered = end.value
             return answer
-        self.awaits = step if isinstance(step, Future) else None
+        self.begun = self.begun or not (self.last is None or isinstance(self.last, Future))
         return self
+
+    @property
+    def awaits(self) -> Future[Any] | None:
+        """What another thread does, where that is all that the next step waits for."""
+        return self.last if isinstance(self.last, Future) else None
 
     def abandon(self) -> None:
         """Do no more of it; what was done stays."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
+from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from emulator.api.messages import Answered, Request, Response, Stream, Unfinished
+from emulator.api.messages import Answered, Request, Response, Steps, Stream, Unfinished
+from emulator.assemble.shared.registry import SharedRegistry
 from emulator.assemble.shared.starting import assembled
 from emulator.assemble.shared.turns import SharedTurns
 from emulator.bank.clock import LIVE
@@ -27,8 +29,17 @@ MANY = {"customers": 40, "accountsPerCustomer": 1, "transactionsPerAccount": 100
 class Process:
     """One process over the store, without its web server."""
 
-    def __init__(self, turns: SharedTurns) -> None:
+    def __init__(self, turns: SharedTurns, registry: SharedRegistry) -> None:
         self.turns = turns
+        self.registry = registry
+
+    def answer_with(self, steps: Callable[[], Steps]) -> None:
+        """Answer every request from now on with these steps."""
+
+        def answer(request: Request) -> Answered:
+            return (request.unfinished or Unfinished(steps())).step()
+
+        self.turns.answers = answer
 
     def ask(self, method: str, path: str, body: Any = None, *, bank: str = "") -> asyncio.Future[Answered]:
         """The answer to a control request, or its first step."""
@@ -60,11 +71,12 @@ def _unfinished(done: asyncio.Future[Answered]) -> Unfinished | None:
 async def process(store_url: str, state: Path) -> AsyncIterator[Process]:
     settings = ServeSettings(state=state, store=store_url)
     application = await asyncio.to_thread(assembled, settings, LIVE)
-    turns = application.turn()
+    turns, registry = application.turn(), application._registry
     assert isinstance(turns, SharedTurns)
+    assert isinstance(registry, SharedRegistry)
     turns.start()
     try:
-        yield Process(turns)
+        yield Process(turns, registry)
     finally:
         turns.stop()
 
@@ -155,7 +167,10 @@ async def test_a_bank_that_could_not_be_stored_was_never_there(one: Process, mon
         return await whole(work)
 
     commits(monkeypatch, refused)
-    made, tpp = one.ask("PUT", "banks/green", {"fixtures": "empty"}), one.ask("POST", "tpps", {"name": "other"})
+    made, tpp = (
+        one.ask("PUT", "banks/green", {"fixtures": "empty"}),
+        one.ask("POST", "tpps", {"name": "other"}, bank="blue"),
+    )
     assert (await status(made), await status(tpp)) == (503, 201)
     assert [bank["name"] for bank in (await one.control("GET", "banks"))["banks"]] == ["default", "blue"]
     monkeypatch.undo()
@@ -207,6 +222,47 @@ async def test_what_takes_long_ends_where_its_bank_is_deleted_meanwhile(
         await two.control("PUT", "banks/red", {"fixtures": "empty"}, status=201)
         assert await status(one.go_on(request)) == 409
         assert await customers(one, bank="red") == 0
+
+
+@pytest.mark.parametrize(("first", "expected"), [(None, (2, 200)), (1, (1, 500))])
+async def test_a_step_that_needs_more_begins_the_request_again_if_nothing_was_done(
+    one: Process, first: int | None, expected: tuple[int, int]
+) -> None:
+    await one.control("PUT", "banks/red", {"fixtures": "empty"}, status=201)
+    begun: list[int] = []
+
+    def steps() -> Steps:
+        begun.append(1)
+        yield first
+        assert one.registry.find("red") is not None, "the first step has not asked for it"
+        return Response(200)
+
+    one.answer_with(steps)
+    request = Request("GET", "/v1/steps", HEADERS)
+    while isinstance(answer := await one.go_on(request), Unfinished):
+        pass
+    assert isinstance(answer, Response)
+    assert (len(begun), answer.status) == expected
+
+
+async def test_what_waits_for_a_thread_has_no_turn_meanwhile(one: Process) -> None:
+    thread: Future[None] = Future()
+
+    def steps() -> Steps:
+        yield thread
+        return Response(200)
+
+    answers = one.turns.answers
+    one.answer_with(steps)
+    request = Request("GET", "/v1/steps", HEADERS)
+    assert isinstance(await one.go_on(request), Unfinished)
+    answer = one.go_on(request)
+    one.turns.answers = answers
+    await one.control("POST", "clock/advance", {"by": "PT1H"})
+    assert not answer.done()
+    thread.set_result(None)
+    one.answer_with(steps)
+    assert await status(answer) == 200
 
 
 async def test_exchanges_and_snapshots_are_read_where_they_are_asked_for(

@@ -10,7 +10,7 @@ turn that changes the service (which banks and TPPs there are) concerns every ot
 commit nobody else answers.
 
 What takes long (see `Unfinished`) is a turn for each step: the lock is given back after it, and the next step sees what
-other processes have changed. A step that needs more begins the request again, unless one before has changed something.
+other processes have changed. A step that needs more begins the request again, unless something of it was done before.
 """
 
 from __future__ import annotations
@@ -65,7 +65,6 @@ LOOKING = 5.0  # seconds in which the outcome of a commit is to be found
 PAUSE = 0.25  # seconds between two looks at what other processes have done
 SLOW = 1.0  # seconds of work after which a turn that lost its lock is given a longer one
 _NAMED_BANK = re.compile(r"/banks/([a-z0-9][a-z0-9-]{0,62})(?=/|$)")
-_MAY_TAKE_LONG = re.compile(r"(?:/banks/[^/]*)?/(?:_emulator|console)(?![^/?])")
 _READS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
@@ -78,7 +77,7 @@ class _Replaced(Exception):
 
 
 class _BeginAgain(Exception):
-    """A step that needs more than the one before, none of which has changed anything."""
+    """A step that needs more than those before, which have done nothing of the request itself."""
 
 
 @dataclass(slots=True)
@@ -95,8 +94,8 @@ class _Needs:
     snapshots: set[tuple[str, str]] = field(default_factory=set)
     banks: dict[str, OpenBank] = field(default_factory=dict)  # as the last run had them
     seconds: float = 0.0  # that the last run took to act
+    left: deque[int] = field(default_factory=deque)  # numbers that it has not used
     step: bool = False  # not the first one: what it does cannot be repeated
-    changed: bool = False  # it has changed something, or a step before
 
     def add(self, missing: NotFetched) -> None:
         """Fetch this as well."""
@@ -111,21 +110,23 @@ class _Needs:
                 self.snapshots.add((missing.bank, missing.snapshot))
 
     def next_step(self) -> _Needs:
-        """What the next step needs."""
+        """What the next step needs; one whose request has no number yet takes one of those that are left."""
+        drawn = [self.left.popleft()] if self.left else []
         return _Needs(
             set(self.names),
             write=True,
+            numbers=len(drawn),
+            drawn=drawn,
             service=self.service,
             busy=self.seconds > SLOW / 2,
             parts=set(self.parts),
             banks=self.banks,
             step=True,
-            changed=self.changed,
         )
 
     def again(self) -> _Needs:
         """What the first step needs where a later one turned out to need this."""
-        return _Needs(self.names, write=True, service=self.service, parts=self.parts, snapshots=self.snapshots)
+        return _Needs(self.names, True, self.numbers, service=self.service, parts=self.parts, snapshots=self.snapshots)
 
     @property
     def order(self) -> frozenset[str]:
@@ -268,6 +269,8 @@ class SharedTurns:
         try:
             answer = await self.run(act, needs)
         except _BeginAgain:
+            if unfinished.begun:
+                raise RuntimeError("a step needs what none before has needed") from None
             request.unfinished = None
             return (await self._answers([request], needs.again()))[0]
         except _Replaced:
@@ -327,8 +330,10 @@ class SharedTurns:
         await asyncio.gather(*(self._settle(opened) for opened in self._watched()))
 
     async def _settle(self, opened: OpenBank) -> None:
+        pieces = opened.service.settling()
         try:
-            await self.act(opened.service.settle, [opened.name])
+            while await self.act(lambda: next(pieces, self)) is None:  # there are more
+                pass
         except (StoreError, Unanswered) as error:
             logger.error("what is due could not be stored: %s", error)
 
@@ -391,7 +396,7 @@ class SharedTurns:
     def _acted(self, scope: Scope, act: Callable[[], T], needs: _Needs) -> tuple[T, Work] | None:
         """What `act` gives and what it has changed; None where it needs more, and then it is undone."""
         registry = self._registry
-        needs.banks, began = scope.banks, thread_time()
+        needs.banks, needs.left, began = scope.banks, scope.numbers, thread_time()
         try:
             result = act()
             work = registry.work(scope, uuid4())
@@ -400,11 +405,9 @@ class SharedTurns:
         except NotFetched as missing:
             self._undo(scope)
             needs.add(missing)
-            if not needs.step:
-                return None
-            if needs.changed:
-                raise RuntimeError(f"a step needs what none before has needed: {missing}") from missing
-            raise _BeginAgain from missing
+            if needs.step:
+                raise _BeginAgain from missing
+            return None
         except BaseException:
             self._undo(scope)
             raise
@@ -415,7 +418,6 @@ class SharedTurns:
             needs.write = True
             self._undo(scope)
             return None
-        needs.changed = needs.changed or work.needs_lock
         return result, work
 
     def _undo(self, scope: Scope) -> None:
@@ -624,16 +626,12 @@ _HANG_UP = Response(503, delivery=Delivery(disconnect="after"))
 
 
 def _next_of(waiting: deque[Waiting]) -> list[Waiting]:
-    """The requests of the next turn; what takes long, or may do so, is one by itself."""
+    """The requests of the next turn; the next step of what takes long is one by itself."""
     taken = [waiting.popleft()]
-    if not _is_alone(taken[0][0]):
-        while waiting and len(taken) < LONGEST and not _is_alone(waiting[0][0]):
+    if taken[0][0].unfinished is None:
+        while waiting and len(taken) < LONGEST and waiting[0][0].unfinished is None:
             taken.append(waiting.popleft())
     return taken
-
-
-def _is_alone(request: Request) -> bool:
-    return request.unfinished is not None or _MAY_TAKE_LONG.match(request.target) is not None
 
 
 def _abandon(answers: Iterable[Answered]) -> None:

@@ -307,7 +307,7 @@ class _Generator:
             "created": self._created,
         }
 
-    def _fill(self, customer: Customer, accounts: list[Account]) -> Iterator[None]:
+    def _fill(self, customer: Customer, accounts: list[Account]) -> Iterator[int]:
         """Create the transactions of a customer's accounts, with the transfers between them on both sides."""
         count, days = self._plan.transactions_per_account, self._plan.days
         own: list[list[Move]] = [[] for _ in accounts]
@@ -321,7 +321,7 @@ class _Generator:
             moves += pattern(self._draw, self._pools, days=days, count=count - len(moves))
             yield from self._book(customer, account, moves)
 
-    def _book(self, customer: Customer, account: Account, moves: list[Move]) -> Iterator[None]:
+    def _book(self, customer: Customer, account: Account, moves: list[Move]) -> Iterator[int]:
         """Write an account's transactions, oldest first; the balance has never been below zero."""
         moves.sort(key=attrgetter("day"), reverse=True)
         balance = lowest = 0
@@ -343,7 +343,7 @@ class _Generator:
             self._piece += len(batch)
             if self._piece >= BATCH:
                 self._piece = 0
-                yield
+                yield self.created
 
     def _transactions(
         self, customer: Customer, account: Account, moves: list[Move], first: int

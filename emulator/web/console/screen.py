@@ -64,7 +64,7 @@ class Control:
         """As `ask` for what may take long: other requests are answered between the steps."""
         answer = self.send(method, path, _json(body))
         while isinstance(answer, Unfinished):
-            yield None
+            yield answer.last
             answer = answer.step()
         return _value(answer)
 
