@@ -33,7 +33,7 @@ from emulator.ca.files import make_private, write_folder, write_private
 from emulator.store import Image, Store, StoreDamaged, StoreError, memory_store
 from emulator.store.check import disagreement
 from emulator.store.disk import Disk, unwritten
-from emulator.store.postgres import SERVICE, Content, Database, Head, Position, Tail
+from emulator.store.postgres import SERVICE, Content, Database, Head, Parts, Position, Tail
 from emulator.store.postgres.database import PART, explained
 from emulator.store.recovery import SNAPSHOT, recover
 from emulator.store.snapshot import as_bytes
@@ -275,7 +275,7 @@ class Shared:
         )
         head = Head(name, Position(incarnation, sequence, turn, counted), checkpoint, written, counts, follows=True)
         head.tail = [Tail(*change) for change in changes]
-        return Content(head, b"".join(part for (part,) in parts) if parts else None, counts)
+        return Content(head, Parts(part for (part,) in parts) if parts else None, counts)
 
     def snapshots(self, name: str) -> list[tuple[str, datetime, bytes]]:
         """The snapshots of a bank, the oldest first."""

@@ -29,6 +29,7 @@ from emulator.bank.kinds import BANK, KINDS
 from emulator.bank.snapshots import SharedSnapshots, Snapshots
 from emulator.scenario.rules import RuleSet
 from emulator.store import Image, NotFetched, Part, Store, StoreDamaged
+from emulator.store.kinds import by_name
 from emulator.store.postgres import (
     NOWHERE,
     SERVICE,
@@ -41,6 +42,7 @@ from emulator.store.postgres import (
     Tail,
     Work,
 )
+from emulator.store.snapshot import load
 
 NOTHING_COUNTED = b"{}"
 CHECKPOINT = 4 << 20  # bytes of changes after which one is written, or half of what there is
@@ -83,7 +85,7 @@ class OpenBank:
 
     def loaded(self, content: Content) -> None:
         """The documents are what is stored."""
-        self.weight = len(content.snapshot or b"")
+        self.weight = 0 if content.snapshot is None else content.snapshot.size
         self._count(content.counts)
         self._at(content.head)
 
@@ -177,7 +179,7 @@ def fill(documents: Store, content: Content) -> None:
     """Make documents what is stored; StoreDamaged."""
     head, image = content.head, Image({})
     if content.snapshot is not None:
-        image = Image.from_bytes(content.snapshot, KINDS, file=Path("checkpoint"))
+        image = load(content.snapshot.read, content.snapshot.size, Path("checkpoint"), by_name(KINDS)).image
     documents.replace(image, head.checkpoint)
     if not repeat(documents, head.tail) or documents.sequence != head.position.sequence:
         raise StoreDamaged(Path("log"), 0, "changes are missing after the checkpoint")

@@ -26,6 +26,7 @@ from emulator.store.postgres.database import (
     Work,
 )
 from emulator.store.postgres.log import PostgresLog
+from emulator.store.postgres.parts import Parts
 from emulator.store.postgres.pool import Pool
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "Database",
     "Head",
     "Outcome",
+    "Parts",
     "Pool",
     "Position",
     "PostgresLog",

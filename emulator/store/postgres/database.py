@@ -26,6 +26,7 @@ from psycopg.rows import TupleRow
 
 from emulator.store.errors import StoreShared
 from emulator.store.postgres import layout
+from emulator.store.postgres.parts import Parts
 
 T = TypeVar("T")
 
@@ -35,7 +36,8 @@ ANSWERING = 6.0  # seconds for what a turn asks
 LOADING = 120.0  # seconds for a bank as a whole
 IDLE = 2.0  # seconds between two steps of a turn, after which the server ends it: a stopped process holds nobody up
 BUSY = 120.0  # the same of a turn that is known to work for long
-PART = 8 << 20  # bytes of a checkpoint in one row
+PART = 1 << 20  # bytes of a checkpoint in one row
+PARTS_AT_ONCE = 4  # rows of a checkpoint in one answer
 TAIL_KEPT = 1000  # changes before a checkpoint that stay, so that others need not load it
 
 
@@ -102,7 +104,7 @@ class Content(NamedTuple):
     """A whole bank: its snapshot as of `head.checkpoint`, if there is one, and all changes after it."""
 
     head: Head
-    snapshot: bytes | None
+    snapshot: Parts | None
     counts: bytes
 
 
@@ -324,14 +326,24 @@ class Database:
             if row is None:
                 return None
             head = Head(name, Position(row[0], row[1], row[2], row[5]), row[3], row[4], row[6], follows=True)
-            parts = await connection.execute(self._in_schema(_PARTS), [name, head.checkpoint], binary=True)
-            bodies = [part[0] for part in await parts.fetchall()]
+            snapshot = await self._parts(connection, name, head.checkpoint) if head.checkpoint else []
             changes = await connection.execute(self._in_schema(_CHANGES), [name, head.checkpoint], binary=True)
             head.tail = [Tail(*change) for change in await changes.fetchall()]
-            return Content(head, b"".join(bodies) if bodies else None, row[6])
+            return Content(head, Parts(snapshot) if snapshot else None, row[6])
         finally:
             if own and not connection.closed:
                 await connection.execute("ROLLBACK")
+
+    async def _parts(self, connection: AsyncConnection[TupleRow], name: str, checkpoint: int) -> list[bytes]:
+        """The parts of a checkpoint, some at a time: the answer to a query is in memory as a whole."""
+        parts: list[bytes] = []
+        while True:
+            values = [name, checkpoint, len(parts), len(parts) + PARTS_AT_ONCE]
+            cursor = await connection.execute(self._in_schema(_PARTS), values, binary=True)
+            some = [body for (body,) in await cursor.fetchall()]
+            parts += some
+            if len(some) < PARTS_AT_ONCE:
+                return parts
 
     async def exchanges(self, name: str, known: Iterable[int], most: int) -> list[tuple[int, bytes | None]]:
         """The last exchanges of a bank, the newest first; those that are `known` without their body."""
@@ -560,7 +572,9 @@ _HEADS = (
 )
 _NUMBERS = "SELECT nextval('{schema}.exchange_number') FROM generate_series(1, %s)"
 _HEAD = "SELECT incarnation, sequence, turn, checkpoint, written, counted, counts FROM {schema}.bank WHERE name = %s"
-_PARTS = "SELECT body FROM {schema}.checkpoint WHERE bank = %s AND sequence = %s ORDER BY part"
+_PARTS = (
+    "SELECT body FROM {schema}.checkpoint WHERE bank = %s AND sequence = %s AND part >= %s AND part < %s ORDER BY part"
+)
 _CHANGES = (
     "SELECT sequence, turn, body, events FROM {schema}.change WHERE bank = %s AND sequence > %s ORDER BY sequence"
 )
