@@ -19,7 +19,7 @@ from emulator.assemble.shared.starting import assembled
 from emulator.assemble.shared.turns import SharedTurns
 from emulator.bank.clock import LIVE
 from emulator.settings import ServeSettings
-from emulator.store.postgres import Database, StoreUnreachable, Work
+from emulator.store.postgres import Database, Outcome, StoreUnreachable, Work
 
 SCHEMA = "bank_emulator"
 HEADERS = (("Host", "127.0.0.1:8080"), ("Content-Type", "application/json"))
@@ -175,6 +175,31 @@ async def test_a_bank_that_could_not_be_stored_was_never_there(one: Process, mon
     assert [bank["name"] for bank in (await one.control("GET", "banks"))["banks"]] == ["default", "blue"]
     monkeypatch.undo()
     await one.control("PUT", "banks/green", {"fixtures": "empty"}, status=201)
+
+
+@pytest.mark.parametrize(("losses", "expected"), [(2, 200), (3, 503)])
+async def test_a_turn_that_loses_its_lock_is_run_again(
+    one: Process, monkeypatch: pytest.MonkeyPatch, losses: int, expected: int
+) -> None:
+    """As by a server that ends a transaction in which nothing has happened for long: the machine is too busy."""
+    lost: list[Work] = []
+    before = await one.control("GET", "clock")
+
+    async def late(whole: Callable[[Work], Awaitable[list[str]]], work: Work) -> list[str]:
+        if len(lost) < losses:
+            lost.append(work)
+            raise ConnectionError("server closed the connection unexpectedly")
+        return await whole(work)
+
+    async def outcome(self: Database, work: Work) -> Outcome:
+        await self.end()
+        return Outcome.LOST
+
+    monkeypatch.setattr(Database, "outcome", outcome)
+    commits(monkeypatch, late)
+    await one.control("PUT", "clock", {"mode": "frozen"}, status=expected)
+    after = await one.control("GET", "clock")
+    assert (before["mode"], after["mode"]) == ("live", "frozen" if expected == 200 else "live")
 
 
 async def test_between_two_steps_another_process_has_the_bank(store_url: str, tmp_path: Path, one: Process) -> None:

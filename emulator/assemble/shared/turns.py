@@ -63,7 +63,8 @@ LONGEST = 64  # requests of a turn
 ROUNDS = 24  # times that a turn is run again with more
 LOOKING = 5.0  # seconds in which the outcome of a commit is to be found
 PAUSE = 0.25  # seconds between two looks at what other processes have done
-SLOW = 1.0  # seconds of work after which a turn that lost its lock is given a longer one
+REPEATS = 2  # times that a turn is run again which has lost its connection, the last time with a longer lock
+SLOW = 1.0  # seconds of work after which that is so the first time
 _NAMED_BANK = re.compile(r"/banks/([a-z0-9][a-z0-9-]{0,62})(?=/|$)")
 _READS = frozenset({"GET", "HEAD", "OPTIONS"})
 
@@ -93,7 +94,8 @@ class _Needs:
     parts: set[Part] = field(default_factory=set)
     snapshots: set[tuple[str, str]] = field(default_factory=set)
     banks: dict[str, OpenBank] = field(default_factory=dict)  # as the last run had them
-    seconds: float = 0.0  # that the last run took to act
+    seconds: float = 0.0  # of processor time that the last run took to act
+    lost: int = 0  # runs that have lost their connection
     left: deque[int] = field(default_factory=deque)  # numbers that it has not used
     step: bool = False  # not the first one: what it does cannot be repeated
 
@@ -513,10 +515,11 @@ class SharedTurns:
             if outcome is Outcome.WRITTEN:
                 return []
             if outcome is Outcome.LOST:
-                if needs.seconds > SLOW and not needs.busy and not needs.step:
-                    needs.busy = True
-                    return None
-                raise StoreUnreachable(str(lost)) from lost
+                needs.lost += 1
+                if needs.step or needs.lost > REPEATS:
+                    raise StoreUnreachable(str(lost)) from lost
+                needs.busy = needs.seconds > SLOW or needs.lost == REPEATS
+                return None
             for appended in work.appended:
                 if appended.name in self._registry.open_banks:
                     self._registry.open_banks[appended.name].forget()
