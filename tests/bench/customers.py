@@ -37,10 +37,13 @@ def sepa_payment(debtor: Mapping[str, str]) -> dict[str, Any]:
 
 
 class Customer:
-    """The TPP `demo` with a session for the bank's first private person, or the named one, and its first account."""
+    """The TPP `demo` with a session for the bank's first private person, or the named one, and its first account.
 
-    def __init__(self, port: int, state: Path, *, national_id: str | None = None) -> None:
-        self.base = f"http://127.0.0.1:{port}"
+    `bank`: the name of another than the default bank.
+    """
+
+    def __init__(self, port: int, state: Path, *, national_id: str | None = None, bank: str | None = None) -> None:
+        self.base = f"http://127.0.0.1:{port}" + ("" if bank is None else f"/banks/{bank}")
         self.client = TppClient(self.base, Identity.from_folder(state / "tpps" / "demo"))
         people = self.control("GET", "people?limit=1000000")["people"][::-1]
         person = next(

@@ -13,7 +13,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from time import monotonic, perf_counter, sleep
@@ -95,12 +95,16 @@ class Running:
 
 
 @contextmanager
-def running(command: Sequence[str], port: int, path: str) -> Iterator[Running]:
-    """Start a server on the server's core; it counts as running when GET `path` is 200."""
+def running(command: Sequence[str], port: int, path: str, *, any_core: bool = False) -> Iterator[Running]:
+    """Start a server on the server's core, or on any; it counts as running when GET `path` is 200."""
     with tempfile.TemporaryFile() as log:
         since = perf_counter()
         process = subprocess.Popen(
-            command, stdout=subprocess.DEVNULL, stderr=log, env=ENVIRONMENT, preexec_fn=_on_server_core
+            command,
+            stdout=subprocess.DEVNULL,
+            stderr=log,
+            env=ENVIRONMENT,
+            preexec_fn=None if any_core else _on_server_core,
         )
         try:
             _first_answer(process, port, path)
@@ -150,11 +154,11 @@ def yardstick() -> Iterator[Running]:
 
 
 @contextmanager
-def bank(state: Path, *flags: str) -> Iterator[Running]:
+def bank(state: Path, *flags: str, any_core: bool = False) -> Iterator[Running]:
     """The bank with its state in `state`."""
     port = free_port()
     command = [sys.executable, "-m", "emulator", "serve", "--port", str(port), "--state", str(state), *flags]
-    with running(command, port, "/ready") as server:
+    with running(command, port, "/ready", any_core=any_core) as server:
         yield server
 
 
@@ -163,30 +167,29 @@ def mixed_rate(server: Running, requests: Sequence[bytes], pace: float = 0, *, p
 
     With 2 `packets` head and body are sent one after the other, as most clients do.
     """
+    before = server.cpu_seconds()
+    seen = rate_over([server.port], requests, CONNECTIONS, pace=pace, packets=packets)
+    worked = server.cpu_seconds() - before
+    later = _rested(server) - before - worked
+    return replace(seen, cpu_us=worked / len(requests) * 1e6, later_us=later / len(requests) * 1e6)
+
+
+def rate_over(
+    ports: Sequence[int], requests: Sequence[bytes], connections: int, *, pace: float = 0, packets: int = 1
+) -> Rate:
+    """As `mixed_rate`, over connections to several ports in turn; the processor time of the servers is not known."""
     with tempfile.NamedTemporaryFile(suffix=".pickle") as file:
         pickle.dump([(request,) if packets == 1 else _head_and_body(request) for request in requests], file)
         file.flush()
         core = "any" if LOAD_CORE is None else str(LOAD_CORE)
-        command = [
-            sys.executable,
-            "-m",
-            "tests.bench.load",
-            str(server.port),
-            str(CONNECTIONS),
-            file.name,
-            core,
-            str(pace),
-        ]
-        before = server.cpu_seconds()
+        arguments = [",".join(map(str, ports)), str(connections), file.name, core, str(pace)]
+        command = [sys.executable, "-m", "tests.bench.load", *arguments]
         done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-        worked = server.cpu_seconds() - before
-        later = _rested(server) - before - worked
     result = json.loads(done.stdout)
     if result["busy"] > BUSY:
         print(f"The load worked {result['busy']:.0%} of the time: the rate may be its own.", file=sys.stderr)
-    answers = result["answers"]
-    per_second, times = answers / result["seconds"], (result["p50_ms"], result["p99_ms"])
-    return Rate(per_second, *times, result["statuses"], worked / answers * 1e6, later / answers * 1e6)
+    per_second = result["answers"] / result["seconds"]
+    return Rate(per_second, result["p50_ms"], result["p99_ms"], result["statuses"])
 
 
 def _rested(server: Running) -> float:

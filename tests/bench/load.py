@@ -1,7 +1,7 @@
 """The load: sends prepared requests over some connections and measures each.
 
-A process of its own, on another core than the server: `load.py PORT CONNECTIONS FILE CORE PACE`. FILE holds a pickled
-list of requests, each a tuple of the packets in which it is sent; the result is one JSON object on stdout. With the
+A process of its own, on another core than the server: `load.py PORTS CONNECTIONS FILE CORE PACE`. PORTS is one or
+several with commas between them, and each connection goes to the next one. FILE holds a pickled list of requests, each a tuple of the packets in which it is sent; the result is one JSON object on stdout. With the
 pace 0 each connection sends its next request when it has its answer. Else so many requests a second fall due, whatever
 the answers do: each takes the first connection that is free, and its time counts from the moment at which it was due.
 """
@@ -117,11 +117,11 @@ class Sender(asyncio.Protocol):
         self.load.lost(exc or ConnectionResetError("the server closed a connection"))
 
 
-async def run(port: int, connections: int, requests: list[Packets], pace: float) -> dict[str, object]:
+async def run(ports: list[int], connections: int, requests: list[Packets], pace: float) -> dict[str, object]:
     loop = asyncio.get_running_loop()
     load = Load(requests, pace)
-    for _ in range(connections):
-        await loop.create_connection(lambda: Sender(load), "127.0.0.1", port)
+    for number in range(connections):
+        await loop.create_connection(lambda: Sender(load), "127.0.0.1", ports[number % len(ports)])
     gc.freeze()
     gc.disable()
     since, worked = perf_counter(), process_time()
@@ -140,12 +140,12 @@ async def run(port: int, connections: int, requests: list[Packets], pace: float)
 
 
 def main() -> None:
-    port, connections, file, core, pace = sys.argv[1:]
+    ports, connections, file, core, pace = sys.argv[1:]
     if core != "any":
         os.sched_setaffinity(0, {int(core)})
     requests = pickle.loads(Path(file).read_bytes())
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        print(json.dumps(runner.run(run(int(port), int(connections), requests, float(pace)))))
+        print(json.dumps(runner.run(run([*map(int, ports.split(","))], int(connections), requests, float(pace)))))
 
 
 if __name__ == "__main__":

@@ -192,11 +192,15 @@ async def _body(reader: asyncio.StreamReader, head: bytes) -> bytes:
 
 @dataclass
 class Proxy:
-    """Carries bytes to a server, until it is told to cut, stall or refuse; `lead_to` gives it another server."""
+    """Carries bytes to a server, until it is told to cut, stall or refuse; `lead_to` gives it another server.
+
+    What the server answers comes `delay` seconds later.
+    """
 
     loop: Loop
     target: int
     port: int = 0
+    delay: float = 0.0
     _pairs: set[tuple[asyncio.StreamWriter, asyncio.StreamWriter]] = field(default_factory=set, repr=False)
     _refusing: bool = False
 
@@ -225,7 +229,7 @@ class Proxy:
             await asyncio.wait(
                 [
                     asyncio.create_task(self._carry(reader, onward)),
-                    asyncio.create_task(self._carry(onward_reader, writer)),
+                    asyncio.create_task(self._carry(onward_reader, writer, self.delay)),
                 ],
                 return_when=asyncio.FIRST_COMPLETED,
             )
@@ -234,9 +238,11 @@ class Proxy:
             for end in pair:
                 end.transport.abort()
 
-    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, delay: float = 0.0) -> None:
         with suppress(OSError):
             while data := await reader.read(1 << 16):
+                if delay:
+                    await asyncio.sleep(delay)
                 await self._flowing.wait()
                 writer.write(data)
                 await writer.drain()

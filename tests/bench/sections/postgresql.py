@@ -1,12 +1,15 @@
-"""A store in PostgreSQL beside the local journal: creates, a thousand banks over four processes, a large start.
+"""A store in PostgreSQL beside the local journal: creates, reads over two processes, banks over four, a large start.
 
 PostgreSQL does not wait for its disk here (`synchronous_commit` off); the journal of `--durability process` does not.
+Two processes answer more reads than one where they have a core each, or where they wait for the store: the reads are
+measured as they are, and with each of PostgreSQL's answers held back by 2 ms. Each process has the same few clients.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import partial
 from http.client import HTTPConnection
 from pathlib import Path
 from shutil import copytree
@@ -17,17 +20,22 @@ from time import perf_counter
 from emulator.assemble import authority_for
 from emulator.assemble.shared import copying
 from tests.bench.customers import SEPA, Customer
-from tests.bench.harness import Row, bank, beside, milliseconds, rate
+from tests.bench.harness import Row, bank, beside, milliseconds, rate, rate_over
 from tests.bench.many import COUNT, filled
 from tests.postgres.server import PostgreSQL, running
+from tests.postgres.wire import Balancer, Loop, Proxy, Target
 
-CREATES, START = 0.6, 2.0
+CREATES, START, READS = 0.6, 2.0, 1.7
+DELAY = 0.002  # seconds
+CLIENTS = 4  # of each process that answers reads
 BANKS, PROCESSES = 1000, 4
+SHOPPERS = 32  # clients of those banks, at once
 
 
 def measure(rounds: int, requests: int) -> Iterator[Row]:
     with TemporaryDirectory() as folder, running() as server:
         yield from _creates(server, Path(folder), rounds, requests)
+        yield from _reads(server, Path(folder), rounds, requests)
         yield from _banks(server, Path(folder))
         yield from _starts(server, Path(folder), rounds)
 
@@ -58,21 +66,61 @@ def _creates(server: PostgreSQL, folder: Path, rounds: int, requests: int) -> It
         yield Row("postgresql", "status reads beside the journal", pair.ratio, "x")
 
 
-def _banks(server: PostgreSQL, folder: Path) -> Iterator[Row]:
-    """Each process makes a part of the banks; then each asks for all of them, made elsewhere for the most part."""
+def _reads(server: PostgreSQL, folder: Path, rounds: int, requests: int) -> Iterator[Row]:
     url = _database(server)
     with ExitStack() as ending:
-        processes = [
-            ending.enter_context(bank(folder / f"many{number}", "--store", url)) for number in range(PROCESSES)
-        ]
+        loop = Loop()
+        ending.callback(loop.close)
+        for name, delay in (("", 0.0), (f", PostgreSQL {DELAY * 1000:g} ms away", DELAY)):
+            proxy = Proxy(loop, server.port, delay=delay).start()
+            ending.callback(proxy.stop)
+            through = url.replace(f":{server.port}/", f":{proxy.port}/")
+            two = [
+                ending.enter_context(bank(folder / f"reads{delay}{n}", "--store", through, any_core=True))
+                for n in range(2)
+            ]
+            customer = Customer(two[0].port, folder / f"reads{delay}0")
+            reads = partial(customer.gets, f"{SEPA}/{customer.a_payment()}/status")
+            pairs = []
+            for _ in range(max(rounds, 3)):
+                over = [
+                    rate_over([one.port for one in some], reads(requests), CLIENTS * len(some))
+                    for some in (two, two[:1])
+                ]
+                if any(seen.statuses != {"200": requests} for seen in over):
+                    raise RuntimeError(f"not all were read: {over}")
+                pairs.append(over[0].per_second / over[1].per_second)
+            goal = READS if delay else None
+            yield Row("postgresql", f"status reads, two processes beside one{name}", median(pairs), "x", at_least=goal)
+
+
+def _banks(server: PostgreSQL, folder: Path) -> Iterator[Row]:
+    """Each process makes a part of the banks; then all are asked for at another process, and paid from everywhere."""
+    url = _database(server)
+    with ExitStack() as ending:
+        states = [folder / f"many{number}" for number in range(PROCESSES)]
+        processes = [ending.enter_context(bank(state, "--store", url, any_core=True)) for state in states]
         began = perf_counter()
         for number in range(BANKS):
             port = processes[number % PROCESSES].port
-            milliseconds(port, "PUT", f"banks/b{number}", expect=201, body=b'{"fixtures": "empty"}')
+            milliseconds(port, "PUT", f"banks/b{number}", expect=201)
         made = (perf_counter() - began) * 1000 / BANKS
         yield Row("postgresql", f"{BANKS} banks over {PROCESSES} processes: making one", made, "ms")
         asked = [_first(processes[(number + 1) % PROCESSES].port, f"b{number}") for number in range(BANKS)]
         yield Row("postgresql", "its first request at another process", median(asked), "ms")
+        loop = Loop()
+        ending.callback(loop.close)
+        balancer = Balancer(loop, [Target(process.port) for process in processes], silence=60).start()
+        ending.callback(balancer.stop)
+        customers = [Customer(balancer.port, states[0], bank=f"b{number}") for number in range(BANKS)]
+        for name, requests in (
+            ("creates", [customer.creates(1)[0] for customer in customers]),
+            ("reads", [customer.gets("/v1/consents/none", 1)[0] for customer in customers]),
+        ):
+            seen = rate_over([balancer.port], requests, SHOPPERS)
+            yield Row("postgresql", f"{name} over all of them, through a balancer", seen.per_second, "1/s")
+        memory = sum(process.resident_bytes() for process in processes) / PROCESSES / BANKS
+        yield Row("postgresql", "memory of a process for each of them", memory / 1024, "KiB")
 
 
 def _first(port: int, name: str) -> float:
@@ -96,8 +144,10 @@ def _starts(server: PostgreSQL, folder: Path, rounds: int) -> Iterator[Row]:
     copytree(filled(COUNT), state)
     authority_for(state)
     copying.copy(copying.Directory(state), copying.Shared(url, "bank_emulator"), replace=False)
-    seconds = []
+    seconds, worked = [], []
     for turn in range(max(rounds, 3)):
         with bank(folder / f"start{turn}", "--store", url) as started:
             seconds.append(started.seconds)
+            worked.append(started.cpu_seconds())
     yield Row("postgresql", f"start with {COUNT} payments in the checkpoint", median(seconds), "s", at_most=START)
+    yield Row("postgresql", "its processor time", median(worked), "s")
