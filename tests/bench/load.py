@@ -1,9 +1,10 @@
 """The load: sends prepared requests over some connections and measures each.
 
 A process of its own, on another core than the server: `load.py PORTS CONNECTIONS FILE CORE PACE`. PORTS is one or
-several with commas between them, and each connection goes to the next one. FILE holds a pickled list of requests, each a tuple of the packets in which it is sent; the result is one JSON object on stdout. With the
-pace 0 each connection sends its next request when it has its answer. Else so many requests a second fall due, whatever
-the answers do: each takes the first connection that is free, and its time counts from the moment at which it was due.
+several with commas between them, and each connection goes to the next one. FILE holds a pickled list of requests, each
+a tuple of the packets in which it is sent; the result is one JSON object on stdout. With the pace 0 each connection
+sends its next request when it has its answer. Else so many requests a second fall due, whatever the answers do: each
+takes the first connection that is free, and its time counts from the moment at which it was due.
 """
 
 from __future__ import annotations

@@ -47,8 +47,8 @@ async def _assembled(settings: ServeSettings, begins: Beginning) -> BankApplicat
 
 
 async def _authority(database: Database, settings: ServeSettings) -> SharedAuthority:
-    """The CA of the service; what is new is stored before anybody else can make another."""
-    transaction = await database.begin({SERVICE: NOWHERE}, lock=[SERVICE])
+    """The CA of the service; what is new is stored before anybody else can make another, and keys take their time."""
+    transaction = await database.begin({SERVICE: NOWHERE}, lock=[SERVICE], busy=True)
     try:
         head = transaction.heads[SERVICE]
         authority = SharedAuthority(settings.state, await database.secrets(-1), clock=real_now)

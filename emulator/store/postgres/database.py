@@ -246,13 +246,14 @@ class Database:
         self, positions: Mapping[str, Position], *, lock: Iterable[str] = (), numbers: int = 0, busy: bool = False
     ) -> Transaction:
         """The heads of these banks with their tails, and so many numbers for exchanges; to those that are to `lock`
-        nobody else may append until `commit` or `end`.
+        nobody else may append until `commit` or `end`, which may take long where the turn is `busy`.
 
         StoreUnreachable, and then nothing is locked.
         """
         known = self._connection
+        within = BUSY if busy else ANSWERING
         try:
-            return await self._within(ANSWERING, self._begin(positions, sorted(lock), numbers, busy))
+            return await self._within(within, self._begin(positions, sorted(lock), numbers, busy))
         except psycopg.Error as error:
             await self.end()
             if known is None:
@@ -261,7 +262,7 @@ class Database:
             self._connection = None
             _hang_up(known)
         try:
-            return await self._within(ANSWERING, self._begin(positions, sorted(lock), numbers, busy))
+            return await self._within(within, self._begin(positions, sorted(lock), numbers, busy))
         except psycopg.Error as error:
             await self.end()
             raise _unreachable(error) from error
