@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -98,7 +99,13 @@ def show_(name: str) -> None:
 @report_options
 @bank_options
 def audit(
-    url: str | None, output: str, claims: str | None, names: tuple[str, ...], groups: tuple[str, ...], **where: Any
+    url: str | None,
+    output: str,
+    claims: str | None,
+    names: tuple[str, ...],
+    groups: tuple[str, ...],
+    require_seen: bool,
+    **where: Any,
 ) -> None:
     """Judge what a running bank has seen.
 
@@ -110,7 +117,10 @@ def audit(
     if claims is not None:
         _believe(address, claims)
     report = ask(address, "GET", "conformance")
-    _conclude([row for row in report["checks"] if row["check"] in chosen], output, known, **where)
+    _end(
+        _published([row for row in report["checks"] if row["check"] in chosen], output, known, **where),
+        require_seen=require_seen,
+    )
 
 
 def _believe(address: str, claims: str) -> None:
@@ -142,6 +152,7 @@ def run(
     claims: str | None,
     names: tuple[str, ...],
     groups: tuple[str, ...],
+    require_seen: bool,
     **where: Any,
 ) -> None:
     """Run the plan: each check on a new bank.
@@ -149,15 +160,17 @@ def run(
     Rules, customer and bank time are played, so that every occasion arises.
 
     Without --command and --hook each check waits until you have driven your TPP by hand. Without --url the banks are
-    in a process of the command's own.
+    in a process of the command's own. Exit 1 when a must failed, 2 when the TPP sent no request at all.
     """
     from emulator.conformance.runner import Plan, RunFailed
     from emulator.conformance.runner import run as run_plan
 
     if shell is not None and hook is not None:
         raise click.UsageError("--command or --hook, not both")
-    if shell is not None and not _words(shell):
+    if shell is not None and not (words := _words(shell)):
         raise click.UsageError("--command is empty or has a quotation mark without its other half")
+    if shell is not None and shutil.which(words[0]) is None:
+        raise Failed(f"--command: there is no program {words[0]} that can be run")
     if hook is not None and not hook.startswith(("http://", "https://")):
         raise click.UsageError("--hook takes an http address")
     by_hand = shell is None and hook is None
@@ -165,15 +178,21 @@ def run(
         raise click.UsageError("--jobs goes with --command or --hook")
     checks, known = _chosen(names, groups), _known(where.pop("baseline"))
     plan = Plan(shell, hook, claims, timeout, _by_hand if by_hand else None, jobs)
-    rows = []
+    outcomes = []
     with _bank(url) as address:
         try:
             for outcome in run_plan(checks, address, plan, token=control_token(), ca=trusted_ca()):
-                rows.append(outcome.row)
+                outcomes.append(outcome)
                 _progress(outcome.row, outcome.problems)
         except RunFailed as failed:
             raise Failed(str(failed)) from failed
-    _conclude(rows, output, known, **where)
+    report = _published([outcome.row for outcome in outcomes], output, known, planned=True, **where)
+    if not any(outcome.reached for outcome in outcomes):
+        problem = next((problem for outcome in outcomes for problem in outcome.problems), "")
+        raise Failed(
+            f"the TPP sent no request in any check{f': {problem}' if problem else ''}", page="judge-your-client"
+        )
+    _end(report, require_seen=require_seen)
 
 
 def _words(command: str) -> list[str]:
@@ -231,18 +250,18 @@ def _known(baseline: str | None) -> frozenset[str]:
         raise Failed(str(error)) from error
 
 
-def _conclude(
+def _published(
     rows: list[dict[str, Any]],
     output: str,
     known: frozenset[str],
     *,
+    planned: bool = False,
     junit_file: str | None,
     html_file: str | None,
     json_file: str | None,
     write_baseline: str | None,
-    require_seen: bool,
-) -> None:
-    """Hold the report against the baseline, print it, write its files, and end as it says."""
+) -> Mapping[str, Any]:
+    """The report held against the baseline; it is printed, and its files are written."""
     from emulator.conformance import baseline as baselines
     from emulator.conformance import report as reports
 
@@ -252,7 +271,7 @@ def _conclude(
             baselines.write(Path(write_baseline), report)
     except baselines.BaselineError as error:
         raise Failed(str(error)) from error
-    show(report, output, lambda value: click.echo(reports.terminal(value, healed=healed)))
+    show(report, output, lambda value: click.echo(reports.terminal(value, healed=healed, planned=planned)))
     for option, file, text in (
         ("--junit", junit_file, reports.junit),
         ("--html", html_file, reports.html),
@@ -260,7 +279,14 @@ def _conclude(
     ):
         if file is not None:
             _write(option, Path(file), text(report))
-    if reports.exit_status(report, require_seen=require_seen):
+    return report
+
+
+def _end(report: Mapping[str, Any], *, require_seen: bool) -> None:
+    """End as the report says."""
+    from emulator.conformance.report import exit_status
+
+    if exit_status(report, require_seen=require_seen):
         failed = [row["check"] for row in report["checks"] if row["verdict"] == "fail"]
         unseen = [row["check"] for row in report["checks"] if row["verdict"] == "not-seen"]
         raise CheckFailed(f"failed: {', '.join(failed)}" if failed else f"not seen: {', '.join(unseen)}")

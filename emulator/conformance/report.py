@@ -167,12 +167,14 @@ _MARKS: Mapping[str, str] = {
 }
 
 
-def terminal(shown: Mapping[str, Any], *, healed: Iterable[str] = ()) -> str:
-    """The report for a terminal: a table, the failures in full, and the sums."""
+def terminal(shown: Mapping[str, Any], *, healed: Iterable[str] = (), planned: bool = False) -> str:
+    """The report for a terminal: a table, the failures in full, and the sums; `planned`: of a run of the plan."""
     lines = []
     width = max((len(row["check"]) for row in shown["checks"]), default=0)
     for row in shown["checks"]:
         lines.append(f"{_MARKS[row['verdict']]:<9} {row['check']:<{width}}  {row['about']}")
+        if row["verdict"] == "skipped":
+            lines.append(f"{'':<9} {'':<{width}}  {row['text']}")
     for row in shown["checks"]:
         if row["verdict"] not in ("fail", "warn"):
             continue
@@ -190,7 +192,8 @@ def terminal(shown: Mapping[str, Any], *, healed: Iterable[str] = ()) -> str:
     sums = ", ".join(f"{count} {_MARKS[verdict].lower()}" for verdict, count in shown["summary"].items() if count)
     lines += ["", sums or "nothing was judged"]
     if shown["summary"].get("not-seen"):
-        lines.append("What was not seen is not passed: run more of your flows, or the plan (conformance run).")
+        more = "your TPP left its tasks early" if planned else "run more of your flows, or the plan (conformance run)"
+        lines.append(f"What was not seen is not passed: {more}.")
     return "\n".join(lines)
 
 

@@ -64,10 +64,11 @@ class Plan:
 
 @dataclass(slots=True)
 class Outcome:
-    """The verdict of one check, as a row of the report, and what went wrong around it."""
+    """The verdict of one check as a row of the report, what went wrong around it, and whether the TPP sent anything."""
 
     row: dict[str, Any]
     problems: list[str] = field(default_factory=list)
+    reached: bool = False
 
 
 class _NoRedirect(HTTPRedirectHandler):
@@ -166,7 +167,7 @@ def _run(check: Check, process: Control, plan: Plan, connect: Callable[[str], Co
             }
             customer = Customer(check, bank, answer["tpp"]["tppId"], person, other)
             problems = _drive(check, plan, environment, customer)
-            return _judged(check, bank, plan, problems)
+            return _judged(check, bank, plan, problems, reached=customer.saw_requests)
     finally:
         with suppress(RunFailed):
             process("DELETE", f"/banks/{name}")
@@ -322,6 +323,11 @@ class Customer:
         self._newest = 0
         self._left = [step.times for step in check.arm.clock]
 
+    @property
+    def saw_requests(self) -> bool:
+        """Whether the TPP has sent anything to the bank."""
+        return self._newest > 0
+
     def play(self) -> None:
         """Answer every SCA whose page was opened, and take the steps whose occasion has come."""
         opened = set(self._bank("GET", "/conformance/opened")["opened"]) - self._done
@@ -396,7 +402,7 @@ class Customer:
         return path
 
 
-def _judged(check: Check, bank: Control, plan: Plan, problems: list[str]) -> Outcome:
+def _judged(check: Check, bank: Control, plan: Plan, problems: list[str], *, reached: bool) -> Outcome:
     if plan.claims is not None:
         wanted = bank("GET", "/conformance/claims")
         beliefs, unread = claims.ask(plan.claims, wanted["payments"], wanted["accounts"])
@@ -404,4 +410,4 @@ def _judged(check: Check, bank: Control, plan: Plan, problems: list[str]) -> Out
         problems += unread
     shown = bank("GET", "/conformance?over=true")
     row = next(row for row in shown["checks"] if row["check"] == check.check)
-    return Outcome(row, problems)
+    return Outcome(row, problems, reached)

@@ -1,8 +1,29 @@
-// A small TPP in Node, without packages, for `bank-emulator conformance run --command "node shop.mjs"`.
-// It does the task that BANK_TASK names at the bank BANK_URL, with certificate and key of the plan.
+// A small TPP in Node, without packages, for
+//   bank-emulator conformance run --command "node shop.mjs FOLDER" --claims ADDRESS
+// It does the task that BANK_TASK names at the bank BANK_URL, with certificate and key of the plan, and writes what it
+// believes of payments and accounts into FOLDER. `node shop.mjs FOLDER claims` prints the ADDRESS where it says so.
 import { createHash, createPrivateKey, createSign, randomUUID, X509Certificate } from "node:crypto";
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
+import { join } from "node:path";
+
+const [folder, mode] = process.argv.slice(2);
+const belief = (kind, id) => join(folder, `${kind}-${encodeURIComponent(id)}.json`);
+const believe = (kind, id, value) => writeFileSync(belief(kind, id), JSON.stringify(value));
+
+if (mode === "claims") {
+  const claims = createServer((request, response) => {
+    const [, kind, id] = request.url.split("/");
+    try {
+      response.end(readFileSync(belief(kind, decodeURIComponent(id))));
+    } catch {
+      response.writeHead(404).end(); // nothing is known of it
+    }
+  });
+  await new Promise((listening) => claims.listen(0, "127.0.0.1", listening));
+  console.log(`http://127.0.0.1:${claims.address().port}`);
+  await new Promise(() => {}); // until it is stopped
+}
 
 const env = process.env;
 const base = new URL(env.BANK_URL);
@@ -104,10 +125,15 @@ async function ask(method, path, options = {}) {
 
 async function toTheBank(link, returned) {
   await fetch(link, { redirect: "manual" }); // the customer's browser opens the page
-  return Promise.race([returned, sleep(2)]);
+  return Promise.race([returned, sleep(5)]); // a customer who never returns
 }
 
 const identified = () => (session.psu ? {} : { "x-psu-identity": env.BANK_NATIONAL_ID, "psu-context": env.BANK_CONTEXT });
+
+function note(payment, status) {
+  const state = status === "ACSC" ? "paid" : ["RJCT", "CANC"].includes(status) ? "failed" : "open";
+  believe("payments", payment, { state });
+}
 
 async function order() {
   const returned = startFlow();
@@ -121,6 +147,7 @@ async function order() {
     },
   });
   if (answer.status !== 201) return undefined;
+  note(answer.value.paymentId, answer.value.transactionStatus);
   await toTheBank(answer.value._links.scaRedirect.href, returned);
   return answer.value;
 }
@@ -130,7 +157,9 @@ async function pay() {
   if (!payment) return;
   for (let read = 0; read < 8; read += 1) {
     const answer = await ask("GET", payment._links.status.href, { headers: identified() });
-    if (answer.status >= 400 || final.has(answer.value.transactionStatus)) return;
+    if (answer.status >= 400) return;
+    note(payment.paymentId, answer.value.transactionStatus);
+    if (final.has(answer.value.transactionStatus)) return;
     await sleep(0.6 + read / 10);
   }
 }
@@ -159,12 +188,17 @@ async function read() {
   for (const account of await accounts()) {
     const balances = await ask("GET", account._links.balances.href);
     if (balances.status !== 200) return;
+    const balance = balances.value.balances.find((one) => one.balanceType === "closingBooked").balanceAmount.amount;
+    const known = new Set(); // by what does not change when a feed changes its ids
     let link = `${account._links.transactions.href}?limit=20`;
     while (link) {
       const page = await ask("GET", link);
       if (page.status !== 200) return;
+      for (const { valueDate, transactionAmount, creditorName, debtorName } of page.value.transactions.booked)
+        known.add(JSON.stringify([valueDate, transactionAmount.amount, creditorName, debtorName]));
       link = page.value.transactions._links?.next?.href;
     }
+    believe("accounts", account.resourceId, { balance, transactions: known.size });
   }
 }
 

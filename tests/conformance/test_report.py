@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 from emulator.conformance import baseline, report
-from emulator.conformance.auditor import Auditor
+from emulator.conformance.auditor import Auditor, Record
 from emulator.conformance.check import CheckError, left_out, read, read_all, ready
 from emulator.conformance.report import Report
 from tests.conformance.mutants import MUTANTS
@@ -62,6 +62,19 @@ def test_the_page_names_first_what_was_not_seen_and_escapes_what_the_tpp_sent(fa
     assert page.index("Not seen") < page.index("Failures") < page.index("Passed")
     assert "<script>" not in page
     assert "http" not in page.partition("<body>")[0]
+
+
+def test_each_form_says_why_a_check_was_skipped(failing: dict[str, Any]) -> None:
+    record = Record(skipped=1)
+    shown = report.report(ready(), {"balance-follows-the-ledger": record})
+    (row,) = [row for row in shown["checks"] if row["verdict"] == "skipped"]
+    why = "--claims tells where to ask"
+    assert why in row["text"]
+    assert why in report.terminal(shown)
+    assert why in report.html(shown)
+    skipped = ElementTree.fromstring(report.junit(shown)).find("testcase[@name='balance-follows-the-ledger']/skipped")
+    assert skipped is not None
+    assert why in str(skipped.get("message"))
 
 
 def test_a_baseline_turns_a_known_failure_green_and_names_one_that_is_healed(
