@@ -171,6 +171,18 @@ def test_a_setting_that_is_taken_back_takes_its_weather_along(shop: Shop) -> Non
     assert len(rules.rules) == len(WEATHER["rough"])
 
 
+def test_rules_that_are_posted_as_they_were_read_leave_the_weather_to_its_setting(desk: ControlDesk) -> None:
+    own = {"when": {"operation": "createPayment"}, "then": {"disconnect": "after"}}
+    desk.do("PUT", "/settings", {"weather": "rough"})
+    desk.do("POST", "/rules", own)
+    read = desk.get("/rules")
+    assert len(read["rules"]) == 1 + len(WEATHER["rough"])
+    desk.do("PUT", "/settings", {"weather": "calm"})
+    for body in ({"rules": read["rules"]}, read["rules"]):
+        desk.do("DELETE", "/rules")
+        assert desk.do("POST", "/rules", body)["rules"] == [own]
+
+
 def test_sandbox_data_has_good_days_always(shop: Shop) -> None:
     for number in range(5 * ORDERS):
         answer = shop.attempt(

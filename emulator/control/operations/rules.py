@@ -10,6 +10,7 @@ from emulator.bank.errors import BankError
 from emulator.control import answers
 from emulator.control.operation import LIMIT, Answer, ControlCall, ControlOperation
 from emulator.scenario.rules import AddedRule
+from emulator.scenario.weather import WEATHER
 
 
 def _rules(call: ControlCall[Any]) -> Response:
@@ -23,7 +24,8 @@ def _add_rules(call: ControlCall[Any]) -> Response:
     if not added:
         path = "rules" if isinstance(call.value, dict) else None
         raise BankError("FORMAT_ERROR", "Expected a rule, or a list of rules.", path)
-    rules.add(AddedRule(rule, source) for rule, source in zip(added, sources, strict=True))
+    brought = [dict(rule) for weather in WEATHER.values() for rule in weather]
+    rules.add(AddedRule(rule, source) for rule, source in zip(added, sources, strict=True) if source not in brought)
     call.publish("rules", "added")
     return json_response(201, {"rules": rules.sources(), "counts": rules.counts()})
 

