@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Generator, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from emulator.bank.fixtures import Ready
 
 HeaderPairs = Collection[tuple[str, str]]
 Push = Callable[[bytes | None], None]
@@ -45,7 +48,7 @@ class Request:
     `target` is path and query exactly as sent; `headers` are the names as sent and the values as text, in order
     and with repeats; `base` is `http://host:port` for absolute links; `prefix` is "", "/banks/NAME", either
     with "/api-sandbox" behind it, and still stands in `target`. `unfinished`: what is left to do of it, once it
-    has been begun.
+    has been begun. `ready`: the documents that it restores, where they were prepared beside others.
     """
 
     method: str
@@ -55,6 +58,7 @@ class Request:
     base: str = "http://127.0.0.1:8080"
     prefix: str = ""
     unfinished: Unfinished | None = None
+    ready: Ready | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +75,26 @@ class Delivery:
 AT_ONCE = Delivery()
 
 
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """A body that is too large to be made at once: `size` bytes in all, each of `pieces` made when it is sent."""
+
+    size: int
+    pieces: Iterator[bytes]
+
+
 @dataclass(slots=True)
 class Response:
-    """One answer; the web side adds Content-Length, Date, Server, and gzip where the client asked for it."""
+    """One answer; the web side adds Content-Length, Date, Server, and gzip where the client asked for it.
+
+    `parts`: what follows `body`, if anything does.
+    """
 
     status: int
     headers: list[tuple[str, str]] = field(default_factory=list)
     body: bytes = b""
     delivery: Delivery = AT_ONCE
+    parts: Parts | None = None
 
 
 @dataclass(slots=True)
@@ -142,7 +158,9 @@ Answered = Response | Stream | Unfinished
 
 
 def finished(answer: Answered) -> Response | Stream:
-    """The answer once all of its steps are done, one behind the other."""
+    """The answer once all of its steps are done, one behind the other; its body in one piece."""
     while isinstance(answer, Unfinished):
         answer = answer.step()
+    if isinstance(answer, Response) and answer.parts is not None:
+        answer.body, answer.parts = b"".join((answer.body, *answer.parts.pieces)), None
     return answer

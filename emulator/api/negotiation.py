@@ -75,6 +75,11 @@ def wants_gzip(accept_encoding: str) -> bool:
     return gzip > 0 and gzip >= weights.get("identity", 0.0)
 
 
+def gzip_packer() -> zlib._Compress:
+    """What compresses a body, in one piece or several."""
+    return zlib.compressobj(level=1, wbits=_GZIP)
+
+
 def content_coded(response: Response, accept_encoding: str | None) -> Response:
     """The answer as it goes out: compressed where the client asked for gzip; the one given stays as it is.
 
@@ -84,6 +89,6 @@ def content_coded(response: Response, accept_encoding: str | None) -> Response:
         return response
     if any(name.lower() == "content-encoding" for name, _ in response.headers):
         return response
-    packer = zlib.compressobj(level=1, wbits=_GZIP)
+    packer = gzip_packer()
     body = packer.compress(response.body) + packer.flush()
     return Response(response.status, [*response.headers, ("Content-Encoding", "gzip")], body, response.delivery)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import suppress
 from functools import lru_cache, partial
 from typing import Protocol
 
@@ -28,10 +29,11 @@ from emulator.api.repeats import Repeats
 from emulator.api.router import MethodRefused, Router, split_target
 from emulator.api.signature import SignaturePolicy, SignatureRefused, check
 from emulator.api.validate import validate
-from emulator.bank import products
+from emulator.bank import fixtures, products
 from emulator.bank.bank import Bank
 from emulator.bank.clock import real_seconds
 from emulator.bank.errors import BankError, Message, ScaNeeded
+from emulator.bank.fixtures import FixtureError
 from emulator.bank.ids import fixed_id, random_uuid
 from emulator.bank.payment import progression
 from emulator.store import StoreUnwritable
@@ -121,6 +123,33 @@ class Pipeline:
             if bank.watchers:
                 bank.publish({"type": "request", **exchange.summary()})
         return sent
+
+    def initializing(self, request: Request) -> Generator[object, None, Response]:
+        """`handle` for a request that restores the known state: its documents are prepared beside others.
+
+        For one that would be refused nothing is prepared. What cannot be prepared is refused by `handle`.
+        """
+        bank = self._bank
+        if self._is_admitted(request):
+            with suppress(BankError, FixtureError, OSError, StoreUnwritable):
+                request.ready = yield from fixtures.prepared(
+                    bank.documents, fixtures.initial(bank), today=bank.clock.today(), ids_form=bank.ids.form
+                )
+        response = self.handle(request)
+        if request.ready is not None:
+            fixtures.discard(request.ready)
+            request.ready = None  # the log keeps the request
+        return response
+
+    def _is_admitted(self, request: Request) -> bool:
+        """Whether a TPP that may do so has signed the request."""
+        exchange = Exchange(0, "", request)
+        try:
+            call = self._routed(exchange, Headers(request.headers))
+            self._signed(call, exchange)
+        except BankError:
+            return False
+        return not call.operation.roles.isdisjoint(call.tpp.roles)
 
     def refused(self, request: Request, response: Response) -> None:
         """Finish what was answered at the wire to a request whose head came whole, and enter it into the log."""

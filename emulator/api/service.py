@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from typing import Any, Protocol
 
 from cryptography.x509 import Certificate
@@ -82,6 +82,8 @@ class BankService:
         )
         self.handle: Callable[[Request], Response] = pipeline.handle
         """Answer one request to `/v1`."""
+        self.initializing: Callable[[Request], Generator[object, None, Response]] = pipeline.initializing
+        """Answer one request to restore the known state, with others between."""
         self.refused: Callable[[Request, Response], None] = pipeline.refused
         """Finish what was answered at the wire to such a request, and enter it into the log."""
 

@@ -38,6 +38,7 @@ IDLE = 0.25  # seconds without a request after which the process has nothing els
 JUDGED = 32  # observations that are judged then, for the conformance report, before requests come first again
 PAUSE = 0.001  # seconds in which requests can come, while there is more to judge
 CLOSING = 8.0  # seconds from the stop to the end of the last compaction; all is over within 10 (CONTRACT 1)
+INITIALIZE = "/v1/sandbox/initialize"  # the operation that may take long
 Result = TypeVar("Result")
 
 _ABOUT = ("/health", "/ready", "/openapi.json")
@@ -284,7 +285,13 @@ class BankApplication:
 def _answer(service: BankService, request: Request) -> Answered:
     """What a bank answers its TPPs, once what is due by now is applied."""
     if progression.is_behind(service.bank):
-        return Unfinished(_settled(service, lambda: service.handle(request))).step()
+        return Unfinished(_settled(service, lambda: _handled(service, request))).step()
+    return _handled(service, request)
+
+
+def _handled(service: BankService, request: Request) -> Answered:
+    if request.method == "POST" and INITIALIZE in request.target:
+        return Unfinished(service.initializing(request)).step()
     return service.handle(request)
 
 

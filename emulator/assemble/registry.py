@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,17 +22,30 @@ from emulator.assemble.answers import response_signer
 from emulator.assemble.folders import NAME, Folders
 from emulator.bank import fixtures, notifications
 from emulator.bank.bank import Bank, Event
+from emulator.bank.beside import completed
 from emulator.bank.clock import LIVE, Beginning
+from emulator.bank.documents import FixtureSource
 from emulator.bank.errors import BankError
-from emulator.bank.fixtures import Fixture
+from emulator.bank.fixtures import Ready
 from emulator.bank.kinds import BANK, KINDS
 from emulator.bank.notification_targets import Host
 from emulator.bank.settings import Settings
 from emulator.bank.snapshots import Snapshots
 from emulator.ca import CertificateAuthority
 from emulator.conformance.observer import Conformance
+from emulator.control.operation import BankSpec
 from emulator.scenario.transport import Transport
-from emulator.store import Store, StoreDamaged, StoreError, WriteGroup, journal_of, memory_store, open_store
+from emulator.store import (
+    Documents,
+    Store,
+    StoreDamaged,
+    StoreError,
+    WriteGroup,
+    discarded_on_failure,
+    journal_of,
+    memory_store,
+    open_store,
+)
 from emulator.store.journal_log import Abandoned
 
 logger = logging.getLogger(__name__)
@@ -100,7 +113,7 @@ class BankRegistry:
         """Whether what is answered outlives a power cut."""
         return self._folders is not None and self._common.durability == "power"
 
-    def made_with(self, bank: Bank) -> Fixture:
+    def made_with(self, bank: Bank) -> FixtureSource:
         """What a reset goes back to that names nothing: --fixtures, or what a named bank was made with."""
         return fixtures.initial(bank)
 
@@ -279,39 +292,55 @@ class BankRegistry:
         seed: int | None = None,
         prepare: Callable[[BankService], None] = lambda _: None,
     ) -> BankService:
-        """Create the bank `name`, replacing one of that name (PUT banks/{name}), and change it by `prepare`.
+        """`making` without others between."""
+        return completed(self.making(name, BankSpec(fixture, seed, prepare=prepare)))
 
-        All or nothing, and as durable as asked for; after a failure what is held in memory is to be refreshed.
-        FORMAT_ERROR for an impossible name, CONFLICT for another seed of the default bank.
+    def making(self, name: str, spec: BankSpec) -> Generator[object, None, BankService]:
+        """Create the bank `name`, replacing one of that name (PUT banks/{name}), and change it.
+
+        All or nothing, and as durable as asked for; after a failure what is held in memory is to be refreshed. Others
+        are answered while a large fixture is read, and see what was there before. FORMAT_ERROR for an impossible name,
+        CONFLICT for another seed of the default bank, and where the bank is made or deleted meanwhile.
         """
         if not NAME.fullmatch(name):
             raise BankError("FORMAT_ERROR", "A bank's name is [a-z0-9][a-z0-9-]{0,62}.", "name")
         known = self.find(name)
         if known is None:
-            return self._made(name, fixture, seed, prepare)
-        ids = known.bank.ids
-        before = ids.seed
+            return (yield from self._made(name, spec))
+        seed = spec.seed
         if seed is None:
-            seed = before if name == DEFAULT else self._common.seed
-        if seed != before:
+            seed = known.bank.ids.seed if name == DEFAULT else self._common.seed
+        if seed != known.bank.ids.seed:
             _refuse_default(name)
+        ready = yield from self._prepared(spec, known.bank.documents)
+        with discarded_on_failure(ready.content):
+            if self.find(name) is not known:
+                raise made_meanwhile(name)
+            ids = known.bank.ids
+            before = ids.seed
             ids.reseed(seed)
-        try:
-            self._fill(known, self._stores[name], fixture, prepare)
-        except BaseException:
-            ids.reseed(before)
-            raise
+            try:
+                self._fill(known, self._stores[name], spec, ready)
+            except BaseException:
+                ids.reseed(before)
+                raise
         known.log.clear()
         return known
+
+    def _prepared(self, spec: BankSpec, documents: Documents | None) -> Generator[object, None, Ready]:
+        return fixtures.prepared(
+            documents,
+            {"fixtures": spec.fixture or self._common.fixtures},
+            today=fixtures.first_day(self._common.begins, spec.now),
+            ids_form=self._common.ids_form,
+        )
 
     def publish_to_all(self, kind: str, name: str, status: str) -> None:
         """Tell whoever watches any bank what has changed about the service: its TPPs, its banks."""
         for service in self.watched():
             service.bank.publish(about_all(service.bank, kind, name, status))
 
-    def _made(
-        self, name: str, fixture: str | None, seed: int | None, prepare: Callable[[BankService], None]
-    ) -> BankService:
+    def _made(self, name: str, spec: BankSpec) -> Generator[object, None, BankService]:
         """A bank that was not there; its folder has its name when all is in it."""
         place = None if self._folders is None else self._folders.beside()
         with ExitStack() as undo:
@@ -319,8 +348,11 @@ class BankRegistry:
                 undo.callback(self._folders.drop, place)
             documents = self._documents(place)
             undo.callback(documents.discard)
-            service = self._service(name, documents, seed)
-            self._fill(service, documents, fixture, prepare)
+            ready = yield from self._prepared(spec, documents)
+            if self.exists(name):
+                raise made_meanwhile(name)
+            service = self._service(name, documents, spec.seed)
+            self._fill(service, documents, spec, ready)
             if self._folders is not None and place is not None:
                 self._folders.place(place, name)
                 if (log := journal_of(documents)) is not None:
@@ -329,12 +361,10 @@ class BankRegistry:
         self._enter(name, service, documents)
         return service
 
-    def _fill(
-        self, service: BankService, documents: Store, fixture: str | None, prepare: Callable[[BankService], None]
-    ) -> None:
+    def _fill(self, service: BankService, documents: Store, spec: BankSpec, ready: Ready) -> None:
         with documents.transaction():
-            fixtures.make(service.bank, fixture or self._common.fixtures)
-            prepare(service)
+            fixtures.make(service.bank, ready, now=spec.now, mode=spec.mode)
+            spec.prepare(service)
         documents.write_waiting()
         if (log := journal_of(documents)) is not None:
             log.sync()
@@ -422,6 +452,10 @@ def about_all(bank: Bank, kind: str, name: str, status: str) -> Event:
 def _journal_size(documents: Store) -> int:
     log = journal_of(documents)
     return 0 if log is None else log.journal.size
+
+
+def made_meanwhile(name: str) -> BankError:
+    return BankError("CONFLICT", f"Bank {name} was made or deleted meanwhile.", "name")
 
 
 def _refuse_default(name: str) -> None:

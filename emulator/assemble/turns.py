@@ -142,6 +142,7 @@ def refuse(answer: Answered, error: Exception) -> None:
     refusal = render.refusal(BankError("SYSTEM_ERROR", text, status=503))
     refusal.headers += [pair for pair in answer.headers if pair[0] == "X-Request-ID"]
     answer.status, answer.headers, answer.body, answer.delivery = refusal.status, refusal.headers, refusal.body, AT_ONCE
+    answer.parts = None
 
 
 class Upkeep:

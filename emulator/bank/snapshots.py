@@ -20,7 +20,7 @@ from emulator.bank.beside import beside
 from emulator.bank.clock import date_time, real_now
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import KINDS, META
-from emulator.store import Image, NotFetched, StoreDamaged, StoreError, StoreUnwritable
+from emulator.store import Image, NotFetched, Prepared, StoreDamaged, StoreError, StoreUnwritable
 from emulator.store.disk import Disk
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", re.ASCII)
@@ -91,12 +91,28 @@ class Snapshots:
         yield from beside(lambda: _write(directory, self._file(name), image.to_bytes(), power=self._power))
         return None
 
-    def restore(self, bank: Bank, name: str) -> None:
-        """Make the bank what it was at the moment of the save; RESOURCE_UNKNOWN, CONFLICT."""
-        image = self._find(name).image or self._read(name)
+    def restore(self, bank: Bank, name: str, content: Image | Prepared | None = None) -> None:
+        """Make the bank what it was at the moment of the save; RESOURCE_UNKNOWN, CONFLICT.
+
+        `content`: what `prepared` gave for this name.
+        """
+        content = content or self._find(name).image or self._read(name)
         with bank.documents.transaction():
-            bank.documents.restore(image)
+            bank.documents.restore(content)
             bank.clock.resume()
+
+    def prepared(self, bank: Bank, name: str) -> Generator[object, None, Image | Prepared]:
+        """What `restore` takes a moment for; where there is much to do it is done beside other work. Raises as it."""
+        prepare, image = bank.documents.prepare, self._find(name).image
+        if image is None and self._size(name) <= LARGE:
+            image = self._read(name)
+        if image is not None and image.size <= LARGE:
+            return image
+        content = yield from beside(lambda: prepare(image or self._read(name)), discard=Prepared.discard)
+        if bank.documents.content() is None:
+            content.discard()
+            raise BankError("CONFLICT", "The bank was deleted meanwhile.")
+        return content
 
     def delete(self, name: str) -> None:
         """Delete a snapshot; RESOURCE_UNKNOWN."""
@@ -128,6 +144,11 @@ class Snapshots:
 
     def _file(self, name: str) -> Path:
         return (self._directory or Path()) / f"{name}{_ENDING}"
+
+    def _size(self, name: str) -> int:
+        """The size of the snapshot's file in bytes, 0 where there is none."""
+        file = self._file(name)
+        return file.stat().st_size if self._directory is not None and file.is_file() else 0
 
     def _read(self, name: str) -> Image:
         file = self._file(name)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Generic, Protocol, TypeVar
 
 from emulator.api.messages import Request, Response, Steps, Stream
@@ -12,8 +13,9 @@ from emulator.api.openapi import resolved
 from emulator.api.query import Parameter
 from emulator.api.service import BankService
 from emulator.bank.bank import Bank, Event
+from emulator.bank.clock import Mode
+from emulator.bank.documents import FixtureSource
 from emulator.bank.errors import BankError, Message
-from emulator.bank.fixtures import Fixture
 from emulator.bank.problems import Problem
 from emulator.ca import CertificateAuthority
 from emulator.scenario.target import ScenarioTarget
@@ -24,22 +26,26 @@ LIMIT = Parameter("limit", "int", "How many at most.", minimum=1, maximum=1000, 
 Body = TypeVar("Body")
 
 
+@dataclass(frozen=True, slots=True)
+class BankSpec:
+    """What a bank is made from: fixture (None: --fixtures), seed and clock; `prepare` changes it before it is there."""
+
+    fixture: str | None = None
+    seed: int | None = None
+    now: datetime | None = None
+    mode: Mode | None = None
+    prepare: Callable[[BankService], None] = lambda _: None
+
+
 class Banks(Protocol):
     """The banks of this process, as assemble hands them in."""
 
-    def made_with(self, bank: Bank) -> Fixture: ...
+    def made_with(self, bank: Bank) -> FixtureSource: ...
     def names(self) -> list[str]: ...
     def exists(self, name: str) -> bool: ...
     def find(self, name: str) -> BankService | None: ...
     def without_damage(self, name: str) -> AbstractContextManager[None]: ...
-    def make(
-        self,
-        name: str,
-        *,
-        fixture: str | None = None,
-        seed: int | None = None,
-        prepare: Callable[[BankService], None] = ...,
-    ) -> BankService: ...
+    def making(self, name: str, spec: BankSpec) -> Generator[object, None, BankService]: ...
     def close_bank(self, name: str) -> None: ...
     def publish_to_all(self, kind: str, name: str, status: str) -> None: ...
     def transport(self) -> Transport:

@@ -13,7 +13,7 @@ from tinydb.storages import MemoryStorage
 
 from emulator.store.documents import Documents
 from emulator.store.errors import StoreUnwritable
-from emulator.store.image import FrozenTable, Image, TableImage
+from emulator.store.image import FrozenTable, Image, Prepared, TableImage
 from emulator.store.kinds import D, Kind, by_name
 from emulator.store.log import Change, Event, Log, MemoryLog
 from emulator.store.snapshot import INDEX_TABLE, STORE_TABLE
@@ -203,13 +203,35 @@ class Store(Documents):
                 except Exception:  # the change is kept, whoever cannot hear of it
                     logger.exception("an event could not be delivered")
 
-    def restore(self, image: Image) -> None:
+    def prepare(self, image: Image) -> Prepared:
+        """What `restore` takes a moment for, however large the image is; in any thread. Raises StoreUnwritable."""
+        tables = memory_store(self.kinds.values())
+        for name, picture in image.tables.items():
+            picture.onto(tables.table(name))
+        return Prepared(tables.tables, self.log.store_content(image))
+
+    def restore(self, image: Image | Prepared) -> None:
         """Make the content exactly the image's, as one change (of a transaction, if one is open)."""
+        if isinstance(image, Prepared):
+            self._take_over(image)
+            return
         with self._transaction:
             for name in [*self.tables, *(name for name in image.tables if name not in self.tables)]:
                 table = self.table(name)
                 self.steps.append(Replaced(table))
                 (image.tables.get(name) or TableImage.bare({})).onto(table)
+
+    def _take_over(self, prepared: Prepared) -> None:
+        with self._transaction:
+            for name in [*self.tables, *(name for name in prepared.tables if name not in self.tables)]:
+                table = self.table(name)
+                self.steps.append(Replaced(table))
+                if name in prepared.tables:
+                    table.take_over(prepared.tables[name])
+                else:
+                    table.empty()
+            if prepared.stored is not None:
+                self.steps.append(prepared.stored)
 
     def image(self) -> Image:
         """The whole content as it stands, for `restore`. What waits is written first; raises StoreUnwritable."""

@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 
 import orjson
 
-from emulator.store.image import Image
+from emulator.store.image import ROWS_AT_ONCE, Image, Prepared
 from emulator.store.index import Bucket, Crowd, Order, Value
 from emulator.store.kinds import D, Document, Kind
 from emulator.store.log import Event
@@ -41,6 +41,17 @@ class DependentCache(Generic[Key, Cached]):
         if len(self._values) >= self._most:
             self._forget()
         return self._values
+
+
+def _json_parts(tables: list[tuple[bytes, list[bytes]]]) -> Iterator[bytes]:
+    opening = b"{"
+    for name, rows in tables:
+        yield b"%b%b:[" % (opening, name)
+        for at in range(0, len(rows), ROWS_AT_ONCE):
+            yield (b"," if at else b"") + b",".join(rows[at : at + ROWS_AT_ONCE])
+        yield b"]"
+        opening = b","
+    yield b"}"
 
 
 class Documents(ABC):
@@ -226,18 +237,14 @@ class Documents(ABC):
             raise ValueError(f"{table.name} has no order {name!r}")
         return order
 
-    def json(self) -> bytes:
-        """What `dump` gives as JSON text, made of the documents' own texts."""
-        parts = [b"{"]
-        for table in self.tables.values():
-            parts += (table.json_name, b":[")
-            for row in table.sorted_rows().values():
-                parts += (row, b",")
-            if table.rows:
-                parts.pop()
-            parts.append(b"],")
-        parts[-1] = b"]}"
-        return b"".join(parts)
+    def json(self) -> tuple[int, Iterator[bytes]]:
+        """What `dump` gives as JSON text, made of the documents' own texts as they stand now: its size and its parts.
+
+        Parts are made when they are asked for; the texts stay in memory until then.
+        """
+        tables = [(table.json_name, list(table.sorted_rows().values())) for table in self.tables.values()]
+        size = sum(len(name) + len(b":[],") + sum(map(len, rows)) + max(0, len(rows) - 1) for name, rows in tables)
+        return size + len(b"{}") - len(b","), _json_parts(tables)
 
     def dump(self) -> dict[str, list[Document]]:
         """Everything: name of the kind -> documents in insertion order."""
@@ -258,7 +265,9 @@ class Documents(ABC):
     @abstractmethod
     def image(self) -> Image: ...
     @abstractmethod
-    def restore(self, image: Image) -> None: ...
+    def prepare(self, image: Image) -> Prepared: ...
+    @abstractmethod
+    def restore(self, image: Image | Prepared) -> None: ...
 
     # Following changes
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
 
 from emulator.store.index import Entry, Index, Keys, Order
 from emulator.store.kinds import Document, Kind, by_name
 from emulator.store.table import DocumentTable, decoded, encoded
+from emulator.store.tx import StoredContent
 
 Batch = tuple[list[int], list[bytes]]
 """Numbers, and the encoded documents under them."""
@@ -167,6 +169,18 @@ def _pieces(values: Iterable[T], pause: Callable[[], None]) -> Iterator[list[T]]
         yield every[at : at + VALUES_AT_ONCE]
 
 
+class Prepared(NamedTuple):
+    """An image that one store takes over in a moment, once: complete tables by kind, and what its log has of it."""
+
+    tables: Mapping[str, DocumentTable]
+    stored: StoredContent | None
+
+    def discard(self) -> None:
+        """It is of no use any more."""
+        if self.stored is not None:
+            self.stored.undo()
+
+
 class Image(NamedTuple):
     """The content of a store at one moment: kind -> picture of its table."""
 
@@ -218,3 +232,14 @@ class Image(NamedTuple):
         from emulator.store.snapshot import load
 
         return load(lambda offset, size: data[offset : offset + size], len(data), file, by_name(kinds)).image
+
+
+@contextmanager
+def discarded_on_failure(content: Image | Prepared) -> Iterator[None]:
+    """A `with` block that restores what was prepared; where it fails, that is discarded."""
+    try:
+        yield
+    except BaseException:
+        if isinstance(content, Prepared):
+            content.discard()
+        raise

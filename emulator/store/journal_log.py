@@ -21,15 +21,18 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock as ThreadLock
 from typing import Any, Literal
+from uuid import uuid4
 
 from emulator.store.db import Store
 from emulator.store.disk import Disk, Lock
 from emulator.store.errors import StoreExhausted, StoreUnwritable
+from emulator.store.image import Image
 from emulator.store.journal import Journal, Segment, sealed
 from emulator.store.kinds import Kind
 from emulator.store.log import Change
-from emulator.store.recovery import SNAPSHOT, Progress, Recovered, recover, unfinished_name
+from emulator.store.recovery import SNAPSHOT, Progress, Recovered, content_name, recover, unfinished_name
 from emulator.store.snapshot import Tables, write_snapshot
+from emulator.store.tx import StoredContent
 
 logger = logging.getLogger(__name__)
 
@@ -85,18 +88,26 @@ class Abandoned(Exception):
 class Compaction:
     """One snapshot on its way: made and finished by the store's thread, `run` by any.
 
-    `sequence`: the last change in it; `superseded`: the journal files that it makes needless; `placed`: it is the
-    snapshot now; `failed`: why it is not, or why the old files stay.
+    `sequence`: the last change in it; `superseded`: the journal files that it makes needless, and `contents` those that
+    they name; `placed`: it is the snapshot now; `failed`: why it is not, or why the old files stay.
     """
 
     def __init__(
-        self, directory: Path, disk: Disk, tables: Tables, *, sequence: int, superseded: list[Segment]
+        self,
+        directory: Path,
+        disk: Disk,
+        tables: Tables,
+        *,
+        sequence: int,
+        superseded: list[Segment],
+        contents: list[str],
     ) -> None:
         self._directory = directory
         self._disk = disk
         self._tables: Tables | None = tables
         self.sequence = sequence
         self.superseded = superseded
+        self.contents = contents
         self.size = 0
         self.placed = False
         self.failed: Exception | None = None
@@ -124,6 +135,8 @@ class Compaction:
                 self.placed = True
                 for segment in self.superseded:
                     self._disk.remove(segment.path)
+                for name in self.contents:
+                    self._disk.remove(self._directory / name)
         except Exception as failed:
             # where nobody wants it, its directory may be gone
             if not (self._abandoned or isinstance(failed, Abandoned)):
@@ -161,6 +174,7 @@ class JournalLog:
         self._gave_up = False
         self.written = 0.0
         self._journal: Journal | None = None
+        self._contents: dict[str, StoredContent] = {}  # by file: those that a change names or is about to name
         _open_logs.add(self)
 
     def load(self, store: Store) -> None:
@@ -169,6 +183,8 @@ class JournalLog:
         recovered = recover(self.directory, self._disk, store, self._progress)
         self.written = max((self._disk.written(path) for path in recovered.sources), default=0.0)
         self._journal = self._taken_over(recovered)
+        for path, sequence, size in recovered.contents:
+            self._contents[path.name] = StoredContent(path.name, size=size, sequence=sequence)
         self._synced = store.sequence
         self._synced_size = self._journal.last.size
         self._new_name = True  # the name of the newest journal file may not be on the medium yet
@@ -219,6 +235,31 @@ class JournalLog:
         group = self._store.group
         if group is not None and self.compaction_due:
             group.overgrown.add(self._store)
+
+    def store_content(self, image: Image) -> StoredContent:
+        """Write a file for a change to name, in any thread; raises StoreUnwritable."""
+        name = content_name(uuid4().hex)
+        path = self.directory / name
+        try:
+            size = write_snapshot(self._disk, path, image.tables, 0)
+            if self.confirms:
+                self._disk.sync_directory(self.directory)
+        except OSError as failed:
+            with suppress(OSError):
+                self._disk.remove(path)
+            raise StoreUnwritable(f"the content cannot be written: {failed}") from failed
+
+        def remove() -> None:
+            self._contents.pop(name, None)
+            with suppress(OSError):
+                self._disk.remove(path)
+
+        stored = self._contents[name] = StoredContent(name, size=size, remove=remove)
+        return stored
+
+    def _contained(self, sequence: int) -> list[str]:
+        """The files that no change after this one names."""
+        return [name for name, stored in self._contents.items() if 0 < stored.sequence <= sequence]
 
     def _stating_synced(self, change: Change) -> bytes:
         """The payload that also says up to which change everything was synced when it was written."""
@@ -281,8 +322,11 @@ class JournalLog:
 
     @property
     def compaction_due(self) -> bool:
-        """The journal has outgrown the snapshot."""
-        return self.journal.size > self._compact_at and self.compaction is None and self.refusal is None
+        """The journal, with what it names, has outgrown the snapshot."""
+        size = self.journal.size
+        if self._contents:
+            size += sum(stored.size for stored in self._contents.values() if stored.sequence)
+        return size > self._compact_at and self.compaction is None and self.refusal is None
 
     def begin_compaction(self) -> Compaction:
         """A new snapshot of the present content: `run` it in any thread, then `finish_compaction`.
@@ -306,7 +350,14 @@ class JournalLog:
             self._compact_at = journal.size + self._threshold()
             raise StoreUnwritable(f"the journal cannot be continued in a new file: {failed}") from failed
         self._new_name, self._synced_size = True, journal.last.size
-        self.compaction = Compaction(self.directory, self._disk, tables(), sequence=sequence, superseded=superseded)
+        self.compaction = Compaction(
+            self.directory,
+            self._disk,
+            tables(),
+            sequence=sequence,
+            superseded=superseded,
+            contents=self._contained(sequence),
+        )
         return self.compaction
 
     def finish_compaction(self, compaction: Compaction) -> None:
@@ -323,6 +374,8 @@ class JournalLog:
         if compaction.placed:
             self._snapshot_size = compaction.size
             self.journal.forget(compaction.superseded)
+            for name in compaction.contents:
+                self._contents.pop(name, None)
             self._outdated = False
             self._compact_at = self._threshold()
         else:

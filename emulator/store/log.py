@@ -14,8 +14,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from emulator.store.tx import StoredContent
+
 if TYPE_CHECKING:
     from emulator.store.db import Store
+    from emulator.store.image import Image
 
 Event = dict[str, Any]
 """What listeners hear of a change: `{"type": ..., ...}`, JSON."""
@@ -55,6 +58,13 @@ class Log(Protocol):
         """Keep a change; raises StoreUnwritable, and then has not kept it."""
         ...
 
+    def store_content(self, image: Image) -> StoredContent | None:
+        """Keep a whole content beside, for a change to name; in any thread. None: every change tells all of it.
+
+        Raises StoreUnwritable.
+        """
+        ...
+
     def close(self, pause: Callable[[], None] | None = None) -> None:
         """Keep what is left to keep, as far as `pause` lets it, and release what is held; later changes are refused."""
         ...
@@ -76,6 +86,10 @@ class MemoryLog:
 
     def append(self, change: Change) -> None:
         """The store itself has all there is."""
+
+    def store_content(self, _image: Image) -> StoredContent:
+        """The store itself has it."""
+        return StoredContent()
 
     def close(self, pause: Callable[[], None] | None = None) -> None:
         """There is nothing to release."""

@@ -15,6 +15,7 @@ from emulator.store.journal import Records, Segment, segment_first
 from emulator.store.replay import Replay
 from emulator.store.snapshot import load
 from emulator.store.table import decoded
+from emulator.store.tx import content_of
 
 if TYPE_CHECKING:
     from emulator.store.db import Store
@@ -31,6 +32,15 @@ def unfinished_name(sequence: int, unique: int) -> str:
     return f"{SNAPSHOT}.{sequence}-{unique:x}.new"
 
 
+def content_name(unique: str) -> str:
+    """A content that a change of the journal names (see `tx.payload`): a file in the form of a snapshot."""
+    return f"content-{unique}.json"
+
+
+def _is_content(name: str) -> bool:
+    return name.startswith("content-") and name.endswith(".json")
+
+
 def _is_unfinished(name: str) -> bool:
     return name.startswith(f"{SNAPSHOT}.") and name.endswith(".new")
 
@@ -40,15 +50,18 @@ class Recovered:
 
     `sources`: the files that were read; `snapshot_size` in bytes; `fits`: the snapshot has the indexes that are
     declared; `segments`: the journal files to go on with, sizes without a torn tail; `torn`: (file, offset, bytes) of a
-    last record that is torn or damaged; `stale`: files to remove.
+    last record that is torn or damaged; `contents`: the file, change and size of each content that a change names;
+    `stale`: files to remove.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, disk: Disk) -> None:
+        self.disk = disk
         self.sources: list[Path] = []
         self.snapshot_size = 0
         self.fits = True
         self.segments: list[Segment] = []
         self.torn: tuple[Path, int, int] | None = None
+        self.contents: list[tuple[Path, int, int]] = []
         self.stale: list[Path] = []
 
 
@@ -74,7 +87,7 @@ class _Reading:
 
 def recover(directory: Path, disk: Disk, store: Store, progress: Progress | None = None) -> Recovered:
     """Read everything into `store`, which is empty, without changing a file; raises StoreDamaged and StoreTooNew."""
-    recovered = Recovered()
+    recovered = Recovered(disk)
     names = disk.names(directory)
     documents = [name for name in names if name == SNAPSHOT or segment_first(name) is not None]
     reading = _Reading(sum(disk.size(directory / name) for name in documents) if progress else 0, progress)
@@ -94,7 +107,7 @@ def recover(directory: Path, disk: Disk, store: Store, progress: Progress | None
         with disk.reading(path) as (read, size):
             records = Records(read, size)
             segment = Segment(path, first, 0)
-            needed = _replay(segment, records, store, replay, reading)
+            needed = _replay(segment, records, store, replay, reading, recovered)
         reading.done += records.end
         recovered.sources.append(path)
         segment.size = records.end
@@ -109,6 +122,9 @@ def recover(directory: Path, disk: Disk, store: Store, progress: Progress | None
         if records.torn:
             recovered.stale += later
             break
+    used = {path for path, _, _ in recovered.contents}
+    recovered.sources += used
+    recovered.stale += [directory / name for name in names if _is_content(name) and directory / name not in used]
     try:
         replay.finish()
     except ValueError as wrong:
@@ -126,23 +142,44 @@ def _load_snapshot(file: Path, disk: Disk, store: Store, recovered: Recovered) -
         raise StoreDamaged(file, 0, str(wrong)) from wrong
 
 
-def _replay(segment: Segment, records: Records, store: Store, replay: Replay, reading: _Reading) -> bool:
+def _load_content(file: Path, store: Store, disk: Disk, journal: Path, offset: int) -> int:
+    """Make the content that of a file which a change names; its size. Raises StoreDamaged at the change."""
+    try:
+        with disk.reading(file) as (read, size):
+            store.replace(load(read, size, file, store.kinds).image, 0)
+    except FileNotFoundError:
+        raise StoreDamaged(journal, offset, f"{file.name}, which it names, is missing") from None
+    except (StoreDamaged, ValueError) as wrong:
+        reason = wrong.reason if isinstance(wrong, StoreDamaged) else str(wrong)
+        raise StoreDamaged(journal, offset, f"{file.name}, which it names, is damaged: {reason}") from wrong
+    return size
+
+
+def _replay(
+    segment: Segment, records: Records, store: Store, replay: Replay, reading: _Reading, recovered: Recovered
+) -> bool:
     """Apply the changes of one journal file that the store does not have yet; whether there were any."""
     known = store.sequence
     if segment.first > known + 1:
         raise StoreDamaged(segment.path, 0, f"changes {known + 1} to {segment.first - 1} are missing before this file")
     for offset, payload in records:
         reading.at(offset)
-        change = _SEQUENCE.match(payload)
-        if change is None:
+        numbered = _SEQUENCE.match(payload)
+        if numbered is None:
             raise StoreDamaged(segment.path, offset, "a sealed record that holds no change")
-        sequence = int(change[1])
+        sequence = int(numbered[1])
         if sequence != segment.following:
             raise StoreDamaged(segment.path, offset, f"change {sequence} stands where {segment.following} belongs")
         segment.following += 1
         if sequence > store.sequence:
             try:
-                replay.repeat(decoded(payload))
+                content, change = content_of(decoded(payload))
+                if content is not None:
+                    replay.forget()
+                    path = segment.path.parent / content
+                    size = _load_content(path, store, recovered.disk, segment.path, offset)
+                    recovered.contents.append((path, sequence, size))
+                replay.repeat(change)
                 store.sequence = sequence
             except orjson.JSONDecodeError as wrong:  # of a document, whose text was written by us (see `decoded`)
                 raise MemoryError("no memory to repeat a change") from wrong

@@ -111,6 +111,10 @@ class Replay:
         self._table_of = table_of
         self._touched: dict[str, _Touched] = {}
 
+    def forget(self) -> None:
+        """The tables have other contents now, indexes and all."""
+        self._touched.clear()
+
     def repeat(self, change: Mapping[str, Any]) -> None:
         """Do what a decoded change says; raises ValueError, KeyError, TypeError or AttributeError as `tx.repeat`."""
         for kind in change.get("clear", ()):

@@ -237,6 +237,12 @@ class DocumentTable(Table):
         del self.numbers[identity], self.rows[number]
         self.changed()
 
+    def take_over(self, other: DocumentTable) -> None:
+        """Make the content that of a table of the same kind which is given away."""
+        self.rows, self.numbers, self.keys = other.rows, other.numbers, other.keys
+        self.next_number, self.in_order, self.before = other.next_number, other.in_order, None
+        self.changed()
+
     def changed(self) -> None:
         """Tell whoever depends on what the table holds."""
         for dependant in self.dependants:

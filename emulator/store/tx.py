@@ -51,14 +51,35 @@ class Replaced:
                 yield table, identity, None, None, number, table.rows[number]
 
 
-Undo = Step | Replaced
+class StoredContent:
+    """A step after which the content is one that the log has whole, in `file` (None: it needs none), of `size` bytes.
+
+    `sequence`: the change that names it. What was done before it need not be told.
+    """
+
+    __slots__ = ("_remove", "file", "sequence", "size")
+
+    def __init__(
+        self, file: str | None = None, *, size: int = 0, remove: Callable[[], None] = lambda: None, sequence: int = 0
+    ) -> None:
+        self.file = file
+        self.size = size
+        self.sequence = sequence
+        self._remove = remove
+
+    def undo(self) -> None:
+        """No change names it, nor will one."""
+        self._remove()
+
+
+Undo = Step | Replaced | StoredContent
 
 
 def undo(steps: list[Undo], *, down_to: int = 0) -> None:
     """Take back the steps after the first `down_to`, the last one first, and forget them."""
     while len(steps) > down_to:
         step = steps.pop()
-        if isinstance(step, Replaced):
+        if isinstance(step, (Replaced, StoredContent)):
             step.undo()
         else:
             table, identity, number, raw, _, _ = step
@@ -87,7 +108,7 @@ def _beside(cleared: Iterable[DocumentTable], steps: list[Undo]) -> Iterator[Ste
         if isinstance(step, Replaced):
             if step.table not in cleared:
                 yield from step.differences()
-        elif step[0] not in cleared:
+        elif not isinstance(step, StoredContent) and step[0] not in cleared:
             yield step
 
 
@@ -95,13 +116,35 @@ def payload(sequence: int, steps: list[Undo]) -> bytes | None:
     """What differs between before the first step and now, as JSON; None when nothing does.
 
     `{"sequence", "clear": [kind], "delete": [[kind, number, id]], "put": [[kind, number, document]]}`, "clear" and
-    "delete" only where something is deleted. Of a kind that is cleared every document that it has now is put.
+    "delete" only where something is deleted. Of a kind that is cleared every document that it has now is put. Where the
+    content became one that is stored: `{"sequence", "content": file, "then": the same of what was changed since}`.
     """
+    return _differences(b'{"sequence":%d,' % sequence, steps, sequence)
+
+
+def content_of(change: Mapping[str, Any]) -> tuple[str | None, Mapping[str, Any]]:
+    """The file with which a decoded `payload` begins, None for none, and what it says besides."""
+    return (change["content"], change["then"]) if "content" in change else (None, change)
+
+
+def _stored(steps: list[Undo], sequence: int) -> tuple[StoredContent, list[Undo]] | None:
+    """The last content that is stored, and the steps after it."""
+    stored = [(place, step) for place, step in enumerate(steps) if isinstance(step, StoredContent)]
+    for _, content in stored:
+        content.sequence = sequence
+    return (stored[-1][1], steps[stored[-1][0] + 1 :]) if stored else None
+
+
+def _differences(head: bytes, steps: list[Undo], sequence: int) -> bytes | None:
     removed: list[tuple[str, int, str]] = []
     puts: list[bytes] = []
     cleared: dict[DocumentTable, None] | None = None
     touched: Iterable[Any] = steps
     if Replaced in map(type, steps):
+        if (stored := _stored(steps, sequence)) is not None:
+            content, since = stored
+            then = _differences(b"{", since, sequence) or b'{"put":[]}'
+            return b'%b"content":%b,"then":%b}' % (head, orjson.dumps(content.file), then)
         cleared = dict.fromkeys(step.table for step in steps if isinstance(step, Replaced) and step.shrank)
         touched = _once(list(_beside(cleared, steps)))
     elif any(map(_raw_before, steps)):  # else all came anew, no document twice
@@ -112,7 +155,6 @@ def payload(sequence: int, steps: list[Undo]) -> bytes | None:
                 removed.append((table.name, number, identity))
         elif raw_now != raw or number_now != number:
             puts += (b"[%b,%d," % (table.json_name, number_now), raw_now, b"],")
-    head = b'{"sequence":%d,' % sequence
     if cleared:
         for table in cleared:
             for number, raw in table.rows.items():

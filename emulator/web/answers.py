@@ -10,15 +10,17 @@ import asyncio
 from email.utils import formatdate
 from functools import lru_cache
 from http import HTTPStatus
+from itertools import chain
 from time import time
 from typing import TYPE_CHECKING
 
 from aiohttp import web
 from aiohttp.abc import AbstractStreamWriter
+from aiohttp.hdrs import ACCEPT_ENCODING
 from aiohttp.http import HttpVersion10
 
 from emulator.api.messages import Response, Stream
-from emulator.api.negotiation import content_coded
+from emulator.api.negotiation import content_coded, gzip_packer, wants_gzip
 
 if TYPE_CHECKING:
     from emulator.web.connection import Connection
@@ -109,6 +111,48 @@ class Answer(Sent):
                 await self._request.writer.drain()
         except TimeoutError:
             self._connection.drop()
+
+
+class PartedAnswer(Answer):
+    """An answer whose body is made while it is sent, with requests of others between its parts."""
+
+    async def write_eof(self, _data: bytes = b"") -> None:
+        """Write the head, then part for part what the client takes."""
+        connection, request, response = self._connection, self._request, self._response
+        if response.parts is None:
+            raise RuntimeError("the answer has no parts")
+        if not request.keep_alive or connection.last:
+            self.closes = True
+        headers, framing = response.headers, [f"Content-Length: {len(response.body) + response.parts.size}"]
+        packer = None
+        if request.version != HttpVersion10 and wants_gzip(request.headers.get(ACCEPT_ENCODING, "")):
+            packer = gzip_packer()
+            framing = ["Transfer-Encoding: chunked"]
+            headers = [*headers, ("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding")]
+        if self.closes:
+            framing.append(CLOSE)
+        elif request.version == HttpVersion10:
+            framing.append("Connection: keep-alive")
+        connection.send(head(Response(response.status, headers), framing))
+        if request.method != "HEAD":
+            for part in chain((response.body,), response.parts.pieces):
+                await self._send(part if packer is None else _chunk(packer.compress(part)))
+            if packer is not None:
+                await self._send(_chunk(packer.flush()) + b"0\r\n\r\n")
+        connection.end()
+
+    async def _send(self, data: bytes) -> None:
+        if data:
+            self._connection.send(data)
+        if self._connection.writing_paused:
+            await self._drain()
+        else:
+            await asyncio.sleep(0)
+
+
+def _chunk(data: bytes) -> bytes:
+    """A chunk of a body whose length is not known; an empty one would end it."""
+    return b"%x\r\n%b\r\n" % (len(data), data) if data else b""
 
 
 class Refusal(Answer):

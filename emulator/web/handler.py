@@ -12,7 +12,7 @@ from aiohttp import web
 from aiohttp.hdrs import ACCEPT_ENCODING, HOST
 
 from emulator.api.messages import AT_ONCE, Answered, Request, Response, Stream, Unfinished
-from emulator.web.answers import Answer, Hangup, Refusal, encoded
+from emulator.web.answers import Answer, Hangup, PartedAnswer, Refusal, encoded
 from emulator.web.application import Application, Turn
 from emulator.web.connection import Connection
 from emulator.web.events import EventStream, Watchers
@@ -59,6 +59,8 @@ class Handler:
                 return Hangup(connection)
             if delivery.disconnect is not None:
                 return Hangup(connection)
+        if answer.parts is not None:
+            return PartedAnswer(connection, request, answer)
         coding = request.headers.get(ACCEPT_ENCODING)
         return Answer(connection, request, answer if coding is None else encoded(answer, coding))
 

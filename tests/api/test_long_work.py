@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections import Counter
-from collections.abc import AsyncIterator, Callable
+import shutil
+from collections import Counter, OrderedDict
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
-from threading import Thread, current_thread, main_thread
+from threading import Event, Thread, current_thread, main_thread
 from typing import Any
 
 import pytest
@@ -17,13 +19,17 @@ import pytest
 from emulator.api.messages import Request, Response
 from emulator.assemble import assemble
 from emulator.assemble.application import BankApplication
+from emulator.bank import fixtures, snapshots
 from emulator.bank.clock import real_now
-from emulator.bank.kinds import CUSTOMER, PAYMENT
+from emulator.bank.kinds import CONTACT, CUSTOMER, PAYMENT
 from emulator.bank.payment import progression
+from emulator.bank.problems import Problem
 from emulator.bank.sandbox import patterns
 from emulator.ca import CertificateAuthority
+from emulator.client.tpp import Tpp
 from emulator.control.room import Control
 from emulator.settings import ServeSettings
+from emulator.store import Image
 from emulator.web.events import Watchers
 from emulator.web.handler import Turns
 from tests.unit.payments.world import STRAKS, domestic, initiate
@@ -33,6 +39,8 @@ GENERATE = "/_emulator/generate"
 
 
 class Desk:
+    tpp: Tpp
+
     def __init__(self, application: BankApplication) -> None:
         self.application = application
         self.turns = Turns(application, Watchers(application))
@@ -41,6 +49,10 @@ class Desk:
     def send(self, method: str, target: str, body: Any = None) -> asyncio.Future[Any]:
         content = b"" if body is None else json.dumps(body).encode()
         return self.turns.answer(Request(method, target, JSON, content))
+
+    def signed(self, method: str, path: str, **options: Any) -> Request:
+        prepared = self.tpp.prepare(method, path, **options)
+        return Request(prepared.method, prepared.target, tuple(prepared.headers.items()), prepared.body)
 
     async def status(self, method: str, target: str, body: Any = None) -> int:
         answer = await self.send(method, target, body)
@@ -53,6 +65,7 @@ async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
     authority = CertificateAuthority(None, clock=real_now)
     application = assemble(ServeSettings(state=tmp_path), authority=authority)
     desk = Desk(application)
+    desk.tpp = Tpp("http://127.0.0.1:8080", authority.demo())
     application.default.bank.watch(lambda event: desk.events.append(event or {}))
     yield desk
     application.close()
@@ -197,3 +210,165 @@ async def test_what_is_due_at_one_moment_is_listed_once(desk: Desk, monkeypatch:
     assert await desk.status("POST", "/_emulator/clock/advance", {"by": "P2D"}) == 200
     assert statuses(desk) == {"RJCT": 20}
     assert len(listed) == len(set(listed)), "not once for each piece"
+
+
+@dataclass
+class Held:
+    """The reading of a fixture, in its thread, waits until it is let go on."""
+
+    begun: Event = field(default_factory=Event)
+    let: Event = field(default_factory=Event)
+    failure: Exception | None = None
+
+    def __call__(self, build: Callable[..., Any]) -> Callable[..., Any]:
+        def held(*arguments: Any, **options: Any) -> Any:
+            self.begun.set()
+            assert self.let.wait(30)
+            if self.failure is not None:
+                raise self.failure
+            return build(*arguments, **options)
+
+        return held
+
+
+@pytest.fixture
+def held(monkeypatch: pytest.MonkeyPatch, desk: Desk) -> Iterator[Held]:
+    """Any fixture counts as large, and is not read yet."""
+    held = Held()
+    monkeypatch.setattr(fixtures, "LARGE", 0)
+    monkeypatch.setattr(fixtures, "_CONTENTS", OrderedDict())
+    monkeypatch.setattr(fixtures, "build", held(fixtures.build))
+    yield held
+    held.let.set()
+
+
+def contents(folder: Path) -> list[Path]:
+    return list(folder.rglob("content-*"))
+
+
+async def underway(desk: Desk, held: Held, method: str, target: str, body: Any = None) -> asyncio.Future[Any]:
+    """A request that is reading a fixture beside others."""
+    asking = desk.send(method, target, body)
+    while not held.begun.is_set():
+        assert await desk.status("GET", "/health") == 200
+    assert not asking.done()
+    return asking
+
+
+async def test_a_bank_is_as_it_was_until_a_reset_is_through(desk: Desk, held: Held, tmp_path: Path) -> None:
+    documents = desk.application.default.bank.documents
+    customers = documents.count(CUSTOMER)
+    resetting = await underway(desk, held, "POST", "/_emulator/reset", {"fixtures": "empty"})
+    documents.put(CONTACT, {"id": "meanwhile"})
+    assert await desk.status("GET", "/_emulator/clock") == 200
+    assert documents.count(CUSTOMER) == customers > 0
+    sequence = documents.sequence
+    held.let.set()
+    assert (await resetting).status == 200
+    assert (documents.count(CUSTOMER), documents.count(CONTACT)) == (0, 0)
+    assert documents.sequence == sequence + 1, "one change"
+    dump = documents.dump()
+    killed = tmp_path.with_name(f"{tmp_path.name}-killed")
+    shutil.copytree(tmp_path, killed)
+    again = assemble(ServeSettings(state=killed), authority=CertificateAuthority(None, clock=real_now))
+    assert again.default.bank.documents.dump() == dump
+    again.close()
+
+
+async def test_a_reset_whose_fixture_cannot_be_used_changes_nothing(desk: Desk, held: Held, tmp_path: Path) -> None:
+    documents = desk.application.default.bank.documents
+    before = documents.dump()
+    resetting = await underway(desk, held, "POST", "/_emulator/reset", {"fixtures": "household"})
+    held.failure = fixtures.FixtureError("household", [Problem((), "No good.")])
+    held.let.set()
+    refused = await resetting
+    assert (refused.status, b"No good." in refused.body) == (400, True)
+    assert (documents.dump(), contents(tmp_path)) == (before, [])
+
+
+async def test_a_reset_of_a_bank_that_is_deleted_meanwhile_is_a_conflict(
+    desk: Desk, held: Held, tmp_path: Path
+) -> None:
+    held.let.set()
+    assert await desk.status("PUT", "/_emulator/banks/x", {"fixtures": "empty"}) == 201
+    held.let.clear()
+    held.begun.clear()
+    resetting = await underway(desk, held, "POST", "/banks/x/_emulator/reset", {"fixtures": "household"})
+    assert await desk.status("DELETE", "/_emulator/banks/x") == 204
+    held.let.set()
+    assert (await resetting).status in (409, 503)
+    assert contents(tmp_path) == []
+
+
+async def test_a_bank_is_there_when_all_is_in_it(desk: Desk, held: Held) -> None:
+    making = await underway(desk, held, "PUT", "/_emulator/banks/x", {"fixtures": "household", "clock": "frozen"})
+    assert await desk.status("GET", "/banks/x/_emulator/clock") == 404
+    held.let.set()
+    assert (await making).status == 201
+    assert await desk.status("GET", "/banks/x/_emulator/clock") == 200
+    held.begun.clear()
+    held.let.clear()
+    again = await underway(desk, held, "PUT", "/_emulator/banks/x", {"fixtures": "two-signatures"})
+    held.let.set()
+    assert (await again).status == 200
+
+
+async def test_two_that_make_the_same_bank_make_it_once(desk: Desk, held: Held) -> None:
+    first = await underway(desk, held, "PUT", "/_emulator/banks/x", {"fixtures": "household"})
+    second = desk.send("PUT", "/_emulator/banks/x", {"fixtures": "household"})
+    assert await desk.status("GET", "/health") == 200
+    held.let.set()
+    assert sorted([(await first).status, (await second).status]) == [201, 409]
+
+
+async def test_a_large_snapshot_is_restored_beside_others(
+    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snapshots, "LARGE", 0)
+    documents = desk.application.default.bank.documents
+    assert await desk.status("PUT", "/_emulator/snapshots/a") == 201
+    saved = documents.dump()
+    assert await desk.status("POST", "/_emulator/reset", {"fixtures": "empty"}) == 200
+    held = Held()
+    monkeypatch.setattr(Image, "from_bytes", held(Image.from_bytes))
+    restoring = await underway(desk, held, "POST", "/_emulator/snapshots/a/restore")
+    assert documents.count(CUSTOMER) == 0
+    held.let.set()
+    assert (await restoring).status == 200
+    assert {kind: rows for kind, rows in documents.dump().items() if kind != "meta"} == {
+        kind: rows for kind, rows in saved.items() if kind != "meta"
+    }
+    assert len(contents(tmp_path)) == 1
+
+
+async def test_the_known_state_is_restored_beside_others(desk: Desk, held: Held, tmp_path: Path) -> None:
+    documents = desk.application.default.bank.documents
+    known = documents.count(CUSTOMER)
+    held.let.set()
+    assert await desk.status("POST", "/_emulator/reset", {"fixtures": "empty"}) == 200
+    fixtures._CONTENTS.clear()
+    held.let.clear()
+    held.begun.clear()
+    initializing = desk.turns.answer(desk.signed("POST", "/v1/sandbox/initialize"))
+    while not held.begun.is_set():
+        assert await desk.status("GET", "/health") == 200
+    documents.put(CONTACT, {"id": "stays"})
+    assert documents.count(CUSTOMER) == 0
+    held.let.set()
+    answer = await initializing
+    assert (answer.status, len(json.loads(answer.body)["customers"])) == (200, known)
+    assert (documents.count(CUSTOMER), documents.count(CONTACT)) == (known, 1)
+    assert [exchange.request.ready for exchange in desk.application.default.log.newest()] == [None]
+
+
+async def test_for_a_request_to_restore_the_known_state_that_is_not_signed_nothing_is_done(
+    desk: Desk, held: Held, tmp_path: Path
+) -> None:
+    assert await desk.status("POST", "/v1/sandbox/initialize") in (400, 401)
+    assert not held.begun.is_set()
+    request = desk.signed("POST", "/v1/sandbox/initialize")
+    request.headers = tuple((name, value) for name, value in request.headers if name.lower() != "x-request-id")
+    held.let.set()
+    refused = await desk.turns.answer(request)
+    assert refused.status in (400, 401)
+    assert contents(tmp_path) == []

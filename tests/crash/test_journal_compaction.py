@@ -109,6 +109,21 @@ def work(history: History) -> None:
         store.log.compact()
     history.note()
     history.change(30)
+    prepared = store.prepare(Image.build(KINDS, {BOOK: some_books(4)}))
+    history.change(31)
+    with store.transaction():
+        store.restore(prepared)
+        store.put(NOTE, {"id": "with it"})
+    history.note()
+    history.change(32)
+    store.prepare(store.image()).discard()
+    compaction = store.log.begin_compaction()
+    store.restore(store.prepare(store.image()))
+    history.note()
+    compaction.run()
+    store.log.finish_compaction(compaction)
+    history.change(33)
+    history.sync()
     store.close()
 
 
@@ -211,6 +226,9 @@ def test_a_failing_call_anywhere_leaves_the_store_true(tmp_path: Path, durabilit
                 elif step == 8:
                     store.log.compact()
                     history.synced = store.log.synced
+                elif step == 10:
+                    store.restore(store.prepare(Image.build(KINDS, {BOOK: some_books(3)})))
+                    history.note()
                 else:
                     history.change(step)
                 history.sync()

@@ -9,7 +9,7 @@ other banks come between.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -22,11 +22,12 @@ import orjson
 
 from emulator.api.service import BankService
 from emulator.api.shared_log import SharedRequestLog, reader
-from emulator.assemble.registry import DEFAULT, BankRegistry, RegistryConfig, about_all
+from emulator.assemble.registry import DEFAULT, BankRegistry, RegistryConfig, about_all, made_meanwhile
 from emulator.bank.bank import Bank
 from emulator.bank.errors import BankError
 from emulator.bank.kinds import BANK, KINDS
 from emulator.bank.snapshots import SharedSnapshots, Snapshots
+from emulator.control.operation import BankSpec
 from emulator.scenario.rules import RuleSet
 from emulator.store import Image, NotFetched, Part, Store, StoreDamaged
 from emulator.store.kinds import by_name
@@ -261,16 +262,18 @@ class SharedRegistry(BankRegistry):
         """Make a bank of --fixtures, the default one of a new store."""
         return self.make(name)
 
-    def _made(
-        self, name: str, fixture: str | None, seed: int | None, prepare: Callable[[BankService], None]
-    ) -> BankService:
+    def _made(self, name: str, spec: BankSpec) -> Generator[object, None, BankService]:
+        self._with_service()
+        ready = yield from self._prepared(spec, None)
+        if name in self.stored:
+            raise made_meanwhile(name)
         scope = self._with_service()
         number = self._about.get("made", 0) + 1
         with ExitStack() as undo:
             undo.callback(self._drop, name)
-            opened = self._opened(name, number, seed)
+            opened = self._opened(name, number, spec.seed)
             undo.callback(opened.documents.discard)
-            self._fill(opened.service, opened.documents, fixture, prepare)
+            self._fill(opened.service, opened.documents, spec, ready)
             undo.pop_all()
         scope.undo += [partial(self._drop, name), partial(setattr, self, "_about", self._about)]
         created = {**self._about.get("created", {}), name: self._count_of(name) + 1}

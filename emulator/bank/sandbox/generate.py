@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from emulator.bank.accounts.accounts import BIC, own_side, usage
 from emulator.bank.bank import Bank, progress_event
+from emulator.bank.beside import completed
 from emulator.bank.documents import Account, Agreement, Customer, Engagement, Person, Transaction
 from emulator.bank.errors import BankError, Message
 from emulator.bank.ids import Ids, fixed_id
@@ -98,13 +99,7 @@ def generate(bank: Bank, plan: Plan) -> dict[str, Any]:
     customerName, nationalId, accounts: [iban]}]}`; `nationalId` is who can act for the customer. What ends it early,
     such as numbers or memory that do not suffice, leaves the documents as they were (CONTRACT 3).
     """
-    pieces = generate_in_pieces(bank, plan)
-    while True:
-        try:
-            next(pieces)
-        except StopIteration as done:
-            answer: dict[str, Any] = done.value
-            return answer
+    return completed(generate_in_pieces(bank, plan))
 
 
 def generate_in_pieces(bank: Bank, plan: Plan) -> Generator[int, None, dict[str, Any]]:

@@ -8,16 +8,15 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from emulator.api.log import RequestLog
-from emulator.api.messages import Response
+from emulator.api.messages import Response, Steps
 from emulator.api.render import json_response
 from emulator.api.service import BankService
-from emulator.bank import fixtures
 from emulator.bank.clock import Mode
 from emulator.bank.snapshots import Snapshots
 from emulator.bank.validation import Maybe, Model, Moment, Text, one_of
 from emulator.control import answers
 from emulator.control.forms import ScenarioChoice, chosen_fixture
-from emulator.control.operation import LIMIT, Answer, ControlCall, ControlOperation
+from emulator.control.operation import LIMIT, Answer, BankSpec, ControlCall, ControlOperation
 from emulator.control.operations.clock import MODES
 from emulator.control.operations.tpps import NewTpp, issued
 from emulator.scenario import target
@@ -46,7 +45,7 @@ def _list(call: ControlCall[Any]) -> Response:
     return json_response(200, {"banks": [_shown(call, name) for name in call.banks.names()[: call.query["limit"]]]})
 
 
-def _put(call: ControlCall[NewBank]) -> Response:
+def _put(call: ControlCall[NewBank]) -> Steps:
     name, wanted = call.params["name"], call.body
     fixture = chosen_fixture(wanted.fixtures)
     is_new = not call.banks.exists(name)
@@ -55,8 +54,6 @@ def _put(call: ControlCall[NewBank]) -> Response:
 
     def prepare(service: BankService) -> None:
         bank, scenario_target = service.bank, call.target_of(service)
-        if wanted.now is not None or wanted.clock is not None:
-            fixtures.reset(bank, fixtures.of(bank), now=wanted.now, mode=_mode(wanted.clock))
         if wanted.settings:
             bank.change_settings(wanted.settings)
         if wanted.scenario is not None:
@@ -66,7 +63,10 @@ def _put(call: ControlCall[NewBank]) -> Response:
             shown["tpp"] = issued(call.authority, wanted.tpp.model_copy(update={"replace": True}), path="tpp.")
 
     with call.banks.without_damage(name):
-        created = call.banks.make(name, fixture=fixture, seed=wanted.seed, prepare=prepare)
+        created = yield from call.banks.making(
+            name,
+            BankSpec(fixture=fixture, seed=wanted.seed, now=wanted.now, mode=_mode(wanted.clock), prepare=prepare),
+        )
     call.target_of(created).snapshots.clear()
     replace(call, service=created).publish("reset", "reset")
     call.publish_to_all("banks", name, "created")

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from emulator.api.messages import Response
+from emulator.api.messages import Steps
 from emulator.api.render import json_response
 from emulator.bank import fixtures
+from emulator.bank.kinds import BANK
 from emulator.bank.validation import Maybe, Model, Text
 from emulator.control import answers
 from emulator.control.forms import ScenarioChoice, chosen_fixture
 from emulator.control.operation import Answer, ControlCall, ControlOperation
 from emulator.scenario import target
+from emulator.store import discarded_on_failure
 
 
 class Reset(Model):
@@ -19,13 +21,25 @@ class Reset(Model):
     scenario: ScenarioChoice = None
 
 
-def _reset(call: ControlCall[Reset]) -> Response:
-    made_with = call.banks.made_with(call.bank)
-    fixture = chosen_fixture(call.body.fixtures, own=made_with.source)
-    scenario = call.body.scenario
-    target.reset(call.scenario_target, fixture or made_with, scenario)
-    stands_on = fixtures.of(call.bank).source
-    return json_response(200, {"fixtures": stands_on, "scenario": scenario.name if scenario else None})
+def _reset(call: ControlCall[Reset]) -> Steps:
+    bank, scenario = call.bank, call.body.scenario
+    source = call.banks.made_with(bank)
+    fixture = chosen_fixture(call.body.fixtures, own=source["fixtures"])
+    if fixture is not None:
+        source = {"fixtures": fixture}
+    ready = yield from fixtures.prepared(
+        bank.documents, source, today=fixtures.first_day(bank.begins), ids_form=bank.ids.form
+    )
+    with discarded_on_failure(ready.content):
+        target.reset(call.scenario_target, ready, scenario)
+    stands_on = BANK.read(bank.documents)
+    return json_response(
+        200,
+        {
+            "fixtures": source["fixtures"] if stands_on is None else stands_on["fixtures"],
+            "scenario": scenario.name if scenario else None,
+        },
+    )
 
 
 OPERATIONS = (

@@ -9,6 +9,7 @@ from emulator.api.render import json_response
 from emulator.bank.payment import progression
 from emulator.control import answers
 from emulator.control.operation import LIMIT, Answer, ControlCall, ControlOperation
+from emulator.store import discarded_on_failure
 
 
 def _list(call: ControlCall[Any]) -> Response:
@@ -24,10 +25,12 @@ def _save(call: ControlCall[Any]) -> Steps:
     return json_response(200 if name in known else 201, saved)
 
 
-def _restore(call: ControlCall[Any]) -> Response:
-    with call.bank.documents.transaction():
-        call.scenario_target.snapshots.restore(call.bank, call.params["name"])
-        progression.run_due(call.bank)
+def _restore(call: ControlCall[Any]) -> Steps:
+    bank, snapshots, name = call.bank, call.scenario_target.snapshots, call.params["name"]
+    content = yield from snapshots.prepared(bank, name)
+    with discarded_on_failure(content), bank.documents.transaction():
+        snapshots.restore(bank, name, content)
+        progression.run_due(bank)
     call.scenario_target.rules.restart()
     call.publish("reset", "restored")
     return json_response(200, {"name": call.params["name"]})

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from emulator.api.messages import Response
+from emulator.api.messages import Parts, Response
 from emulator.api.render import json_response
 from emulator.control import answers
 from emulator.control.operation import Answer, ControlCall, ControlOperation
 
 
 def _state(call: ControlCall[Any]) -> Response:
-    return json_response(200, call.bank.documents.json())
+    answer = json_response(200, b"")
+    answer.parts = Parts(*call.bank.documents.json())
+    return answer
 
 
 OPERATIONS = (

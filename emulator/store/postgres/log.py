@@ -10,6 +10,7 @@ from emulator.store.log import Change
 
 if TYPE_CHECKING:
     from emulator.store.db import Store
+    from emulator.store.image import Image
 
 
 class PostgresLog:
@@ -31,6 +32,9 @@ class PostgresLog:
         if self._closed:
             raise StoreUnwritable("the store is closed")
         self.changes.append(change)
+
+    def store_content(self, _image: Image) -> None:
+        """Other processes read all of it in the change."""
 
     def take(self) -> list[Change]:
         """The changes since the last call."""

@@ -29,7 +29,7 @@ def snapshots(screen: Screen, refused: ControlRefused | None = None) -> Response
     return screen.page("snapshots", refused=refused, snapshots=screen.control.every("snapshots"))
 
 
-def save_snapshot(screen: Screen) -> Response:
+def save_snapshot(screen: Screen) -> Response | Steps:
     """Save the bank as it stands under a name."""
     name = screen.form.get("snapshot")
     exists = any(snapshot["name"] == name for snapshot in screen.control.every("snapshots"))
@@ -40,7 +40,7 @@ def save_snapshot(screen: Screen) -> Response:
     return _change(screen, snapshots, "PUT", f"snapshots/{quote_segment(name)}", {}, done="saved")
 
 
-def restore_snapshot(screen: Screen) -> Response:
+def restore_snapshot(screen: Screen) -> Response | Steps:
     """Make the bank what it was."""
     name = screen.params["name"]
     if not screen.confirmed:
@@ -49,7 +49,7 @@ def restore_snapshot(screen: Screen) -> Response:
     return _change(screen, snapshots, "POST", f"snapshots/{quote_segment(name)}/restore", {}, done="restored")
 
 
-def delete_snapshot(screen: Screen) -> Response:
+def delete_snapshot(screen: Screen) -> Response | Steps:
     """Delete a snapshot."""
     name = screen.params["name"]
     if not screen.confirmed:
@@ -63,7 +63,7 @@ def show_reset(screen: Screen, refused: ControlRefused | None = None) -> Respons
     return screen.page("reset", refused=refused, fixtures=fixtures.names(), contents=contents(screen))
 
 
-def reset(screen: Screen) -> Response:
+def reset(screen: Screen) -> Response | Steps:
     """Reset the bank: to what it was created with, unless a fixture is chosen."""
     fixture = screen.form.get("fixtures")
     if not screen.confirmed:
@@ -106,7 +106,7 @@ def _banks(screen: Screen) -> list[dict[str, str]]:
     ]
 
 
-def create_bank(screen: Screen) -> Response:
+def create_bank(screen: Screen) -> Response | Steps:
     """Create a further bank; the control interface would replace one of that name."""
     name = screen.form.get("bank")
     if any(bank["name"] == name for bank in _banks(screen)):
@@ -115,7 +115,7 @@ def create_bank(screen: Screen) -> Response:
     return _change(screen, banks, "PUT", f"banks/{quote_segment(name)}", {}, done="bank-created")
 
 
-def delete_bank(screen: Screen) -> Response:
+def delete_bank(screen: Screen) -> Response | Steps:
     """Delete another bank and its documents."""
     name = screen.params["name"]
     if not screen.confirmed:
@@ -124,10 +124,10 @@ def delete_bank(screen: Screen) -> Response:
     return _change(screen, banks, "DELETE", f"banks/{quote_segment(name)}", done="deleted")
 
 
-def _change(screen: Screen, page: Any, method: str, path: str, body: Any = None, *, done: str) -> Response:
+def _change(screen: Screen, page: Any, method: str, path: str, body: Any = None, *, done: str) -> Steps:
     """Ask the control interface; back to the page with what was done, or with why it was refused."""
     try:
-        screen.control.ask(method, path, body)
+        yield from screen.control.asking(method, path, body)
     except ControlRefused as refused:
         response: Response = page(screen, refused)
         return response

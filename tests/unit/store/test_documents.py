@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import suppress
 from typing import Any
 
@@ -80,7 +81,24 @@ def test_every_change_has_a_number_and_only_changes_have(store: Store) -> None:
 def test_dump_has_every_kind(store: Store) -> None:
     store.put(NOTE, {"id": "n"})
     assert store.dump() == {"book": [], "note": [{"id": "n"}]}
-    assert store.json() == b'{"book":[],"note":[{"id":"n"}]}'
+    size, parts = store.json()
+    assert b"".join(parts) == b'{"book":[],"note":[{"id":"n"}]}'
+    assert size == len(b'{"book":[],"note":[{"id":"n"}]}')
+
+
+@pytest.mark.parametrize("count", [0, 1, 255, 256, 257, 1000])
+def test_the_json_of_everything_comes_in_small_parts_and_as_it_stood(store: Store, count: int) -> None:
+    with store.transaction():
+        for number in range(count):
+            store.put(BOOK, book(f"b{number}", title="x" * 100))
+    dump = store.dump()
+    size, parts = store.json()
+    with store.transaction():
+        for number in range(count):
+            store.delete(BOOK, f"b{number}")
+    several = list(parts)
+    assert json.loads(b"".join(several)) == dump
+    assert (sum(map(len, several)), max(map(len, several)) < 60_000) == (size, True)
 
 
 @pytest.mark.parametrize(

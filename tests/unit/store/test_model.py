@@ -146,11 +146,11 @@ class StoreAgainstModel(RuleBasedStateMachine):
     def image_as_bytes(self, image: tuple[Image, Model]) -> tuple[Image, Model]:
         return Image.from_bytes(image[0].to_bytes(), KINDS), image[1]
 
-    @rule(image=images, operations=OPERATIONS, fails=st.booleans())
-    def restore(self, image: tuple[Image, Model], operations: list[Any], fails: bool) -> None:
+    @rule(image=images, operations=OPERATIONS, fails=st.booleans(), prepared=st.booleans())
+    def restore(self, image: tuple[Image, Model], operations: list[Any], fails: bool, prepared: bool) -> None:
         before = copied(self.model)
         with suppress(Stop), self.store.transaction():
-            self.store.restore(image[0])
+            self.store.restore(self.store.prepare(image[0]) if prepared else image[0])
             self.model = copied(image[1])
             self.apply(operations)
             if fails:

@@ -1,0 +1,126 @@
+"""An answer in parts: each is made when it is sent, so that nobody waits for all of them and none is kept."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import zlib
+from collections.abc import Iterator
+
+import pytest
+
+from emulator.api.messages import Parts, Request, Response
+from tests.e2e.serving import MadeUpSite
+from tests.unit.web.peer import Peer, listener_of, turn
+
+PIECE = b"0123456789" * 100
+COUNT = 10
+
+
+class Site(MadeUpSite):
+    def __init__(self) -> None:
+        super().__init__()
+        self.made = 0
+        self.seen: list[int] = []
+        self.answers["/large"] = self.large
+        self.answers["/small"] = self.small
+
+    def large(self, _request: Request) -> Response:
+        def pieces() -> Iterator[bytes]:
+            for _ in range(COUNT):
+                self.made += 1
+                yield PIECE
+
+        return Response(200, [("Content-Type", "text/plain")], parts=Parts(COUNT * len(PIECE), pieces()))
+
+    def small(self, _request: Request) -> Response:
+        self.seen.append(self.made)
+        return Response(200, [], b"small")
+
+
+@pytest.fixture
+def site() -> Site:
+    return Site()
+
+
+async def asked(site: Site, head: str, rounds: int = 1) -> Peer:
+    peer = Peer(listener_of(site))
+    peer.connection.data_received(head.encode())
+    for _ in range(rounds):
+        await turn()
+    return peer
+
+
+def body(peer: Peer) -> bytes:
+    return peer.got.partition(b"\r\n\r\n")[2]
+
+
+async def test_it_has_its_length_and_all_parts_and_the_connection_goes_on(site: Site) -> None:
+    peer = await asked(site, "GET /large HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert f"Content-Length: {COUNT * len(PIECE)}\r\n".encode() in peer.got
+    assert body(peer) == PIECE * COUNT
+    peer.ask("/small")
+    await turn()
+    assert peer.statuses == [200, 200]
+
+
+async def test_gzip_comes_in_chunks(site: Site) -> None:
+    peer = await asked(site, "GET /large HTTP/1.1\r\nHost: x\r\nAccept-Encoding: gzip\r\n\r\n")
+    assert b"Transfer-Encoding: chunked\r\n" in peer.got
+    assert b"Content-Encoding: gzip\r\n" in peer.got
+    assert b"Content-Length" not in peer.got
+    rest, packed = body(peer), b""
+    while (chunk := re.match(rb"([0-9a-f]+)\r\n", rest)) is not None and (size := int(chunk[1], 16)):
+        packed += rest[chunk.end() : chunk.end() + size]
+        rest = rest[chunk.end() + size + 2 :]
+    assert rest == b"0\r\n\r\n"
+    assert zlib.decompress(packed, 31) == PIECE * COUNT
+    peer.ask("/small")
+    await turn()
+    assert peer.statuses == [200, 200]
+
+
+@pytest.mark.parametrize("coding", ["", "Accept-Encoding: gzip\r\n"])
+async def test_http_1_0_gets_it_as_it_is(site: Site, coding: str) -> None:
+    peer = await asked(site, f"GET /large HTTP/1.0\r\nHost: x\r\n{coding}\r\n")
+    assert (body(peer), b"chunked" in peer.got, peer.closed) == (PIECE * COUNT, False, True)
+
+
+@pytest.mark.parametrize("coding", ["", "Accept-Encoding: gzip\r\n"])
+async def test_head_makes_no_part(site: Site, coding: str) -> None:
+    peer = await asked(site, f"HEAD /large HTTP/1.1\r\nHost: x\r\n{coding}\r\n")
+    assert (peer.statuses, body(peer), site.made) == ([200], b"", 0)
+
+
+async def test_others_are_answered_between_the_parts(site: Site) -> None:
+    listener = listener_of(site)
+    slow, other = Peer(listener), Peer(listener)
+    slow.ask("/large")
+    while not site.made:
+        await asyncio.sleep(0)
+    other.ask("/small")
+    await turn()
+    assert other.statuses == [200]
+    assert 0 < site.seen[0] < COUNT
+    assert body(slow) == PIECE * COUNT
+
+
+async def test_a_client_that_does_not_read_gets_no_more(site: Site) -> None:
+    peer = Peer(listener_of(site))
+    peer.connection.pause_writing()
+    peer.ask("/large")
+    await turn()
+    assert site.made == 0
+    peer.connection.resume_writing()
+    await turn()
+    assert body(peer) == PIECE * COUNT
+
+
+async def test_a_client_that_leaves_ends_it(site: Site) -> None:
+    peer = Peer(listener_of(site))
+    peer.connection.pause_writing()
+    peer.ask("/large")
+    await turn()
+    peer.leave()
+    await turn()
+    assert site.made <= 1
